@@ -1,0 +1,83 @@
+"""What happens in a worker, as typed values handed to a sink: the worker's log, metrics, a live view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from queuectl.job.model import Claim
+from queuectl.job.settle import Settlement
+
+
+class WorkerStarted(NamedTuple):
+    worker: str
+    pid: int
+    slots: int
+    queues: tuple[str, ...] | None
+
+
+class WorkerStopping(NamedTuple):
+    running: int
+    now: bool  # ending what runs instead of finishing it
+
+
+class WorkerStopped(NamedTuple):
+    jobs_done: int
+
+
+class WorkerResized(NamedTuple):
+    slots: int
+
+
+class JobStarted(NamedTuple):
+    claim: Claim
+    pid: int
+
+
+class JobEnded(NamedTuple):
+    claim: Claim
+    settlement: Settlement
+    duration: float
+
+
+class JobLost(NamedTuple):
+    """We ran it, but it had passed to somebody else: our result does not count."""
+
+    claim: Claim
+
+
+class JobRescued(NamedTuple):
+    claim: Claim
+    settlement: Settlement
+    worker: str  # the dead one
+
+
+class DeclaredLost(NamedTuple):
+    """We were silent for too long, and others took our jobs."""
+
+    runs: int
+
+
+class StoreTrouble(NamedTuple):
+    problem: str
+
+
+class StoreRecovered(NamedTuple):
+    pass
+
+
+Event = (
+    WorkerStarted
+    | WorkerStopping
+    | WorkerStopped
+    | WorkerResized
+    | JobStarted
+    | JobEnded
+    | JobLost
+    | JobRescued
+    | DeclaredLost
+    | StoreTrouble
+    | StoreRecovered
+)
+
+Sink = Callable[[Event], None]

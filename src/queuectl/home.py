@@ -1,0 +1,55 @@
+"""The map of the home: which file lies where. Only names; nothing here touches the disk but `make_home`.
+
+queue.db            the store (with -wal and -shm beside it)
+logs/ID.log         what each job printed
+workers/NAME.lock   held while the worker lives
+workers/NAME.bell   a pipe that wakes it
+workers/NAME.runs   which processes it has made
+workers/NAME.log    what it said, if it was detached
+backups/            made before something is removed
+"""
+
+from __future__ import annotations
+
+import os
+
+from queuectl import errors
+
+
+def store_file(home: str) -> str:
+    return os.path.join(home, "queue.db")
+
+
+def logs(home: str) -> str:
+    return os.path.join(home, "logs")
+
+
+def backups(home: str) -> str:
+    return os.path.join(home, "backups")
+
+
+def lock_file(home: str, worker: str) -> str:
+    return os.path.join(home, "workers", f"{worker}.lock")
+
+
+def bell_file(home: str, worker: str) -> str:
+    return os.path.join(home, "workers", f"{worker}.bell")
+
+
+def runs_file(home: str, worker: str) -> str:
+    return os.path.join(home, "workers", f"{worker}.runs")
+
+
+def worker_log(home: str, worker: str) -> str:
+    return os.path.join(home, "workers", f"{worker}.log")
+
+
+def make_home(home: str) -> None:
+    """Make the home and its directories, private to this user; leave what is there as it is."""
+    try:
+        for path in (home, logs(home), os.path.join(home, "workers")):
+            # Asked first: makedirs costs a system call that fails for each that is there, at every enqueue.
+            if not os.path.isdir(path):
+                os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as exc:
+        raise errors.HomeUnusable(home, exc.strerror or str(exc)) from exc

@@ -1,0 +1,56 @@
+"""How a run ended: plain facts, each kind with only what it has."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Exited(NamedTuple):
+    code: int
+
+
+class Signalled(NamedTuple):
+    signal: int
+
+
+class NotStarted(NamedTuple):
+    """The process could not be made: a missing directory, a file that is not executable, no more processes."""
+
+    problem: str
+
+
+class TimedOut(NamedTuple):
+    """We ended it because its time was over; `how` is what the process made of that."""
+
+    limit_ms: int
+    how: Exited | Signalled
+
+
+class Released(NamedTuple):
+    """We ended it, or never began it, because its worker had to go: not the job's fault."""
+
+    how: Exited | Signalled | None
+
+
+class Cancelled(NamedTuple):
+    """We ended it, or never began it, because somebody called it off."""
+
+    how: Exited | Signalled | None
+
+
+Outcome = Exited | Signalled | NotStarted | TimedOut | Released | Cancelled
+
+
+class Ending(StrEnum):
+    """The one-word name of an outcome, as history shows it."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    SIGNALLED = "signalled"
+    UNSTARTABLE = "unstartable"
+    CANCELLED = "cancelled"
+    RELEASED = "released"
+    LOST = "lost"

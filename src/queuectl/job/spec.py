@@ -1,0 +1,182 @@
+"""What `enqueue` accepts: from the fields that somebody wrote to a job that can be stored, or a clear refusal.
+
+New field? Also: fields.py, NewJob, docs/reference/json.md, and the flags of `enqueue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from typing import Any, Final, NamedTuple
+
+from queuectl.errors import InvalidInput, UnknownName
+from queuectl.job import fields as read
+from queuectl.job.model import NewJob
+from queuectl.job.moment import parse_moment_ms
+from queuectl.job.nearest import nearest
+from queuectl.job.settings import Settings
+from queuectl.job.shown import cut, shown
+
+
+class Defaults(NamedTuple):
+    """What a job gets that does not say otherwise: from the settings, and from where enqueue was called."""
+
+    priority: int
+    max_retries: int
+    first_is_free: bool
+    backoff_base: float
+    timeout_ms: int | None
+    cwd: str  # absolute
+    queue: str = "default"
+
+    @classmethod
+    def of(cls, settings: Settings, *, cwd: str) -> Defaults:
+        return cls(
+            priority=settings.priority,
+            max_retries=settings.max_retries,
+            first_is_free=settings.first_attempt_is_free,
+            backoff_base=settings.backoff_base,
+            timeout_ms=settings.timeout_ms,
+            cwd=cwd,
+        )
+
+
+_SLOT: Final = {name: at for at, name in enumerate(NewJob._fields)}
+_COMMAND: Final = _SLOT["command"]
+_ARGV: Final = _SLOT["argv"]
+_FIRST_IS_FREE: Final = _SLOT["first_is_free"]
+_RUN_AT: Final = _SLOT["run_at_ms"]
+_DELAY: Final = _SLOT["delay_ms"]
+_CWD: Final = _SLOT["cwd"]
+_NOWHERE: Final = len(_SLOT)  # looked at, then forgotten
+
+_Reader = Callable[[object, str], object]
+
+# Every spelling -> where it goes in a NewJob, and who reads it.
+_FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
+    "command": (_COMMAND, read.command),
+    "argv": (_ARGV, read.argv),
+    "id": (_SLOT["id"], read.job_id),
+    "queue": (_SLOT["queue"], read.queue),
+    "priority": (_SLOT["priority"], read.priority),
+    "max_retries": (_SLOT["max_retries"], read.retries),
+    "max_attempts": (_SLOT["max_retries"], read.retries),
+    "backoff_base": (_SLOT["backoff_base"], read.backoff_base),
+    "base_backoff": (_SLOT["backoff_base"], read.backoff_base),
+    "timeout": (_SLOT["timeout_ms"], read.timeout),
+    "timeout_seconds": (_SLOT["timeout_ms"], read.timeout),
+    "timeout_sec": (_SLOT["timeout_ms"], read.timeout),
+    "timeout_ms": (_SLOT["timeout_ms"], read.timeout_in_ms),
+    # A moment also needs the local zone: validate reads these four itself.
+    "run_at": (_RUN_AT, read.ignored),
+    "available_at": (_RUN_AT, read.ignored),
+    "run_after": (_RUN_AT, read.ignored),
+    "next_run_at": (_RUN_AT, read.ignored),
+    "delay": (_DELAY, read.delay),
+    "cwd": (_CWD, read.cwd),
+    "env": (_SLOT["env"], read.env),
+    "tags": (_SLOT["tags"], read.tags),
+    "depends_on": (_NOWHERE, read.depends_on),
+    "after": (_NOWHERE, read.depends_on),
+    "unique_key": (_SLOT["unique_key"], read.unique_key),
+    # The rest of a job record of another tool.
+    "state": (_NOWHERE, read.only_pending),
+    "attempts": (_NOWHERE, read.only_zero),
+    "created_at": (_NOWHERE, read.ignored),
+    "updated_at": (_NOWHERE, read.ignored),
+    "stdout_log": (_NOWHERE, read.ignored),
+    "waiting_time": (_NOWHERE, read.ignored),
+}
+_SHARED: Final = frozenset(_SLOT[name] for name in ("max_retries", "backoff_base", "timeout_ms", "run_at_ms"))
+# Of these, one that is given later takes the place of the others.
+_RIVALS: Final = (
+    frozenset({"command", "argv"}),
+    frozenset({"run_at", "available_at", "run_after", "next_run_at", "delay"}),
+    frozenset({"max_retries", "max_attempts"}),
+    frozenset({"backoff_base", "base_backoff"}),
+    frozenset({"timeout", "timeout_seconds", "timeout_sec", "timeout_ms"}),
+    frozenset({"depends_on", "after"}),
+)
+
+
+def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo | None = None) -> NewJob:
+    """The job that `fields` describe. `local` is the zone of times without one, None for this machine's.
+
+    Raises InvalidInput or UnknownName, which name the field; never anything else, whatever the values are.
+    """
+    if type(fields) is not dict and not isinstance(fields, Mapping):
+        raise InvalidInput("job", f"expected an object, got {shown(fields)}", hint='like {"command": "echo hi"}')
+    # One list in the order of NewJob: a bulk enqueue spends its time here.
+    draft: list[Any] = [
+        None,
+        None,
+        None,
+        defaults.queue,
+        defaults.priority,
+        defaults.max_retries,
+        defaults.first_is_free,
+        defaults.backoff_base,
+        defaults.timeout_ms,
+        None,
+        None,
+        None,
+        None,
+        (),
+        None,
+        None,
+    ]
+    spelled: dict[int, tuple[str, object]] = {}
+    for name, value in fields.items():
+        field = _FIELDS.get(name)
+        if field is None:
+            raise _unknown(name)
+        if value is None:
+            continue
+        slot, reader = field
+        kept = parse_moment_ms(value, subject=name, local=local) if slot == _RUN_AT else reader(value, name)
+        if slot in _SHARED:
+            other, before = spelled.setdefault(slot, (name, kept))
+            if before != kept:
+                raise InvalidInput(
+                    name, f"{shown(value)} contradicts {other}: {shown(fields[other])}", hint="give one of the two"
+                )
+            if name == "max_attempts":
+                draft[_FIRST_IS_FREE] = False
+        draft[slot] = kept
+    if (draft[_COMMAND] is None) is (draft[_ARGV] is None):
+        raise _not_one_command(both=draft[_COMMAND] is not None)
+    if draft[_DELAY] is not None and draft[_RUN_AT] is not None:
+        raise InvalidInput("delay", f"not together with {spelled[_RUN_AT][0]}", hint="give one of the two")
+    draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
+    draft.pop()
+    return NewJob._make(draft)
+
+
+def merge(fields: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:
+    """`fields` with `flags` on top. A flag takes the place of every spelling of its field and of what it rules out:
+    `delay` of `run_at`, `command` of `argv`. Of `env`, each variable counts for itself."""
+    merged = dict(fields)
+    for name in flags:
+        for rivals in _RIVALS:
+            if name in rivals:
+                for rival in rivals:
+                    merged.pop(rival, None)
+    merged.update(flags)
+    before, on_top = fields.get("env"), flags.get("env")
+    if isinstance(before, Mapping) and isinstance(on_top, Mapping):
+        merged["env"] = {**before, **on_top}
+    return merged
+
+
+def _unknown(name: object) -> UnknownName:
+    wanted = cut(str(name))
+    found = nearest(wanted.lower().replace("-", "_"), _FIELDS)
+    return UnknownName("field", wanted, nearest=found, known=list(_FIELDS))
+
+
+def _not_one_command(*, both: bool) -> InvalidInput:
+    if both:
+        return InvalidInput("argv", "not together with command", hint="command is for the shell, argv runs without one")
+    return InvalidInput(
+        "command", "missing", hint='say what to run, like "command": "echo hi" or "argv": ["echo", "hi"]'
+    )

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuectl.job.lifecycle import FINAL, State
+from queuectl.job.reason import reason
+
+NOW = 1_767_323_045_000
+DUE: dict[str, Any] = {
+    "run_at_ms": NOW,
+    "now_ms": NOW,
+    "attempts": 1,
+    "allowed": 3,
+    "held": False,
+    "served": True,
+}
+
+
+@pytest.mark.parametrize("state", sorted({*FINAL, State.PROCESSING}))
+def test_a_job_that_does_not_wait_has_no_reason(state: State) -> None:
+    assert reason(state, **{**DUE, "held": True, "served": False, "run_at_ms": NOW + 1}) is None
+
+
+@pytest.mark.parametrize(
+    "state, facts, line",
+    [
+        (State.BLOCKED, {"held": True}, "waits for other jobs"),
+        (State.PENDING, {"held": True, "run_at_ms": NOW + 1}, "held"),
+        (State.PENDING, {"run_at_ms": NOW + 1}, "not due until 2026-01-02T03:04:05.001Z"),
+        (State.FAILED, {"run_at_ms": NOW + 2_000}, "retry at 2026-01-02T03:04:07.000Z, attempt 2 of 3"),
+        (State.FAILED, {"served": False}, "no live worker serves its queue"),
+        (State.PENDING, {"served": False}, "no live worker serves its queue"),
+        (State.PENDING, {"served": None}, "waits for a free slot"),
+        (State.FAILED, {}, "waits for a free slot"),
+    ],
+)
+def test_a_waiting_job_says_what_it_waits_for(state: State, facts: dict[str, Any], line: str) -> None:
+    assert reason(state, **{**DUE, **facts}) == line

@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, timedelta
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuectl.config import load_settings
+from queuectl.errors import InvalidInput, UnknownName, UsageError
+from queuectl.job.model import NewJob
+from queuectl.job.shown import shown
+from queuectl.job.spec import _FIELDS, Defaults, merge, validate
+from tests.job.said import assert_well_said
+
+DEFAULTS = Defaults(priority=4, max_retries=3, first_is_free=True, backoff_base=2.0, timeout_ms=9_000, cwd="/here")
+
+
+def job(**fields: object) -> NewJob:
+    """A job with these fields, and a command if they name none."""
+    what = {} if "command" in fields or "argv" in fields else {"command": "true"}
+    return validate({**what, **fields}, DEFAULTS, local=UTC)
+
+
+def refusal(fields: object) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        validate(cast("Mapping[str, object]", fields), DEFAULTS, local=UTC)
+    assert_well_said(caught.value)
+    return caught.value
+
+
+# ── what is taken ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_job_that_says_nothing_else_gets_the_defaults() -> None:
+    assert validate({"command": "echo hi"}, DEFAULTS) == NewJob(
+        command="echo hi",
+        argv=None,
+        id=None,
+        queue="default",
+        priority=4,
+        max_retries=3,
+        first_is_free=True,
+        backoff_base=2.0,
+        timeout_ms=9_000,
+        run_at_ms=None,
+        delay_ms=None,
+        cwd="/here",
+        env=None,
+        tags=(),
+        unique_key=None,
+    )
+
+
+def test_the_defaults_come_from_the_settings() -> None:
+    settings = load_settings({"priority": "7", "timeout": "1m", "first-attempt-is-free": "true"}, {})
+    assert Defaults.of(settings, cwd="/tmp") == Defaults(
+        priority=7, max_retries=3, first_is_free=True, backoff_base=2.0, timeout_ms=60_000, cwd="/tmp", queue="default"
+    )
+
+
+def test_null_means_not_given_for_every_field() -> None:
+    everything = dict.fromkeys(_FIELDS)
+    assert validate({**everything, "command": "true"}, DEFAULTS) == job()
+
+
+def test_a_full_record_of_the_seeds_is_a_new_job() -> None:
+    record = {
+        "id": "unique-job-id",
+        "command": "echo 'Hello World'",
+        "state": "pending",
+        "attempts": 0,
+        "max_retries": 5,
+        "base_backoff": 3.0,
+        "priority": 0,
+        "timeout_seconds": None,
+        "created_at": "2025-11-04T10:30:00Z",
+        "updated_at": "2025-11-04T10:30:00Z",
+        "available_at": "2025-11-04T10:30:00Z",
+        "stdout_log": "logs/job_unique-job-id.log",
+        "waiting_time": 7,
+    }
+    taken = validate(record, DEFAULTS)
+    assert (taken.id, taken.max_retries, taken.backoff_base, taken.priority) == ("unique-job-id", 5, 3.0, 0)
+    assert taken.run_at_ms == 1_762_252_200_000
+
+
+class Level(IntEnum):
+    HIGH = 9
+
+
+@pytest.mark.parametrize(
+    "fields, kept",
+    [
+        ({"command": " echo  hi\n"}, {"command": " echo  hi\n"}),
+        ({"command": "é" * 65_535}, {"command": "é" * 65_535}),
+        ({"command": "x" * 131_071}, {"command": "x" * 131_071}),
+        ({"argv": ["echo", "", "é"]}, {"argv": ("echo", "", "é"), "command": None}),
+        ({"argv": ("x" * 131_071,) * 8}, {"argv": ("x" * 131_071,) * 8}),
+        ({"id": "A.b_c:d-7"}, {"id": "A.b_c:d-7"}),
+        ({"queue": "mail"}, {"queue": "mail"}),
+        ({"priority": -1_000_000}, {"priority": -1_000_000}),
+        ({"priority": 3.0}, {"priority": 3}),
+        ({"priority": Level.HIGH}, {"priority": 9}),
+        ({"max_retries": 0}, {"max_retries": 0, "first_is_free": True}),
+        ({"max_attempts": 5}, {"max_retries": 5, "first_is_free": False}),
+        ({"max_retries": 5, "max_attempts": 5.0}, {"max_retries": 5, "first_is_free": False}),
+        ({"backoff_base": 1}, {"backoff_base": 1.0}),
+        ({"base_backoff": 1.5}, {"backoff_base": 1.5}),
+        ({"timeout": 0}, {"timeout_ms": None}),
+        ({"timeout": "0s"}, {"timeout_ms": None}),
+        ({"timeout": "1m30s"}, {"timeout_ms": 90_000}),
+        ({"timeout_seconds": 1.5}, {"timeout_ms": 1_500}),
+        ({"timeout_sec": 2}, {"timeout_ms": 2_000}),
+        ({"timeout_ms": 250}, {"timeout_ms": 250}),
+        ({"timeout_ms": 0.5}, {"timeout_ms": 1}),
+        ({"timeout_ms": 0}, {"timeout_ms": None}),
+        ({"timeout": "2s", "timeout_seconds": 2, "timeout_ms": 2000}, {"timeout_ms": 2_000}),
+        ({"run_at": "2026-01-02T03:04:05Z"}, {"run_at_ms": 1_767_323_045_000}),
+        ({"run_after": "2026-01-02 03:04:05"}, {"run_at_ms": 1_767_323_045_000}),
+        ({"next_run_at": "2026-01-02T04:04:05+01:00"}, {"run_at_ms": 1_767_323_045_000}),
+        ({"run_at": "2026-01-02", "available_at": "2026-01-02T00:00Z"}, {"run_at_ms": 1_767_312_000_000}),
+        ({"delay": "10s"}, {"delay_ms": 10_000}),
+        ({"delay": 0}, {"delay_ms": 0}),
+        ({"delay": timedelta(minutes=1)}, {"delay_ms": 60_000}),
+        ({"delay": 5, "run_at": None}, {"delay_ms": 5_000}),
+        ({"cwd": "/a/b/../c/"}, {"cwd": "/a/c"}),
+        ({"cwd": "sub dir/é"}, {"cwd": "/here/sub dir/é"}),
+        ({"cwd": ".."}, {"cwd": "/"}),
+        ({"env": {"A": "1", "B": ""}}, {"env": {"A": "1", "B": ""}}),
+        ({"env": {}}, {"env": None}),
+        ({"tags": ["b", "a", "b"]}, {"tags": ("a", "b")}),
+        ({"tags": [f"t{n}" for n in range(32)] * 2}, {"tags": tuple(sorted(f"t{n}" for n in range(32)))}),
+        ({"depends_on": [], "after": []}, {}),
+        ({"state": "PENDING", "attempts": 0.0}, {}),
+    ],
+    ids=shown,
+)
+def test_a_field_is_kept_as_it_is_meant(fields: dict[str, object], kept: dict[str, object]) -> None:
+    taken = job(**fields)._asdict()
+    assert {name: taken[name] for name in kept} == kept
+    assert {name: type(taken[name]) for name in kept} == {name: type(value) for name, value in kept.items()}
+
+
+def test_any_mapping_is_as_good_as_a_dict() -> None:
+    fields: Mapping[str, object] = MappingProxyType({"command": "true", "env": MappingProxyType({"A": "1"})})
+    assert validate(fields, DEFAULTS).env == {"A": "1"}
+
+
+# ── what is refused ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+LONG = "x" * 131_072
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ([], "job: expected an object, got a list"),
+        ("echo", "job: expected an object, got 'echo'"),
+        ({}, "command: missing"),
+        ({"command": None}, "command: missing"),
+        ({"command": "true", "argv": ["true"]}, "argv: not together with command"),
+        ({"command": ""}, "command: blank"),
+        ({"command": " \t\n"}, "command: blank"),
+        ({"command": 5}, "command: expected a string, got 5"),
+        ({"command": ["echo"]}, "command: expected a string, got a list"),
+        ({"command": "a\0b"}, "command: holds a NUL character"),
+        ({"command": "a\ud800"}, r"command: holds a lone surrogate: 'a\ud800'"),
+        ({"command": LONG}, "command: 131072 bytes, and the system takes 131071"),
+        ({"command": "é" * 65_536}, "command: 131072 bytes, and the system takes 131071"),
+        ({"argv": []}, "argv: expected a list of strings, not empty, got a list"),
+        ({"argv": "echo hi"}, "argv: expected a list of strings, not empty, got 'echo hi'"),
+        ({"argv": ["echo", 1]}, "argv[1]: expected a string, got 1"),
+        ({"argv": ["echo", None]}, "argv[1]: expected a string, got null"),
+        ({"argv": ["echo", "\0"]}, "argv[1]: holds a NUL character"),
+        ({"argv": ["echo", "\udc80"]}, r"argv[1]: holds a lone surrogate: '\udc80'"),
+        ({"argv": ["", "a"]}, "argv[0]: the name of the program is empty"),
+        ({"argv": ["echo", LONG]}, "argv[1]: 131072 bytes, and the system takes 131071"),
+        ({"argv": ["x" * 131_071] * 9}, "argv: 1179639 bytes in all, over 1048576"),
+        ({"id": "last"}, "id: 'last' means the job enqueued last"),
+        ({"id": ""}, "id: not an id: ''"),
+        ({"id": 7}, "id: not an id: 7"),
+        ({"id": "a b"}, "id: not an id: 'a b'"),
+        ({"queue": "a:b"}, "queue: not the name of a queue: 'a:b'"),
+        ({"queue": True}, "queue: not the name of a queue: true"),
+        ({"priority": True}, "priority: expected an integer from -1000000 to 1000000, got true"),
+        ({"priority": "3"}, "priority: expected an integer from -1000000 to 1000000, got '3'"),
+        ({"priority": 3.5}, "priority: expected an integer from -1000000 to 1000000, got 3.5"),
+        ({"priority": 1_000_001}, "priority: expected an integer from -1000000 to 1000000, got 1000001"),
+        (
+            {"priority": 1e300},
+            "priority: expected an integer from -1000000 to 1000000, got an integer of absurd length",
+        ),
+        ({"priority": float("nan")}, "priority: expected an integer from -1000000 to 1000000, got nan"),
+        ({"max_retries": -1}, "max_retries: expected an integer from 0 to 1000000, got -1"),
+        ({"max_attempts": 10**30}, f"max_attempts: expected an integer from 0 to 1000000, got {10**30}"),
+        ({"max_retries": 3, "max_attempts": 4}, "max_attempts: 4 contradicts max_retries: 3"),
+        ({"backoff_base": 0.5}, "backoff_base: expected a number of at least 1, got 0.5"),
+        ({"backoff_base": True}, "backoff_base: expected a number of at least 1, got true"),
+        ({"backoff_base": "2"}, "backoff_base: expected a number of at least 1, got '2'"),
+        ({"backoff_base": float("inf")}, "backoff_base: expected a number of at least 1, got inf"),
+        ({"backoff_base": float("nan")}, "backoff_base: expected a number of at least 1, got nan"),
+        ({"base_backoff": 10**400}, "base_backoff: expected a number of at least 1, got an integer of absurd length"),
+        ({"backoff_base": 2, "base_backoff": 3}, "base_backoff: 3 contradicts backoff_base: 2"),
+        ({"timeout": -1}, "timeout: a duration cannot be negative: -1"),
+        ({"timeout": False}, "timeout: expected a duration, got false"),
+        ({"timeout_ms": "5s"}, "timeout_ms: expected a number of milliseconds, got '5s'"),
+        ({"timeout_ms": -0.5}, "timeout_ms: expected an integer from 0 to 3155760000000, got -0.5"),
+        ({"timeout_ms": True}, "timeout_ms: expected an integer from 0 to 3155760000000, got true"),
+        ({"timeout": 2, "timeout_ms": 2}, "timeout_ms: 2 contradicts timeout: 2"),
+        ({"timeout": 2, "timeout_sec": 0}, "timeout_sec: 0 contradicts timeout: 2"),
+        ({"timeout": 0, "timeout_sec": 2}, "timeout_sec: 2 contradicts timeout: 0"),
+        ({"run_at": 1767323045}, "run_at: expected a time, got 1767323045"),
+        ({"available_at": "2026-02-30"}, "available_at: there is no such time: '2026-02-30' (day is out of range"),
+        (
+            {"run_at": "2026-01-01", "run_after": "2026-01-02"},
+            "run_after: '2026-01-02' contradicts run_at: '2026-01-01'",
+        ),
+        ({"delay": "soon"}, "delay: not a duration: 'soon'"),
+        ({"delay": 0, "available_at": "2026-01-01"}, "delay: not together with available_at"),
+        ({"cwd": ""}, "cwd: empty"),
+        ({"cwd": 1}, "cwd: expected a string, got 1"),
+        ({"cwd": "/a\0"}, "cwd: holds a NUL character"),
+        ({"env": ["A=1"]}, "env: expected an object of strings, got a list"),
+        ({"env": {"A": 1}}, "env.A: expected a string, got 1"),
+        ({"env": {"A": None}}, "env.A: expected a string, got null"),
+        ({"env": {"A": "\0"}}, "env.A: holds a NUL character"),
+        ({"env": {"A": "\ud800"}}, r"env.A: holds a lone surrogate: '\ud800'"),
+        ({"env": {"": "1"}}, "env: not the name of a variable: ''"),
+        ({"env": {"A=B": "1"}}, "env: not the name of a variable: 'A=B'"),
+        ({"env": {"A\0": "1"}}, "a name in env: holds a NUL character"),
+        ({"env": {"\ud800": "1"}}, r"a name in env: holds a lone surrogate: '\ud800'"),
+        ({"env": {1: "1"}}, "a name in env: expected a string, got 1"),
+        ({"tags": "a"}, "tags: expected a list of names, got 'a'"),
+        ({"tags": ["a", 1]}, "tags: not a tag: 1"),
+        ({"tags": ["a b"]}, "tags: not a tag: 'a b'"),
+        ({"tags": [f"t{n}" for n in range(33)]}, "tags: 33 tags, over 32"),
+        ({"depends_on": ["a"]}, "depends_on: this version of queuectl does not support it yet"),
+        ({"after": [{"id": "a"}]}, "after: this version of queuectl does not support it yet"),
+        ({"depends_on": "a"}, "depends_on: expected a list of ids, got 'a'"),
+        ({"unique_key": "a"}, "unique_key: this version of queuectl does not support it yet"),
+        ({"unique_key": 1}, "unique_key: expected a string, got 1"),
+        ({"state": "completed"}, "state: expected 'pending', got 'completed'"),
+        ({"state": 1}, "state: expected 'pending', got 1"),
+        ({"attempts": 2}, "attempts: expected 0, got 2"),
+        ({"attempts": -1}, "attempts: expected an integer from 0 to 9223372036854775807, got -1"),
+        ({"attempts": False}, "attempts: expected an integer from 0 to 9223372036854775807, got false"),
+    ],
+    ids=shown,
+)
+def test_a_bad_field_is_refused_by_name_with_what_was_expected(fields: object, message: str) -> None:
+    what = (
+        {"command": "true"} if isinstance(fields, dict) and fields and not fields.keys() & {"command", "argv"} else None
+    )
+    refused = refusal({**what, **cast("dict[str, Any]", fields)} if what else fields)
+    assert isinstance(refused, InvalidInput)
+    assert refused.message.startswith(message)
+
+
+def test_a_job_with_a_past_is_sent_to_import() -> None:
+    assert "use import" in refusal({"command": "true", "state": "completed"}).hint
+    assert "use import" in refusal({"command": "true", "attempts": 2}).hint
+
+
+@pytest.mark.parametrize(
+    "name, nearest",
+    [
+        ("comand", "command"),
+        ("max-retries", "max_retries"),
+        ("Priority", "priority"),
+        ("timeout_s", "timeout"),
+        ("tag", "tags"),
+    ],
+)
+def test_an_unknown_field_is_refused_with_the_nearest_that_exists(name: str, nearest: str) -> None:
+    refused = refusal({"command": "true", name: None})
+    assert isinstance(refused, UnknownName)
+    assert refused.message == f"unknown field {name!r}"
+    assert nearest in refused.hint
+
+
+@pytest.mark.parametrize("name", ["zzz", "", "\ud800", "x" * 100_000, 7], ids=shown)
+def test_an_unknown_field_like_no_other_is_refused_with_all_there_are(name: object) -> None:
+    refused = refusal({name: 1})
+    assert isinstance(refused, UnknownName)
+    assert refused.hint.startswith("known: command, argv, id, ")
+
+
+# ── arbitrary input ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(st.characters()),
+    st.sampled_from(["", "last", "pending", "1h", "\ud800", "\0", "2026-01-01", 10**400, -1, 0, 1e308]),
+)
+values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
+
+
+@given(values)
+def test_any_json_is_a_job_or_refused(value: object) -> None:
+    try:
+        validate(cast("Mapping[str, object]", value), DEFAULTS)
+    except UsageError as refused:
+        assert_well_said(refused)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(_FIELDS)), values, max_size=4), st.sampled_from(["true", None]))
+def test_any_values_of_known_fields_are_a_job_or_refused(fields: dict[str, object], command: str | None) -> None:
+    try:
+        taken = validate({**fields, **({"command": command} if command else {})}, DEFAULTS, local=UTC)
+    except UsageError as refused:
+        assert_well_said(refused)
+    else:
+        assert (taken.command is None) is not (taken.argv is None)
+        assert repr(taken).encode()
+        assert "".join([taken.cwd, *taken.tags, *(taken.argv or ()), *(taken.env or ())]).encode()
+
+
+# ── flags over fields ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "fields, flags, merged",
+    [
+        ({"command": "a", "priority": 1}, {"priority": 2}, {"command": "a", "priority": 2}),
+        ({"argv": ["a"]}, {"command": "b"}, {"command": "b"}),
+        ({"max_attempts": 3}, {"max_retries": 5}, {"max_retries": 5}),
+        ({"base_backoff": 3}, {"backoff_base": 5}, {"backoff_base": 5}),
+        ({"timeout_ms": 3, "timeout_sec": 1}, {"timeout": "5s"}, {"timeout": "5s"}),
+        ({"available_at": "2026-01-01"}, {"delay": "5s"}, {"delay": "5s"}),
+        ({"delay": 1, "run_after": "2026-01-01"}, {"run_at": "2026-01-02"}, {"run_at": "2026-01-02"}),
+        ({"after": []}, {"depends_on": ["a"]}, {"depends_on": ["a"]}),
+        ({"tags": ["a"]}, {"tags": ["b"]}, {"tags": ["b"]}),
+        ({"env": {"A": "1", "B": "1"}}, {"env": {"B": "2"}}, {"env": {"A": "1", "B": "2"}}),
+        ({"env": 5}, {"env": {"B": "2"}}, {"env": {"B": "2"}}),
+        ({"comand": 5}, {}, {"comand": 5}),
+    ],
+    ids=shown,
+)
+def test_a_flag_takes_the_place_of_every_spelling_of_its_field(
+    fields: dict[str, object], flags: dict[str, object], merged: dict[str, object]
+) -> None:
+    before = dict(fields)
+    assert merge(fields, flags) == merged
+    assert fields == before

@@ -1,0 +1,310 @@
+"""The seam to the database: every verb that touches it, with its contract.
+
+A store keeps the promises of docs/reference by itself: callers never ask what they are talking to. Every write is one
+transaction and durable when the call returns. Every write about a running job repeats the token of its claim and changes
+nothing if the job has passed to somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim, Job, NewJob, Run, Worker
+from queuectl.job.settle import Settlement
+
+
+class ClaimRequest(NamedTuple):
+    limit: int
+    queues: tuple[str, ...] | None  # None: all queues in one order; else the first is served first
+    host: str
+    logs: str  # the directory that will hold the jobs' logs
+
+
+class Start(NamedTuple):
+    """A process was made for `claim`, `age` seconds ago; its output begins at `log_from`."""
+
+    claim: Claim
+    pid: int
+    age: float
+    log_from: int
+
+
+class End(NamedTuple):
+    """The run of `claim` is over. It began `age` seconds ago and took `duration` seconds, by the monotonic clock."""
+
+    claim: Claim
+    settlement: Settlement
+    pid: int | None
+    age: float
+    duration: float
+    log_from: int | None
+    log_to: int | None
+
+
+class Exchange(NamedTuple):
+    settled: list[tuple[End, Settlement]]  # as written: a recorded cancel wins over what the worker thought
+    lost: list[End]  # not written: the job had passed to somebody else
+    claims: list[Claim]
+    next_due_ms: int | None  # milliseconds until the next waiting job comes due, None if none waits
+    more: bool  # there may be more to claim or to promote right now
+
+
+class StopMode(StrEnum):
+    FINISH = "finish"  # claim nothing more, finish what runs
+    NOW = "now"  # end what runs, give it back
+
+
+class NewWorker(NamedTuple):
+    id: str
+    host: str
+    pid: int
+    home: str
+    slots: int
+    queues: tuple[str, ...] | None
+
+
+class Orders(NamedTuple):
+    """What others want of a worker."""
+
+    known: bool  # False: the store has no such worker any more, it was declared lost
+    stop: StopMode | None
+    cancels: list[str]  # tokens of its claims that somebody cancelled
+
+
+class CancelAnswer(NamedTuple):
+    """`before` is the state the job was in. If it was processing, the cancel is recorded and `worker` has to end it."""
+
+    before: State
+    worker: str | None
+    token: str | None
+
+
+class Span(NamedTuple):
+    """Where in a log the output of a run lies."""
+
+    log_from: int | None
+    log_to: int | None
+
+
+class Lost(NamedTuple):
+    """A job taken from a dead worker, and what became of it."""
+
+    claim: Claim
+    settlement: Settlement
+
+
+class Bell(Protocol):
+    """What rings when there may be something to do. A hint: it may ring for nothing, and a ring may be lost."""
+
+    def fileno(self) -> int: ...
+
+    def hush(self) -> bool:
+        """Take note of all rings so far. Whether there were any."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Filter(NamedTuple):
+    states: frozenset[State] = frozenset()  # empty: all
+    queues: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()  # all of them
+    ids: tuple[str, ...] = ()
+
+
+class Sort(StrEnum):
+    CREATED = "created"
+    PRIORITY = "priority"
+    STATE = "state"
+    QUEUE = "queue"
+    RUN_AT = "run_at"
+    FINISHED = "finished"
+    DURATION = "duration"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A distribution in milliseconds; all None when count is 0."""
+
+    count: int
+    avg: float | None
+    min: int | None
+    max: int | None
+    p50: int | None
+    p95: int | None
+    p99: int | None
+
+
+class Throughput(NamedTuple):
+    minute: int
+    hour: int
+    day: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Cumulative counts per upper bound in seconds, the sum in seconds and the count."""
+
+    buckets: tuple[tuple[float, int], ...]
+    sum: float
+    count: int
+
+
+class Reads(Protocol):
+    """Looking only: no method here writes or waits for a lock."""
+
+    def get(self, job_id: str) -> Job:
+        """The job with exactly this id, or JobNotFound."""
+        ...
+
+    def resolve(self, ref: str) -> str:
+        """The full id for an id, a unique beginning of one, or `last`. An exact id wins over longer ones.
+
+        Raises JobNotFound, or AmbiguousId with up to five candidates.
+        """
+        ...
+
+    def jobs(
+        self,
+        where: Filter = Filter(),
+        *,
+        sort: Sort = Sort.CREATED,
+        descending: bool = True,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Iterator[Job]:
+        """The jobs that match, in bounded memory. Ties and `created` go by the order of enqueue."""
+        ...
+
+    def count(self, where: Filter = Filter()) -> int: ...
+
+    def tally(self) -> dict[str, dict[State, int]]:
+        """For each queue that ever had a job, how many it has in each state. Costs the same at any number of jobs."""
+        ...
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        """For each queue, how often each of these ever happened: enqueued started completed failed dead retried
+        rescued. They only grow, whatever is purged."""
+        ...
+
+    def oldest_waiting_ms(self) -> dict[str, int]:
+        """For each queue with a job that is due now and waits: for how long its oldest has."""
+        ...
+
+    def history(self, job_id: str) -> list[Run]:
+        """All runs in order, the one under way included."""
+        ...
+
+    def durations(self) -> tuple[Spread, Spread]:
+        """Run time and waiting time of the completed jobs."""
+        ...
+
+    def histograms(self, bounds: Sequence[float]) -> dict[str, tuple[Histogram, Histogram]]:
+        """For each queue: run time and waiting time of the completed jobs, in buckets."""
+        ...
+
+    def throughput(self) -> Throughput:
+        """How many jobs were completed in the last minute, hour and day."""
+        ...
+
+    def average_attempts(self) -> float | None: ...
+
+    def workers(self) -> list[Worker]: ...
+
+    def is_drained(self, queues: tuple[str, ...] | None) -> bool:
+        """True when, in these queues (None: all), nothing is due, nothing runs anywhere and no retry waits."""
+        ...
+
+    def config(self) -> dict[str, str]:
+        """The stored settings, as they were written."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether another connection has written since the last call. Cheap enough to ask a hundred times a second."""
+        ...
+
+
+class Store(Reads, Protocol):
+    def close(self) -> None: ...
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
+        """Add jobs, all or none, and return their ids in the order given.
+
+        Raises DuplicateId if an id is taken or given twice.
+        """
+        ...
+
+    def exchange(
+        self, worker: str, *, starts: Sequence[Start] = (), ends: Sequence[End] = (), claim: ClaimRequest | None = None
+    ) -> Exchange:
+        """Record starts, settle what ended, let in what came due and claim what is next, in one transaction.
+
+        Eligible to be claimed: pending or failed, due, not held. Order: rank, then first in, first out. Two callers never
+        receive the same job. Each claim starts a new run and carries a new token.
+        An end whose token is no longer the job's changes nothing and comes back in `lost`.
+        A cancel that was recorded before the end wins: the job is cancelled, uncharged.
+        """
+        ...
+
+    def rescue(self, worker: str, *, max_crashes: int, spans: Mapping[str, Span] = MappingProxyType({})) -> list[Lost]:
+        """Take every job from a worker that is gone, and forget the worker.
+
+        `spans` tells, by token, where in the logs the output of the lost runs lies.
+
+        Whoever calls has made sure that the worker is gone and that nothing of its jobs runs any more.
+        """
+        ...
+
+    def running(self, worker: str) -> list[Claim]:
+        """The claims that this worker holds."""
+        ...
+
+    def cancel(self, job_id: str) -> CancelAnswer:
+        """Call off a waiting job at once; record the wish for a running one. Other states stay as they are."""
+        ...
+
+    def revive(self, job_id: str, *, states: frozenset[State]) -> State:
+        """Back to pending, due now, same place in the line, if it is in one of `states`. Returns the state before.
+
+        A dead or cancelled job starts with no attempts and no crashes again; its runs and history stay.
+        """
+        ...
+
+    def purge(self, job_id: str) -> tuple[State, str | None]:
+        """Remove a dead job and its history. Returns the state found, unchanged unless it was dead, and the log."""
+        ...
+
+    def register(self, worker: NewWorker) -> Bell:
+        """Begin to work under this name. The bell rings after each enqueue, cancel, revive and stop from anywhere."""
+        ...
+
+    def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
+        """Say that this worker lives. False if the store does not know it (any more)."""
+        ...
+
+    def orders(self, worker: str) -> Orders: ...
+
+    def request_stop(self, worker: str, mode: StopMode) -> bool:
+        """Ask a worker to stop; a later NOW overrides FINISH. False if there is no such worker."""
+        ...
+
+    def retire(self, worker: str) -> None:
+        """Forget a worker that holds no job."""
+        ...
+
+    def set_config(self, changes: Mapping[str, str | None]) -> None:
+        """Store settings; None removes one. A change of `ageing` ranks anew what waits, in the same transaction."""
+        ...
+
+    def reset(self) -> int:
+        """Remove all jobs and their history, keep the settings. Returns how many jobs there were."""
+        ...
+
+    def backup(self, path: str) -> None:
+        """A consistent copy into a new file, while others go on working."""
+        ...

@@ -1,0 +1,200 @@
+"""Between rows and values, the same for every dialect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim, Job, NewJob, Run, Worker, from_ms
+from queuectl.job.outcome import Ending
+from queuectl.job.rank import Ageing, Standing, effective_priority, rank
+from queuectl.job.reason import reason
+from queuectl.job.retry import allowed_failures
+
+Row = tuple[Any, ...]
+
+# What `job` reads, in its order.
+JOB_COLUMNS: Final = (
+    "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
+    " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
+    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log"
+)
+
+
+class Present(NamedTuple):
+    """What a row cannot say by itself: the time, and everything that changes without a job's row being touched."""
+
+    now_ms: int
+    last_seq: int
+    ageing: Ageing
+    served: frozenset[str] | None  # queues that some worker serves; None: all
+
+    def serves(self, queue: str) -> bool:
+        return self.served is None or queue in self.served
+
+
+def job(row: Row, present: Present) -> Job:
+    (
+        seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
+        max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
+        duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log,
+    ) = row  # fmt: skip
+    state = State(state_)
+    if frozen_priority is None:
+        standing = Standing(priority, seq, eligible_at, missed)
+        shown = effective_priority(present.ageing, standing, now_ms=present.now_ms, last_seq=present.last_seq)
+    else:
+        shown = frozen_priority
+    why = reason(
+        state,
+        run_at_ms=run_at,
+        now_ms=present.now_ms,
+        attempts=attempts,
+        allowed=allowed_failures(max_retries, first_is_free=bool(first_is_free)),
+        held=bool(held),
+        served=present.serves(queue),
+    )
+    return Job(
+        seq=seq,
+        id=id_,
+        command=command,
+        argv=None if argv is None else tuple(json.loads(argv)),
+        state=state,
+        queue=queue,
+        priority=priority,
+        effective_priority=shown,
+        attempts=attempts,
+        runs=runs,
+        crashes=crashes,
+        max_retries=max_retries,
+        first_is_free=bool(first_is_free),
+        backoff_base=backoff_base,
+        timeout_ms=timeout_ms,
+        run_at=from_ms(run_at),
+        created_at=from_ms(created_at),
+        updated_at=from_ms(updated_at),
+        started_at=_moment(started_at),
+        finished_at=_moment(finished_at),
+        duration_ms=duration_ms,
+        wait_ms=wait_ms,
+        exit_code=exit_code,
+        signal=signal,
+        error=error,
+        worker=worker,
+        cwd=cwd,
+        env={} if env is None else json.loads(env),
+        tags=tuple(json.loads(tags)) if tags != "[]" else (),
+        unique_key=unique_key,
+        held=bool(held),
+        reason=why,
+        log=log,
+    )
+
+
+def new_job(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing) -> Row:
+    """The parameters of `enqueue`, in its order."""
+    if new.delay_ms is not None:
+        run_at = now_ms + new.delay_ms
+    else:
+        run_at = max(now_ms, new.run_at_ms or 0)  # a time that has passed means now
+    return (
+        seq,
+        job_id,
+        new.command,
+        None if new.argv is None else json.dumps(new.argv),
+        new.queue,
+        run_at <= now_ms,
+        new.priority,
+        rank(ageing, Standing(new.priority, seq, run_at, 0)),
+        run_at,
+        run_at,
+        new.max_retries,
+        new.first_is_free,
+        new.backoff_base,
+        new.timeout_ms,
+        new.cwd,
+        json.dumps(new.env) if new.env else None,
+        json.dumps(new.tags) if new.tags else "[]",
+        new.unique_key,
+        now_ms,
+        now_ms,
+    )
+
+
+def claim(row: Row, *, token: str, run: int, log: str) -> Claim:
+    """From the columns of `ready`, without its rank."""
+    seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]
+    return Claim(
+        seq=seq,
+        id=id_,
+        token=token,
+        run=run,
+        command=command,
+        argv=None if argv is None else tuple(json.loads(argv)),
+        queue=queue,
+        attempts=attempts,
+        crashes=crashes,
+        max_retries=max_retries,
+        first_is_free=bool(free),
+        backoff_base=base,
+        timeout_ms=timeout_ms,
+        cwd=cwd,
+        env=None if env is None else json.loads(env),
+        log=log,
+    )
+
+
+def run(row: Row) -> Run:
+    number, worker, host, pid, started, finished, duration, exit_code, signal, error, ending, log_from, log_to = row
+    return Run(
+        number=number,
+        worker=worker,
+        host=host,
+        pid=pid,
+        started_at=_moment(started),
+        finished_at=_moment(finished),
+        duration_ms=duration,
+        exit_code=exit_code,
+        signal=signal,
+        error=error,
+        outcome=Ending(ending),
+        log_from=log_from,
+        log_to=log_to,
+    )
+
+
+def live_run(row: Row) -> Run:
+    number, worker, host, pid, started, log_from = row
+    return run((number, worker, host, pid, started, None, None, None, None, None, Ending.RUNNING, log_from, None))
+
+
+def worker(row: Row) -> Worker:
+    id_, host, pid, home, state, slots, busy, queues, started, heartbeat, beats, jobs_done = row
+    return Worker(
+        id=id_,
+        host=host,
+        pid=pid,
+        home=home,
+        state=state,
+        slots=slots,
+        busy=busy,
+        queues=None if queues is None else tuple(json.loads(queues)),
+        started_at=from_ms(started),
+        heartbeat_at=from_ms(heartbeat),
+        beats=beats,
+        jobs_done=jobs_done,
+    )
+
+
+def served_queues(queues_of_workers: Sequence[tuple[str, ...] | None]) -> frozenset[str] | None:
+    """The queues that some worker serves, None if one serves all."""
+    if any(queues is None for queues in queues_of_workers):
+        return None
+    return frozenset(queue for queues in queues_of_workers if queues for queue in queues)
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return None if ms is None else from_ms(ms)

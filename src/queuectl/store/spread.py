@@ -1,0 +1,46 @@
+"""Percentiles and histograms from (value, how often) pairs: one scan of the jobs gives them all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from queuectl.store.protocol import Histogram, Spread
+
+
+def spread(counts: Iterable[tuple[int, int]]) -> Spread:
+    merged: dict[int, int] = {}
+    for value, times in counts:
+        merged[value] = merged.get(value, 0) + times
+    ordered = sorted(merged.items())
+    total = sum(merged.values())
+    if not total:
+        return Spread(0, None, None, None, None, None, None)
+    average = sum(value * times for value, times in ordered) / total
+    return Spread(
+        count=total,
+        avg=round(average, 3),
+        min=ordered[0][0],
+        max=ordered[-1][0],
+        p50=_percentile(ordered, total, 0.50),
+        p95=_percentile(ordered, total, 0.95),
+        p99=_percentile(ordered, total, 0.99),
+    )
+
+
+def histogram(counts: Sequence[tuple[int, int]], bounds: Sequence[float]) -> Histogram:
+    """`counts` in milliseconds, `bounds` in seconds."""
+    buckets = tuple((bound, sum(times for value, times in counts if value <= bound * 1000)) for bound in bounds)
+    total = sum(times for _, times in counts)
+    return Histogram(buckets, sum(value * times for value, times in counts) / 1000, total)
+
+
+def _percentile(ordered: Sequence[tuple[int, int]], total: int, part: float) -> int:
+    """The smallest value that at least this part of all values does not exceed (nearest rank)."""
+    needed = math.ceil(part * total)
+    seen = 0
+    for value, times in ordered:
+        seen += times
+        if seen >= needed:
+            return value
+    return ordered[-1][0]

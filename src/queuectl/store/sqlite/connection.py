@@ -1,0 +1,201 @@
+"""One connection to a SQLite file: opening, waiting for the write lock, transactions, and SQLite's errors as ours.
+
+SQLite's own busy handler sleeps in steps that grow to 100 ms and favour newcomers. This one asks again every 2 ms.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from queuectl import errors
+from queuectl.clock import Clock
+
+OLDEST_SQLITE: Final = (3, 37, 0)  # STRICT tables
+APPLICATION_ID: Final = 0x51756374  # "Quct": tells our files from everybody else's
+
+MEMORY: Final = ":memory:"
+RETRY_EVERY: Final = 0.002
+SAY_SO_AFTER: Final = 2.0
+
+Row = tuple[Any, ...]
+
+
+class Connection:
+    """A connection with our settings. `patience` is how many seconds to wait for another writer before StoreBusy."""
+
+    def __init__(self, path: str, *, clock: Clock, patience: float = 30.0) -> None:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            raise errors.SqliteTooOld(sqlite3.sqlite_version, ".".join(map(str, OLDEST_SQLITE)))
+        self.path = path
+        self.patience = patience
+        self.on_wait: Callable[[], None] | None = None
+        self._clock = clock
+        self._inode = _inode(path)
+        try:
+            self._db = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=256)
+        except sqlite3.Error as exc:
+            raise self._translate(exc) from exc
+        try:
+            self._configure()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _configure(self) -> None:
+        # FULL: a commit is on the disk when it returns. Foreign keys: history goes with its job.
+        for pragma in (
+            "synchronous = full",
+            "foreign_keys = on",
+            "cache_size = -8000",
+            "journal_size_limit = 67108864",
+        ):
+            self.execute(f"pragma {pragma}")
+
+    def close(self) -> None:
+        self._db.close()
+
+    # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        """Run one statement; wait while the file is locked, raise our errors."""
+        try:
+            return self._db.execute(sql, parameters)
+        except sqlite3.Error as exc:
+            if not _is_busy(exc) or self._db.in_transaction:
+                raise self._translate(exc) from exc
+        return self._persist(lambda: self._db.execute(sql, parameters))
+
+    def executemany(self, sql: str, rows: Iterable[Row]) -> None:
+        try:
+            self._db.executemany(sql, rows)
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.Error as exc:
+            raise self._translate(exc) from exc
+
+    def one(self, sql: str, parameters: Any = ()) -> Row | None:
+        row: Row | None = self.execute(sql, parameters).fetchone()
+        return row
+
+    def all(self, sql: str, parameters: Any = ()) -> list[Row]:
+        return self.execute(sql, parameters).fetchall()
+
+    def value(self, sql: str, parameters: Any = ()) -> Any:
+        """The first column of the first row, None if there is none."""
+        row = self.one(sql, parameters)
+        return None if row is None else row[0]
+
+    # ── transactions ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A write: takes the write lock at once, commits at the end, rolls back on any exception."""
+        self.check_in_place()
+        self.execute("begin immediate")
+        try:
+            yield
+            self.execute("commit")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.rollback()
+            raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Several reads that see one state of the store."""
+        self.check_in_place()
+        self.execute("begin deferred")
+        try:
+            yield
+        finally:
+            if self._db.in_transaction:
+                self._db.rollback()
+
+    def check_in_place(self) -> None:
+        """Raise StoreGone if the file was removed or replaced: writes would go into a file that nobody can find."""
+        if self.path != MEMORY and _inode(self.path) != self._inode:
+            raise errors.StoreGone(self.path)
+
+    def remember_place(self) -> None:
+        self._inode = _inode(self.path)
+
+    def backup(self, path: str) -> None:
+        try:
+            # Made here, and private: SQLite would make it by the umask, and would add to one that is there.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with sqlite3.connect(path) as target:
+                self._db.backup(target, pages=1000)
+            target.close()
+        except OSError as exc:
+            raise errors.StoreFailed(path, exc.strerror or str(exc)) from exc
+        except sqlite3.Error as exc:
+            raise self._translate(exc, path) from exc
+
+    # ── trouble ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _persist(self, attempt: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+        start = self._clock.monotonic()
+        said = False
+        while True:
+            waited = self._clock.monotonic() - start
+            if waited >= self.patience:
+                raise errors.StoreBusy(self.path, waited)
+            if waited >= SAY_SO_AFTER and self.on_wait and not said:
+                self.on_wait()
+                said = True
+            self._clock.sleep(RETRY_EVERY)
+            try:
+                return attempt()
+            except sqlite3.Error as exc:
+                if not _is_busy(exc):
+                    raise self._translate(exc) from exc
+
+    def _translate(self, exc: sqlite3.Error, path: str | None = None) -> errors.QueuectlError:
+        path = path or self.path
+        match _primary_code(exc):
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return errors.StoreBusy(path, 0)
+            case sqlite3.SQLITE_FULL:
+                return errors.StoreFull(path)
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+                return errors.StoreReadOnly(path)
+            case sqlite3.SQLITE_CORRUPT:
+                return errors.StoreDamaged(path, str(exc))
+            case sqlite3.SQLITE_NOTADB:
+                return errors.StoreForeign(path)
+            case sqlite3.SQLITE_CANTOPEN:
+                return errors.StoreFailed(path, _why_not_openable(path))
+            case _:
+                return errors.StoreFailed(path, str(exc))
+
+
+def _primary_code(exc: sqlite3.Error) -> int:
+    # The low byte is the class of the error; the rest says more than we tell apart. ProgrammingError carries none.
+    return getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _is_busy(exc: sqlite3.Error) -> bool:
+    return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    # Never by opening the file: closing any descriptor of it would drop SQLite's locks on it in this process.
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _why_not_openable(path: str) -> str:
+    if os.path.isdir(path):
+        return "it is a directory"
+    if not os.path.isdir(os.path.dirname(path)):
+        return "its directory does not exist"
+    if not os.access(os.path.dirname(path), os.W_OK | os.X_OK):
+        return "its directory is not writable"
+    return "it cannot be opened"

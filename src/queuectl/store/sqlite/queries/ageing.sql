@@ -1,0 +1,4 @@
+-- ageing: how waiting is rewarded, as stored.
+select value
+  from config
+ where key = 'ageing'

@@ -1,0 +1,3 @@
+-- bells: where to ring so that waiting workers wake.
+select home, id
+  from workers

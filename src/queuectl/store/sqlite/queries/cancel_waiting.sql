@@ -1,0 +1,10 @@
+-- cancel_waiting: call off a job that does not run. Its last run, if there was one, stays as it was but for the error.
+update jobs
+   set state = 'cancelled',
+       ready = 0,
+       effective_priority = :effective_priority,
+       error = 'cancelled',
+       finished_at = max(:now, created_at),
+       updated_at = max(:now, created_at)
+ where seq = :seq
+   and state in ('blocked', 'pending', 'failed')

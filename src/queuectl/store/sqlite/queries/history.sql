@@ -1,0 +1,5 @@
+-- history: the runs of a job that are over.
+select number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to
+  from runs
+ where job = :seq
+ order by number

@@ -1,0 +1,6 @@
+-- is_cancelled: was a cancel recorded for this run? No row: the job has passed to somebody else.
+select cancel_requested
+  from jobs
+ where seq = :seq
+   and token = :token
+   and state = 'processing'

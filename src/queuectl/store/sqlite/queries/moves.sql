@@ -1,0 +1,3 @@
+-- moves: every passage between two states ever made.
+select queue, was, now, jobs
+  from moves

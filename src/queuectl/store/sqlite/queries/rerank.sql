@@ -1,0 +1,8 @@
+-- rerank: the SQL twin of job/rank.py, for everybody who waits or may wait again. Runs once, when `ageing` changes.
+update jobs
+   set rank = case :ageing
+                  when 'off' then -priority
+                  when 'enqueues' then seq + missed - priority
+                  else eligible_at - priority * :step_ms
+              end
+ where state in ('blocked', 'pending', 'failed', 'processing')

@@ -1,0 +1,2 @@
+-- reset_jobs: remove every job; history and tags go with them.
+delete from jobs

@@ -1,0 +1,3 @@
+-- retire: forget a worker.
+delete from workers
+ where id = :id

@@ -1,0 +1,29 @@
+-- settle: write the end of a run. Matches nothing if the job has passed to somebody else, or if a cancel is (not)
+-- recorded where the caller thinks it is not (is): then the caller decides anew.
+-- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`).
+update jobs
+   set state = :state,
+       ready = :state in ('pending', 'failed') and held = 0 and :retry_in = 0,
+       token = null,
+       pid = null,
+       cancel_requested = 0,
+       attempts = :attempts,
+       crashes = :crashes,
+       missed = missed + iif(:state in ('pending', 'failed'), :last_seq - claimed_seq, 0),
+       rank = rank + iif(:state in ('pending', 'failed') and :by_enqueues, :last_seq - claimed_seq, 0),
+       effective_priority = iif(:state in ('pending', 'failed'), null, effective_priority),
+       run_at = iif(:state = 'failed', :now + :retry_in, run_at),
+       started_at = max(coalesce(:started_at, started_at), created_at),
+       wait_ms = iif(:started_at is null, wait_ms, max(0, :started_at - max(created_at, run_at))),
+       finished_at = max(coalesce(:finished_at, :now), coalesce(:started_at, started_at), created_at),
+       duration_ms = :duration_ms,
+       exit_code = :exit_code,
+       signal = :signal,
+       error = :error,
+       log_from = coalesce(:log_from, log_from),
+       updated_at = max(:now, created_at)
+ where seq = :seq
+   and token = :token
+   and state = 'processing'
+   and cancel_requested = :cancelled
+returning runs, worker, host, started_at, finished_at, log_from

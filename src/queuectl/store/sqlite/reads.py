@@ -1,0 +1,204 @@
+"""Looking into the store: no method here writes or takes a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from queuectl import errors
+from queuectl.clock import Clock
+from queuectl.job.ageing import parse_ageing
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim, Job, Run, Worker
+from queuectl.job.outcome import Ending
+from queuectl.job.rank import Ageing, Strict
+from queuectl.store import rows
+from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Throughput
+from queuectl.store.spread import histogram, spread
+from queuectl.store.sqlite import select
+from queuectl.store.sqlite.connection import Connection
+from queuectl.store.statements import Statements
+
+SQL: Final = Statements(__file__)
+
+CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
+PAGE: Final = 500  # jobs read at a time by a long list
+
+_FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
+
+
+class SqliteReads:
+    def __init__(self, db: Connection, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._seen_version = -1
+
+    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, job_id: str) -> Job:
+        with self._db.snapshot():
+            row = self._db.one(f"select {rows.JOB_COLUMNS} from jobs where id = ?", (job_id,))
+            if row is None:
+                raise errors.JobNotFound(job_id)
+            return rows.job(row, self._present())
+
+    def resolve(self, ref: str) -> str:
+        if ref == "last":
+            last: str | None = self._db.value(SQL["last_id"])
+            if last is None:
+                raise errors.JobNotFound(ref)
+            return last
+        found = [row[0] for row in self._db.all(SQL["ids_from"], {"ref": ref, "limit": CANDIDATES})] if ref else []
+        if not found:
+            raise errors.JobNotFound(ref)
+        if found[0] == ref or len(found) == 1:
+            return str(found[0])
+        raise errors.AmbiguousId(ref, found)
+
+    def jobs(
+        self,
+        where: Filter = Filter(),
+        *,
+        sort: Sort = Sort.CREATED,
+        descending: bool = True,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Iterator[Job]:
+        clause, values = select.where(where)
+        sql = f"select {rows.JOB_COLUMNS} from jobs{clause}{select.order(sort, descending=descending)} limit ? offset ?"
+        present = self._present()
+        # One cursor, one statement: what is listed is one state of the store, however long the reader takes.
+        cursor = self._db.execute(sql, [*values, -1 if limit is None else limit, offset])
+        while page := cursor.fetchmany(PAGE):
+            for row in page:
+                yield rows.job(row, present)
+
+    def count(self, where: Filter = Filter()) -> int:
+        if not where.tags and not where.ids:
+            tally = self.tally()
+            return sum(
+                jobs
+                for queue, states in tally.items()
+                if not where.queues or queue in where.queues
+                for state, jobs in states.items()
+                if not where.states or state in where.states
+            )
+        clause, values = select.where(where)
+        return int(self._db.value(f"select count(*) from jobs{clause}", values))
+
+    def history(self, job_id: str) -> list[Run]:
+        with self._db.snapshot():
+            seq = self._db.value("select seq from jobs where id = ?", (job_id,))
+            if seq is None:
+                raise errors.JobNotFound(job_id)
+            over = [rows.run(row) for row in self._db.all(SQL["history"], {"seq": seq})]
+            live = [rows.live_run(row) for row in self._db.all(SQL["live_run"], {"seq": seq})]
+        return over + live
+
+    def running(self, worker: str) -> list[Claim]:
+        return [claim for claim, _ in self._running(worker)]
+
+    # ── counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tally(self) -> dict[str, dict[State, int]]:
+        tally: dict[str, dict[State, int]] = {}
+        for queue, state, jobs in self._db.all(SQL["tally"]):
+            tally.setdefault(queue, dict.fromkeys(State, 0))[State(state)] = jobs
+        return tally
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        names = ("enqueued", "started", "completed", "failed", "dead", "retried", "rescued")
+        totals: dict[str, dict[str, int]] = {}
+        for queue, was, now, jobs in self._db.all(SQL["moves"]):
+            of = totals.setdefault(queue, dict.fromkeys(names, 0))
+            of["enqueued"] += jobs * (was == "")
+            of["started"] += jobs * (now == State.PROCESSING)
+            of["completed"] += jobs * (now == State.COMPLETED)
+            of["dead"] += jobs * (now == State.DEAD)
+            retried = (was, now) == (State.FAILED, State.PROCESSING) or (
+                now == State.PENDING and was in (State.FAILED, State.DEAD, State.CANCELLED)
+            )
+            of["retried"] += jobs * retried
+        for queue, ending, runs in self._db.all(SQL["endings"]):
+            of = totals.setdefault(queue, dict.fromkeys(names, 0))
+            of["failed"] += runs * (ending in _FAILED_ENDINGS)
+            of["rescued"] += runs * (ending == Ending.LOST)
+        return totals
+
+    def oldest_waiting_ms(self) -> dict[str, int]:
+        now = self._clock.now_ms()
+        return {queue: max(0, now - since) for queue, since in self._db.all(SQL["oldest_waiting"], {"now": now})}
+
+    def durations(self) -> tuple[Spread, Spread]:
+        return (
+            spread((value, times) for _, value, times in self._db.all(SQL["durations"])),
+            spread((value, times) for _, value, times in self._db.all(SQL["waits"])),
+        )
+
+    def histograms(self, bounds: Sequence[float]) -> dict[str, tuple[Histogram, Histogram]]:
+        by_queue: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
+        for which, name in enumerate(("durations", "waits")):
+            for queue, value, times in self._db.all(SQL[name]):
+                by_queue.setdefault(queue, ([], []))[which].append((value, times))
+        return {queue: (histogram(run, bounds), histogram(wait, bounds)) for queue, (run, wait) in by_queue.items()}
+
+    def throughput(self) -> Throughput:
+        now = self._clock.now_ms()
+        spans = (60_000, 3_600_000, 86_400_000)
+        return Throughput(*(int(self._db.value(SQL["completed_since"], {"since": now - span})) for span in spans))
+
+    def average_attempts(self) -> float | None:
+        average: float | None = self._db.value(SQL["average_attempts"])
+        return average
+
+    # ── workers and settings ────────────────────────────────────────────────────────────────────────────────────────
+
+    def workers(self) -> list[Worker]:
+        return [rows.worker(row) for row in self._db.all(SQL["workers"])]
+
+    def is_drained(self, queues: tuple[str, ...] | None) -> bool:
+        with self._db.snapshot():
+            tally = self.tally()
+            for queue in tally if queues is None else queues:
+                states = tally.get(queue, {})
+                if states.get(State.PROCESSING) or states.get(State.FAILED):
+                    return False
+                if self._db.value(SQL["is_ready"], {"queue": queue}):
+                    return False
+                if self._db.value(SQL["is_due"], {"queue": queue, "now": self._clock.now_ms()}):
+                    return False
+        return True
+
+    def config(self) -> dict[str, str]:
+        return dict(self._db.all(SQL["config"]))
+
+    def changed(self) -> bool:
+        self._db.check_in_place()
+        version = int(self._db.value("pragma data_version"))
+        seen, self._seen_version = self._seen_version, version
+        return version != seen
+
+    # ── shared with the writing half ────────────────────────────────────────────────────────────────────────────────
+
+    def _ageing(self) -> Ageing:
+        stored = self._db.value(SQL["ageing"])
+        return Strict() if stored is None else parse_ageing(stored, subject="ageing")
+
+    def _last_seq(self) -> int:
+        return int(self._db.value(SQL["last_seq"]))
+
+    def _present(self) -> rows.Present:
+        queues: list[Any] = [worker.queues for worker in self.workers()]
+        return rows.Present(
+            now_ms=self._clock.now_ms(),
+            last_seq=self._last_seq(),
+            ageing=self._ageing(),
+            served=rows.served_queues(queues),
+        )
+
+    def _running(self, worker: str) -> list[tuple[Claim, bool]]:
+        """The claims of a worker, each with whether somebody cancelled it."""
+        found = []
+        for seq, id_, token, run, *rest, log, cancelled in self._db.all(SQL["running"], {"worker": worker}):
+            found.append((rows.claim((seq, id_, run, *rest), token=token, run=run, log=log), bool(cancelled)))
+        return found

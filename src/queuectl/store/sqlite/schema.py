@@ -1,0 +1,77 @@
+"""Bringing a file to the schema of this version, or refusing it: never damaging what is not ours or is newer."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+
+from queuectl import errors
+from queuectl.clock import Clock
+from queuectl.store.migrate import LATEST, migrations_of
+from queuectl.store.sqlite.connection import APPLICATION_ID, MEMORY, Connection
+
+
+def connect(path: str, *, clock: Clock, patience: float = 30.0) -> Connection:
+    """Open the file and migrate it if it is older or empty. Any number of processes may do this at once."""
+    if path != MEMORY:
+        _create(path)
+    db = Connection(path, clock=clock, patience=patience)
+    try:
+        version = _version(db)
+        if version > LATEST:
+            raise errors.StoreTooNew(path, version, LATEST)
+        if version < LATEST:
+            _migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _create(path: str) -> None:
+    # Made by us, not by SQLite, so that it is private whatever the umask; -wal and -shm take over its mode.
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except OSError as exc:
+        raise errors.HomeUnusable(os.path.dirname(path), exc.strerror or str(exc)) from exc
+
+
+def _version(db: Connection) -> int:
+    """The schema version of our file, 0 for an empty one. Raises StoreForeign for anything else."""
+    version = int(db.value("pragma user_version"))
+    owner = int(db.value("pragma application_id"))
+    if owner == APPLICATION_ID:
+        return version
+    if owner or version or db.value("select count(*) from sqlite_master"):
+        raise errors.StoreForeign(db.path)
+    return 0
+
+
+def _migrate(db: Connection) -> None:
+    if db.path != MEMORY:
+        # Must come before the first table, and outlives this connection: the file can shrink after a prune.
+        db.execute("pragma auto_vacuum = incremental")
+        if db.value("pragma journal_mode = wal") != "wal":
+            raise errors.StoreFailed(db.path, "this file system cannot hold a SQLite write-ahead log")
+    for migration in migrations_of(__file__):
+        with db.transaction():
+            # Asked again under the write lock: another process may have been first.
+            if _version(db) >= migration.version:
+                continue
+            for statement in _statements(migration.read()):
+                db.execute(statement)
+            db.execute(f"pragma application_id = {APPLICATION_ID}")
+            db.execute(f"pragma user_version = {migration.version}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script one by one: `executescript` would commit the transaction around it."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""

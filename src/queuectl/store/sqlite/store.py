@@ -1,0 +1,158 @@
+"""The store in a SQLite file: what people and workers ask for, each one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from queuectl import errors
+from queuectl.clock import Clock
+from queuectl.home import bell_file
+from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
+from queuectl.job.model import NewJob
+from queuectl.job.rank import ByTime, Standing, effective_priority, rank
+from queuectl.store import rows
+from queuectl.store.ids import new_job_ids
+from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, StopMode
+from queuectl.store.sqlite.bell import PipeBell, SilentBell
+from queuectl.store.sqlite.connection import MEMORY
+from queuectl.store.sqlite.reads import SQL
+from queuectl.store.sqlite.runs import SqliteRuns
+from queuectl.store.sqlite.schema import connect
+
+
+class SqliteStore(SqliteRuns):
+    def __init__(self, path: str, *, clock: Clock, patience: float = 30.0) -> None:
+        super().__init__(connect(path, clock=clock, patience=patience), clock)
+
+    def close(self) -> None:
+        self._db.close()
+
+    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
+        made = iter(new_job_ids(sum(job.id is None for job in jobs)))
+        ids = [next(made) if job.id is None else job.id for job in jobs]
+        try:
+            with self._db.transaction():
+                now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+                numbered = zip(jobs, ids, range(last_seq + 1, last_seq + 1 + len(jobs)), strict=True)
+                self._db.executemany(
+                    SQL["enqueue"],
+                    (rows.new_job(job, seq=seq, job_id=id_, now_ms=now, ageing=ageing) for job, id_, seq in numbered),
+                )
+                tagged = ((tag, last_seq + 1 + index) for index, job in enumerate(jobs) for tag in job.tags)
+                self._db.executemany(SQL["tag"], tagged)
+                self._db.executemany(SQL["came"], Counter(job.queue for job in jobs).items())
+        except sqlite3.IntegrityError as exc:
+            raise errors.DuplicateId(self._duplicate(ids)) from exc
+        self._ring()
+        return ids
+
+    def cancel(self, job_id: str) -> CancelAnswer:
+        with self._db.transaction():
+            now = self._clock.now_ms()
+            seq, state, worker, token, standing, _ = self._standing(job_id)
+            if state in WAITING:
+                shown = effective_priority(self._ageing(), standing, now_ms=now, last_seq=self._last_seq())
+                self._db.execute(SQL["cancel_waiting"], {"seq": seq, "now": now, "effective_priority": shown})
+            elif state is State.PROCESSING:
+                self._db.execute(SQL["cancel_running"], {"seq": seq, "now": now})
+        if state is State.PROCESSING:
+            self._ring()
+        return CancelAnswer(state, worker, token)
+
+    def revive(self, job_id: str, *, states: frozenset[State]) -> State:
+        with self._db.transaction():
+            seq, state, _, _, standing, _ = self._standing(job_id)
+            if state in states and state in states_that_take(Event.REVIVE):
+                place = rank(self._ageing(), standing)
+                self._db.execute(SQL["revive"], {"seq": seq, "now": self._clock.now_ms(), "rank": place})
+        self._ring()
+        return state
+
+    def purge(self, job_id: str) -> tuple[State, str | None]:
+        with self._db.transaction():
+            seq, state, _, _, _, log = self._standing(job_id)
+            if state is State.DEAD:
+                self._db.execute(SQL["purge"], {"seq": seq})
+        return state, log
+
+    def reset(self) -> int:
+        with self._db.transaction():
+            return self._db.execute(SQL["reset_jobs"]).rowcount
+
+    def backup(self, path: str) -> None:
+        self._db.backup(path)
+
+    # ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def register(self, worker: NewWorker) -> Bell:
+        # The bell first: whoever sees the row may ring.
+        bell = SilentBell() if self._db.path == MEMORY else PipeBell(bell_file(worker.home, worker.id))
+        queues = None if worker.queues is None else json.dumps(worker.queues)
+        with self._db.transaction():
+            self._db.execute(SQL["register"], {**worker._asdict(), "queues": queues, "now": self._clock.now_ms()})
+        return bell
+
+    def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
+        state = "stopping" if stopping else "running"
+        with self._db.transaction():
+            found = self._db.execute(
+                SQL["heartbeat"], {"id": worker, "slots": slots, "state": state, "now": self._clock.now_ms()}
+            )
+            return found.rowcount == 1
+
+    def orders(self, worker: str) -> Orders:
+        with self._db.snapshot():
+            row = self._db.one(SQL["stop_order"], {"id": worker})
+            cancels = [token for (token,) in self._db.all(SQL["cancel_orders"], {"worker": worker})]
+        stop = None if row is None or row[0] is None else StopMode(row[0])
+        return Orders(known=row is not None, stop=stop, cancels=cancels)
+
+    def request_stop(self, worker: str, mode: StopMode) -> bool:
+        with self._db.transaction():
+            found = self._db.execute(SQL["request_stop"], {"id": worker, "mode": mode}).rowcount
+        self._ring()
+        return found == 1
+
+    def retire(self, worker: str) -> None:
+        with self._db.transaction():
+            self._db.execute(SQL["retire"], {"id": worker})
+
+    # ── settings ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def set_config(self, changes: Mapping[str, str | None]) -> None:
+        with self._db.transaction():
+            before = self._ageing()
+            for key, value in changes.items():
+                if value is None:
+                    self._db.execute(SQL["unset_config"], {"key": key})
+                else:
+                    self._db.execute(SQL["set_config"], {"key": key, "value": value})
+            ageing = self._ageing()
+            if ageing != before:
+                step_ms = ageing.step_ms if isinstance(ageing, ByTime) else 0
+                kind = "time" if step_ms else changes["ageing"] or "off"
+                self._db.execute(SQL["rerank"], {"ageing": kind, "step_ms": step_ms})
+        self._ring()
+
+    # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _standing(self, job_id: str) -> tuple[int, State, str | None, str | None, Standing, str | None]:
+        row = self._db.one(SQL["standing"], {"id": job_id})
+        if row is None:
+            raise errors.JobNotFound(job_id)
+        seq, state, worker, token, priority, eligible_at, missed, log = row
+        return seq, State(state), worker, token, Standing(priority, seq, eligible_at, missed), log
+
+    def _duplicate(self, ids: Sequence[str]) -> str:
+        """Which of these ids is taken, or given twice."""
+        seen: set[str] = set()
+        for id_ in ids:
+            if id_ in seen or self._db.value("select 1 from jobs where id = ?", (id_,)):
+                return id_
+            seen.add(id_)
+        return ids[0]

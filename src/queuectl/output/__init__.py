@@ -1,0 +1,1 @@
+"""What jobs print: one file a job, bytes as they came."""

@@ -1,0 +1,194 @@
+"""Reading a job's log: one file with all its runs, each framed by a START and an END line of ours.
+
+What to read is said in spans of bytes, so that a log of any size is read in bounded memory. Where the output of a run
+lies is recorded in its history. Only where nothing is recorded yet (the run under way) or any more (its worker died) are
+frames looked for, and then only in the part of the log that no other run has claimed: a job that prints such lines
+deceives nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from queuectl.errors import Unavailable
+from queuectl.job.model import Run
+from queuectl.job.outcome import Ending
+
+BLOCK: Final = 256 * 1024
+# No frame line comes near this: a worker's name and a reason are short.
+LONGEST_FRAME: Final = 8 * 1024
+
+_START: Final = b"--- START "
+_END_AT_TAIL: Final = re.compile(rb"(?:\A|(\n))--- END [^\n]*\n\Z")
+
+
+class Span(NamedTuple):
+    """The bytes from `start` up to, not including, `stop`."""
+
+    start: int
+    stop: int
+
+
+class Log:
+    """An open log. Its size is what it was when last asked: a job may be writing to it."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def at(self, span: Span) -> bytes:
+        """The bytes of a span that is known to be short; fewer if the log ends before it does."""
+        return os.pread(self._fd, span.stop - span.start, span.start)
+
+    def read(self, spans: Sequence[Span]) -> Iterator[bytes]:
+        for span in spans:
+            place = span.start
+            while place < span.stop:
+                block = self.at(Span(place, min(span.stop, place + BLOCK)))
+                if not block:
+                    return
+                yield block
+                place += len(block)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_log(path: str | None) -> Log | None:
+    """None where there is no log: the job has not run, its log was removed, or it lies on another host."""
+    if path is None:
+        return None
+    try:
+        return Log(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise Unavailable(f"cannot read the log {path}: {exc.strerror}", hint="check who owns it") from exc
+
+
+def spans(log: Log, runs: Sequence[Run], *, run: int | None = None, markers: bool = True) -> list[Span]:
+    """What to read: all runs or the one numbered `run`, with the lines of ours around the output or without."""
+    if run is None and markers:
+        return [Span(0, log.size)]
+    place = _frame if markers else output_of
+    return [place(log, runs, index) for index, known in enumerate(runs) if run in (None, known.number)]
+
+
+def last_lines(log: Log, view: Sequence[Span], count: int) -> list[Span]:
+    """The end of `view` that holds its last `count` lines; the newline that ends the last one begins no other."""
+    wanted, at_the_end = count, True
+    for index in range(len(view) - 1, -1, -1):
+        span, stop = view[index], view[index].stop
+        while stop > span.start and wanted:
+            start = max(span.start, stop - BLOCK)
+            block = log.at(Span(start, stop))
+            upto = len(block) - (at_the_end and block.endswith(b"\n"))
+            at_the_end = False
+            here = block.count(b"\n", 0, upto)
+            if here >= wanted:
+                for _ in range(wanted):
+                    upto = block.rfind(b"\n", 0, upto)
+                return [Span(start + upto + 1, span.stop), *view[index + 1 :]]
+            wanted -= here
+            stop = start
+    return list(view) if count else []
+
+
+def last_bytes(log: Log, view: Sequence[Span], limit: int) -> bytes:
+    """The last `limit` bytes of `view`."""
+    parts: list[bytes] = []
+    for start, stop in reversed(view):
+        part = b"".join(log.read([Span(max(start, stop - limit), stop)]))
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(reversed(parts))
+
+
+def output_of(log: Log, runs: Sequence[Run], index: int) -> Span:
+    """The output of `runs[index]`, without our lines."""
+    run = runs[index]
+    start = run.log_from
+    if start is None:
+        start = _find_start(log, runs, index).stop
+    if run.log_to is not None:
+        return Span(start, max(start, run.log_to))
+    return Span(start, max(start, _before_end_line(log, Span(start, _ceiling(log, runs, index)), run)))
+
+
+def _frame(log: Log, runs: Sequence[Run], index: int) -> Span:
+    """The output of `runs[index]` with the lines of ours before and behind it."""
+    run = runs[index]
+    start = _find_start(log, runs, index).start if run.log_from is None else _start_line(log, run.log_from)
+    stop = _ceiling(log, runs, index) if run.log_to is None else _behind_end_line(log, run.log_to)
+    return Span(start, max(start, stop))
+
+
+def _start_line(log: Log, log_from: int) -> int:
+    """Where the START line begins that ends at `log_from`."""
+    begin = max(0, log_from - LONGEST_FRAME)
+    before = log.at(Span(begin, log_from))
+    # A child that a former run left behind may have printed half a line before it: look for the words, not the line.
+    found = before.rfind(_START)
+    return log_from if found < 0 else begin + found
+
+
+def _behind_end_line(log: Log, log_to: int) -> int:
+    behind = log.at(Span(log_to, log_to + LONGEST_FRAME))
+    found = re.match(rb"\n?--- END [^\n]*\n", behind)
+    return log_to + (found.end() if found else 0)
+
+
+def _find_start(log: Log, runs: Sequence[Run], index: int) -> Span:
+    """The START line of a run that nothing is recorded of; an empty span at the end of the log if there is none yet."""
+    known = [run.log_to for run in runs[:index] if run.log_to is not None]
+    begin = _behind_end_line(log, known[-1]) if known else 0
+    wanted = re.compile(rb"--- START [^\n]* run=%d [^\n]*\n" % runs[index].number)
+    size = log.size
+    while begin < size:
+        block = log.at(Span(begin, begin + BLOCK))
+        if found := wanted.search(block):
+            return Span(begin + found.start(), begin + found.end())
+        if len(block) < BLOCK:
+            break
+        begin += BLOCK - LONGEST_FRAME
+    return Span(size, size)
+
+
+def _ceiling(log: Log, runs: Sequence[Run], index: int) -> int:
+    """Where a run of unknown end ends at the latest: where the next one begins."""
+    if index + 1 == len(runs):
+        return log.size
+    following = runs[index + 1]
+    if following.log_from is not None:
+        return _start_line(log, following.log_from)
+    return _find_start(log, runs, index + 1).start
+
+
+def _before_end_line(log: Log, span: Span, run: Run) -> int:
+    """The end of `span` without an END line at its very end.
+
+    A run under way may have got its END line while the store does not know of it yet. If the job itself printed that
+    line, it is only held back: it counts as soon as something follows, or the end is recorded.
+    """
+    begin = max(span.start, span.stop - LONGEST_FRAME)
+    found = _END_AT_TAIL.search(log.at(Span(begin, span.stop)))
+    if found is None:
+        return span.stop
+    # The newline before it may be ours or the job's. Of a run under way we shall know; of a lost one, most likely the job's.
+    held_back = bool(found[1]) and run.outcome is not Ending.RUNNING
+    return begin + found.start() + held_back

@@ -1,0 +1,1 @@
+"""Operating system processes: making them, telling them apart, ending them, and knowing who is alive."""

@@ -1,0 +1,55 @@
+"""Ending processes: finding everything that belongs to a run, and signalling it without ever hitting a stranger."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Mapping
+
+from queuectl.process.ledger import Footprint
+from queuectl.process.table import Entry, carries, entries, entry
+
+
+def family(pid: int, token: str) -> list[Entry]:
+    """The living processes of a run whose leader is a child of ours that we have not reaped: dead or alive, it keeps
+    its pid from being given out again, so its group and its session are certainly the run's."""
+    return [p for p in entries() if pid in (p.session, p.group) or carries(p.pid, token)]
+
+
+def orphans(runs: Mapping[str, Footprint | None]) -> list[Entry]:
+    """The living processes of runs whose worker is gone, by token.
+
+    The mark in the environment proves it. Without the mark, the group and session of the leader do, as long as the
+    leader itself still is the process that was recorded: after its end the number may belong to somebody else.
+    """
+    leaders = {
+        footprint.pid
+        for footprint in runs.values()
+        if footprint and (leader := entry(footprint.pid)) and leader.started == footprint.started
+    }
+    return [
+        p
+        for p in entries()
+        if p.session in leaders or p.group in leaders or any(carries(p.pid, token) for token in runs)
+    ]
+
+
+def send(number: int, to: Iterable[Entry]) -> None:
+    for process in to:
+        _send(number, process)
+
+
+def _send(number: int, process: Entry) -> None:
+    # The descriptor pins the process, so that it cannot be another one between the look and the signal.
+    try:
+        pinned = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        now = entry(process.pid)
+        if now is not None and now.started == process.started:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # ended meanwhile, or has become root
+                signal.pidfd_send_signal(pinned, number)
+    finally:
+        os.close(pinned)

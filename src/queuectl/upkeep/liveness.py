@@ -1,0 +1,57 @@
+"""Is that worker alive? By its lock if it is of this host; by its silence otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from queuectl.home import lock_file
+from queuectl.job.model import Worker
+from queuectl.process.lock import Lock, take_lock
+from queuectl.process.table import started
+
+
+def lock_of_the_dead(worker: Worker) -> Lock | None:
+    """The lock of a worker of this host that is gone; None if it lives. Whoever has the lock is its only heir."""
+    return take_lock(lock_file(worker.home, worker.id), create=False)
+
+
+def is_alive(worker: Worker, *, host: str) -> bool:
+    """Whether its process exists. Of another host nobody here can tell: it counts as alive."""
+    if worker.host != host:
+        return True
+    lock = lock_of_the_dead(worker)
+    if lock is not None:
+        lock.release()
+        return False
+    # Somebody holds it; or somebody removed the file, maybe under a worker that is still there.
+    return started(worker.pid) is not None
+
+
+class _Watch(NamedTuple):
+    beats: int
+    since: float
+
+
+class Silence:
+    """Who has not given a sign for how long, by our own monotonic clock: no clock of another machine, and no jump of
+    ours, can make a living worker look dead."""
+
+    def __init__(self, me: str) -> None:
+        self._me = me
+        self._watched: dict[str, _Watch] = {}
+
+    def silent(self, workers: Sequence[Worker], *, now: float, lease: float) -> list[Worker]:
+        """Those of `workers` that gave no sign for a whole lease while we were watching, and gave ours."""
+        watched = {}
+        for worker in workers:
+            seen = self._watched.get(worker.id)
+            watched[worker.id] = seen if seen and seen.beats == worker.beats else _Watch(worker.beats, now)
+        own = watched.get(self._me)
+        if own is None or now - own.since > lease / 2:
+            # We were stopped ourselves, or kept from the store; so may have been everybody: begin to count anew.
+            watched = {id_: _Watch(watch.beats, now) for id_, watch in watched.items() if id_ != self._me}
+            if own is not None:
+                watched[self._me] = own
+        self._watched = watched
+        return [w for w in workers if w.id != self._me and now - watched[w.id].since >= lease]

@@ -1,0 +1,153 @@
+"""Rescue: taking the jobs of dead workers back, after ending what is left of their processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from queuectl import home as places
+from queuectl.clock import Clock
+from queuectl.events import JobRescued, Sink
+from queuectl.job.model import Claim, Worker
+from queuectl.job.settings import Settings
+from queuectl.job.settle import lose
+from queuectl.output.files import end_log
+from queuectl.process.ending import orphans, send
+from queuectl.process.ledger import Footprint, read_ledger
+from queuectl.process.lock import Lock
+from queuectl.process.table import started
+from queuectl.store.protocol import Span, Store
+from queuectl.upkeep.liveness import Silence, lock_of_the_dead
+
+LOOK_EVERY: Final = 1.0
+ORPHAN_GRACE: Final = 0.5  # what a dead worker left behind gets no long farewell: its job waits to run again
+PRESS_EVERY: Final = 0.05
+
+
+class Rescue:
+    """One dead worker. Call `step` until it returns None; it never waits by itself."""
+
+    def __init__(
+        self, worker: Worker, lock: Lock | None, *, store: Store, clock: Clock, settings: Settings, emit: Sink
+    ) -> None:
+        self._worker = worker
+        self._lock = lock
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._emit = emit
+        self._kill_at: float | None = None
+
+    def step(self, now: float) -> float | None:
+        """Go on; return when to come again, None when it is done."""
+        claims = self._store.running(self._worker.id)
+        footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id))
+        runs = {claim.token: footprints.get(claim.token) for claim in claims}
+        left = orphans(runs) if runs else []
+        if left:
+            if self._kill_at is None:
+                self._kill_at = now + min(ORPHAN_GRACE, self._settings.kill_grace_ms / 1000)
+                send(signal.SIGTERM, left)
+                send(signal.SIGCONT, left)  # a stopped process would sleep through its TERM
+            elif now >= self._kill_at:
+                send(signal.SIGKILL, left)
+            return now + PRESS_EVERY
+        spans = {claim.token: self._close_log(claim, runs[claim.token]) for claim in claims}
+        for lost in self._store.rescue(self._worker.id, max_crashes=self._settings.max_crashes, spans=spans):
+            self._emit(JobRescued(lost.claim, lost.settlement, self._worker.id))
+        self._tidy()
+        return None
+
+    def _close_log(self, claim: Claim, footprint: Footprint | None) -> Span:
+        if footprint is None:  # it died before it made a process
+            return Span(None, None)
+        settlement = lose(claim, self._settings.max_crashes)
+        try:
+            now_ms = self._clock.now_ms()
+            log_to = end_log(claim.log, footprint.log_from, settlement, duration=None, now_ms=now_ms)
+        except OSError:  # the log is gone or cannot be written: the job is worth more than its last line
+            return Span(footprint.log_from, None)
+        return Span(footprint.log_from, log_to)
+
+    def _tidy(self) -> None:
+        if self._lock is None:  # it may come back
+            return
+        for path in (places.runs_file, places.bell_file):
+            with contextlib.suppress(OSError):
+                os.unlink(path(self._worker.home, self._worker.id))
+        self._lock.remove()
+
+
+class RescueDuty:
+    """Looks after the other workers of the store, once a second."""
+
+    def __init__(
+        self, me: str, host: str, *, store: Store, clock: Clock, settings: Callable[[], Settings], emit: Sink
+    ) -> None:
+        self._me = me
+        self._host = host
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._emit = emit
+        self._silence = Silence(me)
+        self._under_way: dict[str, Rescue] = {}
+        self._look_at = 0.0
+
+    def step(self, now: float) -> float:
+        if now >= self._look_at:
+            self._look_at = now + LOOK_EVERY
+            self._look(now)
+        again = self._look_at
+        for name, rescue in list(self._under_way.items()):
+            next_step = rescue.step(now)
+            if next_step is None:
+                del self._under_way[name]
+            else:
+                again = min(again, next_step)
+        return again
+
+    def _look(self, now: float) -> None:
+        workers = self._store.workers()
+        lease = self._settings().lease_ms / 1000
+        silent = {worker.id for worker in self._silence.silent(workers, now=now, lease=lease)}
+        for worker, lock in dead_workers(workers, host=self._host):
+            self._begin(worker, lock)
+        for worker in workers:
+            if worker.id in silent:
+                self._begin(worker, None)
+
+    def _begin(self, worker: Worker, lock: Lock | None) -> None:
+        if worker.id == self._me or worker.id in self._under_way:
+            if lock is not None:
+                lock.release()
+            return
+        self._under_way[worker.id] = Rescue(
+            worker, lock, store=self._store, clock=self._clock, settings=self._settings(), emit=self._emit
+        )
+
+
+def dead_workers(workers: Iterable[Worker], *, host: str) -> Iterable[tuple[Worker, Lock | None]]:
+    """The workers of this host that are gone, each with its lock, or without one if somebody removed the file."""
+    for worker in workers:
+        if worker.host != host:
+            continue
+        lock = lock_of_the_dead(worker)
+        if lock is not None:
+            yield worker, lock
+        elif not os.path.exists(places.lock_file(worker.home, worker.id)) and started(worker.pid) is None:
+            yield worker, None
+
+
+def rescue_dead(store: Store, *, host: str, clock: Clock, settings: Settings, emit: Sink = lambda _: None) -> list[str]:
+    """Rescue from every dead worker of this host and return their names. Waits until it is done."""
+    names = []
+    for worker, lock in dead_workers(store.workers(), host=host):
+        rescue = Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit)
+        while rescue.step(clock.monotonic()) is not None:
+            clock.sleep(PRESS_EVERY)
+        names.append(worker.id)
+    return names

@@ -1,0 +1,1 @@
+"""Running jobs: one process, one loop, N slots."""

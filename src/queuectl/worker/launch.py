@@ -1,0 +1,97 @@
+"""From a claim to a running process: its words, its environment, its log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from queuectl.job.model import Claim
+from queuectl.output.files import begin_log
+from queuectl.process.ledger import Footprint, Ledger
+from queuectl.process.spawn import CannotSpawn, Processes
+from queuectl.process.table import MARK
+from queuectl.worker.running import Running
+
+SHELL = b"/bin/sh"
+
+
+class Unstarted(NamedTuple):
+    """There is no process, and why."""
+
+    problem: str
+    log_from: int
+
+
+class NoLog(Exception):
+    """The log of a job cannot be written. That is our trouble, not the job's failure."""
+
+
+class Launcher:
+    def __init__(
+        self,
+        processes: Processes,
+        *,
+        worker: str,
+        home: str,
+        db: str | None,
+        base_environment: Mapping[str, str],
+        ledger: Ledger,
+    ) -> None:
+        self._processes = processes
+        self._worker = worker
+        self._ledger = ledger
+        ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker, **({"QUEUECTL_DB": db} if db else {})}
+        self._ours = _encoded(ours)
+        # Encoded once: doing it for every job would cost as much as all the rest of the spawning.
+        self._base = _encoded({**base_environment, **ours})
+
+    def launch(self, claim: Claim, *, slot: int, now: float, now_ms: int) -> Running | Unstarted:
+        """Start the process of a claim. Raises NoLog."""
+        try:
+            out, log_from = begin_log(claim, worker=self._worker, now_ms=now_ms)
+        except OSError as exc:
+            raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
+        try:
+            child = self._processes.spawn(words(claim), cwd=claim.cwd, env=self._environment(claim, slot), out=out)
+        except CannotSpawn as exc:
+            return Unstarted(str(exc), log_from)
+        finally:
+            os.close(out)
+        self._ledger.write(slot, claim.token, Footprint(child.pid, child.started, log_from))
+        return Running(
+            claim=claim,
+            slot=slot,
+            child=child,
+            began=now,
+            log_from=log_from,
+            deadline=None if claim.timeout_ms is None else now + claim.timeout_ms / 1000,
+        )
+
+    def _environment(self, claim: Claim, slot: int) -> dict[bytes, bytes]:
+        environment = dict(self._base)
+        if claim.env:
+            environment |= _encoded(claim.env)
+            environment |= self._ours
+        environment |= {
+            b"QUEUECTL_JOB_ID": claim.id.encode(),
+            b"QUEUECTL_RUN": b"%d" % claim.run,
+            b"QUEUECTL_ATTEMPT": b"%d" % (claim.attempts + 1),
+            b"QUEUECTL_QUEUE": claim.queue.encode(),
+            b"QUEUECTL_SLOT": b"%d" % slot,
+            MARK.encode(): claim.token.encode(),
+        }
+        return environment
+
+
+def words(claim: Claim) -> Sequence[bytes]:
+    if claim.argv is not None:
+        return [word.encode() for word in claim.argv]
+    command = (claim.command or "").encode()
+    # A shell would take a command that begins with one of these for options of its own.
+    guard = [b"--"] if command[:1] in (b"-", b"+") else []
+    return [SHELL, b"-c", *guard, command]
+
+
+def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}

@@ -1,0 +1,258 @@
+"""The worker: one process, one loop.
+
+Each turn: note what ended, end what is overdue, settle all that ended and claim for all free slots in one transaction,
+start what was claimed, do what is due for the house, then sleep until a child ends, the bell rings, a signal comes or
+the next moment that matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from queuectl import errors, events
+from queuectl import home as places
+from queuectl.job.model import Claim
+from queuectl.store.protocol import ClaimRequest, Exchange, NewWorker, StopMode
+from queuectl.worker.launch import Launcher, NoLog
+from queuectl.worker.plan import Duty, Plan, World
+from queuectl.worker.running import Running
+from queuectl.worker.runs import Runs, as_start
+from queuectl.worker.signals import SignalPipe
+from queuectl.worker.trouble import RETRY_EVERY, Trouble
+
+LOG_PAUSE: Final = 1.0
+LONGEST_SLEEP: Final = 3600.0
+
+
+class Worker:
+    def __init__(
+        self, plan: Plan, world: World, *, launcher: Launcher, signals: SignalPipe, duties: Sequence[Duty] = ()
+    ) -> None:
+        self._plan = plan
+        self._world = world
+        self._store = world.store
+        self._signals = signals
+        self._duties = dict.fromkeys(duties, 0.0)
+        self._settings = world.load_settings()
+        self._slots = plan.slots or self._settings.worker_count
+        self._runs = Runs(world, launcher, self._settings)
+        self._trouble = Trouble(world.clock, world.emit)
+        self._stop: StopMode | None = None
+        self._look = True  # there may be something to claim
+        self._jobs_done = 0
+        now = world.clock.monotonic()
+        self._last_beat = now
+        self._poll_at = now
+        self._retry_at = 0.0  # after trouble: not before
+        self._claim_at = 0.0
+        self._due_at: float | None = None  # when the next waiting job comes due, by each clock
+        self._due_ms: int | None = None
+
+    def run(self, on_ready: Callable[[], None]) -> None:
+        """Work until told to stop, drained or idle for too long. Raises only if the store is gone for good."""
+        plan, clock = self._plan, self._world.clock
+        self._bell = self._store.register(self._card())
+        self._world.emit(events.WorkerStarted(plan.id, plan.pid, self._slots, plan.queues))
+        on_ready()
+        try:
+            while not self._is_done():
+                now = clock.monotonic()
+                # Before anything is signalled: others may have taken our jobs while we were stopped.
+                if now - self._last_beat <= self._settings.lease_ms / 1000 or self._beat(now):
+                    self._mind_signals(now)
+                    self._runs.reap(now)
+                    self._runs.end_overdue(now)
+                    self._trade(clock.monotonic())
+                    self._keep_house(clock.monotonic())
+                self._sleep()
+            self._trouble.attempt(self._leave)
+        finally:
+            self._bell.close()
+        self._world.emit(events.WorkerStopped(self._jobs_done))
+
+    # ── when to go ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_done(self) -> bool:
+        if self._runs:
+            return False
+        if self._trouble.is_fatal and self._trouble.last is not None:
+            raise self._trouble.last
+        if self._runs.over:
+            return False
+        if self._stop is not None:
+            return True
+        if self._look:
+            return False
+        idle = self._world.clock.monotonic() - self._runs.last_active
+        if self._plan.idle_timeout is not None and idle >= self._plan.idle_timeout:
+            return True
+        return self._plan.drain and bool(self._trouble.attempt(lambda: self._store.is_drained(self._plan.queues)))
+
+    def _mind_signals(self, now: float) -> None:
+        if self._signals.stops >= 2:
+            self._begin_stop(StopMode.NOW, now)
+        elif self._signals.stops == 1:
+            self._begin_stop(StopMode.FINISH, now)
+        if self._signals.stops >= 3:  # somebody is in a great hurry
+            self._runs.kill_all(now)
+
+    def _begin_stop(self, mode: StopMode, now: float) -> None:
+        if self._stop is mode or self._stop is StopMode.NOW:
+            return
+        self._stop = mode
+        self._world.emit(events.WorkerStopping(len(self._runs), mode is StopMode.NOW))
+        if mode is StopMode.NOW:
+            self._runs.release_all(now)
+        self._trouble.attempt(self._say_alive)
+
+    # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _trade(self, now: float) -> None:
+        """Settle, claim and start, again while there is more."""
+        while now >= self._retry_at:
+            starts = self._runs.unrecorded(now)
+            free = self._free() if self._stop is None and now >= self._claim_at else 0
+            if not (starts or self._runs.over or (free and self._look)):
+                return
+            written = self._exchange(starts, free)
+            if written is None:
+                self._retry_at = now + RETRY_EVERY
+                return
+            self._note(written, starts)
+            self._look = written.more or (self._look and not free)
+            for claim in written.claims:
+                self._start(claim)
+            now = self._world.clock.monotonic()
+
+    def _start(self, claim: Claim) -> None:
+        try:
+            self._runs.start(claim)
+        except NoLog as exc:
+            self._world.emit(events.StoreTrouble(str(exc)))
+            self._claim_at, self._look = self._world.clock.monotonic() + LOG_PAUSE, True
+
+    def _free(self) -> int:
+        return max(0, self._slots - len(self._runs))
+
+    def _exchange(self, starts: Sequence[Running], free: int) -> Exchange | None:
+        plan, now = self._plan, self._world.clock.monotonic()
+        return self._trouble.attempt(
+            lambda: self._store.exchange(
+                plan.id,
+                starts=[as_start(run, now) for run in starts],
+                ends=[end._replace(age=now - end.age) for end in self._runs.over],
+                claim=ClaimRequest(free, plan.queues, plan.host, places.logs(plan.home)) if free else None,
+            )
+        )
+
+    def _note(self, written: Exchange, starts: Sequence[Running]) -> None:
+        for run in starts:
+            run.is_recorded = True
+        self._runs.over.clear()
+        for end, settlement in written.settled:
+            self._world.emit(events.JobEnded(end.claim, settlement, end.duration))
+        for end in written.lost:
+            self._world.emit(events.JobLost(end.claim))
+        self._jobs_done += len(written.settled)
+        if written.next_due_ms is None:
+            self._due_at = self._due_ms = None
+        else:
+            self._due_at = self._world.clock.monotonic() + written.next_due_ms / 1000
+            self._due_ms = self._world.clock.now_ms() + written.next_due_ms
+
+    # ── the house ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _keep_house(self, now: float) -> None:
+        if now - self._last_beat >= self._settings.heartbeat_ms / 1000 and now >= self._retry_at:
+            self._beat(now)
+        if now >= self._poll_at:
+            self._poll(now)
+        for duty, due in self._duties.items():
+            if now >= due:
+                again = self._trouble.attempt(lambda: duty.step(now))  # noqa: B023 - called at once
+                self._duties[duty] = now + RETRY_EVERY if again is None else again
+
+    def _poll(self, now: float) -> None:
+        """The net below the bell: a ring may be lost, and the wall clock may have jumped past a due time."""
+        self._poll_at = now + self._settings.poll_interval_ms / 1000
+        if self._trouble.attempt(self._store.changed):
+            self._attend(now)
+        if self._due_ms is not None and self._world.clock.now_ms() >= self._due_ms:
+            self._look = True
+
+    def _attend(self, now: float) -> None:
+        """Somebody wrote: there may be work, a wish to cancel, or a wish that we stop."""
+        self._look = True
+        orders = self._trouble.attempt(lambda: self._store.orders(self._plan.id))
+        if orders is None or not orders.known:  # the next heartbeat sees to it
+            return
+        self._runs.cancel(orders.cancels, now)
+        if orders.stop is not None:
+            self._begin_stop(orders.stop, now)
+
+    def _beat(self, now: float) -> bool:
+        """Say that we live, and take over changed settings. False if the store could not be asked."""
+        known = self._trouble.attempt(self._say_alive)
+        if known is None:
+            self._retry_at = now + RETRY_EVERY
+            return False
+        self._last_beat = now
+        if not known:
+            self._begin_anew()
+        try:
+            self._settings = self._runs.settings = self._world.load_settings()
+        except (errors.UsageError, errors.Unavailable) as exc:
+            self._world.emit(events.StoreTrouble(exc.message))
+        slots = self._plan.slots or self._settings.worker_count
+        if slots != self._slots:
+            self._slots, self._look = slots, True
+            self._world.emit(events.WorkerResized(slots))
+        return True
+
+    def _begin_anew(self) -> None:
+        """We were declared lost: our jobs belong to others, who have ended our processes. Touch nothing of them."""
+        self._world.emit(events.DeclaredLost(self._runs.abandon()))
+        self._bell.close()
+        self._bell = self._store.register(self._card())
+
+    def _say_alive(self) -> bool:
+        return self._store.heartbeat(self._plan.id, slots=self._slots, stopping=self._stop is not None)
+
+    def _card(self) -> NewWorker:
+        plan = self._plan
+        return NewWorker(plan.id, plan.host, plan.pid, plan.home, self._slots, plan.queues)
+
+    def _leave(self) -> bool:
+        self._store.retire(self._plan.id)
+        return True
+
+    # ── sleep ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _sleep(self) -> None:
+        now = self._world.clock.monotonic()
+        seconds = min(min(self._wake_times(now)) - now, LONGEST_SLEEP)
+        self._world.wait((self._bell, self._signals), max(0.0, seconds))
+        now = self._world.clock.monotonic()
+        self._signals.hush()
+        if self._bell.hush():
+            self._attend(now)
+        if self._due_at is not None and now >= self._due_at:
+            self._due_at, self._look = None, True
+
+    def _wake_times(self, now: float) -> Iterator[float]:
+        """Every moment that needs us, whether or not something else wakes us before."""
+        yield max(self._last_beat + self._settings.heartbeat_ms / 1000, self._retry_at)
+        yield self._poll_at
+        yield from self._duties.values()
+        for moment in self._runs.wake_times():
+            yield max(moment, self._retry_at)
+        if self._runs.over:
+            yield self._retry_at
+        if self._stop is None and self._free():
+            if self._look:
+                yield max(self._claim_at, self._retry_at)
+            if self._due_at is not None:
+                yield self._due_at
+        if self._plan.idle_timeout is not None and not self._runs:
+            yield max(self._runs.last_active + self._plan.idle_timeout, now + RETRY_EVERY)

@@ -1,0 +1,52 @@
+"""How a worker was asked to work, and what it is made of."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from queuectl.clock import Clock
+from queuectl.events import Sink
+from queuectl.job.settings import Settings
+from queuectl.process.spawn import Processes
+from queuectl.store.protocol import Store
+
+
+class Plan(NamedTuple):
+    id: str
+    host: str
+    pid: int
+    home: str
+    slots: int | None  # None: as the setting worker-count says, also when it changes
+    queues: tuple[str, ...] | None
+    drain: bool = False
+    idle_timeout: float | None = None
+
+
+class Duty(Protocol):
+    """Something for the house that has to be done from time to time."""
+
+    def step(self, now: float) -> float:
+        """Do what is due and return when to come again, by the monotonic clock."""
+        ...
+
+
+class HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+
+class World(NamedTuple):
+    """Everything outside that the loop touches. The simulator brings one of its own."""
+
+    store: Store
+    processes: Processes
+    clock: Clock
+    chance: Callable[[], float]  # uniform in [0, 1)
+    load_settings: Callable[[], Settings]
+    emit: Sink
+    wait: Callable[[Sequence[HasFileno], float], None]  # until one is readable, or that many seconds
+
+
+def wait_for_any(sources: Sequence[HasFileno], seconds: float) -> None:
+    select.select(sources, (), (), seconds)

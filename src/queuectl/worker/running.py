@@ -1,0 +1,46 @@
+"""The runs that a worker has under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+
+from queuectl.job.model import Claim
+from queuectl.job.outcome import Cancelled, Exited, Outcome, Released, Signalled, TimedOut
+from queuectl.process.spawn import Child
+
+
+class Why(Enum):
+    """Why we end a run that would go on."""
+
+    TIMEOUT = "timeout"
+    CANCEL = "cancel"
+    RELEASE = "release"
+
+
+@dataclass(slots=True)
+class Running:
+    claim: Claim
+    slot: int
+    child: Child
+    began: float
+    log_from: int
+    deadline: float | None
+    is_recorded: bool = False  # the store knows its pid and when it began
+    why: Why | None = None
+    kill_at: float | None = None
+    look_at: float | None = None  # while we end it: when to look again whether all of it is gone
+
+    def outcome(self, how: Exited | Signalled) -> Outcome:
+        match self.why:
+            case None:
+                return how
+            case Why.TIMEOUT:
+                return TimedOut(self.claim.timeout_ms or 0, how)
+            case Why.CANCEL:
+                return Cancelled(how)
+            case Why.RELEASE:
+                return Released(how)
+            case unreachable:
+                assert_never(unreachable)

@@ -1,0 +1,144 @@
+"""What a worker has running: starting it, watching it, ending it. Knows processes and logs; knows nothing of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from queuectl.events import JobStarted, StoreTrouble
+from queuectl.job.model import Claim
+from queuectl.job.outcome import NotStarted, Outcome, Released
+from queuectl.job.retry import RetryPolicy
+from queuectl.job.settings import Settings
+from queuectl.job.settle import settle
+from queuectl.output.files import end_log
+from queuectl.process.spawn import Child
+from queuectl.store.protocol import End, Start
+from queuectl.worker.endings import begin_ending, press_ending
+from queuectl.worker.launch import Launcher, NoLog, Unstarted
+from queuectl.worker.plan import World
+from queuectl.worker.running import Running, Why
+
+# A start is written to the store with the next exchange, or after this time: short jobs never need it.
+RECORD_AFTER = 0.02
+
+
+class Runs:
+    """The runs under way, by slot, and those that are over but not written yet.
+
+    In an `End` that waits here `age` holds the moment its run began: how long ago that is, is said when it is written.
+    """
+
+    def __init__(self, world: World, launcher: Launcher, settings: Settings) -> None:
+        self.settings = settings
+        self.over: list[End] = []
+        self.last_active = world.clock.monotonic()
+        self._world = world
+        self._launcher = launcher
+        self._by_slot: dict[int, Running] = {}
+        self._abandoned: list[Child] = []  # of runs that we lost: only to be reaped
+
+    def __len__(self) -> int:
+        return len(self._by_slot)
+
+    # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, claim: Claim) -> None:
+        """Begin a run. Raises NoLog, after giving the job back, if its log cannot be written."""
+        clock = self._world.clock
+        slot = next(number for number in range(len(self._by_slot) + 1) if number not in self._by_slot)
+        now = self.last_active = clock.monotonic()
+        try:
+            started = self._launcher.launch(claim, slot=slot, now=now, now_ms=clock.now_ms())
+        except NoLog:
+            self._add_end(claim, Released(None), began=now, pid=None, log_from=None)
+            raise
+        if isinstance(started, Unstarted):
+            self._add_end(claim, NotStarted(started.problem), began=now, pid=None, log_from=started.log_from)
+            return
+        self._by_slot[slot] = started
+        self._world.emit(JobStarted(claim, started.child.pid))
+
+    def unrecorded(self, now: float) -> list[Running]:
+        """Runs that the store should know to have begun."""
+        return [run for run in self._by_slot.values() if not run.is_recorded and now - run.began >= RECORD_AFTER]
+
+    # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reap(self, now: float) -> None:
+        """Note which runs are over."""
+        processes = self._world.processes
+        self._abandoned = [child for child in self._abandoned if not self._bury(child)]
+        for run in list(self._by_slot.values()):
+            how = processes.peek(run.child)
+            if how is None or (run.why is not None and not press_ending(run, processes, now=now)):
+                continue
+            processes.reap(run.child)
+            del self._by_slot[run.slot]
+            self.last_active = self._world.clock.monotonic()
+            self._add_end(run.claim, run.outcome(how), began=run.began, pid=run.child.pid, log_from=run.log_from)
+        processes.reap_strays()
+
+    def end_overdue(self, now: float) -> None:
+        """End what has run for too long, and press those that are being ended."""
+        for run in self._by_slot.values():
+            if run.why is not None:
+                press_ending(run, self._world.processes, now=now)
+            elif run.deadline is not None and now >= run.deadline:
+                self._end(run, Why.TIMEOUT, now)
+
+    def cancel(self, tokens: Collection[str], now: float) -> None:
+        for run in self._by_slot.values():
+            if run.claim.token in tokens:
+                self._end(run, Why.CANCEL, now)
+
+    def release_all(self, now: float) -> None:
+        for run in self._by_slot.values():
+            self._end(run, Why.RELEASE, now)
+
+    def kill_all(self, now: float) -> None:
+        """No more grace for those that are being ended."""
+        for run in self._by_slot.values():
+            run.kill_at = run.look_at = now
+
+    def abandon(self) -> int:
+        """Forget everything without touching it: it belongs to somebody else now. Returns how many runs that were."""
+        count = len(self._by_slot) + len(self.over)
+        self._abandoned += [run.child for run in self._by_slot.values()]
+        self._by_slot.clear()
+        self.over.clear()
+        return count
+
+    def wake_times(self) -> Iterator[float]:
+        for run in self._by_slot.values():
+            moment = run.deadline if run.why is None else run.look_at
+            if moment is not None:
+                yield moment
+            if not run.is_recorded:
+                yield run.began + RECORD_AFTER
+
+    def _end(self, run: Running, why: Why, now: float) -> None:
+        begin_ending(run, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
+
+    def _bury(self, child: Child) -> bool:
+        is_over = self._world.processes.peek(child) is not None
+        if is_over:
+            self._world.processes.reap(child)
+        return is_over
+
+    def _add_end(self, claim: Claim, outcome: Outcome, *, began: float, pid: int | None, log_from: int | None) -> None:
+        clock = self._world.clock
+        duration = clock.monotonic() - began
+        policy = RetryPolicy(self.settings.backoff_max_ms, self.settings.backoff_jitter)
+        settlement = settle(claim, outcome, policy=policy, chance=self._world.chance())
+        log_to = None
+        if log_from is not None:
+            try:
+                log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=clock.now_ms())
+            except OSError as exc:
+                # The job is over and its result stands; only the last line of its log is missing.
+                self._world.emit(StoreTrouble(f"cannot write {claim.log}: {exc.strerror}"))
+        self.over.append(End(claim, settlement, pid, began, duration, log_from, log_to))
+
+
+def as_start(run: Running, now: float) -> Start:
+    return Start(run.claim, run.child.pid, now - run.began, run.log_from)

@@ -1,0 +1,49 @@
+"""When the store cannot be reached: keep what is to be written, try again, and say so once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from queuectl import errors
+from queuectl.clock import Clock
+from queuectl.events import Sink, StoreRecovered, StoreTrouble
+
+T = TypeVar("T")
+
+RETRY_EVERY: Final = 0.1
+SAY_SO_AFTER: Final = 1.0  # a moment's contention between workers is not worth a line
+
+
+class Trouble:
+    def __init__(self, clock: Clock, emit: Sink) -> None:
+        self._clock = clock
+        self._emit = emit
+        self._since: float | None = None
+        self._is_said = False
+        self.last: errors.Unavailable | None = None
+
+    def attempt(self, work: Callable[[], T]) -> T | None:
+        """What `work` returns, or None if the store cannot serve now: then try again later."""
+        try:
+            result = work()
+        except errors.Unavailable as exc:
+            self._note(exc)
+            return None
+        if self._is_said:
+            self._emit(StoreRecovered())
+        self._since, self._is_said, self.last = None, False, None
+        return result
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether waiting cannot help: the store is gone, or not what it was."""
+        return isinstance(self.last, errors.StoreGone | errors.StoreDamaged | errors.StoreForeign | errors.StoreTooNew)
+
+    def _note(self, exc: errors.Unavailable) -> None:
+        now = self._clock.monotonic()
+        self._since = now if self._since is None else self._since
+        self.last = exc
+        if not self._is_said and (self.is_fatal or now - self._since >= SAY_SO_AFTER):
+            self._is_said = True
+            self._emit(StoreTrouble(exc.message))

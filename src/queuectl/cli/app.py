@@ -1,0 +1,170 @@
+"""One invocation: its flags, its streams, and the way to the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+from queuectl.cli.style import paint
+from queuectl.clock import Clock, SystemClock
+from queuectl.config import Settings, db_address, environ, home_path, load_settings
+from queuectl.errors import OutputFailed
+
+if TYPE_CHECKING:
+    from queuectl.store.protocol import Reads, Store
+
+NARROWEST = 20
+WIDTH_WITHOUT_TERMINAL = 80
+
+
+class Flags:
+    """The options that every command has; the rightmost of the command line wins."""
+
+    __slots__ = ("db", "home", "json", "no_color", "quiet")
+
+    def __init__(self) -> None:
+        self.home: str | None = None
+        self.db: str | None = None
+        self.json = False
+        self.quiet = False
+        self.no_color = False
+
+
+class App:
+    def __init__(
+        self,
+        *,
+        stdin: TextIO,
+        stdout: TextIO,
+        stderr: TextIO,
+        clock: Clock | None = None,
+    ) -> None:
+        self.flags = Flags()
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.environ: Mapping[str, str] = environ()
+        self.clock: Clock = clock or SystemClock()
+        self._store: Store | None = None
+        self._reads: Reads | None = None
+
+    # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def home(self) -> str:
+        return home_path(self.flags.home)
+
+    @property
+    def db(self) -> str | None:
+        return db_address(self.flags.db)
+
+    def open_store(self) -> Store:
+        """The store, to write; home and store are made when they are missing. Validate what was said before."""
+        if self._store is None:
+            from queuectl.store.open import open_store
+
+            self._store = open_store(self.home, self.db, self.clock)
+        return self._store
+
+    def open_reads(self) -> Reads:
+        """The store, to look only; an empty one stands in for a missing one, and nothing is made."""
+        if self._store is not None:
+            return self._store
+        if self._reads is None:
+            from queuectl.store.open import open_reads
+
+            self._reads = open_reads(self.home, self.db, self.clock)
+        return self._reads
+
+    @property
+    def settings(self) -> Settings:
+        """What holds now: environment over stored over default. A command's own flags are not in it."""
+        return load_settings(self.open_reads().config(), self.environ)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    # ── the streams ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def stdout_is_terminal(self) -> bool:
+        return self.stdout.isatty()
+
+    @property
+    def stderr_is_terminal(self) -> bool:
+        return self.stderr.isatty()
+
+    @property
+    def stdin_bytes(self) -> BinaryIO:
+        return self.stdin.buffer
+
+    def print(self, line: str, *, flush: bool = False) -> None:
+        self.write(line + "\n", flush=flush)
+
+    def write(self, text: str, *, flush: bool = False) -> None:
+        with self._failures():
+            self.stdout.write(text)
+            if flush:
+                self.stdout.flush()
+
+    def write_bytes(self, data: bytes) -> None:
+        """Bytes as they are, and at once."""
+        with self._failures():
+            self.stdout.flush()
+            self.stdout.buffer.write(data)
+            self.stdout.buffer.flush()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise  # whoever read it has had enough: nothing to complain about
+        except OSError as error:
+            raise OutputFailed(error.strerror or str(error)) from error
+
+    @property
+    def is_talking(self) -> bool:
+        """Whether words for people are wanted: on a terminal, and not beside output that a program asked for."""
+        return self.stderr_is_terminal and not self.flags.json and not self.flags.quiet
+
+    def say(self, line: str) -> None:
+        """Words for people, on stderr."""
+        if self.is_talking:
+            # What was printed before has to be seen before, also when stdout is buffered.
+            self.stdout.flush()
+            self.stderr.write(line + "\n")
+            self.stderr.flush()
+
+    def warn(self, line: str) -> None:
+        """One line on stderr that a script's log shall hold too; not with --json, where only errors stand there."""
+        if not self.flags.json:
+            self.stdout.flush()
+            self.stderr.write(line + "\n")
+            self.stderr.flush()
+
+    def colour_on(self, stream: TextIO) -> bool:
+        # An empty NO_COLOR counts as unset: no-color.org.
+        return stream.isatty() and not self.flags.no_color and not self.environ.get("NO_COLOR")
+
+    def paint(self, text: str, style: str | None) -> str:
+        """`text` in `style` if stdout shows colours. `text` must be safe to print already."""
+        return paint(text, style, colour=self.colour_on(self.stdout))
+
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal on stdout, None where there is none: what goes into a pipe is never cut."""
+        if not self.stdout_is_terminal:
+            return None
+        # Not shutil.get_terminal_size: it loads every archive format that Python knows.
+        columns = self.environ.get("COLUMNS", "")
+        if columns.isdecimal() and int(columns) > 0:
+            return max(NARROWEST, int(columns))
+        try:
+            return max(NARROWEST, os.get_terminal_size(self.stdout.fileno()).columns or WIDTH_WITHOUT_TERMINAL)
+        except (OSError, ValueError):  # a terminal that does not say, or a stream of a test
+            return WIDTH_WITHOUT_TERMINAL

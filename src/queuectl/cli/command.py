@@ -1,0 +1,223 @@
+"""Commands and groups of commands: click's, with the options that all have, examples, and lazy loading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping
+from importlib import import_module
+from typing import Any, NamedTuple, cast
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.result import Nothing, Result
+from queuectl.errors import UnknownName, UsageError
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Entry(NamedTuple):
+    """A line of a command table: where the command is, and what the list of commands says about it."""
+
+    module: str
+    attribute: str
+    help: str
+    section: str = "Commands"
+    hidden: bool = False
+
+
+# ── the options that every command has ──────────────────────────────────────────────────────────────────────────────
+
+
+def _note(ctx: click.Context, param: click.Parameter, value: object) -> None:
+    # Completion parses without an application.
+    if isinstance(ctx.obj, App) and value not in (None, False):
+        setattr(ctx.obj.flags, param.name or "", value)
+
+
+def _help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and isinstance(ctx.obj, App):
+        show_help(ctx)
+        ctx.exit()
+
+
+# Shared by all commands: an option keeps no state.
+GLOBAL_OPTIONS: list[click.Option] = [
+    click.Option(
+        ["--home"],
+        metavar="DIR",
+        expose_value=False,
+        callback=_note,
+        help="The home; else $QUEUECTL_HOME, ~/.queuectl.",
+    ),
+    click.Option(["--db"], metavar="URL", expose_value=False, callback=_note, help="The store; else in the home."),
+    click.Option(["--json"], is_flag=True, expose_value=False, callback=_note, help="Answer in JSON."),
+    click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_note, help="Print ids only."),
+    click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_note, help="No colours."),
+    click.Option(
+        ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_help, help="Show this page."
+    ),
+]
+
+
+class Command(click.Command):
+    """A command that gets the `App` as its first argument and returns a Result.
+
+    `signed_words`: words like -5 are values, not options.
+    """
+
+    def __init__(self, name: str | None, *, examples: str = "", signed_words: bool = False, **rest: Any) -> None:
+        super().__init__(name, add_help_option=False, **rest)
+        self.examples = examples
+        self.signed_words = signed_words
+        self.own_params = list(self.params)
+        self.params = [*self.params, *GLOBAL_OPTIONS]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self.signed_words:
+            args = [_guard(word) for word in args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        assert self.callback is not None
+        params = ctx.params
+        if self.signed_words:
+            params = {name: _unguard(value) for name, value in params.items()}
+        return self.callback(ctx.obj, **params)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_options(ctx, formatter, self.own_params)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(formatter, self.examples)
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by a table and loads the one that is called."""
+
+    def __init__(self, name: str | None, *, table: Mapping[str, Entry], examples: str = "", **rest: Any) -> None:
+        super().__init__(name, add_help_option=False, invoke_without_command=True, **rest)
+        self.table = table
+        self.examples = examples
+        self.own_params = list(self.params)
+        self.params = [*self.params, *GLOBAL_OPTIONS]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name, entry in self.table.items() if not entry.hidden]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.table.get(cmd_name)
+        if entry is None:
+            return None
+        return cast(click.Command, getattr(import_module(entry.module), entry.attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, rest = args[0], args[1:]
+        command = self.get_command(ctx, name)
+        if command is None and not ctx.resilient_parsing:
+            from queuectl.job.nearest import nearest
+
+            known = self.list_commands(ctx)
+            raise UnknownName("command", name, nearest=nearest(name, known), known=known)
+        return name, command, rest
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Not click's group, which splits the words over two places of which one is its own affair.
+        return click.Command.parse_args(self, ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not ctx.args:
+            return self.without_command(ctx)
+        name, command, rest = self.resolve_command(ctx, ctx.args)
+        assert command is not None
+        with command.make_context(name, rest, parent=ctx) as inner:
+            return command.invoke(inner)
+
+    def without_command(self, ctx: click.Context) -> Result:
+        if ctx.parent is None:
+            show_help(ctx)
+            return Nothing()
+        raise UsageError(
+            f"{ctx.command_path} needs a command: {', '.join(self.list_commands(ctx))}",
+            hint=f"{ctx.command_path} --help shows what they do",
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: MutableMapping[str, list[tuple[str, str]]] = {}
+        for name, entry in self.table.items():
+            if not entry.hidden:
+                sections.setdefault(entry.section, []).append((name, entry.help))
+        longest = max(len(name) for name in self.table)
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(longest), text) for name, text in rows])
+        _write_options(ctx, formatter, self.own_params)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(formatter, self.examples)
+
+
+def command(
+    name: str, *, examples: str, cls: type[Command] = Command, **rest: Any
+) -> Callable[[Callable[..., Result]], Command]:
+    """Make a function with click's options and arguments a Command; its docstring is the help."""
+
+    def wrap(function: Callable[..., Result]) -> Command:
+        return click.command(name, cls=cls, examples=examples, context_settings=dict(SETTINGS), **rest)(function)
+
+    return wrap
+
+
+def group(name: str, help: str, table: Mapping[str, Entry], *, examples: str = "", **rest: Any) -> LazyGroup:
+    return LazyGroup(name, help=help, table=table, examples=examples, context_settings=dict(SETTINGS), **rest)
+
+
+# ── help pages ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def show_help(ctx: click.Context) -> None:
+    app: App = ctx.obj
+    for line in ctx.get_help().split("\n"):
+        is_heading = line.endswith(":") and not line.startswith(" ")
+        is_remark = line.startswith("  # ")
+        app.print(app.paint(line, "bold" if is_heading else "dim" if is_remark else None))
+
+
+def _write_options(ctx: click.Context, formatter: click.HelpFormatter, own: list[click.Parameter]) -> None:
+    shared: list[click.Parameter] = [*GLOBAL_OPTIONS]
+    for title, params in (("Options", own), ("Options of every command", shared)):
+        options = [param for param in params if isinstance(param, click.Option)]
+        records = [record for option in options if (record := option.get_help_record(ctx)) is not None]
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: str) -> None:
+    from inspect import cleandoc
+
+    if not examples:
+        return
+    with formatter.section("Examples"):
+        for line in cleandoc(examples).splitlines():
+            formatter.write(f"  {line}\n" if line else "\n")
+
+
+# ── words like -5 ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+# No word of a command line can hold a NUL, so a word behind one cannot be taken for anything else.
+_GUARD = "\0"
+
+
+def _guard(word: str) -> str:
+    is_signed = len(word) > 1 and word[0] == "-" and (word[1].isdigit() or word[1] == ".")
+    return _GUARD + word if is_signed else word
+
+
+def _unguard(value: object) -> object:
+    if isinstance(value, str):
+        return value.removeprefix(_GUARD)
+    if isinstance(value, tuple):
+        return tuple(_unguard(item) for item in value)
+    return value

@@ -1,0 +1,100 @@
+"""queuectl dlq: the jobs that failed for good."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from queuectl.cli.act import act
+from queuectl.cli.app import App
+from queuectl.cli.command import Entry, command, group
+from queuectl.cli.commands.list import filter_options, list_table
+from queuectl.cli.commands.show import show_job
+from queuectl.cli.confirm import confirm
+from queuectl.cli.jobs import plural
+from queuectl.cli.result import Done, Result
+from queuectl.errors import UsageError
+from queuectl.job.lifecycle import State
+from queuectl.queue import dlq as use
+from queuectl.queue.pick import pick
+
+_HERE: Final = "queuectl.cli.commands.dlq"
+
+dlq = group(
+    "dlq",
+    "The dead letter queue: jobs that failed for good.",
+    {
+        "list": Entry(_HERE, "dlq_list", "The dead jobs, newest first."),
+        "show": Entry(_HERE, "dlq_show", "Everything about a dead job."),
+        "retry": Entry(_HERE, "dlq_retry", "Let dead jobs run again."),
+        "purge": Entry(_HERE, "dlq_purge", "Remove dead jobs, their history and logs."),
+    },
+    examples="""
+        queuectl dlq list
+        queuectl dlq retry --all
+    """,
+)
+
+
+@command("list", examples="queuectl dlq list --queue mail --sort -finished")
+@filter_options
+def dlq_list(app: App, **options: Any) -> Result:
+    """The dead jobs, newest first."""
+    return list_table(app, states=[State.DEAD.value], **options, empty="no dead jobs")
+
+
+@command("show", examples="queuectl dlq show 7f3a")
+@click.argument("id", metavar="ID")
+@click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
+def dlq_show(app: App, id: str, show_env: bool) -> Result:
+    """Everything about a dead job."""
+    return show_job(app, use.require_dead(app.open_reads(), id), show_env=show_env)
+
+
+@command(
+    "retry",
+    examples="""
+        queuectl dlq retry 7f3a
+        queuectl dlq retry --all
+    """,
+)
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
+def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool) -> Result:
+    """Let dead jobs run again, now, with no failed attempts."""
+    wanted = _wanted(app, ids, all_of_them=all_of_them)
+    return act(app, wanted, use.retry, verb="queued again") if wanted else _none(app)
+
+
+@command(
+    "purge",
+    examples="""
+        queuectl dlq purge 7f3a
+        queuectl dlq purge --all --yes
+    """,
+)
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, yes: bool) -> Result:
+    """Remove dead jobs for good, with their history and logs."""
+    wanted = _wanted(app, ids, all_of_them=all_of_them)
+    if not wanted:
+        return _none(app)
+    # Who is asked, or refused for want of --yes, shall be asked about jobs that there are.
+    if found := pick(app.open_reads(), wanted).done:
+        confirm(app, f"Remove {plural(len(found), 'dead job')} with history and logs?", yes=yes)
+    return act(app, wanted, use.purge, verb="purged")
+
+
+def _wanted(app: App, ids: tuple[str, ...], *, all_of_them: bool) -> list[str]:
+    if all_of_them == bool(ids):
+        problem = "ids and --all at once" if ids else "which jobs?"
+        raise UsageError(problem, hint="name them by id, or say --all")
+    return use.dead_ids(app.open_reads()) if all_of_them else list(ids)
+
+
+def _none(app: App) -> Result:
+    app.say(app.paint("no dead jobs", "dim"))
+    return Done([])

@@ -1,0 +1,192 @@
+"""enqueue: add jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.exits import DONE, USAGE
+from queuectl.cli.failure import report
+from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
+from queuectl.cli.result import Result, Sheet, Stream
+from queuectl.cli.style import took
+from queuectl.errors import FileUnreadable, QueuectlError, UsageError
+from queuectl.job.model import to_ms
+from queuectl.queue.enqueue import Place
+from queuectl.queue.enqueue import enqueue as add
+from queuectl.queue.intake import Format, Given, Intake, looks_like_json, read_document, read_words
+
+AT_ONCE = 1 << 16
+
+
+@command(
+    "enqueue",
+    cls=JobCommand,
+    examples="""
+        # one word is a command for the shell
+        queuectl enqueue 'sleep 2 && echo done'
+
+        # several words run without a shell, exactly as they are
+        queuectl enqueue --priority 5 -- convert in.png -resize 50% out.png
+
+        # JSON, with any field of a job
+        queuectl enqueue '{"id": "job1", "command": "sleep 2", "max_retries": 5}'
+
+        # many at once, all or nothing: JSON lines, a JSON array, or one command a line
+        queuectl enqueue --file jobs.jsonl --queue mail
+        find . -name '*.log' | sed 's/^/gzip /' | queuectl enqueue --file -
+
+        # later, with a time limit, and wait for it
+        queuectl wait $(queuectl enqueue 'make report' --delay 10m --timeout 1h)
+    """,
+)
+@job_options
+@click.option("--file", metavar="FILE", help="Read the jobs from a file, - for stdin.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "jsonl", "lines"]),
+    help="How it is written; else its first character.",
+)
+@click.option("--stream", is_flag=True, help="Add each line as it arrives; a bad one is skipped.")
+def enqueue(
+    app: App, words: tuple[str, ...], file: str | None, form: str | None, stream: bool, **options: Any
+) -> Result:
+    """Add jobs and print their ids, once they are safe.
+
+    A word that begins with { or [ is JSON, any other single word a command for the shell, several words a program
+    with its arguments, run without a shell. Options of jobs win over what JSON says.
+    """
+    flags = read_flags(options, app.environ)
+    words, file = _source(words, file, flags=flags, stream=stream, form=form)
+    place = place_of(app)
+    wanted = Format(form) if form else None
+    if stream:
+        return _stream(app, place, str(file), flags=flags, form=wanted)
+    intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
+    if not intake.is_batch:
+        return _single(app, add(intake, place, flags=flags)[0])
+    from queuectl.cli.progress import progress
+
+    with progress(app, "reading", total=intake.size) as advance:
+        ids = add(intake, place, flags=flags, advance=advance)
+    return _batch(app, ids)
+
+
+def _source(
+    words: tuple[str, ...], file: str | None, *, flags: Mapping[str, object], stream: bool, form: str | None
+) -> tuple[tuple[str, ...], str | None]:
+    """Either words or a file: exactly one place for jobs to come from."""
+    if words == ("-",):
+        words, file = (), file or "-"
+    if stream and file is None and not words:
+        file = "-"
+    if words and file:
+        raise UsageError("jobs from words and from a file at once", hint="leave one of the two away")
+    if words and (stream or form):
+        raise UsageError(
+            f"{'--stream' if stream else '--format'} is for a file", hint="add --file FILE, or - for stdin"
+        )
+    if stream and "id" in flags:
+        raise UsageError("--id names one job, and a stream has many", hint="leave --id away")
+    if not words and not file and "command" not in flags:
+        raise UsageError("nothing to enqueue", hint="say what to run: queuectl enqueue 'echo hello'")
+    return words, file
+
+
+def from_words(words: tuple[str, ...], flags: Mapping[str, object]) -> Intake:
+    if not words:
+        return Given([{}], is_batch=False)
+    if "command" in flags and not looks_like_json(words[0]):
+        raise UsageError("what to run was said twice: by words and by --command", hint="leave one of the two away")
+    return read_words(words)
+
+
+def _read(app: App, path: str) -> bytes:
+    try:
+        if path == "-":
+            return app.stdin_bytes.read()
+        with open(path, "rb") as document:
+            return document.read()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _reader(app: App, path: str) -> Callable[[], bytes]:
+    """Waits for more, and gives what has arrived without waiting for any more than that."""
+    try:
+        fd = app.stdin_bytes.fileno() if path == "-" else os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+    def read() -> bytes:
+        try:
+            return os.read(fd, AT_ONCE)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    return read
+
+
+def _unreadable(path: str, error: OSError) -> FileUnreadable:
+    return FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error))
+
+
+# ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _single(app: App, job_id: str) -> Result:
+    if app.is_talking and app.stdout_is_terminal:
+        app.say(_words_about(app, job_id))
+    return Sheet(lambda: _to_json(app, job_id), people=lambda: [job_id], id=job_id)
+
+
+def _batch(app: App, ids: Sequence[str]) -> Result:
+    return Stream(ids, to_line=str, to_json=partial(_to_json, app), summary=lambda: _summary(app, ids))
+
+
+def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], form: Format | None) -> Result:
+    from queuectl.queue.stream import enqueue_stream
+
+    refused = 0
+
+    def rows() -> Iterator[str]:
+        nonlocal refused
+        for answer in enqueue_stream(_reader(app, path), place, flags=flags, form=form):
+            if isinstance(answer, QueuectlError):
+                refused += 1
+                report(app, answer)
+            else:
+                yield answer
+
+    return Stream(
+        rows(), to_line=str, to_json=partial(_to_json, app), live=True, exit_code=lambda: USAGE if refused else DONE
+    )
+
+
+def _to_json(app: App, job_id: str) -> dict[str, Any]:
+    return {**app.open_store().get(job_id).to_dict(), "duplicate": False}
+
+
+def _words_about(app: App, job_id: str) -> str:
+    store = app.open_store()
+    job = store.get(job_id)
+    wait_ms = to_ms(job.run_at) - app.clock.now_ms()
+    when = f", due in {took(wait_ms)}" if wait_ms > 0 else ""
+    idle = "" if store.workers() else "; no worker is running: queuectl worker start"
+    return app.paint(f"queued in {job.queue}{when}{idle}", "dim")
+
+
+def _summary(app: App, ids: Sequence[str]) -> str:
+    if not ids:
+        return "no jobs in it: nothing queued"
+    jobs = "1 job" if len(ids) == 1 else f"{len(ids):,} jobs"
+    span = ids[0] if len(ids) == 1 else f"{ids[0]} … {ids[-1]}"
+    idle = "" if app.open_store().workers() else "\nno worker is running: queuectl worker start"
+    return f"queued {jobs}: {span}{app.paint(idle, 'dim')}"

@@ -1,0 +1,97 @@
+"""queuectl list"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.jobs import columns
+from queuectl.cli.result import Result, Table
+from queuectl.queue.filters import parse_count, parse_filter, parse_sort
+from queuectl.store.protocol import Filter
+
+PAGE: Final = 50
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def filter_options(function: F) -> F:
+    """The options of `list` and of `dlq list`, but for the state."""
+    for option in reversed(
+        (
+            click.option(
+                "--queue", "-q", "queues", multiple=True, metavar="NAME", help="Only of this queue; repeatable: either."
+            ),
+            click.option(
+                "--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them."
+            ),
+            click.option("--limit", type=int, metavar="N", help=f"At most so many; a table shows {PAGE} unless told."),
+            click.option("--offset", type=int, default=0, metavar="N", help="Leave out the first so many."),
+            click.option(
+                "--sort",
+                default="created",
+                metavar="KEY",
+                help="created, priority, finished, duration: newest, highest, latest, longest first; "
+                "run_at, queue, state: soonest first, A to Z. A - before it reverses: -created.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@command(
+    "list",
+    examples="""
+        queuectl list
+        # what failed, for good or for now
+        queuectl list --state dead,failed
+        # the slowest of a queue, as JSON
+        queuectl list --queue mail --sort -duration --limit 10 --json
+        # ids only, for another command
+        queuectl list --state failed --quiet | xargs queuectl retry
+    """,
+)
+@click.option("--state", "-s", "states", multiple=True, metavar="S[,S]", help="Only in one of these states.")
+@filter_options
+def list_jobs(app: App, states: tuple[str, ...], **options: Any) -> Result:
+    """The jobs, newest first."""
+    return list_table(app, states=states, **options)
+
+
+def list_table(
+    app: App,
+    *,
+    states: Iterable[str],
+    queues: tuple[str, ...],
+    tags: tuple[str, ...],
+    limit: int | None,
+    offset: int,
+    sort: str,
+    empty: str = "no jobs",
+) -> Result:
+    where = parse_filter(states=states, queues=queues, tags=tags)
+    key, is_descending = parse_sort(sort)
+    parse_count(limit, subject="--limit")
+    parse_count(offset, subject="--offset")
+    store = app.open_reads()
+    # For programs all that match, streamed; for people a page and the number of the rest.
+    if limit is None and not app.flags.json and not app.flags.quiet:
+        limit = PAGE
+    rows: Any = store.jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
+    if app.flags.json or app.flags.quiet:
+        return Table(rows, [], to_json=lambda job: job.to_dict(), to_id=lambda job: job.id)
+    rows = list(rows)
+    more = store.count(where) - offset - len(rows) if len(rows) == limit else 0
+    return Table(
+        rows,
+        columns(rows, app.clock.now_ms()),
+        to_json=lambda job: job.to_dict(),
+        to_id=lambda job: job.id,
+        empty=empty if where == Filter() else f"{empty} like that",
+        footer=f"… and {more:,} more" if more > 0 else None,
+    )

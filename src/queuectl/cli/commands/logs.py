@@ -1,0 +1,71 @@
+"""queuectl logs"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from queuectl.cli.act import pick_all
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.exits import DONE, REFUSED
+from queuectl.cli.prefix import PrefixedLines
+from queuectl.cli.printable import printable
+from queuectl.cli.result import Raw, Result
+from queuectl.cli.workers import unserved_watch
+from queuectl.errors import InvalidInput
+from queuectl.queue import logs as use
+from queuectl.queue.filters import parse_count
+from queuectl.queue.logs import LogView, Piece
+
+
+@command(
+    "logs",
+    examples="""
+        queuectl logs 7f3a
+        # from the beginning to the end, also of a job that has not begun
+        queuectl logs -f last
+        # exactly what its second run printed
+        queuectl logs --run 2 --no-markers 7f3a > out.bin
+    """,
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended for good.")
+@click.option("--tail", "-n", type=int, metavar="N", help="Only the last N lines.")
+@click.option("--run", type=int, metavar="N", help="Only this run, from 1.")
+@click.option("--no-markers", is_flag=True, help="Without the START and END lines: exactly the bytes of the job.")
+def logs(app: App, ids: tuple[str, ...], follow: bool, tail: int | None, run: int | None, no_markers: bool) -> Result:
+    """What jobs printed, in all their runs; of several jobs each line says whose it is."""
+    parse_count(tail, subject="--tail")
+    if run is not None and run < 1:
+        raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")
+    found, is_complete = pick_all(app, ids)
+    view = LogView(run=run, markers=not no_markers, tail=tail)
+    pieces = _follow(app, found, view) if follow else _read(app, found, view)
+    chunks = _prefixed(pieces) if len(set(ids)) > 1 else (data for _, data in pieces)
+    return Raw(chunks, exit_code=DONE if is_complete else REFUSED)
+
+
+def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
+    for job_id in ids:
+        is_empty = True
+        for data in use.read(app.open_reads(), job_id, view):
+            is_empty = False
+            yield Piece(job_id, data)
+        if is_empty:
+            app.say(app.paint(f"{printable(job_id)} has printed nothing", "dim"))
+
+
+def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
+    return use.follow(app.open_reads(), app.clock, ids, view, watch=unserved_watch(app))
+
+
+def _prefixed(pieces: Iterator[Piece]) -> Iterator[bytes]:
+    lines = PrefixedLines()
+    before = None
+    for job_id, data in pieces:
+        yield lines.feed(job_id, data)
+        before = job_id
+    if before is not None:
+        yield lines.flush()

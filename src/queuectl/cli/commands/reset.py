@@ -1,0 +1,41 @@
+"""queuectl reset"""
+
+from __future__ import annotations
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.confirm import confirm
+from queuectl.cli.jobs import plural
+from queuectl.cli.printable import printable
+from queuectl.cli.result import Result, Sheet
+from queuectl.cli.workers import is_alive, rescuer
+from queuectl.queue import reset as use
+
+
+@command(
+    "reset",
+    examples="""
+        queuectl reset --yes
+    """,
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def reset(app: App, yes: bool) -> Result:
+    """Remove all jobs, their history and their logs; keep the settings.
+
+    A copy of the store is kept under backups/ in the home. Refused while a worker lives.
+    """
+    reads = app.open_reads()
+    jobs = reads.count()
+    use.refuse_while_alive(reads, is_alive=is_alive(app))
+    confirm(app, f"Remove {plural(jobs, 'job')} with history and logs?", yes=yes)
+    if not jobs:
+        return Sheet({"jobs": 0, "backup": None}, people=lambda: ["there are no jobs: nothing to remove"])
+    store = app.open_store()
+    rescuer(app)()
+    done = use.reset(store, app.clock, home=app.home, is_alive=is_alive(app))
+    return Sheet(
+        done._asdict(),
+        people=lambda: [f"removed {plural(done.jobs, 'job')}; a backup is {printable(done.backup)}"],
+    )

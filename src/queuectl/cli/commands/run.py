@@ -1,0 +1,84 @@
+"""queuectl run"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.commands.enqueue import from_words
+from queuectl.cli.exits import REFUSED
+from queuectl.cli.jobs import end_line
+from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
+from queuectl.cli.printable import printable
+from queuectl.cli.result import Raw, Result, Sheet
+from queuectl.cli.workers import unserved_watch
+from queuectl.errors import JobNotFound, UsageError
+from queuectl.queue import inspect, logs
+from queuectl.queue.enqueue import enqueue as add
+from queuectl.queue.logs import LogView
+from queuectl.queue.wait import exit_code, wait
+
+
+@command(
+    "run",
+    cls=JobCommand,
+    examples="""
+        queuectl run 'make test'
+        # with any option of enqueue
+        queuectl run --queue builds --timeout 10m -- make -j4 all
+        # everything about it when it has ended, for a program
+        queuectl run --json 'make test'
+    """,
+)
+@job_options
+def run(app: App, words: tuple[str, ...], **options: Any) -> Result:
+    """Add a job, print its output as it comes, and exit as the job does.
+
+    Exits with its exit code, 128 + its signal, or 1 if it was cancelled. Ctrl-C leaves the job running.
+    """
+    flags = read_flags(options, app.environ)
+    if not words and "command" not in flags:
+        raise UsageError("nothing to run", hint="say what to run: queuectl run 'echo hello'")
+    intake = from_words(words, flags)
+    if intake.is_batch:
+        raise UsageError("run takes one job", hint="queuectl enqueue adds several, queuectl wait waits for them")
+    (job_id,) = add(intake, place_of(app), flags=flags)
+    if app.flags.json:
+        return _answer(app, job_id)
+    app.say(app.paint(f"job {printable(job_id)}", "dim"))
+    return Raw(_output(app, job_id), exit_code=lambda: _code(app, job_id))
+
+
+def _output(app: App, job_id: str) -> Iterator[bytes]:
+    try:
+        pieces = logs.follow(app.open_reads(), app.clock, [job_id], LogView(markers=False), watch=unserved_watch(app))
+        for piece in pieces:
+            yield piece.data
+    except (KeyboardInterrupt, GeneratorExit):  # the second: interrupted, or cut off, while what it gave was printed
+        _say_how_to_go_on(app, job_id)
+        raise
+    if app.is_talking:
+        app.say(end_line(app, app.open_reads().get(job_id)))
+
+
+def _answer(app: App, job_id: str) -> Result:
+    try:
+        ended = wait(app.open_reads(), app.clock, [job_id])
+    except KeyboardInterrupt:
+        _say_how_to_go_on(app, job_id)
+        raise
+    shown = inspect.show(app.open_reads(), job_id, output_limit=app.settings.output_limit)
+    return Sheet(shown.to_dict(), people=lambda: (), exit_code=exit_code(ended))
+
+
+def _say_how_to_go_on(app: App, job_id: str) -> None:
+    app.warn(f"\n{printable(job_id)} goes on; to follow it again: queuectl logs -f {printable(job_id)}")
+
+
+def _code(app: App, job_id: str) -> int:
+    try:
+        return exit_code([app.open_reads().get(job_id)])
+    except JobNotFound:  # removed as soon as it had ended
+        return REFUSED

@@ -1,0 +1,77 @@
+"""queuectl status"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.jobs import plural
+from queuectl.cli.result import Column, Raw, Result, Sheet
+from queuectl.cli.style import STATE_STYLE, rough
+from queuectl.cli.table import lay_out
+from queuectl.cli.watch import watch as redraw
+from queuectl.cli.workers import is_alive
+from queuectl.job.lifecycle import State
+from queuectl.queue import inspect
+from queuectl.queue.inspect import QueueCount, Status
+
+
+@command(
+    "status",
+    examples="""
+        queuectl status
+        queuectl status --watch
+        queuectl status --json | jq .states.dead
+    """,
+)
+@click.option("--watch", "-w", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
+def status(app: App, watch: bool) -> Result:
+    """How many jobs are in each state, the workers, the queues, and how long the oldest job waits."""
+
+    def look() -> Status:
+        return inspect.status(app.open_reads(), is_alive=is_alive(app))
+
+    if watch:
+        return Raw(redraw(app, look, to_lines=lambda seen: list(_lines(app, seen)), to_json=Status.to_dict))
+    seen = look()
+    return Sheet(seen.to_dict(), people=lambda: _lines(app, seen))
+
+
+def _lines(app: App, seen: Status) -> Iterator[str]:
+    yield app.paint(_workers(seen), "bold" if seen.workers.live else "yellow")
+    yield ""
+    width = max(len(f"{seen.total:,}"), 6)
+    for state in State:
+        count = seen.states[state.value]
+        # What is not there recedes: the eye finds what is.
+        style = STATE_STYLE[state] if count else "dim"
+        yield app.paint(f"  {state.value:<10}  {count:>{width},}", style)
+    yield app.paint(f"  {'total':<10}  {seen.total:>{width},}", "bold")
+    if seen.oldest_waiting_ms is not None:
+        yield ""
+        yield f"oldest waiting job: {rough(seen.oldest_waiting_ms)}"
+    if len(seen.queues) > 1:
+        yield ""
+        yield from lay_out(seen.queues, _columns(seen), width=app.width, colour=app.colour_on(app.stdout))
+
+
+def _workers(seen: Status) -> str:
+    live, slots, busy = seen.workers
+    if not live:
+        return "no workers: queuectl worker start"
+    return f"{plural(live, 'worker')}, {plural(slots, 'slot')}, {busy:,} busy"
+
+
+def _columns(seen: Status) -> list[Column[QueueCount]]:
+    states = [state.value for state in State if seen.states[state.value]]
+    return [
+        Column("QUEUE", lambda queue: queue.name + (" (paused)" if queue.paused else "")),
+        *(_count(state) for state in states),
+    ]
+
+
+def _count(state: str) -> Column[QueueCount]:
+    return Column(state.upper(), lambda queue: f"{queue.states[state]:,}", right=True)

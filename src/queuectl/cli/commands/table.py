@@ -1,0 +1,62 @@
+"""Every command, with where it lives and what it does; nothing here is loaded before it is called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import Entry, group
+
+_HERE = "queuectl.cli.commands"
+_WORK, _LOOK, _STEER, _HOUSE = "Put work in", "Look", "Steer", "Keep house"
+
+COMMANDS: Final = {
+    "enqueue": Entry(f"{_HERE}.enqueue", "enqueue", "Add jobs: a command, JSON, or a file of many.", _WORK),
+    "run": Entry(f"{_HERE}.run", "run", "Add a job, follow its output, exit as it does.", _WORK),
+    "status": Entry(f"{_HERE}.status", "status", "How many jobs are in each state, and who works.", _LOOK),
+    "list": Entry(f"{_HERE}.list", "list_jobs", "The jobs, newest first.", _LOOK),
+    "show": Entry(f"{_HERE}.show", "show", "Everything about one job.", _LOOK),
+    "logs": Entry(f"{_HERE}.logs", "logs", "What jobs printed.", _LOOK),
+    "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
+    "worker": Entry(f"{_HERE}.worker", "worker", "Start, stop and list the processes that run jobs.", _STEER),
+    "wait": Entry(f"{_HERE}.wait", "wait", "Wait until jobs have ended.", _STEER),
+    "cancel": Entry(f"{_HERE}.cancel", "cancel", "Call off jobs; running ones are ended.", _STEER),
+    "retry": Entry(f"{_HERE}.retry", "retry", "Give failed, dead or cancelled jobs another chance.", _STEER),
+    "dlq": Entry(f"{_HERE}.dlq", "dlq", "The dead letter queue: jobs that failed for good.", _STEER),
+    "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),
+    "reset": Entry(f"{_HERE}.reset", "reset", "Remove all jobs, keep the settings and a backup.", _HOUSE),
+    "demo": Entry(f"{_HERE}.demo", "demo", "See the whole life of some jobs, in 20 seconds.", _HOUSE),
+    "completion": Entry(f"{_HERE}.completion", "completion", "Completion for your shell.", _HOUSE),
+}
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and isinstance(ctx.obj, App):
+        from queuectl import __version__
+
+        ctx.obj.print(f"queuectl {__version__}")
+        ctx.exit()
+
+
+root = group(
+    "queuectl",
+    "A durable background job queue for shell commands: one file, no server.",
+    COMMANDS,
+    examples="""
+        queuectl enqueue 'echo hello'
+        queuectl worker start --count 4
+        queuectl status
+    """,
+    params=[
+        click.Option(
+            ["-V", "--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_version,
+            help="Say which one.",
+        )
+    ],
+)

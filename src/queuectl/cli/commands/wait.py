@@ -1,0 +1,63 @@
+"""queuectl wait"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from queuectl.cli.act import pick_all
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.exits import REFUSED
+from queuectl.cli.jobs import end_line
+from queuectl.cli.result import Nothing, Result, Sheet
+from queuectl.cli.workers import unserved_watch
+from queuectl.job.duration import parse_duration_ms
+from queuectl.job.model import Job
+from queuectl.queue import wait as use
+
+
+@command(
+    "wait",
+    examples="""
+        queuectl wait 7f3a && echo it worked
+        queuectl wait --timeout 10m $(queuectl enqueue 'make test')
+        # which one was first?
+        queuectl wait --any --json 7f3a 91bc
+    """,
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--timeout", metavar="TIME", help="Wait no longer than this (90, 90s, 1h30m); exit 124.")
+@click.option("--any", "any_of_them", is_flag=True, help="Until one of them has ended.")
+def wait(app: App, ids: tuple[str, ...], timeout: str | None, any_of_them: bool) -> Result:
+    """Wait until jobs are completed, dead or cancelled.
+
+    Exits as the first of them that did not complete: with its exit code, 128 + its signal, or 1; with 0 if all did.
+    """
+    seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
+    found, is_complete = pick_all(app, ids)
+    if not found:
+        return Nothing(exit_code=REFUSED)
+    unserved = unserved_watch(app)
+    waiting: list[str] = found
+
+    def watch(unended: Sequence[Job]) -> None:
+        nonlocal waiting
+        still = [job.id for job in unended]
+        _tell(app, [job_id for job_id in waiting if job_id not in still])
+        waiting = still
+        unserved(unended)
+
+    ended = use.wait(app.open_reads(), app.clock, found, any_of_them=any_of_them, timeout=seconds, watch=watch)
+    _tell(app, [job.id for job in ended if job.id in waiting])
+    return Sheet(
+        [job.to_dict() for job in ended],
+        people=lambda: (),
+        exit_code=use.exit_code(ended) if is_complete else REFUSED,
+    )
+
+
+def _tell(app: App, ended: Sequence[str]) -> None:
+    for job_id in ended if app.is_talking else ():
+        app.say(end_line(app, app.open_reads().get(job_id)))

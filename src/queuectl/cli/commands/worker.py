@@ -1,0 +1,196 @@
+"""queuectl worker: the processes that run jobs."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import Entry, command, group
+from queuectl.cli.jobs import plural
+from queuectl.cli.printable import printable
+from queuectl.cli.progress import progress
+from queuectl.cli.result import Column, Done, Nothing, Result, Sheet, Table
+from queuectl.cli.style import age
+from queuectl.cli.workers import is_alive, rescuer
+from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
+from queuectl.job.duration import parse_duration_ms
+from queuectl.job.model import Worker, to_ms
+from queuectl.queue.stop import stop_workers
+from queuectl.store.protocol import StopMode
+
+_HERE: Final = "queuectl.cli.commands.worker"
+MOST_SLOTS: Final = 1000
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+worker = group(
+    "worker",
+    "The processes that run jobs.",
+    {
+        "start": Entry(_HERE, "worker_start", "Run jobs, here or in the background."),
+        "stop": Entry(_HERE, "worker_stop", "Let workers finish and end."),
+        "list": Entry(_HERE, "worker_list", "Who works, and on how much."),
+    },
+    examples="""
+        queuectl worker start --count 4
+        queuectl worker start --count 4 --detach
+        queuectl worker stop
+    """,
+)
+
+
+@command(
+    "start",
+    examples="""
+        # in the foreground; Ctrl-C finishes what runs, a second one ends it
+        queuectl worker start --count 4
+        # in the background
+        queuectl worker start --count 4 --detach
+        # until all is done
+        queuectl worker start --drain
+        # urgent ones first
+        queuectl worker start -q urgent -q default
+    """,
+)
+@click.option("--count", "-c", metavar="N", help="How many jobs at a time (1 to 1,000); else as worker-count says.")
+@click.option("--queue", "-q", "queues", multiple=True, metavar="NAME", help="Serve this queue; the first is first.")
+@click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
+@click.option("--drain", is_flag=True, help="End when nothing is due, running or waiting for a retry.")
+@click.option("--idle-timeout", metavar="S", help="End when nothing ran here for this long.")
+@click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
+@click.option("--ready-fd", type=int, hidden=True)
+def worker_start(
+    app: App,
+    count: str | None,
+    queues: tuple[str, ...],
+    detach: bool,
+    drain: bool,
+    idle_timeout: str | None,
+    name: str | None,
+    ready_fd: int | None,
+) -> Result:
+    """Run jobs.
+
+    The first TERM or Ctrl-C: finish what runs, then end. The second: end it now, the jobs go back to the line uncharged.
+    """
+    from queuectl.cli import working
+
+    order = working.Order(
+        name=None if name is None else _name(name),
+        slots=None if count is None else _slots(count),
+        queues=tuple(dict.fromkeys(_queue(queue) for queue in queues)) or None,
+        drain=drain,
+        idle_timeout=None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000,
+    )
+    if not detach:
+        return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd))
+    started = working.start_detached(app, order)
+    line = f"worker {started.id} is up (pid {started.pid}); its log: {printable(started.log)}"
+    return Sheet(started._asdict(), people=lambda: [line], id=started.id)
+
+
+@command(
+    "stop",
+    examples="""
+        queuectl worker stop
+        # not longer than a minute, then at once
+        queuectl worker stop --timeout 1m
+        queuectl worker stop --now
+    """,
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--timeout", metavar="S", help="End what still runs after this time.")
+@click.option("--now", is_flag=True, help="End what runs (TERM, kill-grace, KILL); the jobs go back to the line.")
+@click.option("--all", "everywhere", is_flag=True, help="The workers of every home and host of the store.")
+def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, everywhere: bool) -> Result:
+    """Let workers finish what they run and end; wait until they have.
+
+    Without ids: the workers of this home.
+    """
+    patience = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
+    alive = is_alive(app)
+    reads = app.open_reads()
+    registered = reads.workers()
+    refused: list[tuple[str, QueuectlError]] = []
+    if ids:
+        known = {found.id: found for found in registered}
+        refused = [(name, WorkerNotFound(name)) for name in ids if name not in known]
+        targets = [known[name] for name in dict.fromkeys(ids) if name in known]
+    else:
+        targets = [found for found in registered if everywhere or found.home == app.home]
+    if not targets:
+        return Done([], refused=refused, verb="stopped", notes=[] if refused else ["no worker is running"])
+    if not any(alive(target) for target in targets):
+        rescuer(app)()
+        names = [target.id for target in targets]
+        return Done(names, refused=refused, verb="stopped", notes=["it was gone already; its jobs are dealt with"])
+    with progress(app, "finishing") as advance:
+        most = sum(target.busy for target in targets)
+        stopped = stop_workers(
+            app.open_store(),
+            app.clock,
+            targets,
+            mode=StopMode.NOW if now else StopMode.FINISH,
+            timeout=patience,
+            is_gone=lambda target: not alive(target),
+            rescue=rescuer(app),
+            on_progress=lambda left: advance(most - sum(target.busy for target in left), most),
+        )
+    return Done(stopped, refused=refused, verb="stopped")
+
+
+@command("list", examples="queuectl worker list")
+def worker_list(app: App) -> Result:
+    """Who works, and on how much.
+
+    A worker whose process is gone is lost until its jobs are dealt with: the next worker does that first.
+    """
+    alive = is_alive(app)
+    now_ms = app.clock.now_ms()
+
+    def state(found: Worker) -> str:
+        return found.state if alive(found) else "lost"
+
+    columns: list[Column[Worker]] = [
+        Column("WORKER", lambda found: found.id),
+        Column("STATE", state, style=lambda found: "red" if state(found) == "lost" else "green"),
+        Column("BUSY", lambda found: f"{found.busy}/{found.slots}", right=True),
+        Column("QUEUES", lambda found: "all" if found.queues is None else ",".join(found.queues), flexible=True),
+        Column("DONE", lambda found: str(found.jobs_done), right=True),
+        Column("SINCE", lambda found: age(to_ms(found.started_at), now_ms), right=True),
+        Column("HEARTBEAT", lambda found: age(to_ms(found.heartbeat_at), now_ms), right=True),
+        Column("PID", lambda found: str(found.pid), right=True),
+        Column("HOST", lambda found: found.host, flexible=True),
+    ]
+    found = app.open_reads().workers()
+    footer = f"{plural(len(found), 'worker')}, {plural(sum(w.slots for w in found), 'slot')}"
+    return Table(
+        found,
+        columns,
+        to_json=lambda one: {**one.to_dict(), "state": state(one)},
+        to_id=lambda one: one.id,
+        empty="no worker is running: queuectl worker start",
+        footer=footer,
+    )
+
+
+def _slots(text: str) -> int:
+    if text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_SLOTS:
+        return int(text)
+    raise InvalidInput("--count", f"not a number from 1 to {MOST_SLOTS:,}: {text!r}", hint="like --count 4")
+
+
+def _name(text: str) -> str:
+    if NAME.fullmatch(text):
+        return text
+    raise InvalidInput(
+        "--name", f"not a name: {text!r}", hint="up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
+    )
+
+
+def _queue(text: str) -> str:
+    if NAME.fullmatch(text):
+        return text
+    raise InvalidInput("--queue", f"not the name of a queue: {text!r}", hint="like --queue default")

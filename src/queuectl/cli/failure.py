@@ -1,0 +1,84 @@
+"""Errors as people and programs see them: two lines, or one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.printable import printable, printable_json
+from queuectl.cli.style import paint
+from queuectl.errors import QueuectlError, Refusals, UsageError
+
+
+class InternalError(QueuectlError):
+    """A mistake of ours, or of the machine, that nobody foresaw."""
+
+    code = "internal"
+
+
+def report(app: App, error: QueuectlError, *, as_json: bool | None = None) -> None:
+    """Print `error` on stderr; `as_json` overrides the flag when the words could not be read."""
+    if app.flags.json if as_json is None else as_json:
+        import json  # here, since most commands end without an error
+
+        body = {"code": error.code, "message": error.message, "hint": error.hint}
+        text = printable_json(json.dumps({"error": body}, ensure_ascii=False)) + "\n"
+    else:
+        colour = app.colour_on(app.stderr)
+        text = (
+            f"{paint('error:', 'bold red', colour=colour)} {printable(error.message)}\n"
+            f"{paint('hint:', 'cyan', colour=colour)} {printable(error.hint)}\n"
+        )
+    try:
+        app.stdout.flush()
+    except OSError:
+        pass  # said by whoever prints the result; here it must not hide the error itself
+    try:
+        app.stderr.write(text)
+        app.stderr.flush()
+    except (OSError, ValueError):
+        pass  # nobody is left to read it; the exit status still tells
+
+
+def report_refusals(app: App, refused: Sequence[tuple[str, QueuectlError]], *, of: int) -> None:
+    """What was refused `of` so many ids: one line each. Of a single id, and with --json, it is an error like any other."""
+    if of == 1 or (app.flags.json and len(refused) == 1):
+        for _, error in refused:
+            report(app, error)
+    elif app.flags.json and refused:
+        report(app, Refusals(refused))
+    else:
+        mark = paint("error:", "bold red", colour=app.colour_on(app.stderr))
+        for _, error in refused:
+            app.warn(f"{mark} {printable(error.message)}")
+
+
+def from_click(error: click.ClickException) -> QueuectlError:
+    """click's way to say it, in ours."""
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx is not None else "queuectl"
+    message = (error.message or error.format_message()).strip()
+    hint = f"{path} --help shows what is possible"
+    if isinstance(error, click.NoSuchOption):
+        message = f"no such option {error.option_name!r}"
+        if error.possibilities:
+            hint = f"did you mean {' or '.join(error.possibilities)}?"
+    elif isinstance(error, click.MissingParameter):
+        message = error.format_message()
+        if ctx is not None:
+            hint = " ".join(ctx.get_usage().replace("Usage:", "usage:").split())
+    elif isinstance(error, click.BadParameter):
+        message = error.format_message()
+    message = message.rstrip(".")
+    return UsageError(message[:1].lower() + message[1:], hint=hint)
+
+
+def from_unexpected(error: BaseException) -> QueuectlError:
+    words = str(error).strip()
+    kind = type(error).__name__
+    return InternalError(
+        f"unexpected {kind}: {words}" if words else f"unexpected {kind}",
+        hint="this should not happen: QUEUECTL_DEBUG=1 shows where; please report it",
+    )

@@ -1,0 +1,164 @@
+"""The words that describe jobs: the options of `enqueue` and `run`, and where options end and a command begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import Command
+from queuectl.config import load_settings, working_directory
+from queuectl.errors import InvalidInput, UsageError
+from queuectl.job.spec import Defaults
+from queuectl.queue.enqueue import Place
+from queuectl.queue.intake import looks_like_json
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Option -> field of a job. The rest of the options say where jobs come from, not what they are.
+FIELDS: Final = (
+    "id",
+    "command",
+    "queue",
+    "priority",
+    "delay",
+    "run_at",
+    "max_retries",
+    "max_attempts",
+    "backoff_base",
+    "timeout",
+    "cwd",
+)
+NOT_YET: Final = {"after": "--after", "unique": "--unique", "if_exists": "--if-exists"}
+
+_OPTIONS: Final = (
+    click.option("--id", metavar="ID", help="Its id; made up if left away."),
+    click.option("--command", metavar="CMD", help="What the shell shall run, instead of a word."),
+    click.option("-q", "--queue", metavar="NAME", help="The queue it goes to; default: default."),
+    click.option("-p", "--priority", type=int, metavar="N", help="Higher goes first; -1000000 to 1000000."),
+    click.option("--delay", metavar="TIME", help="Not before this time has passed: 90, 90s, 1h30m, 2d."),
+    click.option("--run-at", metavar="WHEN", help="Not before this moment: ISO 8601, local without a zone."),
+    click.option("--max-retries", "--retries", type=int, metavar="N", help="Failed runs after which it is dead."),
+    click.option("--max-attempts", type=int, metavar="N", help="The same by its right name."),
+    click.option("--backoff-base", type=float, metavar="X", help="A retry waits X ** attempts seconds."),
+    click.option("--timeout", metavar="TIME", help="End a run that takes longer; 0: never."),
+    click.option("--cwd", metavar="DIR", help="Where it runs; default: here."),
+    click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
+    click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
+    click.option("--after", multiple=True, metavar="ID", hidden=True),
+    click.option("--unique", metavar="KEY", hidden=True),
+    click.option("--if-exists", metavar="WHAT", hidden=True),
+)
+
+
+def job_options(function: Function) -> Function:
+    """The options of a job, and its words."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return click.argument("words", nargs=-1, metavar="[COMMAND | JSON | WORD...]")(function)
+
+
+def read_flags(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, object]:
+    """The fields that the options give."""
+    for name, spelled in NOT_YET.items():
+        if options[name]:
+            raise InvalidInput(spelled, "this version does not have it yet", hint=f"leave {spelled} away")
+    flags = {name: options[name] for name in FIELDS if options[name] is not None}
+    if options["env"]:
+        flags["env"] = dict(_variable(text, environ) for text in options["env"])
+    if options["tag"]:
+        flags["tags"] = list(options["tag"])
+    return flags
+
+
+def _variable(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if equals:
+        return name, value
+    if name not in environ:
+        raise InvalidInput("--env", f"{name} is not set here", hint=f"give it a value: --env {name}=VALUE")
+    return name, environ[name]
+
+
+def place_of(app: App) -> Place:
+    """Where the jobs of this invocation go."""
+    cwd = working_directory()
+    return Place(
+        app.open_store,
+        stored_defaults=lambda: Defaults.of(app.settings, cwd=cwd),
+        bare_defaults=lambda: Defaults.of(load_settings({}, app.environ), cwd=cwd),
+    )
+
+
+class JobCommand(Command):
+    """Options may follow one word. With two or more, every option stands before the first: what follows is the command's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if ctx.resilient_parsing else self._words_last(ctx, args))
+
+    def _words_last(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The same words with the command's behind a `--`, so that nothing in it is taken for an option."""
+        words = self._split(ctx, args, interspersed=False)
+        if not words:
+            return args
+        options = args[: len(args) - len(words)]
+        if options[-1:] == ["--"]:
+            return args
+        first, tail = words[0], words[1:]
+        if looks_like_json(first):
+            count = _json_words(words)
+            first, tail = " ".join(words[:count]), words[count:]
+        if not any(_is_option(word) for word in tail):
+            return [*options, "--", first, *tail]
+        try:
+            more = self._split(ctx, tail, interspersed=True)
+        except click.UsageError as error:
+            raise _misplaced(args, options, error) from error
+        if more or "--" in tail:
+            raise _misplaced(args, options, None)
+        return [*options, *tail, "--", first]
+
+    def _split(self, ctx: click.Context, args: list[str], *, interspersed: bool) -> list[str]:
+        """The words that are neither options nor their values."""
+        parser = self.make_parser(ctx)
+        parser.allow_interspersed_args = interspersed
+        values, rest, _ = parser.parse_args(list(args))
+        # click hands them over as the value of the argument; without any it says so in a way of its own.
+        words = values.get("words")
+        return [*words, *rest] if isinstance(words, (list, tuple)) else rest
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _json_words(words: Sequence[str]) -> int:
+    """How many of `words` are one JSON text that the shell has split; 1 if that cannot be told."""
+    if len(words) == 1:
+        return 1
+    import json
+
+    try:
+        _, end = json.JSONDecoder().raw_decode(" ".join(words).lstrip())
+    except (ValueError, RecursionError):
+        return 1 if any(_is_option(word) for word in words) else len(words)
+    end += len(words[0]) - len(words[0].lstrip())
+    for count in range(1, len(words) + 1):
+        if len(" ".join(words[:count]).rstrip()) >= end:
+            return count
+    return len(words)
+
+
+def _misplaced(args: Sequence[str], options: Sequence[str], cause: click.UsageError | None) -> UsageError:
+    from shlex import join
+
+    words = args[len(options) :]
+    hint = f"put -- before the command: queuectl enqueue {join([*options, '--', *words])}"
+    if cause is None:
+        return UsageError("with several words, every option stands before the first", hint=hint)
+    if isinstance(cause, click.NoSuchOption):
+        meant = f"did you mean {' or '.join(cause.possibilities)}? else " if cause.possibilities else ""
+        return UsageError(f"no such option {cause.option_name!r}", hint=meant + hint)
+    return UsageError(cause.format_message().rstrip("."), hint=hint)

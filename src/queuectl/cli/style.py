@@ -1,0 +1,72 @@
+"""How things look to people: colours, ages, durations.
+
+New state? It needs its colour here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from queuectl.job.lifecycle import State
+
+STATE_STYLE: Final = {
+    State.BLOCKED: "magenta",
+    State.PENDING: "yellow",
+    State.PROCESSING: "cyan",
+    State.FAILED: "orange",
+    State.COMPLETED: "green",
+    State.DEAD: "red",
+    State.CANCELLED: "dim",
+}
+
+_CODES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "orange": "38;5;208",
+}
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+
+
+def paint(text: str, style: str | None, *, colour: bool) -> str:
+    """`text` in `style`, one or more names ("bold red"); unchanged without a style or without colour."""
+    if not colour or not style or not text:
+        return text
+    return f"\x1b[{';'.join(_CODES[name] for name in style.split())}m{text}\x1b[0m"
+
+
+def age(moment_ms: int, now_ms: int) -> str:
+    """When something was or will be, seen from now: `3m ago`, `in 20s`, `now`."""
+    distance = moment_ms - now_ms
+    if abs(distance) < _SECOND:
+        return "now"
+    return f"in {rough(distance)}" if distance > 0 else f"{rough(-distance)} ago"
+
+
+def rough(ms: int) -> str:
+    """A duration in its largest unit, rounded down: `3m`, `5h`, `12d`."""
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
+        if ms >= size:
+            return f"{ms // size}{unit}"
+    return f"{ms // _SECOND}s"
+
+
+def took(ms: int) -> str:
+    """A duration with about three digits: `340ms`, `1.25s`, `12.5s`, `2m 05s`, `3h 04m`, `2d 03h`."""
+    if ms < _SECOND:
+        return f"{ms}ms"
+    if ms < 10 * _SECOND:
+        return f"{ms / _SECOND:.2f}s"
+    if ms < _MINUTE:
+        return f"{ms / _SECOND:.1f}s"
+    if ms < _HOUR:
+        return f"{ms // _MINUTE}m {ms % _MINUTE // _SECOND:02d}s"
+    if ms < _DAY:
+        return f"{ms // _HOUR}h {ms % _HOUR // _MINUTE:02d}m"
+    return f"{ms // _DAY}d {ms % _DAY // _HOUR:02d}h"

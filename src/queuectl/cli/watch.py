@@ -1,0 +1,90 @@
+"""Something that is shown again whenever it changes: in its place on a terminal, one block after the other in a pipe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+from queuectl.cli.app import App
+from queuectl.cli.render import to_json as json_line
+
+T = TypeVar("T")
+
+POLL: Final = 0.1
+# Ages grow and workers die without a write: on a terminal they are shown at least this often.
+REFRESH: Final = 1.0
+
+_HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+_ERASE_LINE, _ERASE_BELOW = "\x1b[K", "\x1b[J"
+
+
+def watch(
+    app: App, look: Callable[[], T], *, to_lines: Callable[[T], Sequence[str]], to_json: Callable[[T], Any]
+) -> Iterator[bytes]:
+    """Frames for people, blocks for a pipe, or a line of JSON each; Ctrl-C is the way to end it, and no failure."""
+    try:
+        if app.stdout_is_terminal and not app.flags.json:
+            yield from _frames(app, look, to_lines)
+        elif app.flags.json:
+            for seen in _changes(app, look):
+                yield f"{json_line(to_json(seen))}\n".encode()
+        else:
+            between = ""
+            for seen in _changes(app, look):
+                yield "".join([between, *(f"{line}\n" for line in to_lines(seen))]).encode()
+                between = "\n"
+    except KeyboardInterrupt:
+        return
+
+
+def _changes(app: App, look: Callable[[], T]) -> Iterator[T]:
+    """What `look` sees, whenever it is not what it was."""
+    before: T | None = None
+    store = app.open_reads()
+    store.changed()
+    looked = app.clock.monotonic()
+    seen = look()
+    while True:
+        if before is None or _but_for_age(seen) != _but_for_age(before):
+            before = seen
+            yield seen
+        app.clock.sleep(POLL)
+        if store.changed() or app.clock.monotonic() - looked >= REFRESH:
+            looked = app.clock.monotonic()
+            seen = look()
+
+
+def _but_for_age(seen: Any) -> Any:
+    """An age that grows is not a change."""
+    return seen._replace(oldest_waiting_ms=None)
+
+
+def _frames(app: App, look: Callable[[], T], to_lines: Callable[[T], Sequence[str]]) -> Iterator[bytes]:
+    store = app.open_reads()
+    height = 0
+    try:
+        while True:
+            store.changed()
+            lines = to_lines(look())
+            # One write a frame, each line erased only behind its new text: nothing blinks.
+            shown = lines[: _rows(app) - 1]
+            up = f"\x1b[{height}A\r" if height else ""
+            body = "".join(f"{line}{_ERASE_LINE}\n" for line in shown)
+            yield f"{_HIDE_CURSOR}{up}{body}{_ERASE_BELOW}".encode()
+            height = len(shown)
+            looked = app.clock.monotonic()
+            while app.clock.monotonic() - looked < REFRESH:
+                app.clock.sleep(POLL)
+                if store.changed():
+                    break
+    finally:
+        app.stdout.write(_SHOW_CURSOR)
+        app.stdout.flush()
+
+
+def _rows(app: App) -> int:
+    try:
+        return os.get_terminal_size(app.stdout.fileno()).lines or 24
+    except (OSError, ValueError):
+        return 24

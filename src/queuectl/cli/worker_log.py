@@ -1,0 +1,150 @@
+"""What a worker says while it works: a line an event, and below them a bar while it drains."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from queuectl import events
+from queuectl.cli.app import App
+from queuectl.cli.printable import printable
+from queuectl.cli.style import STATE_STYLE, paint, took
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim, from_ms
+from queuectl.job.retry import allowed_failures
+from queuectl.job.settle import Settlement
+
+REDRAW_EVERY: Final = 0.1
+BAR: Final = 24
+CLEAR_LINE: Final = "\r\x1b[K"
+LONGEST_COMMAND: Final = 200
+
+
+class WorkerLog:
+    """A sink of events that prints. A terminal that vanishes never ends a worker: then it just goes silent."""
+
+    def __init__(self, app: App, *, remaining: Callable[[], int] | None = None) -> None:
+        self._app = app
+        self._colour = app.colour_on(app.stdout)
+        self._silent = app.flags.quiet or app.flags.json
+        self._remaining = remaining if app.stdout_is_terminal and not self._silent else None
+        self._done = 0
+        self._began = app.clock.monotonic()
+        self._drawn_at = 0.0
+        self._is_drawn = False
+
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.JobEnded):
+            self._done += 1
+        if self._silent:
+            return
+        style, head, words = self._words(event)
+        moment = from_ms(self._app.clock.now_ms()).astimezone().strftime("%H:%M:%S")
+        self._clear_bar()
+        self._write(f"{self._paint(moment, 'dim')} {self._paint(f'{head:<9}', style)} {words}\n")
+        self._draw_bar(force=False)
+
+    def close(self) -> None:
+        self._clear_bar()
+
+    def _words(self, event: events.Event) -> tuple[str | None, str, str]:
+        match event:
+            case events.JobStarted(claim, _):
+                again = f" (run {claim.run})" if claim.run > 1 else ""
+                return STATE_STYLE[State.PROCESSING], "started", f"{claim.id}{again}  {_command(claim)}"
+            case events.JobEnded(claim, settlement, duration):
+                words = f"{claim.id}  in {took(round(duration * 1000))}{_consequence(claim, settlement)}"
+                return STATE_STYLE[settlement.state], _verb(settlement), words
+            case events.JobRescued(claim, settlement, worker):
+                words = f"{claim.id}  from {worker}, which is gone{_consequence(claim, settlement)}"
+                return STATE_STYLE[settlement.state], "rescued", words
+            case events.JobLost(claim):
+                return "red", "lost", f"{claim.id}  it was taken from us: our result does not count"
+            case events.WorkerStarted(worker, pid, slots, queues):
+                serves = "all queues" if queues is None else f"queues {', '.join(queues)}"
+                return "bold", "worker", f"{worker} (pid {pid}) serves {serves} with {_count(slots, 'slot')}"
+            case events.WorkerStopping(running, now):
+                how = "ending" if now else "finishing"
+                more = "" if now or not running else "; once more to end them now"
+                return "bold", "stopping", f"{how} {_count(running, 'job')}{more}"
+            case events.WorkerStopped(jobs_done):
+                return "bold", "stopped", f"after {_count(jobs_done, 'job')}"
+            case events.WorkerResized(slots):
+                return "bold", "resized", f"now {_count(slots, 'slot')}"
+            case events.DeclaredLost(runs):
+                return (
+                    "red",
+                    "lost",
+                    f"we were silent for too long: others took our {_count(runs, 'job')}; beginning anew",
+                )
+            case events.StoreTrouble(problem):
+                return "red", "trouble", f"{printable(problem)}; trying again"
+            case events.StoreRecovered():
+                return "green", "recovered", "the store answers again"
+            case unreachable:
+                assert_never(unreachable)
+
+    # ── the bar ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _draw_bar(self, *, force: bool) -> None:
+        if self._remaining is None:
+            return
+        now = self._app.clock.monotonic()
+        if not force and now - self._drawn_at < REDRAW_EVERY:
+            return
+        self._drawn_at = now
+        total = self._done + self._remaining()
+        part = self._done / total if total else 1.0
+        filled = round(part * BAR)
+        rate = self._done / max(now - self._began, 0.001)
+        bar = self._paint("━" * filled, "green") + self._paint("━" * (BAR - filled), "dim")
+        self._write(f"{bar} {self._done}/{total}  {rate:.0f}/s")
+        self._is_drawn = True
+
+    def _clear_bar(self) -> None:
+        if self._is_drawn:
+            self._write(CLEAR_LINE)
+            self._is_drawn = False
+
+    def _paint(self, text: str, style: str | None) -> str:
+        return paint(text, style, colour=self._colour)
+
+    def _write(self, text: str) -> None:
+        try:
+            # Past the buffer of the stream: what cannot be written now must not come up again at the end.
+            os.write(self._app.stdout.fileno(), text.encode(errors="backslashreplace"))
+        except OSError:
+            self._silent = True
+            self._remaining = None
+
+
+def _verb(settlement: Settlement) -> str:
+    return {State.PENDING: "released"}.get(settlement.state, settlement.state.value)
+
+
+def _consequence(claim: Claim, settlement: Settlement) -> str:
+    error = f": {printable(settlement.error)}" if settlement.error else ""
+    match settlement.state:
+        case State.FAILED:
+            allowed = allowed_failures(claim.max_retries, first_is_free=claim.first_is_free)
+            again = f"; attempt {settlement.attempts} of {allowed}, again in {took(settlement.retry_in_ms)}"
+            return error + again
+        case State.DEAD:
+            return f"{error}; queuectl dlq retry {claim.id}"
+        case State.PENDING:
+            return f"{error}; it goes back to the line"
+        case State.CANCELLED:
+            return ""
+        case _:
+            return error
+
+
+def _command(claim: Claim) -> str:
+    text = claim.command if claim.command is not None else " ".join(claim.argv or ())
+    text = printable(text[: LONGEST_COMMAND + 1])
+    return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + "…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

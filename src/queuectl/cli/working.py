@@ -1,0 +1,131 @@
+"""Wiring a worker: the store, the processes, the duties of the house and the log lines, in this process or a new one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from queuectl import home as places
+from queuectl.cli.app import App
+from queuectl.cli.worker_log import WorkerLog
+from queuectl.config import host_name, job_environment_base, load_settings
+from queuectl.errors import QueuectlError
+from queuectl.job.lifecycle import State
+from queuectl.job.settings import Settings
+from queuectl.process.spawn import SystemProcesses
+from queuectl.store.ids import new_worker_id
+from queuectl.store.open import open_store
+from queuectl.store.protocol import Store
+from queuectl.upkeep.rescue import RescueDuty, rescue_dead
+from queuectl.worker.detach import detach, say_failed, say_ready
+from queuectl.worker.plan import Plan, World, wait_for_any
+from queuectl.worker.serve import serve
+
+# A worker never waits long for the store: meanwhile its jobs may end, or have to be ended.
+PATIENCE = 0.25
+UNFINISHED = (State.PENDING, State.FAILED, State.PROCESSING)
+
+
+class Order(NamedTuple):
+    """What `worker start` was asked for."""
+
+    name: str | None
+    slots: int | None
+    queues: tuple[str, ...] | None
+    drain: bool
+    idle_timeout: float | None
+
+
+class Started(NamedTuple):
+    id: str
+    pid: int
+    log: str
+
+
+def work(app: App, order: Order, *, ready_fd: int | None = None) -> int:
+    """Be a worker until it is over, and return the exit status."""
+    try:
+        return _work(app, order, ready_fd)
+    except QueuectlError as error:
+        if ready_fd is not None:
+            say_failed(ready_fd, error)
+        raise
+
+
+def _work(app: App, order: Order, ready_fd: int | None) -> int:
+    host = host_name(app.environ)
+    # With the patience of a command: what follows is only begun, and two may well begin at once.
+    opening = open_store(app.home, app.db, app.clock)
+
+    def settings() -> Settings:
+        return load_settings(store.config(), app.environ)
+
+    store = opening
+    rescue_dead(store, host=host, clock=app.clock, settings=settings())
+    opening.close()
+    store = open_store(app.home, app.db, app.clock, patience=PATIENCE)
+    plan = Plan(
+        id=order.name or new_worker_id(),
+        host=host,
+        pid=os.getpid(),
+        home=app.home,
+        slots=order.slots,
+        queues=order.queues,
+        drain=order.drain,
+        idle_timeout=order.idle_timeout,
+    )
+    log = WorkerLog(app, remaining=_remaining(store, order.queues) if order.drain else None)
+    duty = RescueDuty(plan.id, host, store=store, clock=app.clock, settings=settings, emit=log)
+    world = World(store, SystemProcesses(), app.clock, random.random, settings, log, wait_for_any)
+    if ready_fd is not None:
+        os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
+
+    def on_ready() -> None:
+        if ready_fd is not None:
+            say_ready(ready_fd)
+
+    signal = serve(
+        plan,
+        world,
+        db=app.db,
+        environment=job_environment_base(app.environ),
+        duties=[duty],
+        detached=ready_fd is not None,
+        on_ready=on_ready,
+    )
+    log.close()
+    store.close()
+    return 128 + signal if signal else 0
+
+
+def start_detached(app: App, order: Order) -> Started:
+    """Start a worker in the background and return once it serves."""
+    name = order.name or new_worker_id()
+    app.open_store()  # refuse here, in words, what the worker would only refuse in its log
+    log = places.worker_log(app.home, name)
+    words = ["worker", "start", "--name", name]
+    words += ["--count", str(order.slots)] if order.slots is not None else []
+    for queue in order.queues or ():
+        words += ["--queue", queue]
+    words += ["--drain"] if order.drain else []
+    words += ["--idle-timeout", f"{order.idle_timeout}s"] if order.idle_timeout is not None else []
+    environment = {**job_environment_base(app.environ), "QUEUECTL_HOME": app.home}
+    if app.db is not None:
+        environment["QUEUECTL_DB"] = app.db
+    pid = detach(words, environment=environment, log=log)
+    return Started(name, pid, log)
+
+
+def _remaining(store: Store, queues: tuple[str, ...] | None) -> Callable[[], int]:
+    def remaining() -> int:
+        with contextlib.suppress(QueuectlError):  # a bar is no reason to fail
+            tally = store.tally()
+            return sum(
+                tally[queue][state] for queue in tally if queues is None or queue in queues for state in UNFINISHED
+            )
+        return 0
+
+    return remaining

@@ -1,0 +1,256 @@
+"""The queue for Python programs: the same jobs, rules and errors as on the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from types import TracebackType
+from typing import Any, Final, Self
+
+from queuectl.clock import Clock, SystemClock
+from queuectl.config import db_address, environ, home_path, host_name, load_settings, working_directory
+from queuectl.job.duration import parse_duration_ms
+from queuectl.job.model import Job
+from queuectl.job.spec import Defaults
+from queuectl.queue import control, inspect, logs
+from queuectl.queue import wait as waiting
+from queuectl.queue.enqueue import Place, enqueue
+from queuectl.queue.filters import parse_count, parse_filter, parse_sort
+from queuectl.queue.intake import Fields, Given
+from queuectl.queue.pick import Answer
+from queuectl.store.open import open_reads, open_store, store_path
+from queuectl.store.protocol import Filter, Reads, Store
+
+Duration = str | float | timedelta
+Names = str | Iterable[str]
+
+_AT_ONCE: Final = 500
+
+
+class Queue:
+    """A queue in a home, or in the store at `db`; both default to what the environment says, as on the command line.
+
+    Nothing is made on disk before the first job is enqueued. Where a method takes an id, the beginning of one will do, and
+    `"last"` is the job enqueued last. What is refused raises an error of `queuectl.errors`. A Queue belongs to the
+    thread that uses it; make one for each.
+
+    >>> from queuectl import Queue
+    >>> with Queue() as queue:
+    ...     job = queue.enqueue("echo hello", priority=5, delay="10s", tags=["greeting"])
+    ...     queue.get(job.id).state
+    <State.PENDING: 'pending'>
+    """
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None = None,
+        db: str | os.PathLike[str] | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._home = home_path(home)
+        self._db = db_address(db)
+        self._clock = clock or SystemClock()
+        self._store: Store | None = None
+        self._reads: Store | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the store; a Queue that is used again opens it again."""
+        for opened in (self._store, self._reads):
+            if opened is not None:
+                opened.close()
+        self._store = self._reads = None
+
+    # ── put work in ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def enqueue(self, command: str | None = None, *, argv: Sequence[str] | None = None, **fields: Any) -> Job:
+        """Add a job: `command` for the shell, or `argv` to run without one. It is safe when this returns.
+
+        `fields` are those of the command line's JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
+        a datetime), delay (also a timedelta), cwd, env, tags. Raises InvalidInput, UnknownName or DuplicateId.
+
+        >>> with Queue() as queue:
+        ...     queue.enqueue(argv=["printf", "%s", "a b"], timeout="1m30s").timeout
+        90
+        """
+        return self._add([{"command": command, "argv": argv, **fields}], is_batch=False)[0]
+
+    def enqueue_many(self, jobs: Iterable[str | Mapping[str, Any]]) -> list[Job]:
+        """Add many jobs, all or none: each a command for the shell or a mapping of fields.
+
+        Raises InvalidItem, which names the first that is wrong.
+
+        >>> with Queue() as queue:
+        ...     [job.priority for job in queue.enqueue_many(["true", {"command": "false", "priority": 7}])]
+        [0, 7]
+        """
+        return self._add([{"command": job} if isinstance(job, str) else job for job in jobs], is_batch=True)
+
+    # ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, job_id: str) -> Job:
+        """The job as it is now. Raises JobNotFound or AmbiguousId.
+
+        >>> with Queue() as queue:
+        ...     queue.get("no-such-job")
+        Traceback (most recent call last):
+        queuectl.errors.JobNotFound: no job 'no-such-job'
+        """
+        reads = self._look()
+        return reads.get(reads.resolve(job_id))
+
+    def jobs(
+        self,
+        *,
+        state: Names = (),
+        queue: Names = (),
+        tag: Names = (),
+        sort: str = "created",
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Iterator[Job]:
+        """The jobs in one of these states, of one of these queues, with all of these tags; newest first.
+
+        In bounded memory, however many there are. `sort` is as on the command line.
+
+        >>> with Queue() as queue:
+        ...     _ = queue.enqueue("true", queue="mail")
+        ...     [job.command for job in queue.jobs(state="pending", queue="mail")]
+        ['true']
+        """
+        where = parse_filter(states=_names(state), queues=_names(queue), tags=_names(tag))
+        key, is_descending = parse_sort(sort)
+        parse_count(limit, subject="limit")
+        parse_count(offset, subject="offset")
+        return self._look().jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
+
+    def history(self, job_id: str) -> list[dict[str, Any]]:
+        """Every run of the job, the first one first, as `show --json` has them."""
+        reads = self._look()
+        return [run.to_dict() for run in reads.history(reads.resolve(job_id))]
+
+    def logs(self, job_id: str, *, run: int | None = None, tail: int | None = None, markers: bool = True) -> str:
+        """What the job printed so far, in all its runs or one of them; U+FFFD for what is not UTF-8."""
+        reads = self._look()
+        view = logs.LogView(run=run, markers=markers, tail=parse_count(tail, subject="tail"))
+        return b"".join(logs.read(reads, reads.resolve(job_id), view)).decode("utf-8", "replace")
+
+    def follow(self, job_id: str, *, markers: bool = False) -> Iterator[bytes]:
+        """What the job prints, as it prints it, until it has ended for good. May begin before the job does."""
+        reads = self._look()
+        view = logs.LogView(markers=markers)
+        return (piece.data for piece in logs.follow(reads, self._clock, [reads.resolve(job_id)], view))
+
+    def status(self) -> dict[str, Any]:
+        """How many jobs are in each state and who works, as `status --json` has it.
+
+        >>> with Queue() as queue:
+        ...     queue.status()["workers"]
+        {'live': 0, 'slots': 0, 'busy': 0}
+        """
+        from queuectl.upkeep.liveness import is_alive
+
+        host = host_name()
+        return inspect.status(self._look(), is_alive=lambda worker: is_alive(worker, host=host)).to_dict()
+
+    # ── steer ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def wait(self, job_id: str, timeout: Duration | None = None) -> Job:
+        """The job, once it is completed, dead or cancelled. Raises WaitTimeout, which is a TimeoutError.
+
+        >>> with Queue() as queue:
+        ...     queue.wait(queue.enqueue("true").id, timeout="10ms")
+        Traceback (most recent call last):
+        queuectl.errors.WaitTimeout: still not ended after 0.01 s: ...
+        """
+        reads = self._look()
+        seconds = None if timeout is None else parse_duration_ms(_plain(timeout), subject="timeout") / 1000
+        return waiting.wait(reads, self._clock, [reads.resolve(job_id)], timeout=seconds)[0]
+
+    def cancel(self, job_id: str) -> Job:
+        """Call the job off; returns when it is so, also if it runs. Raises WrongState for one that has ended.
+
+        >>> with Queue() as queue:
+        ...     queue.cancel(queue.enqueue("sleep 60").id).state
+        <State.CANCELLED: 'cancelled'>
+        """
+        found = self.get(job_id).id
+        store = self._write()
+        return self._only(control.cancel(store, self._clock, [found], rescue=self._rescue))
+
+    def retry(self, job_id: str) -> Job:
+        """Let a failed, dead or cancelled job run again, now. Raises WrongState for any other."""
+        found = self.get(job_id).id
+        return self._only(control.retry(self._write(), [found]))
+
+    # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _add(self, jobs: Sequence[Mapping[str, Any]], *, is_batch: bool) -> list[Job]:
+        items: list[Fields] = [{name: _plain(value) for name, value in job.items()} for job in jobs]
+        cwd = working_directory()
+        place = Place(
+            self._write,
+            stored_defaults=lambda: Defaults.of(load_settings(self._look().config(), environ()), cwd=cwd),
+            bare_defaults=lambda: Defaults.of(load_settings({}, environ()), cwd=cwd),
+        )
+        ids = iter(enqueue(Given(items, is_batch=is_batch), place, flags={}))
+        added: list[Job] = []
+        while some := tuple(islice(ids, _AT_ONCE)):
+            found = {job.id: job for job in self._look().jobs(Filter(ids=some))}
+            added += [found[job_id] for job_id in some]
+        return added
+
+    def _only(self, answer: Answer) -> Job:
+        for _, error in answer.refused:
+            raise error
+        return self._write().get(answer.done[0])
+
+    def _rescue(self) -> None:
+        from queuectl.upkeep.rescue import rescue_dead
+
+        settings = load_settings(self._look().config(), environ())
+        rescue_dead(self._write(), host=host_name(), clock=self._clock, settings=settings)
+
+    def _write(self) -> Store:
+        if self._store is None:
+            self._store = open_store(self._home, self._db, self._clock)
+        return self._store
+
+    def _look(self) -> Reads:
+        if self._store is not None:
+            return self._store
+        if self._reads is None:
+            # The empty one that stands in for a missing store must not outlast the moment when somebody makes it.
+            if not os.path.exists(store_path(self._home, self._db)):
+                return open_reads(self._home, self._db, self._clock)
+            self._reads = open_reads(self._home, self._db, self._clock)
+        return self._reads
+
+
+def _names(value: Names) -> Iterable[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _plain(value: Any) -> Any:
+    """What Python has its own types for, in the words of JSON."""
+    match value:
+        case timedelta():
+            return value.total_seconds()
+        case datetime():
+            return value.isoformat()
+        case os.PathLike():
+            return os.fspath(value)
+        case tuple() | set() | frozenset():
+            return list(value)
+        case _:
+            return value

@@ -1,0 +1,102 @@
+"""Adding jobs: validate all of it first, then open the store, then write all of it or none."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from queuectl.errors import DuplicateId, InvalidItem, InvalidLine, Unavailable, UsageError
+from queuectl.job.model import NewJob
+from queuectl.job.spec import Defaults, merge, validate
+from queuectl.queue.intake import Intake
+from queuectl.store.protocol import Store
+
+TELL_EVERY: Final = 1024
+
+Flags = Mapping[str, object]
+Advance = Callable[[int, int | None], None]
+
+
+def untold(done: int, of: int | None) -> None:
+    """Nobody wants to know how far it is."""
+
+
+class Place(NamedTuple):
+    """Where jobs go. Opening may make the home, so it comes last; looking makes nothing."""
+
+    open_store: Callable[[], Store]
+    stored_defaults: Callable[[], Defaults]  # with what the store says
+    bare_defaults: Callable[[], Defaults]  # without touching the store
+
+    def likely_defaults(self, *, is_batch: bool) -> Defaults:
+        """What will hold, most likely. To be wrong only costs time: `enqueue` looks again once the store is open.
+
+        For one job it is cheaper to be wrong than to open the store twice; for a batch it is the other way round.
+        """
+        if is_batch:
+            try:
+                return self.stored_defaults()
+            except Unavailable:
+                pass  # bad input is told before a bad store, which tells it itself when it is opened
+        return self.bare_defaults()
+
+
+def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = untold) -> list[str]:
+    """Store every job of `intake`, with `flags` on top of its fields, and return the ids in order: all or none.
+
+    Raises before anything is made or written if one of them is wrong.
+    """
+    with no_garbage():
+        expected = place.likely_defaults(is_batch=intake.is_batch)
+        jobs = make_jobs(intake, expected, flags=flags, advance=advance)
+        if not jobs:
+            return []
+        store = place.open_store()
+        actual = place.stored_defaults()
+        if actual != expected:
+            jobs = make_jobs(intake, actual, flags=flags, advance=advance)
+        try:
+            return store.enqueue(jobs)
+        except DuplicateId as error:
+            raise _with_line(error, intake, jobs) from error
+
+
+def make_jobs(intake: Intake, defaults: Defaults, *, flags: Flags, advance: Advance = untold) -> list[NewJob]:
+    jobs: list[NewJob] = []
+    add, size = jobs.append, intake.size
+    number: int | None = None
+    try:
+        for number, fields in intake:
+            add(validate(merge(fields, flags) if flags else fields, defaults))
+            if number is not None and number % TELL_EVERY == 0:
+                advance(number, size)
+    except (InvalidLine, InvalidItem):
+        raise  # says where already
+    except UsageError as error:
+        raise intake.blame(number, error) from error
+    if "id" in flags and len(jobs) > 1:
+        raise UsageError(f"--id names one job, and here are {len(jobs)}", hint="leave --id away, or give one job")
+    return jobs
+
+
+def _with_line(error: DuplicateId, intake: Intake, jobs: Sequence[NewJob]) -> DuplicateId:
+    """A batch names the line: the last one with that id, which is the one too many if it is there twice."""
+    if not intake.is_batch:
+        return error
+    lines = [number for (number, _), job in zip(intake, jobs, strict=True) if job.id == error.job_id]
+    return DuplicateId(error.job_id, line=lines[-1] if lines else None)
+
+
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    # A batch makes a million objects that all stay: looking for cycles among them again and again took a third of
+    # the time.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,90 @@
+"""The figures in Prometheus' text format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Worker
+from queuectl.queue.inspect import count_workers
+from queuectl.store.protocol import Histogram, Reads
+
+# From the fastest command to a day.
+BOUNDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
+
+_TOTALS: Final = {
+    "enqueued": "Jobs ever enqueued.",
+    "started": "Runs ever started.",
+    "completed": "Jobs ever completed.",
+    "failed": "Runs that ever failed.",
+    "dead": "Jobs that ever failed for good.",
+    "retried": "Failed jobs that ever got another chance, by the backoff or by hand.",
+    "rescued": "Jobs ever taken back from a worker that died.",
+}
+
+
+def exposition(store: Reads, *, is_alive: Callable[[Worker], bool]) -> str:
+    return "".join(line + "\n" for line in _lines(store, is_alive))
+
+
+def _lines(store: Reads, is_alive: Callable[[Worker], bool]) -> Iterator[str]:
+    tally = store.tally()
+    yield from _head("queuectl_jobs", "gauge", "Jobs by state and queue.")
+    for queue, counts in sorted(tally.items()):
+        for state in State:
+            yield _sample("queuectl_jobs", counts.get(state, 0), state=state.value, queue=queue)
+
+    totals = store.totals()
+    for what, about in _TOTALS.items():
+        name = f"queuectl_jobs_{what}_total"
+        yield from _head(name, "counter", about)
+        for queue, counted in sorted(totals.items()):
+            yield _sample(name, counted.get(what, 0), queue=queue)
+
+    histograms = sorted(store.histograms(BOUNDS).items())
+    yield from _head("queuectl_run_seconds", "histogram", "How long completed jobs ran.")
+    for queue, (run, _) in histograms:
+        yield from _histogram("queuectl_run_seconds", run, queue=queue)
+    yield from _head("queuectl_wait_seconds", "histogram", "How long completed jobs waited to be started once due.")
+    for queue, (_, wait) in histograms:
+        yield from _histogram("queuectl_wait_seconds", wait, queue=queue)
+
+    workers = count_workers(store, is_alive=is_alive)
+    yield from _head("queuectl_workers", "gauge", "Workers alive.")
+    yield _sample("queuectl_workers", workers.live)
+    yield from _head("queuectl_slots", "gauge", "Slots of the workers alive.")
+    yield _sample("queuectl_slots", workers.busy, busy="true")
+    yield _sample("queuectl_slots", workers.slots - workers.busy, busy="false")
+
+    oldest = store.oldest_waiting_ms()
+    yield from _head("queuectl_oldest_waiting_seconds", "gauge", "For how long the oldest job that is due has waited.")
+    for queue in sorted(tally):
+        yield _sample("queuectl_oldest_waiting_seconds", oldest.get(queue, 0) / 1000, queue=queue)
+
+
+def _head(name: str, kind: str, about: str) -> Iterator[str]:
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _histogram(name: str, histogram: Histogram, *, queue: str) -> Iterator[str]:
+    for bound, count in histogram.buckets:
+        yield _sample(f"{name}_bucket", count, queue=queue, le=f"{bound:g}")
+    yield _sample(f"{name}_bucket", histogram.count, queue=queue, le="+Inf")
+    yield _sample(f"{name}_sum", histogram.sum, queue=queue)
+    yield _sample(f"{name}_count", histogram.count, queue=queue)
+
+
+def _sample(name: str, value: float, **labels: str) -> str:
+    return f"{name}{_labels(labels)} {value!r}"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{escape(value)}"' for name, value in labels.items()) + "}"
+
+
+def escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

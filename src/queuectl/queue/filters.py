@@ -1,0 +1,45 @@
+"""From the words of people to what the store is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from queuectl.errors import InvalidInput, UnknownName
+from queuectl.job.lifecycle import State
+from queuectl.job.nearest import nearest
+from queuectl.store.protocol import Filter, Sort
+
+# Newest, highest, latest and longest first; but names from A to Z, and soonest first.
+_SMALLEST_FIRST: Final = frozenset({Sort.STATE, Sort.QUEUE, Sort.RUN_AT})
+
+
+def parse_filter(*, states: Iterable[str] = (), queues: Iterable[str] = (), tags: Iterable[str] = ()) -> Filter:
+    """`states` may hold several in one text, `dead,failed`, in any case. Either state, either queue, all of the tags."""
+    wanted = [name.strip() for text in states for name in text.split(",")]
+    return Filter(frozenset(map(parse_state, wanted)), frozenset(queues), frozenset(tags))
+
+
+def parse_state(name: str) -> State:
+    try:
+        return State(name.lower())
+    except ValueError as exc:
+        known = [state.value for state in State]
+        raise UnknownName("state", name, nearest=nearest(name.lower(), known), known=known) from exc
+
+
+def parse_sort(text: str) -> tuple[Sort, bool]:
+    """The key and whether it is descending: what one wants on top comes first, and a `-` before it reverses that."""
+    name = text.removeprefix("-").strip().lower().replace("-", "_")
+    try:
+        sort = Sort(name)
+    except ValueError as exc:
+        known = [sort.value for sort in Sort]
+        raise UnknownName("sort key", text, nearest=nearest(name, known), known=known) from exc
+    return sort, (sort not in _SMALLEST_FIRST) ^ text.startswith("-")
+
+
+def parse_count(value: int | None, *, subject: str) -> int | None:
+    if value is not None and value < 0:
+        raise InvalidInput(subject, f"cannot be negative: {value}", hint="0 or more")
+    return value

@@ -1,0 +1,138 @@
+"""Looking: one job, the whole queue, the figures. The values here are what every surface shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Job, Run, Worker
+from queuectl.output.read import last_bytes, open_log, output_of
+from queuectl.store.protocol import Reads, Spread, Throughput
+
+States = dict[str, int]  # all seven, 0 included
+
+
+class Shown(NamedTuple):
+    """Everything about one job."""
+
+    job: Job
+    history: list[Run]
+    output: str | None  # the end of what the last run printed; None if it never ran or its log is not here
+
+    def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
+        history = [run.to_dict() for run in self.history]
+        return {**self.job.to_dict(show_env=show_env), "history": history, "output": self.output}
+
+
+class WorkerCount(NamedTuple):
+    live: int
+    slots: int
+    busy: int
+
+
+class QueueCount(NamedTuple):
+    name: str
+    paused: bool
+    states: States
+
+
+class Status(NamedTuple):
+    total: int
+    states: States
+    workers: WorkerCount
+    queues: list[QueueCount]
+    oldest_waiting_ms: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "total": self.total,
+            "states": self.states,
+            "workers": self.workers._asdict(),
+            "queues": [queue._asdict() for queue in self.queues],
+            "oldest_waiting_ms": self.oldest_waiting_ms,
+        }
+
+
+class Metrics(NamedTuple):
+    total: int
+    states: States
+    queues: dict[str, States]
+    success_rate: float | None
+    average_attempts: float | None
+    duration_ms: Spread
+    wait_ms: Spread
+    throughput: Throughput
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self._asdict(),
+            "duration_ms": asdict(self.duration_ms),
+            "wait_ms": asdict(self.wait_ms),
+            "throughput": self.throughput._asdict(),
+        }
+
+
+def show(store: Reads, ref: str, *, output_limit: int) -> Shown:
+    """The job that `ref` names. Raises JobNotFound or AmbiguousId."""
+    # History first: if the run ends in between, the job is newer than its history, never the other way round.
+    job_id = store.resolve(ref)
+    history = store.history(job_id)
+    job = store.get(job_id)
+    return Shown(job, history, _end_of_output(job, history, output_limit))
+
+
+def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
+    tally = store.tally()
+    oldest = store.oldest_waiting_ms()
+    return Status(
+        total=sum(sum(states.values()) for states in tally.values()),
+        states=_sum_states(tally),
+        workers=count_workers(store, is_alive=is_alive),
+        queues=[QueueCount(name, False, _all_states(states)) for name, states in sorted(tally.items())],
+        oldest_waiting_ms=max(oldest.values(), default=None),
+    )
+
+
+def count_workers(store: Reads, *, is_alive: Callable[[Worker], bool]) -> WorkerCount:
+    alive = [worker for worker in store.workers() if is_alive(worker)]
+    return WorkerCount(len(alive), sum(worker.slots for worker in alive), sum(worker.busy for worker in alive))
+
+
+def metrics(store: Reads) -> Metrics:
+    tally = store.tally()
+    states = _sum_states(tally)
+    durations, waits = store.durations()
+    return Metrics(
+        total=sum(states.values()),
+        states=states,
+        queues={name: _all_states(counts) for name, counts in sorted(tally.items())},
+        success_rate=_success_rate(states),
+        average_attempts=store.average_attempts(),
+        duration_ms=durations,
+        wait_ms=waits,
+        throughput=store.throughput(),
+    )
+
+
+def _end_of_output(job: Job, history: list[Run], limit: int) -> str | None:
+    log = open_log(job.log) if history else None
+    if log is None:
+        return None
+    with log:
+        end = last_bytes(log, [output_of(log, history, len(history) - 1)], limit)
+    return end.decode("utf-8", "replace")
+
+
+def _success_rate(states: States) -> float | None:
+    completed, dead = states["completed"], states["dead"]
+    return completed / (completed + dead) if completed + dead else None
+
+
+def _all_states(counts: dict[State, int]) -> States:
+    return {state.value: counts.get(state, 0) for state in State}
+
+
+def _sum_states(tally: dict[str, dict[State, int]]) -> States:
+    return {state.value: sum(counts.get(state, 0) for counts in tally.values()) for state in State}

@@ -1,0 +1,94 @@
+"""What jobs printed: as it is, or while it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from typing import Final, NamedTuple
+
+from queuectl.clock import Clock
+from queuectl.errors import JobNotFound, NotFound
+from queuectl.job.lifecycle import is_final
+from queuectl.job.model import Job, Run
+from queuectl.output.follow import Follower
+from queuectl.output.read import last_lines, open_log, spans
+from queuectl.store.protocol import Reads
+
+POLL: Final = 0.05
+
+
+class LogView(NamedTuple):
+    """Which part of a log is wanted: one run or all, our lines around the output or not, the last lines or all."""
+
+    run: int | None = None
+    markers: bool = True
+    tail: int | None = None
+
+
+class Piece(NamedTuple):
+    """Some bytes of a job's log, in order."""
+
+    id: str
+    data: bytes
+
+
+def read(store: Reads, job_id: str, view: LogView) -> Iterator[bytes]:
+    """The log as it is now, in bounded memory; nothing if the job never ran. NotFound if there is no such run."""
+    runs = store.history(job_id)
+    path = store.get(job_id).log
+    if view.run is not None and not any(run.number == view.run for run in runs):
+        raise NotFound(f"job {job_id!r} has no run {view.run}, it has had {len(runs)}", hint=f"queuectl show {job_id}")
+    log = open_log(path)
+    if log is None:
+        return
+    with log:
+        wanted = spans(log, runs, run=view.run, markers=view.markers)
+        yield from log.read(wanted if view.tail is None else last_lines(log, wanted, view.tail))
+
+
+def follow(
+    store: Reads,
+    clock: Clock,
+    ids: Sequence[str],
+    view: LogView,
+    *,
+    watch: Callable[[Sequence[Job]], None] = lambda _: None,
+) -> Iterator[Piece]:
+    """All that the jobs print, as they print it, until each has ended for good. May begin before they do.
+
+    `watch` is told at every look which jobs have not ended.
+    """
+    with ExitStack() as stack:
+        followed = {
+            job_id: stack.enter_context(closing(Follower(run=view.run, markers=view.markers, tail=view.tail)))
+            for job_id in ids
+        }
+        store.changed()  # from here on, as in wait
+        known = {job_id: _look(store, job_id) for job_id in ids}
+        while True:
+            for job_id, follower in followed.items():
+                job, runs = known[job_id]
+                if job is not None:
+                    for data in follower.new(job.log, runs):
+                        yield Piece(job_id, data)
+            unended = [job for job, runs in known.values() if job is not None and not _is_over(job, runs, view)]
+            if not unended:
+                return
+            watch(unended)
+            clock.sleep(POLL)
+            if store.changed():
+                # Before the logs are read again, so that what an ended job printed last is not missed.
+                known.update({job.id: _look(store, job.id) for job in unended})
+
+
+def _look(store: Reads, job_id: str) -> tuple[Job | None, list[Run]]:
+    try:
+        return store.get(job_id), store.history(job_id)
+    except JobNotFound:  # removed while it was followed: there will be no more of it
+        return None, []
+
+
+def _is_over(job: Job, runs: Sequence[Run], view: LogView) -> bool:
+    if is_final(job.state):
+        return True
+    return view.run is not None and any(run.number == view.run and run.finished_at is not None for run in runs)

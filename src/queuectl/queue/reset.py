@@ -1,0 +1,51 @@
+"""Beginning anew: all jobs, their history and their logs go; the settings stay, and so does a copy of the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from queuectl.clock import Clock
+from queuectl.errors import HomeUnusable, WorkersAlive
+from queuectl.job.model import Worker, from_ms
+from queuectl.store.protocol import Reads, Store
+
+
+class Reset(NamedTuple):
+    jobs: int  # how many there were
+    backup: str
+
+
+def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker], bool]) -> Reset:
+    """Raises WorkersAlive, with nothing changed, while somebody may run a job."""
+    refuse_while_alive(store, is_alive=is_alive)
+    copy = _new_backup_path(home, clock)
+    store.backup(copy)
+    jobs = store.reset()
+    _remove_logs(home)
+    return Reset(jobs, copy)
+
+
+def refuse_while_alive(store: Reads, *, is_alive: Callable[[Worker], bool]) -> None:
+    if alive := [worker.id for worker in store.workers() if is_alive(worker)]:
+        raise WorkersAlive("reset", alive)
+
+
+def _new_backup_path(home: str, clock: Clock) -> str:
+    folder = os.path.join(home, "backups")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as exc:
+        raise HomeUnusable(home, f"backups: {exc.strerror}") from exc
+    # To the millisecond: a second reset in the same second must not replace the copy that the first one kept.
+    moment = from_ms(clock.now_ms()).strftime("%Y%m%dT%H%M%S.%f")[:-3]
+    return os.path.join(folder, f"reset-{moment}Z.db")
+
+
+def _remove_logs(home: str) -> None:
+    # By the folder, not by the jobs: a million paths need not be held, and logs of jobs long purged go too.
+    with os.scandir(os.path.join(home, "logs")) as logs:
+        for entry in logs:
+            if entry.name.endswith(".log") and entry.is_file(follow_symlinks=False):
+                os.unlink(entry.path)

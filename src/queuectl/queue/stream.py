@@ -1,0 +1,85 @@
+"""Adding jobs as their lines arrive: what has been read is committed together, and a bad line costs only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from queuectl.errors import DuplicateId, QueuectlError, UsageError
+from queuectl.job.model import NewJob
+from queuectl.job.spec import Defaults
+from queuectl.queue.enqueue import Flags, Place, make_jobs
+from queuectl.queue.intake import CommandLines, Format, JsonLines, decode, guess_format
+from queuectl.store.protocol import Store
+
+# A line is a number in the input and a job, or what is wrong with it.
+Line = tuple[int, NewJob | QueuectlError]
+
+_ARRAY: Final = UsageError("a JSON array cannot be streamed", hint="give one object a line, or leave --stream away")
+
+
+def enqueue_stream(
+    read: Callable[[], bytes], place: Place, *, flags: Flags, form: Format | None
+) -> Iterator[str | QueuectlError]:
+    """For each line its id, once it is committed, or the error. `read` waits for more and gives b"" at the end."""
+    store: Store | None = None
+    number = 1
+    for block in _blocks(read):
+        form = form or guess_format(block)
+        if form is Format.JSON:
+            raise _ARRAY
+        lines = block.split(b"\n")
+        if form is not None:
+            defaults = place.stored_defaults()
+            read_lines = [
+                line for at, text in enumerate(lines, number) for line in _read(text, at, form, defaults, flags)
+            ]
+            if store is None and any(isinstance(found, NewJob) for _, found in read_lines):
+                store = place.open_store()
+            yield from _commit(store, read_lines)
+        number += len(lines) - 1
+
+
+def _blocks(read: Callable[[], bytes]) -> Iterator[bytes]:
+    """Whole lines, as many as have arrived; the last one may lack its end."""
+    pieces: list[bytes] = []
+    while chunk := read():
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            yield b"".join([*pieces, head, newline])
+            pieces = [tail]
+        else:
+            pieces.append(chunk)
+    yield b"".join(pieces)
+
+
+def _read(text: bytes, number: int, form: Format, defaults: Defaults, flags: Flags) -> Iterator[Line]:
+    """Nothing for a blank line."""
+    try:
+        kind = CommandLines if form is Format.LINES else JsonLines
+        line = decode(text.removeprefix(b"\xef\xbb\xbf") if number == 1 else text, first_line=number)
+        for job in make_jobs(kind([line], first=number), defaults, flags=flags):
+            yield number, job
+    except UsageError as error:
+        yield number, error
+
+
+def _commit(store: Store | None, lines: list[Line]) -> Iterator[str | QueuectlError]:
+    jobs = [found for _, found in lines if isinstance(found, NewJob)]
+    ids: list[str | QueuectlError] = []
+    if store is not None and jobs:
+        try:
+            ids = list(store.enqueue(jobs))
+        except DuplicateId:
+            # One of them is the bad one: which, only one at a time can tell.
+            ids = [_add(store, number, found) for number, found in lines if isinstance(found, NewJob)]
+    results = iter(ids)
+    for _, found in lines:
+        yield next(results) if isinstance(found, NewJob) else found
+
+
+def _add(store: Store, number: int, job: NewJob) -> str | QueuectlError:
+    try:
+        return store.enqueue([job])[0]
+    except DuplicateId as error:
+        return DuplicateId(error.job_id, line=number)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.clock import FakeClock
+from tests.program import Leftovers, Program, WorkerProcess
+
+# No deadline a case: the machine that runs the tests may be busy, and the time a whole test may take is limited anyway.
+settings.register_profile("queuectl", deadline=None)
+settings.load_profile("queuectl")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where the home of this test will be. It does not exist yet."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def leftovers(home: Path) -> Iterator[Leftovers]:
+    """Fails the test if a process that it made outlives it; `leftovers.end()` for those meant to."""
+    left = Leftovers(home)
+    yield left
+    with contextlib.suppress(AssertionError):
+        left.wait_until_none(timeout=3)
+    if killed := left.end():
+        pytest.fail("still running after the test:\n" + "\n".join(killed), pytrace=False)
+
+
+@pytest.fixture
+def queuectl(home: Path, leftovers: Leftovers) -> Program:
+    """The real program on this test's home."""
+    return Program(home)
+
+
+@pytest.fixture
+def start_worker(queuectl: Program, tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
+    """`start_worker("--count", "4")`: a real worker that serves this test's home until the test ends."""
+    workers: list[WorkerProcess] = []
+
+    def start(*args: str | Path, ready: bool = True, env: dict[str, str | None] | None = None) -> WorkerProcess:
+        worker = WorkerProcess(queuectl, tmp_path / f"worker-{len(workers)}.log", *args, env=env)
+        workers.append(worker)
+        return worker.wait_until_ready() if ready else worker
+
+    yield start
+    for worker in workers:
+        worker.end()

@@ -1,0 +1,180 @@
+"""The real program in processes of its own, as a user runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.wait import wait_until
+
+COMMAND = (sys.executable, "-m", "queuectl")
+# Of the caller's terminal: with them the same command would print something else.
+OF_THE_TERMINAL = frozenset({"CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"})
+
+
+class Completed(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def raw(self) -> bytes:
+        """stdout byte by byte, for output that is not UTF-8."""
+        return self.out.encode("utf-8", "surrogateescape")
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+def environment(home: Path, extra: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """This process's environment without any setting of ours but the home; in `extra`, None removes a variable."""
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("QUEUECTL_") and name not in OF_THE_TERMINAL
+    }
+    for name, value in {"QUEUECTL_HOME": str(home), **(extra or {})}.items():
+        if value is None:
+            env.pop(name, None)
+        else:
+            env[name] = value
+    return env
+
+
+class Program:
+    """`queuectl("enqueue", "true", check=0)` runs it to its end and gives its exit code and output."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def __call__(
+        self,
+        *args: str | Path,
+        input: str | bytes | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 60,
+        check: int | None = None,
+    ) -> Completed:
+        """`check`: the exit code that it must have. No `input`: stdin is empty. The text may hold surrogate escapes."""
+        command = [*COMMAND, *map(str, args)]
+        fed = input.encode() if isinstance(input, str) else input
+        source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if fed is None else {"input": fed}
+        done = subprocess.run(
+            command, capture_output=True, env=environment(self.home, env), cwd=cwd, timeout=timeout, **source
+        )
+        result = Completed(
+            done.returncode,
+            done.stdout.decode("utf-8", "surrogateescape"),
+            done.stderr.decode("utf-8", "surrogateescape"),
+        )
+        assert check is None or result.code == check, f"{command[2:]} exited {result.code}, not {check}: {result}"
+        return result
+
+    def start(
+        self, *args: str | Path, env: Mapping[str, str | None] | None = None, cwd: Path | None = None, **popen: Any
+    ) -> subprocess.Popen[bytes]:
+        """The program as a process to go on beside the test; the caller ends it."""
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, **popen}
+        return subprocess.Popen([*COMMAND, *map(str, args)], env=environment(self.home, env), cwd=cwd, **streams)
+
+
+class WorkerProcess:
+    """A worker in the foreground, started by a test. `stdout` and `stderr` go to one file: see `output`."""
+
+    def __init__(
+        self, queuectl: Program, log: Path, *args: str | Path, env: Mapping[str, str | None] | None = None
+    ) -> None:
+        self._queuectl = queuectl
+        self._log = log
+        with log.open("wb") as file:
+            self.process = queuectl.start("worker", "start", *args, env=env, stdout=file, stderr=file)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text("utf-8", "surrogateescape")
+
+    def listed(self) -> dict[str, Any] | None:
+        """Its entry in `worker list`."""
+        workers = self._queuectl("worker", "list", "--json", check=0).json
+        return next((worker for worker in workers if worker["pid"] == self.pid), None)
+
+    def wait_until_ready(self, timeout: float = 20) -> WorkerProcess:
+        """Until it is listed as running, or has ended already (`--drain` with nothing to do)."""
+
+        def is_ready() -> bool:
+            if (code := self.process.poll()) is not None:
+                assert code == 0, f"the worker exited {code}: {self.output}"
+                return True
+            entry = self.listed()
+            return entry is not None and entry["state"] == "running"
+
+        wait_until(is_ready, timeout=timeout, what="the worker to be ready")
+        return self
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """As a crash would: at once, and it cannot clean up."""
+        self.process.kill()
+        self.process.wait()
+
+    def wait(self, timeout: float = 30) -> int:
+        """Its exit code; a negative one is the signal that ended it."""
+        return self.process.wait(timeout)
+
+    def end(self) -> None:
+        """TERM to finish, TERM to end its jobs now, KILL: at teardown, whatever the test has left running."""
+        self.process.send_signal(signal.SIGCONT)  # a test may have stopped it
+        for number, patience in ((signal.SIGTERM, 2), (signal.SIGTERM, 10), (signal.SIGKILL, 10)):
+            if self.process.poll() is not None:
+                return
+            self.process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(patience)
+
+
+class Leftovers:
+    """The processes that carry this home in their environment: whatever queuectl or a job of it has started."""
+
+    def __init__(self, home: Path) -> None:
+        self._mark = f"QUEUECTL_HOME={home}".encode()
+
+    def __iter__(self) -> Iterator[int]:
+        for entry in os.scandir("/proc") if os.path.isdir("/proc/self") else ():
+            if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+                continue
+            # Gone meanwhile, or not ours to look at.
+            with contextlib.suppress(OSError):
+                if self._mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
+
+    def end(self) -> list[str]:
+        """Kills them and says what they were. For a test that leaves some on purpose, too."""
+        killed = []
+        for pid in self:
+            with contextlib.suppress(OSError):
+                words = Path("/proc", str(pid), "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+                os.kill(pid, signal.SIGKILL)
+                killed.append(f"{pid}: {' '.join(words).strip()}")
+        return killed
+
+    def wait_until_none(self, timeout: float = 10) -> None:
+        wait_until(lambda: not list(self), timeout=timeout, what="everything that was started to end")

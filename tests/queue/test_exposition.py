@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from queuectl.queue.exposition import escape, exposition
+from queuectl.store.protocol import Store
+from tests.queue.life import KILLED, claim, enqueue, register, run
+
+SAMPLE = re.compile(r'^[a-z_]+(\{([a-z]+="([^"\\\n]|\\["\\n])*",?)+\})? -?[0-9.e+-]+$')
+
+
+def samples(text: str) -> dict[str, float]:
+    return {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in text.splitlines())
+        if not name.startswith("#")
+    }
+
+
+def test_every_line_is_a_sample_or_says_what_follows(store: Store, home: Path) -> None:
+    register(store, home)
+    enqueue(store, "a")
+    run(store, home)
+    text = exposition(store, is_alive=lambda _: True)
+    assert text.endswith("\n")
+    assert not [line for line in text.splitlines() if not line.startswith("# ") and not SAMPLE.match(line)]
+
+
+def test_the_names_are_those_of_the_contract(store: Store) -> None:
+    names = re.findall(r"^# TYPE (\S+) (\S+)$", exposition(store, is_alive=lambda _: True), re.MULTILINE)
+    totals = ("enqueued", "started", "completed", "failed", "dead", "retried", "rescued")
+    assert dict(names) == {
+        "queuectl_jobs": "gauge",
+        **{f"queuectl_jobs_{what}_total": "counter" for what in totals},
+        "queuectl_run_seconds": "histogram",
+        "queuectl_wait_seconds": "histogram",
+        "queuectl_workers": "gauge",
+        "queuectl_slots": "gauge",
+        "queuectl_oldest_waiting_seconds": "gauge",
+    }
+    assert len(names) == len(dict(names))
+
+
+def test_the_figures_tell_what_happened(store: Store, home: Path) -> None:
+    register(store, home)
+    enqueue(store, "a")
+    enqueue(store, "b", queue="mail")
+    enqueue(store, "c")
+    run(store, home)
+    run(store, home, KILLED)
+    claim(store, home)
+    seen = samples(exposition(store, is_alive=lambda _: True))
+    assert seen['queuectl_jobs{state="completed",queue="default"}'] == 1
+    assert seen['queuectl_jobs{state="dead",queue="default"}'] == 0
+    assert seen['queuectl_jobs{state="dead",queue="mail"}'] == 1
+    assert seen['queuectl_jobs_enqueued_total{queue="default"}'] == 2
+    assert seen['queuectl_jobs_started_total{queue="default"}'] == 2
+    assert seen['queuectl_jobs_failed_total{queue="mail"}'] == 1
+    assert seen['queuectl_run_seconds_bucket{queue="default",le="0.1"}'] == 0
+    assert seen['queuectl_run_seconds_bucket{queue="default",le="0.25"}'] == 1
+    assert seen['queuectl_run_seconds_bucket{queue="default",le="+Inf"}'] == 1
+    assert seen['queuectl_run_seconds_count{queue="default"}'] == 1
+    assert seen['queuectl_run_seconds_sum{queue="default"}'] == 0.25
+    assert seen["queuectl_workers"] == 1
+    assert seen['queuectl_slots{busy="true"}'] == 1
+    assert seen['queuectl_slots{busy="false"}'] == 0
+    assert seen['queuectl_oldest_waiting_seconds{queue="mail"}'] == 0
+
+
+def test_labels_are_escaped_as_the_format_asks() -> None:
+    assert escape('a"b\\c\nd') == 'a\\"b\\\\c\\nd'

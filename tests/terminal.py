@@ -1,0 +1,61 @@
+"""The program on a terminal of its own: what a person sees, colours and all."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import struct
+import subprocess
+import termios
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.program import COMMAND, environment
+
+
+class Terminal:
+    """`shown` is everything that was printed on it so far, as it came."""
+
+    def __init__(
+        self, home: Path, *args: str, columns: int = 80, env: Mapping[str, str | None] | None = None
+    ) -> None:
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [*COMMAND, *args], stdin=slave, stdout=slave, stderr=slave, env=environment(home, env), start_new_session=True
+        )
+        os.close(slave)
+        self.shown = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def read(self, timeout: float = 30) -> bool:
+        """Wait for more on the screen; False once the program has closed it."""
+        assert select.select([self._master], [], [], timeout)[0], f"nothing more after {timeout} s: {self.shown}"
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # EIO: the other side is closed
+            data = b""
+        self.shown += data.decode("utf-8", "replace").replace("\r\n", "\n")
+        return bool(data)
+
+    def wait_for(self, text: str) -> None:
+        while text not in self.shown:
+            assert self.read(), f"it ended without {text!r}: {self.shown}"
+
+    def end(self) -> int:
+        """Read to the end, and give the exit status."""
+        while self.read():
+            pass
+        with contextlib.suppress(OSError):
+            os.close(self._master)
+        return self.process.wait(timeout=30)
+
+
+def plain(text: str) -> str:
+    """`text` without colours."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)

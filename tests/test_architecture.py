@@ -1,0 +1,278 @@
+"""The house keeps its shape: layers, sizes, the addresses of effects, light imports. See docs/explanation/design.md."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.program import environment
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "queuectl"
+TESTS = ROOT / "tests"
+DIALECTS = [path.parent for path in sorted(SOURCE.glob("store/*/queries"))]
+
+# ── what is allowed ─────────────────────────────────────────────────────────────────────────────────────────────────
+# A name ending in / is a folder and all that is in it.
+
+# Over 300 lines, with the reason why it is better not divided.
+LONG_MODULES: Mapping[str, str] = {
+    "errors.py": "the whole tree of errors, with a class of three lines for each",
+    "store/protocol.py": "the whole seam with its contracts, to be read in one piece",
+}
+
+MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
+    "subprocess": {
+        "process/": "the spawner of jobs",
+        "worker/detach.py": "starts a worker in the background",
+        "cli/stage.py": "the demo runs real commands, as a person would type them",
+    },
+    "time": {"clock.py": "the only caller of time"},
+    "sqlite3": {"store/sqlite/": "the only dialect that is SQLite"},
+    "signal": {
+        "job/settle.py": "the names of signals, for the error of a run; sends none",
+        "process/": "ends process groups",
+        "upkeep/rescue.py": "says which signal; process/ sends it",
+        "worker/endings.py": "says which signal; process/ sends it",
+        "worker/signals.py": "hears TERM, INT, HUP and CHLD",
+        "cli/stage.py": "the demo sweeps its stage before a signal ends it",
+    },
+}
+
+MAY_CALL: Mapping[str, Mapping[str, str]] = {
+    "print": {},
+    "sys.stdout": {"cli/": "the only printer"},
+    "sys.stderr": {"cli/": "the only printer"},
+    "sys.exit": {"cli/": "the only exiter"},
+    "os._exit": {"cli/main.py": "leaves without taking the interpreter down"},
+    "os.environ": {
+        "config.py": "reads the environment for all",
+        "cli/main.py": "QUEUECTL_DEBUG, when there is no App any more to ask",
+    },
+    "os.getenv": {},
+    "os.getcwd": {"config.py": "reads the environment for all"},
+    # By number a signal can reach a process that has taken the number over: through a descriptor it cannot.
+    "os.kill": {},
+    "os.killpg": {},
+    "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
+    "os.fork": {},
+    "os.system": {},
+    "datetime.datetime.now": {},
+    "datetime.datetime.utcnow": {},
+    "datetime.datetime.today": {},
+    "datetime.date.today": {},
+}
+
+# What `enqueue` must not load, because it does without: start-up is a feature.
+HEAVY = {
+    "asyncio",
+    "email",
+    "http",
+    "importlib.resources",
+    "psycopg",
+    "rich",
+    "socket",
+    "starlette",
+    "subprocess",
+    "unittest",
+}
+
+MAY_SLEEP: Mapping[str, str] = {"wait.py": "waits for a condition with a deadline"}
+
+# ── reading the source ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"), str(path))
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Each name that the module binds by an import, anywhere in it, with what it stands for."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+                    if not alias.asname:
+                        yield alias.name, alias.name
+            case ast.ImportFrom(module=str(module), level=0):
+                yield from ((alias.asname or alias.name, f"{module}.{alias.name}") for alias in node.names)
+
+
+def dotted(node: ast.expr) -> str | None:
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.Attribute() if base := dotted(node.value):
+            return f"{base}.{node.attr}"
+    return None
+
+
+def uses(tree: ast.Module) -> Iterator[str]:
+    """The full name of everything that the module refers to, whatever it calls it: `from os import kill as k`."""
+    bound = dict(imports(tree))
+    yield from bound.values()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and (name := dotted(node)):
+            first, _, rest = name.partition(".")
+            yield ".".join(filter(None, (bound.get(first, first), rest)))
+
+
+def is_within(name: str, outer: str) -> bool:
+    return name == outer or name.startswith(outer + ".")
+
+
+def importers(module: str) -> set[str]:
+    return {
+        path.relative_to(SOURCE).as_posix()
+        for path in modules(SOURCE)
+        if any(is_within(target, module) for _, target in imports(parse(path)))
+    }
+
+
+def users(function: str) -> set[str]:
+    return {
+        path.relative_to(SOURCE).as_posix()
+        for path in modules(SOURCE)
+        if any(is_within(name, function) for name in uses(parse(path)))
+    }
+
+
+def covers(place: str, module: str) -> bool:
+    return module == place or (place.endswith("/") and module.startswith(place))
+
+
+def outside(found: set[str], places: Mapping[str, str]) -> set[str]:
+    return {module for module in found if not any(covers(place, module) for place in places)}
+
+
+def unused(places: Mapping[str, str], found: set[str]) -> set[str]:
+    return {place for place in places if not any(covers(place, module) for module in found)}
+
+
+# ── sizes and layers ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_module_swallows_the_others() -> None:
+    sizes = {path.relative_to(SOURCE).as_posix(): len(path.read_text("utf-8").splitlines()) for path in modules(SOURCE)}
+    assert not {name: size for name, size in sizes.items() if size > 400}, "divide it"
+    long = {name for name, size in sizes.items() if size > 300}
+    assert long == set(LONG_MODULES), "each module over 300 lines needs its reason in LONG_MODULES, and no other"
+
+
+def test_imports_between_layers_point_down_only() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ── effects at their address ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("module", MAY_IMPORT)
+def test_an_effect_is_imported_only_at_its_address(module: str) -> None:
+    found = importers(module)
+    assert not outside(found, MAY_IMPORT[module]), f"{module} belongs to {list(MAY_IMPORT[module])}"
+    assert not unused(MAY_IMPORT[module], found), "an allowance that nobody needs"
+
+
+@pytest.mark.parametrize("function", MAY_CALL)
+def test_an_effect_is_used_only_at_its_address(function: str) -> None:
+    found = users(function)
+    assert not outside(found, MAY_CALL[function]), f"{function} belongs to {list(MAY_CALL[function]) or 'nobody'}"
+    assert not unused(MAY_CALL[function], found), "an allowance that nobody needs"
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("import os\nos.kill(1, 9)", "os.kill"),
+        ("import os as system\nsystem.kill(1, 9)", "os.kill"),
+        ("from os import kill\nkill(1, 9)", "os.kill"),
+        ("from os import kill as end\nend(1, 9)", "os.kill"),
+        ("import os.path\nos.environ['X']", "os.environ"),
+        ("def f():\n    from datetime import datetime\n    datetime.now()", "datetime.datetime.now"),
+        ("print('x')", "print"),
+    ],
+)
+def test_an_effect_is_found_under_any_name(text: str, name: str) -> None:
+    assert any(is_within(use, name) for use in uses(ast.parse(text)))
+
+
+# ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_statement(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript) and (dotted(node.value) or "").split(".")[-1] == "SQL"
+
+
+def named_statements(dialect: Path) -> tuple[set[str], set[str]]:
+    """The names in `SQL["name"]`, and every text in a function that has `SQL[name]`."""
+    named, possible = set(), set()
+    for tree in map(parse, modules(dialect)):
+        named |= {n.slice.value for n in ast.walk(tree) if is_statement(n) and isinstance(n.slice, ast.Constant)}
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            inside = list(ast.walk(function))
+            if any(is_statement(node) and not isinstance(node.slice, ast.Constant) for node in inside):
+                possible |= {node.value for node in inside if isinstance(node, ast.Constant)}
+    return named, possible
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda path: path.name)
+def test_every_statement_is_used_and_every_used_one_exists(dialect: Path) -> None:
+    files = {path.stem for path in (dialect / "queries").glob("*.sql")}
+    named, possible = named_statements(dialect)
+    assert not named - files
+    assert not files - named - possible
+
+
+# ── start-up ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RUN_AND_TELL = """
+import json, sys
+before = set(sys.modules)  # what site and its .pth files load is not of our making
+from queuectl.cli.main import run
+code = run(sys.argv[1:])
+assert code == 0, code
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def test_enqueue_loads_nothing_that_it_does_not_need(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_AND_TELL, "enqueue", "true"],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert "queuectl.store.protocol" in loaded
+    assert not [name for name in loaded if any(is_within(name, heavy) for heavy in HEAVY)]
+
+
+# ── tests ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", modules(TESTS), ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_every_test_is_named_by_a_sentence(path: Path) -> None:
+    names = [node.name for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
+    assert not [name for name in names if name.startswith("test_") and len(name.split("_")) - 1 < 4]
+
+
+@pytest.mark.parametrize("path", modules(TESTS), ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_no_test_sleeps_for_a_fixed_time(path: Path) -> None:
+    sleeps = any(is_within(name, "time.sleep") for name in uses(parse(path)))
+    assert not sleeps or path.relative_to(TESTS).as_posix() in MAY_SLEEP, "wait for a condition: tests.wait.wait_until"

@@ -1,0 +1,62 @@
+"""The tools of the tests themselves: a check that cannot fail proves nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.clock import FakeClock
+from tests.needs import require
+from tests.program import Leftovers, environment
+from tests.wait import wait_until
+
+
+def test_waiting_gives_back_what_it_waited_for() -> None:
+    values = iter([None, 0, "done"])
+    assert wait_until(lambda: next(values), every=0) == "done"
+
+
+def test_waiting_in_vain_says_for_what() -> None:
+    with pytest.raises(AssertionError, match="the moon"):
+        wait_until(lambda: False, timeout=0, what="the moon")
+
+
+def test_a_fake_sleep_takes_no_time_but_lets_it_pass(clock: FakeClock) -> None:
+    wall, monotonic = clock.now_ms(), clock.monotonic()
+    clock.sleep(3600)
+    assert (clock.now_ms() - wall, clock.monotonic() - monotonic) == (3_600_000, 3600)
+
+
+def test_a_jump_of_the_wall_clock_is_no_time_passing(clock: FakeClock) -> None:
+    wall, monotonic = clock.now_ms(), clock.monotonic()
+    clock.jump(-60)
+    assert (clock.now_ms() - wall, clock.monotonic() - monotonic) == (-60_000, 0)
+
+
+@pytest.mark.parametrize("everything, raised", [("1", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_what_is_missing_skips_at_home_and_fails_in_ci(
+    monkeypatch: pytest.MonkeyPatch, everything: str, raised: type[BaseException]
+) -> None:
+    monkeypatch.setenv("QUEUECTL_REQUIRE_ALL", everything)
+    with pytest.raises(raised, match="needs a moon: to howl at"):
+        require("a moon", None, "to howl at")
+
+
+def test_a_process_that_outlives_its_worker_is_found_and_ended(home: Path) -> None:
+    require("/proc", Path("/proc/self/environ").exists(), "leftovers are found by their environment")
+    left = Leftovers(home)
+    # In a session of its own and with its parent gone: only its environment tells where it came from.
+    subprocess.run(
+        ["sh", "-c", "sleep 1000 >/dev/null 2>&1 &"], env=environment(home), start_new_session=True, check=True
+    )
+    wait_until(lambda: list(left), what="the process to be found")
+    assert len(left.end()) == 1
+    left.wait_until_none()
+
+
+def test_no_setting_of_the_caller_reaches_the_program(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUEUECTL_MAX_RETRIES", "7")
+    ours = {name: value for name, value in environment(home).items() if name.startswith("QUEUECTL_")}
+    assert ours == {"QUEUECTL_HOME": str(home)}

@@ -1,0 +1,24 @@
+"""Waiting for a condition, never for a time: the only place where tests sleep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(
+    condition: Callable[[], T], *, timeout: float = 20, every: float = 0.02, what: str = "the condition"
+) -> T:
+    """What `condition` gives as soon as that is true. Raises AssertionError, naming `what`, after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        # Asked once more after the deadline: a machine that slept through it must not fail a test that has passed.
+        late = time.monotonic() >= deadline
+        if value := condition():
+            return value
+        if late:
+            raise AssertionError(f"waited {timeout:g} s in vain for {what}; last seen: {value!r}")
+        time.sleep(every)

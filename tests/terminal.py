@@ -19,13 +19,16 @@ from tests.program import COMMAND, environment
 class Terminal:
     """`shown` is everything that was printed on it so far, as it came."""
 
-    def __init__(
-        self, home: Path, *args: str, columns: int = 80, env: Mapping[str, str | None] | None = None
-    ) -> None:
+    def __init__(self, home: Path, *args: str, columns: int = 80, env: Mapping[str, str | None] | None = None) -> None:
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen(
-            [*COMMAND, *args], stdin=slave, stdout=slave, stderr=slave, env=environment(home, env), start_new_session=True
+            [*COMMAND, *args],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment(home, env),
+            start_new_session=True,
         )
         os.close(slave)
         self.shown = ""

@@ -20,7 +20,7 @@ from queuectl.queue.enqueue import Place, enqueue
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
 from queuectl.queue.intake import Fields, Given
 from queuectl.queue.pick import Answer
-from queuectl.store.open import open_reads, open_store, store_path
+from queuectl.store.open import open_reads, open_store, store_exists
 from queuectl.store.protocol import Filter, Reads, Store
 
 Duration = str | float | timedelta
@@ -231,7 +231,7 @@ class Queue:
             return self._store
         if self._reads is None:
             # The empty one that stands in for a missing store must not outlast the moment when somebody makes it.
-            if not os.path.exists(store_path(self._home, self._db)):
+            if not store_exists(self._home, self._db):
                 return open_reads(self._home, self._db, self._clock)
             self._reads = open_reads(self._home, self._db, self._clock)
         return self._reads

@@ -22,7 +22,7 @@
     │   ├── HomeUnusable  FileUnreadable  OutputFailed
     │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone
-    │   ├── SqliteTooOld
+    │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported
     │   └── WorkerFailed       a detached worker that did not come up
     └── WaitTimeout            waited too long (also a TimeoutError)              exit 124
 
@@ -304,7 +304,16 @@ class SqliteTooOld(Unavailable):
         )
 
 
+class SystemUnsupported(Unavailable):
+    code = "system-unsupported"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"workers cannot run on this system: {problem}", hint="run them on Linux")
+
+
 class WorkerFailed(Unavailable):
+    """A detached worker did not come up; the message is what it said itself."""
+
     code = "worker-failed"
 
 

@@ -1,42 +1,23 @@
-"""The life of jobs without processes: a worker's words to the store, said by a test."""
+"""The life of jobs without processes, in single steps: what `Hands` says for one worker, without keeping one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from queuectl.job.model import Claim, NewJob
+from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Outcome, Signalled
-from queuectl.job.retry import RetryPolicy
-from queuectl.job.settle import settle
 from queuectl.store.protocol import ClaimRequest, End, NewWorker, Store
+from tests.factories import new_job, settlement
 
 OK = Exited(0)
 KILLED = Signalled(9)
-
-
-def new_job(command: str = "true", **fields: Any) -> NewJob:
-    values: dict[str, Any] = {
-        "command": command,
-        "argv": None,
-        "id": None,
-        "queue": "default",
-        "priority": 0,
-        "max_retries": 1,
-        "first_is_free": False,
-        "backoff_base": 2.0,
-        "timeout_ms": None,
-        "run_at_ms": None,
-        "delay_ms": None,
-        "cwd": "/",
-        "env": None,
-        "tags": (),
-    }
-    return NewJob(**{**values, **fields})
+QUARTER_SECOND = 0.25
 
 
 def enqueue(store: Store, job_id: str, **fields: Any) -> str:
-    return store.enqueue([new_job(id=job_id, **fields)])[0]
+    """One that is dead after its first failure, unless `fields` say otherwise."""
+    return store.enqueue([new_job(job_id, **{"max_retries": 1, **fields})])[0]
 
 
 def register(store: Store, home: Path, *, name: str = "w1", queues: tuple[str, ...] | None = None) -> None:
@@ -52,9 +33,9 @@ def claim(store: Store, home: Path, *, worker: str = "w1") -> Claim:
 def end(
     store: Store, held: Claim, outcome: Outcome = OK, *, worker: str = "w1", span: tuple[int, int] = (0, 0)
 ) -> None:
-    policy = RetryPolicy(max_ms=3_600_000, jitter=0)
-    settlement = settle(held, outcome, policy=policy, chance=0.5)
-    store.exchange(worker, ends=[End(held, settlement, 4711, 0.25, 0.25, *span)])
+    """After a run of a quarter of a second."""
+    over = End(held, settlement(held, outcome), 4711, QUARTER_SECOND, QUARTER_SECOND, *span)
+    store.exchange(worker, ends=[over])
 
 
 def run(store: Store, home: Path, outcome: Outcome = OK) -> str:

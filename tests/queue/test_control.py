@@ -14,19 +14,13 @@ from tests.clock import FakeClock
 from tests.queue.life import KILLED, claim, end, enqueue, register, run
 
 
-class Helper:
-    """Somebody else at work while a cancel waits: does `step` at the given call of `rescue`."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def __call__(self) -> None:
-        self.calls += 1
+def nobody_died() -> None:
+    """There is nothing to rescue."""
 
 
 def test_a_waiting_job_is_called_off_at_once(store: Store, clock: FakeClock) -> None:
     enqueue(store, "a")
-    answer = control.cancel(store, clock, ["a"], rescue=Helper())
+    answer = control.cancel(store, clock, ["a"], rescue=nobody_died)
     assert answer.done == ["a"]
     assert store.get("a").state is State.CANCELLED
 
@@ -43,7 +37,7 @@ def test_cancel_returns_when_the_running_job_has_ended(
         told.append(list(waiting))
         end(other, held, Cancelled(KILLED))
 
-    answer = control.cancel(store, clock, ["a"], rescue=Helper(), on_wait=on_wait)
+    answer = control.cancel(store, clock, ["a"], rescue=nobody_died, on_wait=on_wait)
     assert answer.done == ["a"]
     assert told == [["a"]]
     assert store.get("a").state is State.CANCELLED
@@ -66,8 +60,8 @@ def test_what_has_ended_cannot_be_cancelled(store: Store, home: Path, clock: Fak
     enqueue(store, "a")
     run(store, home)
     enqueue(store, "b")
-    control.cancel(store, clock, ["b"], rescue=Helper())
-    answer = control.cancel(store, clock, ["a", "b"], rescue=Helper())
+    control.cancel(store, clock, ["b"], rescue=nobody_died)
+    answer = control.cancel(store, clock, ["a", "b"], rescue=nobody_died)
     assert answer.done == []
     assert [error.message for _, error in answer.refused] == [
         "job 'a' is completed: cannot cancel it",
@@ -80,7 +74,7 @@ def test_retry_gives_dead_and_cancelled_jobs_a_new_beginning(store: Store, home:
     enqueue(store, "dead")
     run(store, home, KILLED)
     enqueue(store, "off")
-    control.cancel(store, clock, ["off"], rescue=Helper())
+    control.cancel(store, clock, ["off"], rescue=nobody_died)
     assert control.retry(store, ["dead", "off"]).done == ["dead", "off"]
     for job_id in ("dead", "off"):
         job = store.get(job_id)
@@ -133,7 +127,7 @@ def test_dlq_retry_takes_only_the_dead(store: Store, home: Path, clock: FakeCloc
     enqueue(store, "a")
     run(store, home, KILLED)
     enqueue(store, "off")
-    control.cancel(store, clock, ["off"], rescue=Helper())
+    control.cancel(store, clock, ["off"], rescue=nobody_died)
     answer = dlq.retry(store, ["a", "off"])
     assert answer.done == ["a"]
     assert [ref for ref, _ in answer.refused] == ["off"]

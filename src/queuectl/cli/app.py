@@ -13,7 +13,7 @@ from queuectl.config import Settings, db_address, environ, home_path, load_setti
 from queuectl.errors import OutputFailed
 
 if TYPE_CHECKING:
-    from queuectl.store.protocol import Reads, Store
+    from queuectl.store.protocol import Inbox, Reads, Store
 
 NARROWEST = 20
 WIDTH_WITHOUT_TERMINAL = 80
@@ -49,6 +49,8 @@ class App:
         self.clock: Clock = clock or SystemClock()
         self._store: Store | None = None
         self._reads: Reads | None = None
+        self._inbox: Inbox | None = None
+        self._is_found = False
 
     # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -65,28 +67,46 @@ class App:
         if self._store is None:
             from queuectl.store.open import open_store
 
-            self._store = open_store(self.home, self.db, self.clock)
+            self._store = open_store(self.home, self.db, self.clock, on_wait=self._say_locked)
         return self._store
+
+    def open_inbox(self) -> Inbox:
+        """The store, to add jobs only: loads faster than all of it."""
+        if self._store is not None:
+            return self._store
+        if self._inbox is None:
+            from queuectl.store.open import open_inbox
+
+            self._inbox = open_inbox(self.home, self.db, self.clock, on_wait=self._say_locked)
+        return self._inbox
 
     def open_reads(self) -> Reads:
         """The store, to look only; an empty one stands in for a missing one, and nothing is made."""
         if self._store is not None:
             return self._store
-        if self._reads is None:
-            from queuectl.store.open import open_reads
+        if self._reads is None or not self._is_found:
+            from queuectl.store.open import open_reads, store_exists
 
-            self._reads = open_reads(self.home, self.db, self.clock)
+            # One that is made while we look (`status --watch`) takes the place of its stand-in.
+            self._is_found = store_exists(self.home, self.db)
+            if self._reads is None or self._is_found:
+                self._reads = open_reads(self.home, self.db, self.clock, on_wait=self._say_locked)
         return self._reads
 
     @property
     def settings(self) -> Settings:
         """What holds now: environment over stored over default. A command's own flags are not in it."""
-        return load_settings(self.open_reads().config(), self.environ)
+        source = self._inbox if self._inbox is not None else self.open_reads()
+        return load_settings(source.config(), self.environ)
+
+    def _say_locked(self) -> None:
+        self.say("the store is locked by another program; waiting for it, up to 30 s in all")
 
     def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        for opened in (self._store, self._inbox):
+            if opened is not None:
+                opened.close()
+        self._store = self._inbox = None
 
     # ── the streams ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -148,8 +168,9 @@ class App:
             self.stderr.flush()
 
     def colour_on(self, stream: TextIO) -> bool:
-        # An empty NO_COLOR counts as unset: no-color.org.
-        return stream.isatty() and not self.flags.no_color and not self.environ.get("NO_COLOR")
+        if not stream.isatty() or self.flags.no_color or self.environ.get("TERM") == "dumb":
+            return False
+        return not self.environ.get("NO_COLOR")  # an empty one counts as unset: no-color.org
 
     def paint(self, text: str, style: str | None) -> str:
         """`text` in `style` if stdout shows colours. `text` must be safe to print already."""

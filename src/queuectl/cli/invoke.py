@@ -24,8 +24,12 @@ def invoke(app: App, words: Sequence[str]) -> int:
         # A path or a command may hold what the terminal's encoding cannot say: print an escape, never fail.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    options = words[: words.index("--")] if "--" in words else words
+    # Looked for before anything is parsed: errors obey them too, also those about words that cannot be parsed.
+    app.flags.no_color = "--no-color" in options
+    as_json = "--json" in options
     try:
-        code = _attempt(app, words)
+        code = _attempt(app, words, as_json=as_json)
         app.write("", flush=True)
         return code
     except BrokenPipeError:
@@ -33,11 +37,11 @@ def invoke(app: App, words: Sequence[str]) -> int:
         return BROKEN_PIPE
     except OutputFailed as error:
         _silence(app)
-        report(app, error, as_json=_wants_json(words))
+        report(app, error, as_json=as_json)
         return exit_status(error)
 
 
-def _attempt(app: App, words: Sequence[str]) -> int:
+def _attempt(app: App, words: Sequence[str], *, as_json: bool) -> int:
     try:
         if COMPLETE in app.environ:
             from click.shell_completion import shell_complete
@@ -54,6 +58,7 @@ def _attempt(app: App, words: Sequence[str]) -> int:
     except QueuectlError as error:
         failure = error
     except (KeyboardInterrupt, click.Abort):
+        app.say("")  # the terminal has printed ^C
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last one to catch it: a person gets a line, not a traceback
         if app.environ.get("QUEUECTL_DEBUG"):
@@ -61,13 +66,8 @@ def _attempt(app: App, words: Sequence[str]) -> int:
 
             traceback.print_exc(file=app.stderr)
         failure = from_unexpected(error)
-    report(app, failure, as_json=_wants_json(words))
+    report(app, failure, as_json=as_json)
     return exit_status(failure)
-
-
-def _wants_json(words: Sequence[str]) -> bool:
-    """Whether errors shall be JSON: also when the words are so wrong that they could not be read as options."""
-    return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 
 def _silence(app: App) -> None:

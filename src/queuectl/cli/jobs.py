@@ -14,6 +14,8 @@ from queuectl.job.model import Job, to_ms
 from queuectl.job.retry import allowed_failures
 
 DEFAULT_QUEUE = "default"
+# Said of every row of a long list, these would only take the room of the commands.
+_BRIEFLY = {"no live worker serves its queue": "no worker", "waits for a free slot": ""}
 
 
 def command_text(job: Job) -> str:
@@ -40,14 +42,17 @@ def note(job: Job, now_ms: int) -> str:
         return f"due in {rough(until_ms + 999)}"
     if job.state is State.CANCELLED and job.error == job.state.value:
         return ""  # the state says it
-    return job.reason or job.error or ""
+    reason = job.reason or job.error or ""
+    return _BRIEFLY.get(reason, reason)
 
 
-def columns(jobs: Sequence[Job], now_ms: int) -> list[Column[Job]]:
-    """The columns for these jobs: those that would say the same of all of them are left out."""
-    has_queues = any(job.queue != DEFAULT_QUEUE for job in jobs)
-    has_priorities = any(job.priority or job.effective_priority for job in jobs)
-    return [
+def columns(jobs: Sequence[Job], now_ms: int, *, width: int | None) -> list[Column[Job]]:
+    """The columns for these jobs: those that would say the same of all of them are left out, and on a narrow terminal those
+    that one can do without."""
+    room = width or 1000
+    has_queues = room >= 60 and any(job.queue != DEFAULT_QUEUE for job in jobs)
+    has_priorities = room >= 60 and any(job.priority or job.effective_priority for job in jobs)
+    wanted: list[Column[Job]] = [
         Column("ID", lambda job: job.id),
         Column("STATE", lambda job: job.state.value, style=lambda job: STATE_STYLE[job.state]),
         Column("QUEUE", lambda job: job.queue if has_queues else "", optional=True),
@@ -56,9 +61,12 @@ def columns(jobs: Sequence[Job], now_ms: int) -> list[Column[Job]]:
         Column("ENQUEUED", lambda job: age(to_ms(job.created_at), now_ms), right=True),
         Column("TOOK", lambda job: _took(job, now_ms), right=True, optional=True),
         Column("COMMAND", command_text, flexible=True),
-        Column("TAGS", lambda job: ",".join(job.tags), style="dim", flexible=True, optional=True),
-        Column("NOTE", lambda job: note(job, now_ms), style="dim", flexible=True, optional=True),
     ]
+    if room >= 100:
+        wanted.append(Column("TAGS", lambda job: ",".join(job.tags), style="dim", flexible=True, optional=True))
+    if room >= 80:
+        wanted.append(Column("NOTE", lambda job: note(job, now_ms), style="dim", flexible=True, optional=True))
+    return wanted
 
 
 def end_line(app: App, job: Job) -> str:
@@ -91,5 +99,5 @@ def _took(job: Job, now_ms: int) -> str:
     if job.duration_ms is not None:
         return took(job.duration_ms)
     if job.state is State.PROCESSING and job.started_at is not None:
-        return took(max(0, now_ms - to_ms(job.started_at)) // 1000 * 1000)
+        return rough(max(0, now_ms - to_ms(job.started_at)))
     return ""

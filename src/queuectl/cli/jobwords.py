@@ -86,7 +86,7 @@ def place_of(app: App) -> Place:
     """Where the jobs of this invocation go."""
     cwd = working_directory()
     return Place(
-        app.open_store,
+        app.open_inbox,
         stored_defaults=lambda: Defaults.of(app.settings, cwd=cwd),
         bare_defaults=lambda: Defaults.of(load_settings({}, app.environ), cwd=cwd),
     )
@@ -100,6 +100,8 @@ class JobCommand(Command):
 
     def _words_last(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The same words with the command's behind a `--`, so that nothing in it is taken for an option."""
+        if len(args) == 1 and not _is_option(args[0]):
+            return ["--", *args]  # the usual case, without parsing it twice
         words = self._split(ctx, args, interspersed=False)
         if not words:
             return args

@@ -38,6 +38,8 @@ def render(app: App, result: Result) -> int:
             else:
                 for line in result.people():
                     app.print(line)
+                if result.note is not None and app.is_talking and app.stdout_is_terminal:
+                    app.say(result.note())
             return result.exit_code
         case Stream():
             if as_json:

@@ -91,15 +91,23 @@ class Stream(Generic[T]):
 class Sheet:
     """One thing: `value` (or what it gives when called) with --json, the lines of `people()` else, `id` with --quiet.
 
-    Lines may hold colours (`app.paint`), so whoever makes them passes foreign text through `printable`.
+    Lines may hold colours (`app.paint`), so whoever makes them passes foreign text through `printable`. `note` is said
+    after them, to people on a terminal only.
     """
 
     def __init__(
-        self, value: Any, *, people: Callable[[], Iterable[str]], id: str | None = None, exit_code: int = 0
+        self,
+        value: Any,
+        *,
+        people: Callable[[], Iterable[str]],
+        id: str | None = None,
+        note: Callable[[], str] | None = None,
+        exit_code: int = 0,
     ) -> None:
         self.value = value
         self.people = people
         self.id = id
+        self.note = note
         self.exit_code = exit_code
 
 

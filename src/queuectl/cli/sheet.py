@@ -9,7 +9,7 @@ from queuectl.cli.app import App
 from queuectl.cli.jobs import attempts_text, command_text, joined, local_time, note, plural
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column
-from queuectl.cli.style import STATE_STYLE, age, took
+from queuectl.cli.style import STATE_STYLE, age, rough, took
 from queuectl.cli.table import lay_out
 from queuectl.job.duration import format_duration
 from queuectl.job.lifecycle import WAITING, State
@@ -49,7 +49,7 @@ def _title(app: App, job: Job, now_ms: int) -> str:
     state = app.paint(job.state.value, f"bold {STATE_STYLE[job.state]}")
     words = note(job, now_ms)
     if job.state is State.PROCESSING and job.started_at is not None:
-        words = f"since {took(max(0, now_ms - to_ms(job.started_at)) // 1000 * 1000)} on {job.worker}"
+        words = f"for {rough(max(0, now_ms - to_ms(job.started_at)))} on {job.worker}"
     elif job.state is State.COMPLETED and job.duration_ms is not None:
         words = f"in {took(job.duration_ms)}"
     tail = f": {printable(words)}" if words else ""

@@ -53,14 +53,18 @@ class Stage:
         self._is_deaf = True
         self._run(f"{PROGRAM} worker stop --now", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    @property
+    def was_cut_off(self) -> bool:
+        return self._heard is not None
+
     def hear(self, number: int, _: FrameType | None) -> None:
-        if self._is_deaf:
-            self._heard = number
-        else:
-            raise click.exceptions.Exit(128 + number)
+        """The first signal ends the demo; what comes while it is being swept away changes nothing any more."""
+        self._heard = number
+        if not self._is_deaf:
+            self._listen()
 
     def _listen(self) -> None:
-        self._is_deaf = False
+        self._is_deaf = self._heard is not None
         if self._heard is not None:
             raise click.exceptions.Exit(128 + self._heard)
 
@@ -69,17 +73,25 @@ class Stage:
 
         words = shlex.split(line)
         assert words[0] == PROGRAM
-        # What is deaf gets a session of its own: a Ctrl-C goes to the whole group of the terminal.
-        done = subprocess.run(  # noqa: S603 - our own program
+        stays_deaf, self._is_deaf = self._is_deaf, True
+        # Deaf until we hold the process: cut off within Popen, we would leave a child that nobody waits for. What stays deaf
+        # gets a session of its own, since a Ctrl-C goes to the whole group of the terminal.
+        process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-m", PROGRAM, *words[1:]],
             env=self._environ,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
-            start_new_session=self._is_deaf,
-            check=False,
+            start_new_session=stays_deaf,
         )
-        return done.returncode
+        try:
+            if not stays_deaf:
+                self._listen()
+            return process.wait()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
 
 
 @contextlib.contextmanager
@@ -95,3 +107,5 @@ def stage(app: App) -> Iterator[Stage]:
         shutil.rmtree(home, ignore_errors=True)
         for number, handler in before.items():
             signal.signal(number, handler)
+        if made.was_cut_off:
+            app.say("\nended early; nothing of it is left")

@@ -22,27 +22,23 @@ _ERASE_LINE, _ERASE_BELOW = "\x1b[K", "\x1b[J"
 def watch(
     app: App, look: Callable[[], T], *, to_lines: Callable[[T], Sequence[str]], to_json: Callable[[T], Any]
 ) -> Iterator[bytes]:
-    """Frames for people, blocks for a pipe, or a line of JSON each; Ctrl-C is the way to end it, and no failure."""
-    try:
-        if app.stdout_is_terminal and not app.flags.json:
-            yield from _frames(app, look, to_lines)
-        elif app.flags.json:
-            for seen in _changes(app, look):
-                yield f"{json_line(to_json(seen))}\n".encode()
-        else:
-            between = ""
-            for seen in _changes(app, look):
-                yield "".join([between, *(f"{line}\n" for line in to_lines(seen))]).encode()
-                between = "\n"
-    except KeyboardInterrupt:
-        return
+    """Frames for people, blocks for a pipe, or a line of JSON each, until Ctrl-C."""
+    if app.flags.json:
+        for seen in _changes(app, look):
+            yield f"{json_line(to_json(seen))}\n".encode()
+    elif app.stdout_is_terminal:
+        yield from _frames(app, look, to_lines)
+    else:
+        between = ""
+        for seen in _changes(app, look):
+            yield "".join([between, *(f"{line}\n" for line in to_lines(seen))]).encode()
+            between = "\n"
 
 
 def _changes(app: App, look: Callable[[], T]) -> Iterator[T]:
     """What `look` sees, whenever it is not what it was."""
     before: T | None = None
-    store = app.open_reads()
-    store.changed()
+    app.open_reads().changed()
     looked = app.clock.monotonic()
     seen = look()
     while True:
@@ -50,7 +46,7 @@ def _changes(app: App, look: Callable[[], T]) -> Iterator[T]:
             before = seen
             yield seen
         app.clock.sleep(POLL)
-        if store.changed() or app.clock.monotonic() - looked >= REFRESH:
+        if app.open_reads().changed() or app.clock.monotonic() - looked >= REFRESH:
             looked = app.clock.monotonic()
             seen = look()
 
@@ -61,11 +57,10 @@ def _but_for_age(seen: Any) -> Any:
 
 
 def _frames(app: App, look: Callable[[], T], to_lines: Callable[[T], Sequence[str]]) -> Iterator[bytes]:
-    store = app.open_reads()
     height = 0
     try:
         while True:
-            store.changed()
+            app.open_reads().changed()
             lines = to_lines(look())
             # One write a frame, each line erased only behind its new text: nothing blinks.
             shown = lines[: _rows(app) - 1]
@@ -76,7 +71,7 @@ def _frames(app: App, look: Callable[[], T], to_lines: Callable[[T], Sequence[st
             looked = app.clock.monotonic()
             while app.clock.monotonic() - looked < REFRESH:
                 app.clock.sleep(POLL)
-                if store.changed():
+                if app.open_reads().changed():
                     break
     finally:
         app.stdout.write(_SHOW_CURSOR)

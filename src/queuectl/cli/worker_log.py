@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Callable
 from typing import Final, assert_never
 
@@ -22,7 +23,7 @@ LONGEST_COMMAND: Final = 200
 
 
 class WorkerLog:
-    """A sink of events that prints. A terminal that vanishes never ends a worker: then it just goes silent."""
+    """A sink of events that prints. A terminal that vanishes never ends a worker, nor does one that is paused stop it."""
 
     def __init__(self, app: App, *, remaining: Callable[[], int] | None = None) -> None:
         self._app = app
@@ -33,6 +34,11 @@ class WorkerLog:
         self._began = app.clock.monotonic()
         self._drawn_at = 0.0
         self._is_drawn = False
+        self._is_lost = False  # the last line could not be written
+        self._room = select.poll()
+        self._room.register(app.stdout, select.POLLOUT)
+        self._second = -1
+        self._second_text = ""
 
     def __call__(self, event: events.Event) -> None:
         if isinstance(event, events.JobEnded):
@@ -40,13 +46,25 @@ class WorkerLog:
         if self._silent:
             return
         style, head, words = self._words(event)
-        moment = from_ms(self._app.clock.now_ms()).astimezone().strftime("%H:%M:%S")
         self._clear_bar()
-        self._write(f"{self._paint(moment, 'dim')} {self._paint(f'{head:<9}', style)} {words}\n")
+        self._write(f"{self._moment()} {self._paint(f'{head:<9}', style)} {words}\n")
         self._draw_bar(force=False)
 
     def close(self) -> None:
         self._clear_bar()
+        if self._is_lost:
+            # Whatever the program does with its stdout from now on must not change how the worker ended.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._app.stdout.fileno())
+            os.close(nowhere)
+
+    def _moment(self) -> str:
+        second = self._app.clock.now_ms() // 1000
+        if second != self._second:  # not for each line: the local time costs more than all the rest of it
+            self._second = second
+            text = from_ms(second * 1000).astimezone().strftime("%H:%M:%S")
+            self._second_text = self._paint(text, "dim")
+        return self._second_text
 
     def _words(self, event: events.Event) -> tuple[str | None, str, str]:
         match event:
@@ -112,10 +130,13 @@ class WorkerLog:
 
     def _write(self, text: str) -> None:
         try:
-            # Past the buffer of the stream: what cannot be written now must not come up again at the end.
-            os.write(self._app.stdout.fileno(), text.encode(errors="backslashreplace"))
+            # A terminal that was paused (Ctrl-S) or a pipe that nobody empties loses lines; it does not stop the jobs.
+            if self._room.poll(0):
+                # Past the buffer of the stream: what cannot be written now must not come up again at the end.
+                os.write(self._app.stdout.fileno(), text.encode(errors="backslashreplace"))
+            self._is_lost = False
         except OSError:
-            self._silent = True
+            self._is_lost = True  # for now: a full disk may have room later
             self._remaining = None
 
 

@@ -17,7 +17,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
 from queuectl.process.spawn import SystemProcesses
 from queuectl.store.ids import new_worker_id
-from queuectl.store.open import open_store
+from queuectl.store.open import open_store, store_path
 from queuectl.store.protocol import Store
 from queuectl.upkeep.rescue import RescueDuty, rescue_dead
 from queuectl.worker.detach import detach, say_failed, say_ready
@@ -90,7 +90,8 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
     signal = serve(
         plan,
         world,
-        db=app.db,
+        # Absolute: a job that calls queuectl does so in its own directory.
+        db=None if app.db is None else store_path(app.home, app.db),
         environment=job_environment_base(app.environ),
         duties=[duty],
         detached=ready_fd is not None,

@@ -12,27 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from queuectl.job.lifecycle import State
+from queuectl.job.newjob import NewJob as NewJob
 from queuectl.job.outcome import Ending
-
-
-class NewJob(NamedTuple):
-    """A job that passed validation and is not in the store yet. A tuple, since a bulk enqueue makes a million."""
-
-    command: str | None
-    argv: tuple[str, ...] | None
-    id: str | None
-    queue: str
-    priority: int
-    max_retries: int
-    first_is_free: bool
-    backoff_base: float
-    timeout_ms: int | None
-    run_at_ms: int | None
-    delay_ms: int | None
-    cwd: str
-    env: Mapping[str, str] | None
-    tags: tuple[str, ...]
-    unique_key: str | None = None
 
 
 class Claim(NamedTuple):

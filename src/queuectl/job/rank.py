@@ -7,8 +7,6 @@ holds it. Smaller ranks go first; equal ranks go by sequence, first in, first ou
 The SQL twin of `rank` is `rerank.sql` of each store; a property test keeps them equal.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, assert_never
 
 

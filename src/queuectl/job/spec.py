@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job import fields as read
-from queuectl.job.model import NewJob
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
+from queuectl.job.newjob import NewJob
 from queuectl.job.settings import Settings
 from queuectl.job.shown import cut, shown
 

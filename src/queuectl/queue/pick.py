@@ -34,10 +34,13 @@ def for_each(store: Reads, refs: Iterable[str], act: Callable[[str], None]) -> A
     """
     tried: set[str] = set()
     answer = Answer([], [])
-    for ref in dict.fromkeys(refs):
+    for ref in refs:
+        if ref in tried:
+            continue
+        tried.add(ref)
         try:
             job_id = store.resolve(ref)
-            if job_id in tried:
+            if job_id != ref and job_id in tried:
                 continue
             tried.add(job_id)
             act(job_id)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from queuectl.errors import DuplicateId, QueuectlError, UsageError
-from queuectl.job.model import NewJob
+from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults
 from queuectl.queue.enqueue import Flags, Place, make_jobs
 from queuectl.queue.intake import CommandLines, Format, JsonLines, decode, guess_format
-from queuectl.store.protocol import Store
+from queuectl.store.protocol import Inbox
 
 # A line is a number in the input and a job, or what is wrong with it.
 Line = tuple[int, NewJob | QueuectlError]
@@ -22,7 +22,7 @@ def enqueue_stream(
     read: Callable[[], bytes], place: Place, *, flags: Flags, form: Format | None
 ) -> Iterator[str | QueuectlError]:
     """For each line its id, once it is committed, or the error. `read` waits for more and gives b"" at the end."""
-    store: Store | None = None
+    inbox: Inbox | None = None
     number = 1
     for block in _blocks(read):
         form = form or guess_format(block)
@@ -34,9 +34,9 @@ def enqueue_stream(
             read_lines = [
                 line for at, text in enumerate(lines, number) for line in _read(text, at, form, defaults, flags)
             ]
-            if store is None and any(isinstance(found, NewJob) for _, found in read_lines):
-                store = place.open_store()
-            yield from _commit(store, read_lines)
+            if inbox is None and any(isinstance(found, NewJob) for _, found in read_lines):
+                inbox = place.open_inbox()
+            yield from _commit(inbox, read_lines)
         number += len(lines) - 1
 
 
@@ -64,22 +64,22 @@ def _read(text: bytes, number: int, form: Format, defaults: Defaults, flags: Fla
         yield number, error
 
 
-def _commit(store: Store | None, lines: list[Line]) -> Iterator[str | QueuectlError]:
+def _commit(inbox: Inbox | None, lines: list[Line]) -> Iterator[str | QueuectlError]:
     jobs = [found for _, found in lines if isinstance(found, NewJob)]
     ids: list[str | QueuectlError] = []
-    if store is not None and jobs:
+    if inbox is not None and jobs:
         try:
-            ids = list(store.enqueue(jobs))
+            ids = list(inbox.enqueue(jobs))
         except DuplicateId:
             # One of them is the bad one: which, only one at a time can tell.
-            ids = [_add(store, number, found) for number, found in lines if isinstance(found, NewJob)]
+            ids = [_add(inbox, number, found) for number, found in lines if isinstance(found, NewJob)]
     results = iter(ids)
     for _, found in lines:
         yield next(results) if isinstance(found, NewJob) else found
 
 
-def _add(store: Store, number: int, job: NewJob) -> str | QueuectlError:
+def _add(inbox: Inbox, number: int, job: NewJob) -> str | QueuectlError:
     try:
-        return store.enqueue([job])[0]
+        return inbox.enqueue([job])[0]
     except DuplicateId as error:
         return DuplicateId(error.job_id, line=number)

@@ -178,7 +178,10 @@ class Reads(Protocol):
         limit: int | None = None,
         offset: int = 0,
     ) -> Iterator[Job]:
-        """The jobs that match, in bounded memory. Ties and `created` go by the order of enqueue."""
+        """The jobs that match, in bounded memory. Ties and `created` go by the order of enqueue.
+
+        All of them as they are at one moment, however long the reader takes; it may use the store meanwhile.
+        """
         ...
 
     def count(self, where: Filter = Filter()) -> int: ...
@@ -225,12 +228,21 @@ class Reads(Protocol):
         ...
 
     def changed(self) -> bool:
-        """Whether another connection has written since the last call. Cheap enough to ask a hundred times a second."""
+        """Whether another connection has written since the last call. Cheap enough to ask a hundred times a second.
+
+        Raises StoreGone if the store was removed or replaced: there will never be a change to see.
+        """
         ...
 
 
-class Store(Reads, Protocol):
+class Inbox(Protocol):
+    """As much of a store as adding jobs needs."""
+
     def close(self) -> None: ...
+
+    def config(self) -> dict[str, str]:
+        """The stored settings, as they were written."""
+        ...
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
         """Add jobs, all or none, and return their ids in the order given.
@@ -239,13 +251,16 @@ class Store(Reads, Protocol):
         """
         ...
 
+
+class Store(Inbox, Reads, Protocol):
     def exchange(
         self, worker: str, *, starts: Sequence[Start] = (), ends: Sequence[End] = (), claim: ClaimRequest | None = None
     ) -> Exchange:
         """Record starts, settle what ended, let in what came due and claim what is next, in one transaction.
 
         Eligible to be claimed: pending or failed, due, not held. Order: rank, then first in, first out. Two callers never
-        receive the same job. Each claim starts a new run and carries a new token.
+        receive the same job. Each claim starts a new run and carries a new token. A worker that the store does not know
+        (any more) is given nothing: nobody would ever rescue its jobs.
         An end whose token is no longer the job's changes nothing and comes back in `lost`.
         A cancel that was recorded before the end wins: the job is cancelled, uncharged.
         """
@@ -294,7 +309,7 @@ class Store(Reads, Protocol):
         ...
 
     def retire(self, worker: str) -> None:
-        """Forget a worker that holds no job."""
+        """Forget a worker. One that holds a job stays, for others to rescue what it holds."""
         ...
 
     def set_config(self, changes: Mapping[str, str | None]) -> None:

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim, Job, NewJob, Run, Worker, from_ms
+from queuectl.job.model import Claim, Job, Run, Worker, from_ms
 from queuectl.job.outcome import Ending
-from queuectl.job.rank import Ageing, Standing, effective_priority, rank
+from queuectl.job.rank import Ageing, Standing, effective_priority
 from queuectl.job.reason import reason
 from queuectl.job.retry import allowed_failures
 
@@ -91,36 +91,6 @@ def job(row: Row, present: Present) -> Job:
         held=bool(held),
         reason=why,
         log=log,
-    )
-
-
-def new_job(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing) -> Row:
-    """The parameters of `enqueue`, in its order."""
-    if new.delay_ms is not None:
-        run_at = now_ms + new.delay_ms
-    else:
-        run_at = max(now_ms, new.run_at_ms or 0)  # a time that has passed means now
-    return (
-        seq,
-        job_id,
-        new.command,
-        None if new.argv is None else json.dumps(new.argv),
-        new.queue,
-        run_at <= now_ms,
-        new.priority,
-        rank(ageing, Standing(new.priority, seq, run_at, 0)),
-        run_at,
-        run_at,
-        new.max_retries,
-        new.first_is_free,
-        new.backoff_base,
-        new.timeout_ms,
-        new.cwd,
-        json.dumps(new.env) if new.env else None,
-        json.dumps(new.tags) if new.tags else "[]",
-        new.unique_key,
-        now_ms,
-        now_ms,
     )
 
 

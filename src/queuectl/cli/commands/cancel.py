@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -37,7 +37,7 @@ def cancel(app: App, ids: tuple[str, ...]) -> Result:
     def on_wait(waiting: Sequence[str]) -> None:
         app.say(app.paint(f"ending {joined(map(printable, waiting))} …", "dim"))
 
-    def call_off(store: Store, refs: Sequence[str]) -> Answer:
+    def call_off(store: Store, refs: Iterable[str]) -> Answer:
         return control.cancel(store, app.clock, refs, rescue=rescuer(app), on_wait=on_wait)
 
     return act(app, ids, call_off, verb="cancelled")

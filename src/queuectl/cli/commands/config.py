@@ -6,6 +6,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
+from queuectl.cli.complete import complete_keys
 from queuectl.cli.result import Column, Lines, Result, Sheet, Table
 from queuectl.config import KEYS
 from queuectl.config import Entry as Setting
@@ -33,11 +34,7 @@ config = group(
 )
 
 
-def _keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    return [key.name for key in KEYS if key.name.startswith(incomplete.replace("_", "-"))]
-
-
-_key_argument = click.argument("key", shell_complete=_keys)
+_key_argument = click.argument("key", shell_complete=complete_keys)
 
 
 @command(

@@ -17,6 +17,7 @@ from queuectl.cli.result import Done, Result
 from queuectl.errors import UsageError
 from queuectl.job.lifecycle import State
 from queuectl.queue import dlq as use
+from queuectl.queue.filters import parse_filter
 from queuectl.queue.pick import pick
 
 _HERE: Final = "queuectl.cli.commands.dlq"
@@ -38,10 +39,13 @@ dlq = group(
 
 
 @command("list", examples="queuectl dlq list --queue mail --sort -finished")
+@click.option("--state", "-s", "states", multiple=True, hidden=True)  # what `list` takes; here only one can match
 @filter_options
-def dlq_list(app: App, **options: Any) -> Result:
+def dlq_list(app: App, states: tuple[str, ...], limit: int | None, **options: Any) -> Result:
     """The dead jobs, newest first."""
-    return list_table(app, states=[State.DEAD.value], **options, empty="no dead jobs")
+    if states and State.DEAD not in parse_filter(states=states).states:
+        limit = 0
+    return list_table(app, states=[State.DEAD.value], limit=limit, **options, empty="no dead jobs")
 
 
 @command("show", examples="queuectl dlq show 7f3a")

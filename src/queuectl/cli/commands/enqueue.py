@@ -17,7 +17,6 @@ from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.result import Result, Sheet, Stream
 from queuectl.cli.style import took
 from queuectl.errors import FileUnreadable, QueuectlError, UsageError
-from queuectl.job.model import to_ms
 from queuectl.queue.enqueue import Place
 from queuectl.queue.enqueue import enqueue as add
 from queuectl.queue.intake import Format, Given, Intake, looks_like_json, read_document, read_words
@@ -83,8 +82,8 @@ def _source(
     words: tuple[str, ...], file: str | None, *, flags: Mapping[str, object], stream: bool, form: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """Either words or a file: exactly one place for jobs to come from."""
-    if words == ("-",):
-        words, file = (), file or "-"
+    if words == ("-",) and file is None:
+        words, file = (), "-"
     if stream and file is None and not words:
         file = "-"
     if words and file:
@@ -142,9 +141,9 @@ def _unreadable(path: str, error: OSError) -> FileUnreadable:
 
 
 def _single(app: App, job_id: str) -> Result:
-    if app.is_talking and app.stdout_is_terminal:
-        app.say(_words_about(app, job_id))
-    return Sheet(lambda: _to_json(app, job_id), people=lambda: [job_id], id=job_id)
+    return Sheet(
+        lambda: _to_json(app, job_id), people=lambda: [job_id], id=job_id, note=lambda: _words_about(app, job_id)
+    )
 
 
 def _batch(app: App, ids: Sequence[str]) -> Result:
@@ -175,11 +174,13 @@ def _to_json(app: App, job_id: str) -> dict[str, Any]:
 
 
 def _words_about(app: App, job_id: str) -> str:
+    from queuectl.job.model import to_ms
+
     store = app.open_store()
     job = store.get(job_id)
     wait_ms = to_ms(job.run_at) - app.clock.now_ms()
     when = f", due in {took(wait_ms)}" if wait_ms > 0 else ""
-    idle = "" if store.workers() else "; no worker is running: queuectl worker start"
+    idle = "; no worker is running: queuectl worker start" if _is_idle(app) else ""
     return app.paint(f"queued in {job.queue}{when}{idle}", "dim")
 
 
@@ -188,5 +189,11 @@ def _summary(app: App, ids: Sequence[str]) -> str:
         return "no jobs in it: nothing queued"
     jobs = "1 job" if len(ids) == 1 else f"{len(ids):,} jobs"
     span = ids[0] if len(ids) == 1 else f"{ids[0]} … {ids[-1]}"
-    idle = "" if app.open_store().workers() else "\nno worker is running: queuectl worker start"
+    idle = "\nno worker is running: queuectl worker start" if _is_idle(app) else ""
     return f"queued {jobs}: {span}{app.paint(idle, 'dim')}"
+
+
+def _is_idle(app: App) -> bool:
+    from queuectl.cli.workers import is_alive
+
+    return not any(map(is_alive(app), app.open_store().workers()))

@@ -9,6 +9,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_states
 from queuectl.cli.jobs import columns
 from queuectl.cli.result import Result, Table
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
@@ -56,7 +57,15 @@ def filter_options(function: F) -> F:
         queuectl list --state failed --quiet | xargs queuectl retry
     """,
 )
-@click.option("--state", "-s", "states", multiple=True, metavar="S[,S]", help="Only in one of these states.")
+@click.option(
+    "--state",
+    "-s",
+    "states",
+    multiple=True,
+    metavar="S[,S]",
+    shell_complete=complete_states,
+    help="Only in one of these states.",
+)
 @filter_options
 def list_jobs(app: App, states: tuple[str, ...], **options: Any) -> Result:
     """The jobs, newest first."""
@@ -89,7 +98,7 @@ def list_table(
     more = store.count(where) - offset - len(rows) if len(rows) == limit else 0
     return Table(
         rows,
-        columns(rows, app.clock.now_ms()),
+        columns(rows, app.clock.now_ms(), width=app.width),
         to_json=lambda job: job.to_dict(),
         to_id=lambda job: job.id,
         empty=empty if where == Filter() else f"{empty} like that",

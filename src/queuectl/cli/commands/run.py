@@ -8,7 +8,7 @@ from typing import Any
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.commands.enqueue import from_words
-from queuectl.cli.exits import REFUSED
+from queuectl.cli.exits import INTERRUPTED, REFUSED
 from queuectl.cli.jobs import end_line
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.printable import printable
@@ -48,19 +48,42 @@ def run(app: App, words: tuple[str, ...], **options: Any) -> Result:
     if app.flags.json:
         return _answer(app, job_id)
     app.say(app.paint(f"job {printable(job_id)}", "dim"))
-    return Raw(_output(app, job_id), exit_code=lambda: _code(app, job_id))
+    output = _Output(app, job_id)
+    return Raw(output, exit_code=output.code)
 
 
-def _output(app: App, job_id: str) -> Iterator[bytes]:
-    try:
-        pieces = logs.follow(app.open_reads(), app.clock, [job_id], LogView(markers=False), watch=unserved_watch(app))
-        for piece in pieces:
-            yield piece.data
-    except (KeyboardInterrupt, GeneratorExit):  # the second: interrupted, or cut off, while what it gave was printed
-        _say_how_to_go_on(app, job_id)
-        raise
-    if app.is_talking:
-        app.say(end_line(app, app.open_reads().get(job_id)))
+class _Output:
+    """What the job prints, until it has ended or somebody has seen enough."""
+
+    def __init__(self, app: App, job_id: str) -> None:
+        self._app = app
+        self._job_id = job_id
+        self._is_left = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        app, job_id = self._app, self._job_id
+        watch = unserved_watch(app)
+        try:
+            for piece in logs.follow(app.open_reads(), app.clock, [job_id], LogView(markers=False), watch=watch):
+                yield piece.data
+        except KeyboardInterrupt:
+            self._is_left = True
+            app.say("")  # the terminal has printed ^C
+            _say_how_to_go_on(app, job_id)
+        except GeneratorExit:  # interrupted, or cut off, while what it gave was being printed
+            _say_how_to_go_on(app, job_id)
+            raise
+        else:
+            if app.is_talking:
+                app.say(end_line(app, app.open_reads().get(job_id)))
+
+    def code(self) -> int:
+        if self._is_left:
+            return INTERRUPTED
+        try:
+            return exit_code([self._app.open_reads().get(self._job_id)])
+        except JobNotFound:  # removed as soon as it had ended
+            return REFUSED
 
 
 def _answer(app: App, job_id: str) -> Result:
@@ -74,11 +97,4 @@ def _answer(app: App, job_id: str) -> Result:
 
 
 def _say_how_to_go_on(app: App, job_id: str) -> None:
-    app.warn(f"\n{printable(job_id)} goes on; to follow it again: queuectl logs -f {printable(job_id)}")
-
-
-def _code(app: App, job_id: str) -> int:
-    try:
-        return exit_code([app.open_reads().get(job_id)])
-    except JobNotFound:  # removed as soon as it had ended
-        return REFUSED
+    app.warn(f"{printable(job_id)} goes on; to follow it again: queuectl logs -f {printable(job_id)}")

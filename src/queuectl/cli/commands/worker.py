@@ -9,12 +9,12 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.jobs import plural
 from queuectl.cli.printable import printable
 from queuectl.cli.progress import progress
-from queuectl.cli.result import Column, Done, Nothing, Result, Sheet, Table
+from queuectl.cli.result import Column, Done, Lines, Nothing, Result, Sheet, Table
 from queuectl.cli.style import age
 from queuectl.cli.workers import is_alive, rescuer
+from queuectl.config import host_name
 from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Worker, to_ms
@@ -111,8 +111,8 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
     """
     patience = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
     alive = is_alive(app)
-    reads = app.open_reads()
-    registered = reads.workers()
+    here = host_name(app.environ)
+    registered = app.open_reads().workers()
     refused: list[tuple[str, QueuectlError]] = []
     if ids:
         known = {found.id: found for found in registered}
@@ -120,12 +120,8 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
         targets = [known[name] for name in dict.fromkeys(ids) if name in known]
     else:
         targets = [found for found in registered if everywhere or found.home == app.home]
-    if not targets:
-        return Done([], refused=refused, verb="stopped", notes=[] if refused else ["no worker is running"])
-    if not any(alive(target) for target in targets):
-        rescuer(app)()
-        names = [target.id for target in targets]
-        return Done(names, refused=refused, verb="stopped", notes=["it was gone already; its jobs are dealt with"])
+    if not targets and not refused:
+        return Lines(["no worker is running"], {"done": [], "refused": []})
     with progress(app, "finishing") as advance:
         most = sum(target.busy for target in targets)
         stopped = stop_workers(
@@ -134,7 +130,8 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
             targets,
             mode=StopMode.NOW if now else StopMode.FINISH,
             timeout=patience,
-            is_gone=lambda target: not alive(target),
+            # Of another host nobody here can see the process: that the store has forgotten it has to do.
+            is_gone=lambda target: target.host != here or not alive(target),
             rescue=rescuer(app),
             on_progress=lambda left: advance(most - sum(target.busy for target in left), most),
         )
@@ -165,14 +162,12 @@ def worker_list(app: App) -> Result:
         Column("HOST", lambda found: found.host, flexible=True),
     ]
     found = app.open_reads().workers()
-    footer = f"{plural(len(found), 'worker')}, {plural(sum(w.slots for w in found), 'slot')}"
     return Table(
         found,
         columns,
         to_json=lambda one: {**one.to_dict(), "state": state(one)},
         to_id=lambda one: one.id,
         empty="no worker is running: queuectl worker start",
-        footer=footer,
     )
 
 

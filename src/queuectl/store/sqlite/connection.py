@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 from queuectl import errors
@@ -25,14 +25,17 @@ Row = tuple[Any, ...]
 
 
 class Connection:
-    """A connection with our settings. `patience` is how many seconds to wait for another writer before StoreBusy."""
+    """A connection with our settings. `patience` is how many seconds to wait for another writer before StoreBusy;
+    `on_wait` is called once in each wait that takes long."""
 
-    def __init__(self, path: str, *, clock: Clock, patience: float = 30.0) -> None:
+    def __init__(
+        self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
+    ) -> None:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise errors.SqliteTooOld(sqlite3.sqlite_version, ".".join(map(str, OLDEST_SQLITE)))
         self.path = path
         self.patience = patience
-        self.on_wait: Callable[[], None] | None = None
+        self._on_wait = on_wait
         self._clock = clock
         self._inode = _inode(path)
         try:
@@ -65,7 +68,7 @@ class Connection:
         try:
             return self._db.execute(sql, parameters)
         except sqlite3.Error as exc:
-            if not _is_busy(exc) or self._db.in_transaction:
+            if not _is_busy(exc):
                 raise self._translate(exc) from exc
         return self._persist(lambda: self._db.execute(sql, parameters))
 
@@ -78,11 +81,26 @@ class Connection:
             raise self._translate(exc) from exc
 
     def one(self, sql: str, parameters: Any = ()) -> Row | None:
-        row: Row | None = self.execute(sql, parameters).fetchone()
+        try:
+            row: Row | None = self.execute(sql, parameters).fetchone()
+        except sqlite3.Error as exc:
+            raise self._translate(exc) from exc
         return row
 
     def all(self, sql: str, parameters: Any = ()) -> list[Row]:
-        return self.execute(sql, parameters).fetchall()
+        try:
+            return self.execute(sql, parameters).fetchall()
+        except sqlite3.Error as exc:
+            raise self._translate(exc) from exc
+
+    def pages(self, sql: str, parameters: Any = (), *, size: int) -> Iterator[list[Row]]:
+        """All rows, `size` at a time, as they were when the first was read."""
+        cursor = self.execute(sql, parameters)
+        try:
+            while page := cursor.fetchmany(size):
+                yield page
+        except sqlite3.Error as exc:
+            raise self._translate(exc) from exc
 
     def value(self, sql: str, parameters: Any = ()) -> Any:
         """The first column of the first row, None if there is none."""
@@ -101,7 +119,8 @@ class Connection:
             self.execute("commit")
         except BaseException:
             if self._db.in_transaction:
-                self._db.rollback()
+                with suppress(sqlite3.Error):  # nothing is committed either way, and what went wrong first is the news
+                    self._db.rollback()
             raise
 
     @contextmanager
@@ -120,19 +139,24 @@ class Connection:
         if self.path != MEMORY and _inode(self.path) != self._inode:
             raise errors.StoreGone(self.path)
 
-    def remember_place(self) -> None:
-        self._inode = _inode(self.path)
+    def beside(self) -> Connection:
+        """Another connection to the same file, for a read that goes on while this one is used: as long as a statement of a
+        connection has rows to give, all of that connection sees the past and cannot write."""
+        self.check_in_place()
+        return Connection(self.path, clock=self._clock, patience=self.patience, on_wait=self._on_wait)
 
     def backup(self, path: str) -> None:
         try:
             # Made here, and private: SQLite would make it by the umask, and would add to one that is there.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            with sqlite3.connect(path) as target:
-                self._db.backup(target, pages=1000)
-            target.close()
         except OSError as exc:
             raise errors.StoreFailed(path, exc.strerror or str(exc)) from exc
+        try:
+            with closing(sqlite3.connect(path)) as target:
+                # In one step: it keeps nobody from writing, while a copy in several steps begins anew after each write.
+                self._db.backup(target)
         except sqlite3.Error as exc:
+            os.unlink(path)
             raise self._translate(exc, path) from exc
 
     # ── trouble ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,8 +168,8 @@ class Connection:
             waited = self._clock.monotonic() - start
             if waited >= self.patience:
                 raise errors.StoreBusy(self.path, waited)
-            if waited >= SAY_SO_AFTER and self.on_wait and not said:
-                self.on_wait()
+            if waited >= SAY_SO_AFTER and self._on_wait and not said:
+                self._on_wait()
                 said = True
             self._clock.sleep(RETRY_EVERY)
             try:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 from queuectl import errors
 from queuectl.clock import Clock
-from queuectl.job.ageing import parse_ageing
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.job.outcome import Ending
-from queuectl.job.rank import Ageing, Strict
 from queuectl.store import rows
 from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Throughput
 from queuectl.store.spread import histogram, spread
 from queuectl.store.sqlite import select
-from queuectl.store.sqlite.connection import Connection
-from queuectl.store.statements import Statements
-
-SQL: Final = Statements(__file__)
+from queuectl.store.sqlite.base import SQL, SqliteBase
+from queuectl.store.sqlite.connection import MEMORY, Connection
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
 PAGE: Final = 500  # jobs read at a time by a long list
@@ -27,10 +24,9 @@ PAGE: Final = 500  # jobs read at a time by a long list
 _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 
 
-class SqliteReads:
+class SqliteReads(SqliteBase):
     def __init__(self, db: Connection, clock: Clock) -> None:
-        self._db = db
-        self._clock = clock
+        super().__init__(db, clock)
         self._seen_version = -1
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -48,11 +44,14 @@ class SqliteReads:
             if last is None:
                 raise errors.JobNotFound(ref)
             return last
-        found = [row[0] for row in self._db.all(SQL["ids_from"], {"ref": ref, "limit": CANDIDATES})] if ref else []
+        # Every id is ASCII; a word of the command line may hold bytes that SQLite cannot even be asked for.
+        is_possible = ref != "" and ref.isascii()
+        ids = self._db.all(SQL["ids_from"], {"ref": ref, "limit": CANDIDATES}) if is_possible else []
+        found = [str(row[0]) for row in ids]
         if not found:
             raise errors.JobNotFound(ref)
         if found[0] == ref or len(found) == 1:
-            return str(found[0])
+            return found[0]
         raise errors.AmbiguousId(ref, found)
 
     def jobs(
@@ -67,11 +66,16 @@ class SqliteReads:
         clause, values = select.where(where)
         sql = f"select {rows.JOB_COLUMNS} from jobs{clause}{select.order(sort, descending=descending)} limit ? offset ?"
         present = self._present()
-        # One cursor, one statement: what is listed is one state of the store, however long the reader takes.
-        cursor = self._db.execute(sql, [*values, -1 if limit is None else limit, offset])
-        while page := cursor.fetchmany(PAGE):
-            for row in page:
+        values += [-1 if limit is None else limit, offset]
+        if self._db.path == MEMORY or (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
+            for row in self._db.all(sql, values):
                 yield rows.job(row, present)
+            return
+        # One statement: what is listed is one state of the store, however long the reader takes.
+        with closing(self._db.beside()) as db:
+            for page in db.pages(sql, values, size=PAGE):
+                for row in page:
+                    yield rows.job(row, present)
 
     def count(self, where: Filter = Filter()) -> int:
         if not where.tags and not where.ids:
@@ -169,9 +173,6 @@ class SqliteReads:
                     return False
         return True
 
-    def config(self) -> dict[str, str]:
-        return dict(self._db.all(SQL["config"]))
-
     def changed(self) -> bool:
         self._db.check_in_place()
         version = int(self._db.value("pragma data_version"))
@@ -179,13 +180,6 @@ class SqliteReads:
         return version != seen
 
     # ── shared with the writing half ────────────────────────────────────────────────────────────────────────────────
-
-    def _ageing(self) -> Ageing:
-        stored = self._db.value(SQL["ageing"])
-        return Strict() if stored is None else parse_ageing(stored, subject="ageing")
-
-    def _last_seq(self) -> int:
-        return int(self._db.value(SQL["last_seq"]))
 
     def _present(self) -> rows.Present:
         queues: list[Any] = [worker.queues for worker in self.workers()]

@@ -16,9 +16,9 @@ from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
 from queuectl.store.ids import new_token
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, Span, Start
-from queuectl.store.sqlite.bell import ring
-from queuectl.store.sqlite.connection import MEMORY, Row
-from queuectl.store.sqlite.reads import SQL, SqliteReads
+from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.connection import Row
+from queuectl.store.sqlite.reads import SqliteReads
 
 PROMOTE_AT_ONCE: Final = 1000
 
@@ -44,7 +44,7 @@ class SqliteRuns(SqliteReads):
             if settled:
                 self._db.execute(SQL["worked"], {"id": worker, "runs": len(settled)})
             promoted = self._db.execute(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE}).rowcount
-            if claim is not None and claim.limit > 0:
+            if claim is not None and claim.limit > 0 and self._is_known(worker):
                 claims = self._claim(worker, claim, now=now, last_seq=last_seq, ageing=ageing)
             due_at = self._db.value(SQL["next_due"])
         if any(written.state is State.PENDING for _, written in settled):
@@ -54,7 +54,7 @@ class SqliteRuns(SqliteReads):
             lost=lost,
             claims=claims,
             next_due_ms=None if due_at is None else max(0, due_at - now),
-            more=promoted == PROMOTE_AT_ONCE,
+            more=promoted == PROMOTE_AT_ONCE or (claim is not None and 0 < claim.limit == len(claims)),
         )
 
     def rescue(self, worker: str, *, max_crashes: int, spans: Mapping[str, Span] = MappingProxyType({})) -> list[Lost]:
@@ -98,11 +98,14 @@ class SqliteRuns(SqliteReads):
             claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log))
         return claims
 
+    def _is_known(self, worker: str) -> bool:
+        return self._db.one(SQL["stop_order"], {"id": worker}) is not None
+
     def _heads(self, request: ClaimRequest) -> list[Row]:
         """The jobs to claim, best first."""
         if request.queues is not None:
             found: list[Row] = []
-            for queue in request.queues:
+            for queue in dict.fromkeys(request.queues):
                 found += self._head(queue, request.limit - len(found))
             return found
         queues = [row[0] for row in self._db.all(SQL["ready_queues"])]
@@ -165,6 +168,7 @@ class SqliteRuns(SqliteReads):
                 "token": claim.token,
                 "cancelled": settlement.event is Event.CANCEL,
                 "state": settlement.state,
+                "pid": facts["pid"],
                 "attempts": settlement.attempts,
                 "crashes": settlement.crashes,
                 "retry_in": settlement.retry_in_ms,
@@ -182,7 +186,7 @@ class SqliteRuns(SqliteReads):
         )
         if written is None:
             return False
-        number, worker, host, started_at, finished_at, log_from = written
+        number, worker, host, pid, started_at, finished_at, log_from = written
         self._db.execute(
             SQL["add_run"],
             {
@@ -190,7 +194,7 @@ class SqliteRuns(SqliteReads):
                 "number": number,
                 "worker": worker,
                 "host": host,
-                "pid": facts["pid"],
+                "pid": pid,
                 "started_at": started_at,
                 "finished_at": finished_at,
                 "duration_ms": facts["duration_ms"],
@@ -203,11 +207,6 @@ class SqliteRuns(SqliteReads):
             },
         )
         return True
-
-    def _ring(self) -> None:
-        """Wake the workers. After the commit: a worker that wakes before would find nothing."""
-        if self._db.path != MEMORY:
-            ring(self._db.all(SQL["bells"]))
 
 
 def _first(found: Iterable[Row], limit: int) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from queuectl import errors
 from queuectl.clock import Clock
@@ -12,13 +12,16 @@ from queuectl.store.migrate import LATEST, migrations_of
 from queuectl.store.sqlite.connection import APPLICATION_ID, MEMORY, Connection
 
 
-def connect(path: str, *, clock: Clock, patience: float = 30.0) -> Connection:
+def connect(
+    path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
+) -> Connection:
     """Open the file and migrate it if it is older or empty. Any number of processes may do this at once."""
     if path != MEMORY:
         _create(path)
-    db = Connection(path, clock=clock, patience=patience)
+    db = Connection(path, clock=clock, patience=patience, on_wait=on_wait)
     try:
-        version = _version(db)
+        with db.snapshot():  # another process may be at it: half of the old and half of the new would look foreign
+            version = _version(db)
         if version > LATEST:
             raise errors.StoreTooNew(path, version, LATEST)
         if version < LATEST:

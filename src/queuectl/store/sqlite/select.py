@@ -28,10 +28,10 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
     for column, wanted in (("state", filters.states), ("queue", filters.queues), ("id", filters.ids)):
         if wanted:
             clauses.append(f"{column} in ({', '.join('?' * len(wanted))})")
-            values.extend(sorted(wanted))
+            values.extend(sorted(map(_bindable, wanted)))
     for tag in sorted(filters.tags):
         clauses.append("seq in (select job from job_tags where tag = ?)")
-        values.append(tag)
+        values.append(_bindable(tag))
     return (f" where {' and '.join(clauses)}" if clauses else ""), values
 
 
@@ -41,3 +41,8 @@ def order(sort: Sort, *, descending: bool) -> str:
         return f" order by seq {'desc' if descending else 'asc'}"
     key = _KEYS[sort]
     return f" order by {key} is null, {key} {'desc' if descending else 'asc'}, seq desc"
+
+
+def _bindable(word: str) -> str:
+    """A word of the command line may hold bytes that SQLite does not take. It matches nothing, and neither does "?"."""
+    return word.encode(errors="replace").decode()

@@ -3,53 +3,30 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.home import bell_file
+from queuectl.job.ageing import format_ageing
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.model import NewJob
 from queuectl.job.rank import ByTime, Standing, effective_priority, rank
-from queuectl.store import rows
-from queuectl.store.ids import new_job_ids
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, StopMode
+from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
 from queuectl.store.sqlite.connection import MEMORY
-from queuectl.store.sqlite.reads import SQL
+from queuectl.store.sqlite.inbox import SqliteInbox
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.store.sqlite.schema import connect
 
 
-class SqliteStore(SqliteRuns):
-    def __init__(self, path: str, *, clock: Clock, patience: float = 30.0) -> None:
-        super().__init__(connect(path, clock=clock, patience=patience), clock)
-
-    def close(self) -> None:
-        self._db.close()
+class SqliteStore(SqliteInbox, SqliteRuns):
+    def __init__(
+        self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
+    ) -> None:
+        super().__init__(connect(path, clock=clock, patience=patience, on_wait=on_wait), clock)
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
-        made = iter(new_job_ids(sum(job.id is None for job in jobs)))
-        ids = [next(made) if job.id is None else job.id for job in jobs]
-        try:
-            with self._db.transaction():
-                now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
-                numbered = zip(jobs, ids, range(last_seq + 1, last_seq + 1 + len(jobs)), strict=True)
-                self._db.executemany(
-                    SQL["enqueue"],
-                    (rows.new_job(job, seq=seq, job_id=id_, now_ms=now, ageing=ageing) for job, id_, seq in numbered),
-                )
-                tagged = ((tag, last_seq + 1 + index) for index, job in enumerate(jobs) for tag in job.tags)
-                self._db.executemany(SQL["tag"], tagged)
-                self._db.executemany(SQL["came"], Counter(job.queue for job in jobs).items())
-        except sqlite3.IntegrityError as exc:
-            raise errors.DuplicateId(self._duplicate(ids)) from exc
-        self._ring()
-        return ids
 
     def cancel(self, job_id: str) -> CancelAnswer:
         with self._db.transaction():
@@ -60,8 +37,7 @@ class SqliteStore(SqliteRuns):
                 self._db.execute(SQL["cancel_waiting"], {"seq": seq, "now": now, "effective_priority": shown})
             elif state is State.PROCESSING:
                 self._db.execute(SQL["cancel_running"], {"seq": seq, "now": now})
-        if state is State.PROCESSING:
-            self._ring()
+        self._ring()
         return CancelAnswer(state, worker, token)
 
     def revive(self, job_id: str, *, states: frozenset[State]) -> State:
@@ -91,10 +67,17 @@ class SqliteStore(SqliteRuns):
 
     def register(self, worker: NewWorker) -> Bell:
         # The bell first: whoever sees the row may ring.
-        bell = SilentBell() if self._db.path == MEMORY else PipeBell(bell_file(worker.home, worker.id))
+        try:
+            bell = SilentBell() if self._db.path == MEMORY else PipeBell(bell_file(worker.home, worker.id))
+        except OSError as exc:
+            raise errors.HomeUnusable(worker.home, exc.strerror or str(exc)) from exc
         queues = None if worker.queues is None else json.dumps(worker.queues)
-        with self._db.transaction():
-            self._db.execute(SQL["register"], {**worker._asdict(), "queues": queues, "now": self._clock.now_ms()})
+        try:
+            with self._db.transaction():
+                self._db.execute(SQL["register"], {**worker._asdict(), "queues": queues, "now": self._clock.now_ms()})
+        except BaseException:
+            bell.close()
+            raise
         return bell
 
     def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
@@ -133,10 +116,10 @@ class SqliteStore(SqliteRuns):
                 else:
                     self._db.execute(SQL["set_config"], {"key": key, "value": value})
             ageing = self._ageing()
-            if ageing != before:
+            # By their words: kinds without a value are empty tuples, and as tuples those are all equal.
+            if format_ageing(ageing) != format_ageing(before):
                 step_ms = ageing.step_ms if isinstance(ageing, ByTime) else 0
-                kind = "time" if step_ms else changes["ageing"] or "off"
-                self._db.execute(SQL["rerank"], {"ageing": kind, "step_ms": step_ms})
+                self._db.execute(SQL["rerank"], {"ageing": format_ageing(ageing), "step_ms": step_ms})
         self._ring()
 
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
@@ -147,12 +130,3 @@ class SqliteStore(SqliteRuns):
             raise errors.JobNotFound(job_id)
         seq, state, worker, token, priority, eligible_at, missed, log = row
         return seq, State(state), worker, token, Standing(priority, seq, eligible_at, missed), log
-
-    def _duplicate(self, ids: Sequence[str]) -> str:
-        """Which of these ids is taken, or given twice."""
-        seen: set[str] = set()
-        for id_ in ids:
-            if id_ in seen or self._db.value("select 1 from jobs where id = ?", (id_,)):
-                return id_
-            seen.add(id_)
-        return ids[0]

@@ -1,16 +1,17 @@
--- settle: write the end of a run. Matches nothing if the job has passed to somebody else, or if a cancel is (not)
--- recorded where the caller thinks it is not (is): then the caller decides anew.
--- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`).
+-- settle: write the end of a run. Matches nothing if the job has passed to somebody else, or if a cancel is recorded
+-- that the caller does not know of: then the caller decides anew.
+-- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`), also if this was
+-- its last run: it may be revived.
 update jobs
    set state = :state,
        ready = :state in ('pending', 'failed') and held = 0 and :retry_in = 0,
        token = null,
-       pid = null,
+       pid = coalesce(:pid, pid),
        cancel_requested = 0,
        attempts = :attempts,
        crashes = :crashes,
-       missed = missed + iif(:state in ('pending', 'failed'), :last_seq - claimed_seq, 0),
-       rank = rank + iif(:state in ('pending', 'failed') and :by_enqueues, :last_seq - claimed_seq, 0),
+       missed = missed + :last_seq - claimed_seq,
+       rank = rank + iif(:by_enqueues, :last_seq - claimed_seq, 0),
        effective_priority = iif(:state in ('pending', 'failed'), null, effective_priority),
        run_at = iif(:state = 'failed', :now + :retry_in, run_at),
        started_at = max(coalesce(:started_at, started_at), created_at),
@@ -25,5 +26,5 @@ update jobs
  where seq = :seq
    and token = :token
    and state = 'processing'
-   and cancel_requested = :cancelled
-returning runs, worker, host, started_at, finished_at, log_from
+   and (cancel_requested = 0 or :cancelled)
+returning runs, worker, host, pid, started_at, finished_at, log_from

@@ -1,0 +1,24 @@
+"""A job on its way into the store. A module of its own, since `enqueue` needs nothing else of the model."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class NewJob(NamedTuple):
+    """A job that passed validation and is not in the store yet. A tuple, since a bulk enqueue makes a million."""
+
+    command: str | None
+    argv: tuple[str, ...] | None
+    id: str | None
+    queue: str
+    priority: int
+    max_retries: int
+    first_is_free: bool
+    backoff_base: float
+    timeout_ms: int | None
+    run_at_ms: int | None
+    delay_ms: int | None
+    cwd: str
+    env: Mapping[str, str] | None
+    tags: tuple[str, ...]
+    unique_key: str | None = None

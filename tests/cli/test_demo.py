@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.program import Program
+from tests.terminal import Terminal, plain
+from tests.wait import wait_until
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    made = tmp_path / "temporary"
+    made.mkdir()
+    return made
+
+
+def processes_in(folder: Path) -> list[int]:
+    """The processes whose home is in `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if f"QUEUECTL_HOME={folder}/".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def test_the_demo_shows_the_whole_life_of_jobs_and_leaves_nothing(queuectl: Program, temporary: Path) -> None:
+    done = queuectl("demo", env={"TMPDIR": str(temporary)}, check=0, timeout=40)
+    assert done.err == ""
+    assert "\x1b" not in done.out
+    for said in (
+        "hello from job hello, run 1",
+        "timeout after 1s",
+        "cancelled hour",
+        "queued again flaky",
+        "try 3",
+        "83.3%",
+    ):
+        assert said in done.out
+    assert list(temporary.iterdir()) == []
+    assert processes_in(temporary) == []
+    assert not queuectl.home.exists()
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("moment", ["--id hello", "worker start", "worker bee is up", "cancel hour", "dlq retry"])
+def test_a_demo_that_is_interrupted_leaves_nothing(
+    queuectl: Program, temporary: Path, moment: str, number: signal.Signals, code: int
+) -> None:
+    with queuectl.start("demo", env={"TMPDIR": str(temporary)}, stdout=subprocess.PIPE) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if moment in line.decode():
+                break
+        demo.send_signal(number)
+        demo.stdout.read()
+        assert demo.wait(timeout=30) == code
+    assert list(temporary.iterdir()) == []
+    assert processes_in(temporary) == []
+
+
+def test_the_demo_is_coloured_on_a_terminal_unless_told_otherwise(
+    queuectl: Program, home: Path, temporary: Path
+) -> None:
+    for env, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+        terminal = Terminal(home, "demo", env={"TMPDIR": str(temporary), **env})
+        terminal.wait_for("urgent")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.end() == 143
+        assert ("\x1b[" in terminal.shown) is is_coloured
+        assert "$ queuectl enqueue --id hello" in plain(terminal.shown)
+    wait_until(lambda: processes_in(temporary) == [])

@@ -1,0 +1,117 @@
+"""How things look: tables, escapes, ages."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuectl.cli.printable import printable, printable_json
+from queuectl.cli.result import Column
+from queuectl.cli.style import STATE_STYLE, age, paint, took
+from queuectl.cli.table import cell_width, fit, lay_out
+from queuectl.job.lifecycle import State
+
+ROWS = [{"id": "a", "text": "x" * 50, "n": "1", "note": ""}, {"id": "b2", "text": "日本語" * 10, "n": "22", "note": ""}]
+COLUMNS: list[Column[dict[str, str]]] = [
+    Column("ID", lambda row: row["id"], style="bold"),
+    Column("TEXT", lambda row: row["text"], flexible=True),
+    Column("N", lambda row: row["n"], right=True),
+    Column("NOTE", lambda row: row["note"], optional=True),
+]
+
+
+def test_a_table_in_a_pipe_is_neither_cut_nor_coloured() -> None:
+    lines = list(lay_out(ROWS, COLUMNS, width=None, colour=False))
+    assert lines[0].split() == ["ID", "TEXT", "N"]
+    assert ROWS[0]["text"] in lines[1]
+    assert ROWS[1]["text"] in lines[2]
+    assert len({cell_width(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+def test_a_table_on_a_terminal_cuts_what_is_flexible(width: int) -> None:
+    lines = list(lay_out(ROWS, COLUMNS, width=width, colour=False))
+    assert all(cell_width(line) <= width for line in lines)
+    assert ("…" in lines[2]) is (width < 68)
+
+
+def test_the_widest_of_several_flexible_columns_is_cut_first() -> None:
+    columns: list[Column[str]] = [
+        Column("A", lambda row: row * 10, flexible=True),
+        Column("B", lambda row: row * 40, flexible=True),
+    ]
+    (_, line) = lay_out(["x"], columns, width=40, colour=False)
+    assert line == "x" * 10 + "  " + "x" * 27 + "…"
+
+
+def test_a_cell_cannot_break_its_table() -> None:
+    columns: list[Column[str]] = [Column("A", lambda row: row)]
+    (_, line) = lay_out(["a\nb\x1b[2J"], columns, width=80, colour=True)
+    assert line == "a\\nb\\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    "text, width, cut", [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("日本語", 5, "日本…"), ("日本", 3, "日…")]
+)
+def test_a_cut_text_fits_its_width(text: str, width: int, cut: str) -> None:
+    assert fit(text, width) == cut
+
+
+@given(st.text())
+def test_what_is_printable_stays_and_what_is_not_is_escaped(text: str) -> None:
+    shown = printable(text)
+    shown.encode()
+    assert not [char for char in shown if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
+    if text.isprintable():
+        assert shown == text
+
+
+def test_a_byte_that_is_not_utf_8_is_shown_as_one() -> None:
+    assert printable(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\\xe9"
+    assert printable("\ud800\u202e") == "\\ud800\\u202e"
+    assert printable("👩\u200d👧") == "👩\u200d👧"
+
+
+def test_json_stays_json_when_it_is_made_printable() -> None:
+    assert printable_json('"\x9b\udcff"') == '"\\u009b\\udcff"'
+    assert printable_json('{\n  "a": 1\n}') == '{\n  "a": 1\n}'
+
+
+@pytest.mark.parametrize(
+    "ms, shown",
+    [
+        (0, "now"),
+        (-999, "now"),
+        (-1000, "1s ago"),
+        (61_000, "in 1m"),
+        (-7_200_000, "2h ago"),
+        (-86_400_000 * 400, "400d ago"),
+    ],
+)
+def test_an_age_is_one_number_and_one_unit(ms: int, shown: str) -> None:
+    assert age(1_000_000 + ms, 1_000_000) == shown
+
+
+@pytest.mark.parametrize(
+    "ms, shown",
+    [
+        (0, "0ms"),
+        (999, "999ms"),
+        (1250, "1.25s"),
+        (12_340, "12.3s"),
+        (59_999, "59.9s"),
+        (125_000, "2m 05s"),
+        (3_599_999, "59m 59s"),
+        (11_040_000, "3h 04m"),
+        (183_600_000, "2d 03h"),
+    ],
+)
+def test_a_duration_has_about_three_digits(ms: int, shown: str) -> None:
+    assert took(ms) == shown
+
+
+def test_every_state_has_a_colour_that_exists() -> None:
+    assert set(STATE_STYLE) == set(State)
+    assert all(paint("x", style, colour=True).startswith("\x1b[") for style in STATE_STYLE.values())
+    assert paint("x", "bold red", colour=False) == "x"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.program import Program, WorkerProcess
+from tests.terminal import Terminal
+
+StartWorker = Callable[..., WorkerProcess]
+
+
+def test_reset_removes_jobs_keeps_settings_and_says_where_the_backup_is(
+    queuectl: Program, start_worker: StartWorker, home: Path
+) -> None:
+    queuectl("config", "set", "max-retries", "7", check=0)
+    queuectl("enqueue", "--id", "j", "echo hi", check=0)
+    assert start_worker("--drain").wait() == 0
+    assert (home / "logs" / "j.log").exists()
+    assert "--yes" in queuectl("reset", check=2).err
+    done = queuectl("reset", "--yes", "--json", check=0).json
+    assert done["jobs"] == 1
+    with sqlite3.connect(f"file:{done['backup']}?mode=ro", uri=True) as copy:
+        assert copy.execute("select id from jobs").fetchall() == [("j",)]
+    copy.close()
+    assert queuectl("list", "--json", check=0).json == []
+    assert queuectl("config", "get", "max-retries", check=0).out == "7\n"
+    assert list((home / "logs").iterdir()) == []
+    queuectl("enqueue", "--id", "j", "echo again", check=0)
+
+
+def test_reset_says_for_people_where_the_backup_is(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "true", check=0)
+    (line,) = queuectl("reset", "--yes", check=0).lines
+    assert line.startswith(f"removed 1 job; a backup is {home}/backups/")
+    assert Path(line.split()[-1]).exists()
+
+
+def test_reset_refuses_while_a_worker_lives(queuectl: Program, start_worker: StartWorker) -> None:
+    start_worker("--name", "bee")
+    queuectl("enqueue", "--delay", "1h", "true", check=0)
+    done = queuectl("reset", "--yes", check=1)
+    assert done.err == "error: cannot reset while workers run: bee\nhint: queuectl worker stop\n"
+    assert queuectl("list", "--json", check=0).json != []
+
+
+def test_reset_after_a_worker_was_killed(queuectl: Program, start_worker: StartWorker) -> None:
+    worker = start_worker()
+    queuectl("enqueue", "sleep 1000", check=0)
+    worker.kill()
+    assert queuectl("reset", "--yes", "--json", check=0).json["jobs"] == 1
+    assert queuectl("worker", "list", "--json", check=0).json == []
+
+
+def test_there_is_nothing_to_reset_in_a_home_that_does_not_exist(queuectl: Program) -> None:
+    assert queuectl("reset", "--yes", "--json", check=0).json == {"jobs": 0, "backup": None}
+    assert not queuectl.home.exists()
+
+
+def test_a_person_is_asked_before_a_reset(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "true", check=0)
+    terminal = Terminal(home, "reset")
+    terminal.wait_for("Remove 1 job with history and logs? [y/N]")
+    terminal.type("\n")
+    assert terminal.end() == 1
+    assert len(queuectl("list", "--json", check=0).json) == 1

@@ -1,0 +1,236 @@
+"""What all commands share: global options, help, errors, exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queuectl import __version__
+from queuectl.cli.command import LazyGroup
+from queuectl.cli.commands.table import root
+from tests.program import Program, environment
+from tests.terminal import Terminal, plain
+
+
+def every_command(group: LazyGroup = root, *path: str) -> list[tuple[str, ...]]:
+    """The words of each command and group there is."""
+    found: list[tuple[str, ...]] = [path]
+    for name, entry in group.table.items():
+        if entry.module == "queuectl.cli.commands.worker":
+            continue
+        command = group.get_command(None, name)  # type: ignore[arg-type] # the table needs no context
+        found += every_command(command, *path, name) if isinstance(command, LazyGroup) else [(*path, name)]
+    return found
+
+
+COMMANDS = every_command()
+
+
+# ── help ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_every_command_has_help_with_examples(queuectl: Program, words: tuple[str, ...], option: str) -> None:
+    page = queuectl(*words, option, check=0)
+    assert page.err == ""
+    assert page.out.startswith(" ".join(["Usage: queuectl", *words]))
+    assert "\nExamples:\n" in page.out
+    assert "--home DIR" in page.out
+    assert not queuectl.home.exists()
+
+
+def test_the_program_alone_prints_its_help(queuectl: Program) -> None:
+    alone = queuectl(check=0)
+    assert alone.out == queuectl("--help", check=0).out
+    assert "enqueue" in alone.out
+
+
+def test_the_help_of_the_program_loads_no_command(home: Path) -> None:
+    script = "import sys; from queuectl.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], env=environment(home), capture_output=True, text=True)
+    loaded = [name for name in done.stderr.split() if name.startswith("queuectl.")]
+    assert "queuectl.cli.commands.table" in loaded
+    assert not [name for name in loaded if name.startswith("queuectl.cli.commands.") and not name.endswith(".table")]
+    assert not [name for name in loaded if name.startswith("queuectl.store")]
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_one_line(queuectl: Program, option: str) -> None:
+    assert queuectl(option, check=0).out == f"queuectl {__version__}\n"
+
+
+# ── global options ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "config", "list"),
+        ("config", "--json", "list"),
+        ("config", "list", "--json"),
+    ],
+)
+def test_global_options_stand_anywhere(queuectl: Program, words: tuple[str, ...]) -> None:
+    assert queuectl(*words, check=0).json[0]["key"] == "max-retries"
+
+
+def test_the_rightmost_home_wins_over_the_environment(queuectl: Program, tmp_path: Path) -> None:
+    first, second = tmp_path / "one", tmp_path / "two"
+    queuectl("--home", first, "enqueue", "true", "--home", second, check=0)
+    assert (first.exists(), second.exists(), queuectl.home.exists()) == (False, True, False)
+
+
+def test_a_path_and_a_url_name_the_same_store(queuectl: Program, tmp_path: Path) -> None:
+    job_id = queuectl("--db", tmp_path / "x.db", "enqueue", "true", check=0).out
+    assert queuectl("list", "--quiet", "--db", f"sqlite:///{tmp_path}/x.db", check=0).out == job_id
+    assert queuectl("list", "--quiet", env={"QUEUECTL_DB": str(tmp_path / "x.db")}, check=0).out == job_id
+
+
+# ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WRONG = [
+    ("enqueu",),
+    ("config", "gett"),
+    ("config",),
+    ("config", "get"),
+    ("config", "get", "a", "b"),
+    ("--bogus",),
+    ("enqueue", "--bogus"),
+    ("enqueue", "--priority"),
+    ("enqueue", "true", "--priority", "x"),
+    ("enqueue", "true", "--stream=1"),
+    ("completion", "tcsh"),
+    ("--home",),
+    ("--home", "", "list"),
+    ("list", "--limit", "-1"),
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_usage_is_two_lines_on_stderr(queuectl: Program, words: tuple[str, ...]) -> None:
+    said = queuectl(*words, check=2)
+    assert said.out == ""
+    what, what_to_do = said.err.splitlines()
+    assert what.startswith("error: ")
+    assert what_to_do.startswith("hint: ")
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_usage_with_json_is_one_object(queuectl: Program, words: tuple[str, ...]) -> None:
+    said = queuectl("--json", *words, check=2)
+    assert said.out == ""
+    error = json.loads(said.err)
+    assert set(error) == {"error"}
+    assert set(error["error"]) == {"code", "message", "hint"}
+    assert all(error["error"].values())
+
+
+def test_json_anywhere_in_the_words_makes_errors_json(queuectl: Program) -> None:
+    assert json.loads(queuectl("--bogus", "list", "--json", check=2).err)["error"]["code"] == "usage"
+    # Behind -- it is a word of the command.
+    assert queuectl("enqueue", "--bogus", "--", "curl", "--json", check=2).err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "words, nearest",
+    [
+        (("enqeue", "x"), "enqueue"),
+        (("config", "lst"), "list"),
+        (("list", "--jsn"), "--json"),
+        (("enqueue", "--max-retry", "3"), "--max-retries"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_nearest(queuectl: Program, words: tuple[str, ...], nearest: str) -> None:
+    assert "did you mean" in (said := queuectl(*words, check=2).err)
+    assert nearest in said
+
+
+def test_control_characters_in_errors_are_escaped(queuectl: Program) -> None:
+    said = queuectl("show", "\x1b[31mred\x07\n\x9b", check=1).err
+    assert len(said.splitlines()) == 2
+    assert not [char for char in said if char != "\n" and not char.isprintable()]
+    said = queuectl(b"x\xff\x1b".decode("utf-8", "surrogateescape"), check=2).err
+    assert "\\xff" in said or "\\udcff" in said
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/dev/null/x", "/proc/nowhere"])
+def test_a_home_that_cannot_be_is_said_in_one_line(queuectl: Program, home: str) -> None:
+    said = queuectl("--home", home, "enqueue", "true", "--json", check=1)
+    assert json.loads(said.err)["error"]["code"] == "home-unusable"
+
+
+def test_a_bad_setting_in_the_environment_is_named(queuectl: Program) -> None:
+    said = queuectl("enqueue", "true", env={"QUEUECTL_PRIORITY": "high"}, check=2)
+    assert said.err.startswith("error: QUEUECTL_PRIORITY: ")
+    assert not queuectl.home.exists()
+
+
+def test_what_nobody_foresaw_is_a_line_and_not_a_traceback(home: Path) -> None:
+    script = (
+        "import sys; from queuectl.cli import invoke, main\n"
+        "invoke.render = lambda app, result: 1 / 0\n"
+        "sys.exit(main.run(['config', 'list']))"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment(home), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "error: unexpected ZeroDivisionError: division by zero"
+    assert "QUEUECTL_DEBUG=1" in done.stderr
+    debugged = subprocess.run(command, env=environment(home, {"QUEUECTL_DEBUG": "1"}), capture_output=True, text=True)
+    assert "Traceback" in debugged.stderr
+
+
+@pytest.mark.parametrize("words", [("config", "list"), ("config", "get", "lease"), ("list",), ("--help",)])
+def test_looking_at_a_missing_home_creates_nothing(queuectl: Program, words: tuple[str, ...]) -> None:
+    queuectl(*words, check=0)
+    assert not queuectl.home.exists()
+
+
+# ── on a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "words, env, coloured",
+    [
+        ((), {}, True),
+        ((), {"NO_COLOR": "1"}, False),
+        ((), {"NO_COLOR": ""}, True),
+        (("--no-color",), {}, False),
+    ],
+)
+def test_colours_are_for_terminals_that_want_them(
+    home: Path, words: tuple[str, ...], env: dict[str, str | None], coloured: bool
+) -> None:
+    terminal = Terminal(home, "config", "list", *words, env=env)
+    assert terminal.end() == 0
+    assert ("\x1b[" in terminal.shown) is coloured
+    terminal = Terminal(home, "bogus", *words, env=env)
+    assert terminal.end() == 2
+    assert ("\x1b[" in terminal.shown) is coloured
+
+
+@pytest.mark.parametrize("columns", [60, 100, 120])
+def test_a_table_fits_its_terminal(home: Path, columns: int) -> None:
+    terminal = Terminal(home, "config", "list", columns=columns)
+    assert terminal.end() == 0
+    lines = plain(terminal.shown).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert ("…" in plain(terminal.shown)) is (columns < 120)
+
+
+def test_a_locked_store_is_waited_for_and_said_so(home: Path, queuectl: Program) -> None:
+    queuectl("enqueue", "true", check=0)
+    with contextlib.closing(sqlite3.connect(home / "queue.db", isolation_level=None)) as holder:
+        holder.execute("begin immediate")
+        terminal = Terminal(home, "enqueue", "true")
+        terminal.wait_for("locked by another program")
+        holder.execute("rollback")
+        assert terminal.end() == 0
+    assert len(queuectl("list", "--quiet", check=0).lines) == 2

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import doctest
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import queuectl as package
+from queuectl import Job, Queue, State, client, errors
+from tests.program import Program, WorkerProcess
+
+StartWorker = Callable[..., WorkerProcess]
+
+
+@pytest.fixture
+def queue(home: Path) -> Iterator[Queue]:
+    with Queue(home) as opened:
+        yield opened
+
+
+def test_the_examples_of_the_docstrings_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUEUECTL_HOME", str(home))
+    result = doctest.testmod(client, optionflags=doctest.ELLIPSIS)
+    assert result.attempted >= 9
+    assert result.failed == 0
+
+
+def test_what_the_package_offers_is_there() -> None:
+    assert {name for name in package.__all__ if not hasattr(package, name)} == set()
+
+
+def test_a_job_is_enqueued_with_its_rules(queue: Queue) -> None:
+    job = queue.enqueue(
+        "echo hi",
+        id="j",
+        priority=5,
+        delay="10s",
+        queue="mail",
+        timeout=1.5,
+        tags={"b", "a"},
+        env={"K": "v"},
+        max_retries=7,
+    )
+    assert isinstance(job, Job)
+    assert (job.id, job.state, job.priority, job.queue) == ("j", State.PENDING, 5, "mail")
+    assert (job.timeout, job.tags, job.max_retries) == (1.5, ("a", "b"), 7)
+    assert job.run_at - job.created_at == timedelta(seconds=10)
+    assert job.created_at.tzinfo is UTC
+    assert job.cwd == os.getcwd()
+    assert queue.get("j") == job
+    assert job.to_dict()["env"] == {"K": "***"}
+
+
+def test_types_of_python_are_taken_for_what_they_are(queue: Queue, tmp_path: Path) -> None:
+    when = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+    job = queue.enqueue(argv=("printf", "%s", "a b"), run_at=when, timeout=timedelta(minutes=2), cwd=tmp_path)
+    assert (job.argv, job.command) == (("printf", "%s", "a b"), None)
+    assert (job.run_at, job.timeout, job.cwd) == (when, 120, str(tmp_path))
+    job = queue.enqueue("true", delay=timedelta(seconds=90))
+    assert job.run_at - job.created_at == timedelta(seconds=90)
+
+
+@pytest.mark.parametrize(
+    "fields, error",
+    [
+        ({}, errors.InvalidInput),
+        ({"command": " "}, errors.InvalidInput),
+        ({"command": "true", "argv": ["true"]}, errors.InvalidInput),
+        ({"command": "true", "priorty": 1}, errors.UnknownName),
+        ({"command": "true", "priority": "1"}, errors.InvalidInput),
+        ({"command": "true", "timeout": "soon"}, errors.InvalidInput),
+    ],
+)
+def test_what_the_command_line_refuses_is_refused_and_nothing_is_made(
+    queue: Queue, home: Path, fields: dict[str, object], error: type[errors.QueuectlError]
+) -> None:
+    with pytest.raises(error):
+        queue.enqueue(**fields)  # type: ignore[arg-type]
+    assert not home.exists()
+
+
+def test_many_jobs_are_added_all_or_none_in_their_order(queue: Queue, home: Path) -> None:
+    with pytest.raises(errors.InvalidItem) as caught:
+        queue.enqueue_many(["true", {"command": "true", "nope": 1}])
+    assert caught.value.number == 2
+    assert not home.exists()
+    jobs = queue.enqueue_many({"command": f"echo {number}", "id": f"j{number}"} for number in range(1200))
+    assert [job.id for job in jobs] == [f"j{number}" for number in range(1200)]
+    with pytest.raises(errors.DuplicateId):
+        queue.enqueue_many(["true", {"command": "true", "id": "j7"}])
+    assert sum(1 for _ in queue.jobs()) == 1200
+    assert queue.enqueue_many([]) == []
+
+
+def test_jobs_are_found_by_state_queue_and_tag(queue: Queue) -> None:
+    queue.enqueue("true", id="a", tags=["x"])
+    queue.enqueue("true", id="b", tags=["x", "y"], queue="mail", priority=3)
+    queue.cancel("a")
+    assert [job.id for job in queue.jobs()] == ["b", "a"]
+    assert [job.id for job in queue.jobs(state="CANCELLED")] == ["a"]
+    assert [job.id for job in queue.jobs(state=[State.PENDING, State.CANCELLED], tag=["x", "y"])] == ["b"]
+    assert [job.id for job in queue.jobs(queue=["mail", "default"], sort="-created", limit=1)] == ["a"]
+    with pytest.raises(errors.UnknownName):
+        queue.jobs(state="nope")
+    with pytest.raises(errors.InvalidInput):
+        queue.jobs(limit=-1)
+
+
+def test_looking_makes_nothing_and_sees_what_others_make(queue: Queue, home: Path) -> None:
+    assert list(queue.jobs()) == []
+    assert queue.status()["total"] == 0
+    for look in (queue.get, queue.cancel, queue.retry, queue.logs):
+        with pytest.raises(errors.JobNotFound):
+            look("j")
+    assert not home.exists()
+    with Queue(home) as other:
+        other.enqueue("true", id="j")
+    assert queue.get("j").id == "j"
+    assert queue.get("last").id == "j"
+    queue.enqueue("true", id="jk")
+    queue.enqueue("true", id="jl")
+    assert queue.get("j").id == "j"  # an exact id wins
+    assert queue.get("jk").id == "jk"
+    queue.enqueue("true", id="xa")
+    queue.enqueue("true", id="xb")
+    with pytest.raises(errors.AmbiguousId):
+        queue.get("x")
+
+
+def test_home_and_db_come_from_the_environment_if_not_given(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUEUECTL_HOME", str(home))
+    with Queue() as queue:
+        queue.enqueue("true", id="here")
+    assert (home / "queue.db").exists()
+    with Queue(db=home.parent / "other.db") as queue:
+        assert list(queue.jobs()) == []
+        queue.enqueue("true", id="there")
+    with Queue(db=f"sqlite:///{home.parent}/other.db") as queue:
+        assert [job.id for job in queue.jobs()] == ["there"]
+
+
+def test_settings_of_the_store_are_the_defaults_of_jobs(queuectl: Program, queue: Queue) -> None:
+    queuectl("config", "set", "max-retries", "9", check=0)
+    assert queue.enqueue("true").max_retries == 9
+    assert queue.enqueue_many(["true"])[0].max_retries == 9
+
+
+def test_a_job_is_waited_for_and_its_output_read(queuectl: Program, queue: Queue, start_worker: StartWorker) -> None:
+    start_worker()
+    job = queue.enqueue("echo hi; printf '\\377'; exit 3", max_retries=1)
+    assert b"".join(queue.follow(job.id)) == b"hi\n\xff"
+    ended = queue.wait(job.id, timeout="20s")
+    assert (ended.state, ended.exit_code, ended.error) == (State.DEAD, 3, "exit code 3")
+    assert isinstance(ended.finished_at, datetime)
+    assert queue.logs(job.id, markers=False) == "hi\n\ufffd"
+    assert "--- START " in queue.logs(job.id)
+    assert queue.logs(job.id, markers=False, tail=1, run=1) == "\ufffd"
+    assert queue.history(job.id)[0]["outcome"] == "failed"
+    assert queue.retry(job.id).state is State.PENDING
+    assert queue.wait(job.id, timeout=20).runs == 2
+
+
+def test_waiting_too_long_is_a_timeout_error(queue: Queue) -> None:
+    job = queue.enqueue("true")
+    for timeout in (0, 0.01, "10ms", timedelta(milliseconds=10)):
+        with pytest.raises(TimeoutError) as caught:
+            queue.wait(job.id, timeout)
+        assert isinstance(caught.value, errors.WaitTimeout)
+
+
+def test_a_running_job_is_cancelled_when_cancel_returns(queue: Queue, start_worker: StartWorker) -> None:
+    start_worker()
+    job = queue.enqueue("echo on; sleep 1000")
+    assert next(queue.follow(job.id)) == b"on\n"
+    assert queue.cancel(job.id).state is State.CANCELLED
+    with pytest.raises(errors.WrongState):
+        queue.cancel(job.id)
+    with pytest.raises(errors.WrongState):
+        queue.retry(queue.enqueue("true").id)
+
+
+def test_a_queue_that_was_closed_can_be_used_again(home: Path) -> None:
+    queue = Queue(home)
+    queue.enqueue("true", id="j")
+    queue.close()
+    assert queue.get("j").id == "j"
+    queue.close()

@@ -17,9 +17,9 @@ from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
 from queuectl.process.spawn import SystemProcesses
 from queuectl.store.ids import new_worker_id
-from queuectl.store.open import open_store, store_path
+from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
-from queuectl.upkeep.rescue import RescueDuty, rescue_dead
+from queuectl.upkeep.rescue import RescueDuty, rescue_dead, rescue_namesake
 from queuectl.worker.detach import detach, say_failed, say_ready
 from queuectl.worker.plan import Plan, World, wait_for_any
 from queuectl.worker.serve import serve
@@ -57,6 +57,7 @@ def work(app: App, order: Order, *, ready_fd: int | None = None) -> int:
 
 def _work(app: App, order: Order, ready_fd: int | None) -> int:
     host = host_name(app.environ)
+    _check_settings(app)
     # With the patience of a command: what follows is only begun, and two may well begin at once.
     opening = open_store(app.home, app.db, app.clock)
 
@@ -64,8 +65,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         return load_settings(store.config(), app.environ)
 
     store = opening
-    rescue_dead(store, host=host, clock=app.clock, settings=settings())
-    opening.close()
+    rescue_dead(opening, host=host, clock=app.clock, settings=settings())
     store = open_store(app.home, app.db, app.clock, patience=PATIENCE)
     plan = Plan(
         id=order.name or new_worker_id(),
@@ -83,6 +83,10 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
 
+    def inherit() -> None:
+        rescue_namesake(opening, plan.id, home=plan.home, clock=app.clock, settings=settings(), emit=log)
+        opening.close()
+
     def on_ready() -> None:
         if ready_fd is not None:
             say_ready(ready_fd)
@@ -95,6 +99,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         environment=job_environment_base(app.environ),
         duties=[duty],
         detached=ready_fd is not None,
+        inherit=inherit,
         on_ready=on_ready,
     )
     log.close()
@@ -105,6 +110,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
 def start_detached(app: App, order: Order) -> Started:
     """Start a worker in the background and return once it serves."""
     name = order.name or new_worker_id()
+    _check_settings(app)
     app.open_store()  # refuse here, in words, what the worker would only refuse in its log
     log = places.worker_log(app.home, name)
     words = ["worker", "start", "--name", name]
@@ -118,6 +124,15 @@ def start_detached(app: App, order: Order) -> Started:
         environment["QUEUECTL_DB"] = app.db
     pid = detach(words, environment=environment, log=log)
     return Started(name, pid, log)
+
+
+def _check_settings(app: App) -> None:
+    """Refuse what cannot be in force before anything is made."""
+    looking = open_reads(app.home, app.db, app.clock)
+    try:
+        load_settings(looking.config(), app.environ)
+    finally:
+        looking.close()
 
 
 def _remaining(store: Store, queues: tuple[str, ...] | None) -> Callable[[], int]:

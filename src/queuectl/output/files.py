@@ -6,6 +6,7 @@ lies is recorded in the store (`log_from`, `log_to`): a job may print lines that
 
 from __future__ import annotations
 
+import errno
 import os
 
 from queuectl.job.model import Claim, from_ms, iso
@@ -26,7 +27,8 @@ def begin_log(claim: Claim, *, worker: str, now_ms: int) -> tuple[int, int]:
     try:
         start = f"--- START {iso(from_ms(now_ms))} run={claim.run} worker={worker} ---\n".encode()
         size = 0 if fresh else os.fstat(fd).st_size
-        os.write(fd, start)
+        if os.write(fd, start) < len(start):  # the disk had room for a part of it
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError:
         os.close(fd)
         raise

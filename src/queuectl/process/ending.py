@@ -8,13 +8,22 @@ import signal
 from collections.abc import Iterable, Mapping
 
 from queuectl.process.ledger import Footprint
-from queuectl.process.table import Entry, carries, entries, entry
+from queuectl.process.table import Entry, entries, entry, marks
 
 
-def family(pid: int, token: str) -> list[Entry]:
-    """The living processes of a run whose leader is a child of ours that we have not reaped: dead or alive, it keeps
-    its pid from being given out again, so its group and its session are certainly the run's."""
-    return [p for p in entries() if pid in (p.session, p.group) or carries(p.pid, token)]
+def families(leaders: Mapping[str, int]) -> dict[str, list[Entry]]:
+    """By token, the living processes of runs whose leaders are children of ours that we have not reaped: dead or alive,
+    a leader keeps its pid from being given out again, so its group and its session are certainly the run's.
+
+    One look at the table for all of them: a worker may have a thousand runs to end.
+    """
+    tokens = {pid: token for token, pid in leaders.items()}
+    found: dict[str, list[Entry]] = {token: [] for token in leaders}
+    for process in entries():
+        its = {tokens.get(process.session), tokens.get(process.group), *marks(process.pid)}
+        for token in found.keys() & its:
+            found[token].append(process)
+    return found
 
 
 def orphans(runs: Mapping[str, Footprint | None]) -> list[Entry]:
@@ -29,9 +38,7 @@ def orphans(runs: Mapping[str, Footprint | None]) -> list[Entry]:
         if footprint and (leader := entry(footprint.pid)) and leader.started == footprint.started
     }
     return [
-        p
-        for p in entries()
-        if p.session in leaders or p.group in leaders or any(carries(p.pid, token) for token in runs)
+        p for p in entries() if p.session in leaders or p.group in leaders or not runs.keys().isdisjoint(marks(p.pid))
     ]
 
 

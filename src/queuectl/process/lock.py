@@ -48,6 +48,21 @@ def take_lock(path: str, *, create: bool = True) -> Lock | None:
         os.close(fd)
 
 
+def is_held(path: str) -> bool:
+    """Whether somebody holds the lock on this file. Asked with a shared lock: any number may ask at once."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def _is_same_file(fd: int, path: str) -> bool:
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
-import subprocess
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
 from queuectl.process.table import Entry, started
+
+LONGEST_SHOWN: Final = 200
+
+_DUP2: Final = os.POSIX_SPAWN_DUP2
 
 
 class Child(NamedTuple):
@@ -36,8 +41,8 @@ class Processes(Protocol):
 
     def reap(self, child: Child) -> None: ...
 
-    def family(self, child: Child, token: str) -> list[Entry]:
-        """The living processes of the run that this unreaped child leads."""
+    def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:
+        """By token, the living processes of the runs that these unreaped children lead."""
         ...
 
     def send(self, number: int, to: Sequence[Entry]) -> None: ...
@@ -50,26 +55,49 @@ class Processes(Protocol):
 class SystemProcesses:
     def __init__(self) -> None:
         self._null = os.open(os.devnull, os.O_RDWR)
-        self._own: dict[int, subprocess.Popen[bytes]] = {}
+        self._own: set[int] = set()
         self._is_init = os.getpid() == 1
 
     def spawn(self, argv: Sequence[bytes], *, cwd: str, env: Mapping[bytes, bytes], out: int) -> Child:
+        # posix_spawn and not subprocess, which costs more than all the rest of a start: it prepares in Python what this
+        # does in C. It knows no directory, so we go there and come back; nothing else runs in this process meanwhile.
         try:
-            process = subprocess.Popen(  # noqa: S603 - running what users enqueue is the product
-                argv,
-                stdin=self._null,
-                stdout=out,
-                stderr=out,
-                cwd=cwd,
-                env=env,
-                start_new_session=True,
-                # Everything we have open is close-on-exec (see `forbid_inheritance`): no need to walk the descriptors.
-                close_fds=False,
-            )
-        except (OSError, ValueError, subprocess.SubprocessError) as exc:
-            raise CannotSpawn(_why(exc, cwd, argv[0])) from exc
-        self._own[process.pid] = process
-        return Child(process.pid, started(process.pid) or 0)
+            here = os.open(".", os.O_PATH)
+        except OSError as exc:
+            raise CannotSpawn(f"the worker has no room: {_words(exc)}") from exc
+        try:
+            _enter(cwd)
+            pid = self._spawn(argv, env, out)
+        finally:
+            with contextlib.suppress(OSError):  # not ours to enter any more: no path of ours depends on where we are
+                os.fchdir(here)
+            os.close(here)
+        self._own.add(pid)
+        return Child(pid, started(pid) or 0)
+
+    def _spawn(self, argv: Sequence[bytes], env: Mapping[bytes, bytes], out: int) -> int:
+        failure: Exception = FileNotFoundError(errno.ENOENT, "not found")
+        for program in _places(argv[0], env):
+            try:
+                # Everything we have open is close-on-exec (see `forbid_inheritance`), our mask is empty, and a handler
+                # of ours becomes the default at exec: only what Python itself ignores is left to be undone.
+                return os.posix_spawn(
+                    program,
+                    list(argv),
+                    env,
+                    file_actions=[(_DUP2, self._null, 0), (_DUP2, out, 1), (_DUP2, out, 2)],
+                    setsid=True,
+                    setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+                )
+            except (FileNotFoundError, NotADirectoryError) as exc:
+                if os.path.exists(program):  # then it was not the program that was not found
+                    raise CannotSpawn(f"{_shown(program)}: its interpreter is missing (see its first line)") from exc
+            except PermissionError as exc:
+                failure = exc  # a later directory may have one that we may run
+            except (OSError, ValueError) as exc:
+                failure = exc
+                break
+        raise CannotSpawn(_why(failure, argv[0])) from failure
 
     def peek(self, child: Child) -> Exited | Signalled | None:
         try:
@@ -81,11 +109,14 @@ class SystemProcesses:
         return Exited(status.si_status) if status.si_code == os.CLD_EXITED else Signalled(status.si_status)
 
     def reap(self, child: Child) -> None:
-        process = self._own.pop(child.pid)
-        process.wait()
+        self._own.discard(child.pid)
+        try:
+            os.waitpid(child.pid, 0)
+        except ChildProcessError:
+            pass  # as in `peek`
 
-    def family(self, child: Child, token: str) -> list[Entry]:
-        return ending.family(child.pid, token)
+    def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:
+        return ending.families({token: child.pid for token, child in runs.items()})
 
     def send(self, number: int, to: Sequence[Entry]) -> None:
         ending.send(number, to)
@@ -116,12 +147,26 @@ def forbid_inheritance() -> None:
                     raise
 
 
-def _why(exc: Exception, cwd: str, program: bytes) -> str:
+def _enter(cwd: str) -> None:
+    try:
+        os.chdir(cwd.encode())  # as it was given, whatever the locale of the worker is
+    except (OSError, ValueError) as exc:
+        raise CannotSpawn(f"the working directory {_shown(cwd.encode())} cannot be entered: {_words(exc)}") from exc
+
+
+def _places(program: bytes, env: Mapping[bytes, bytes]) -> Iterator[bytes]:
+    """Where a program may be: looked for on the PATH that the job will have, not on ours."""
+    if b"/" in program:
+        yield program
+    else:
+        for folder in env.get(b"PATH", os.fsencode(os.defpath)).split(b":"):
+            yield os.path.join(folder, program)  # an empty entry is the working directory
+
+
+def _why(exc: Exception, program: bytes) -> str:
     if not isinstance(exc, OSError):
         return str(exc)
-    if exc.filename is not None and os.fsencode(exc.filename) == os.fsencode(cwd):
-        return f"the working directory {cwd} cannot be entered: {_words(exc)}"
-    name = os.fsdecode(program)
+    name = _shown(program)
     match exc.errno:
         case errno.ENOENT:
             return f"no such program: {name}"
@@ -135,5 +180,12 @@ def _why(exc: Exception, cwd: str, program: bytes) -> str:
             return f"{name}: {_words(exc)}"
 
 
-def _words(exc: OSError) -> str:
-    return (exc.strerror or str(exc)).lower()
+def _shown(path: bytes) -> str:
+    """On one line, and not for ever: an error is read by people."""
+    text = path.decode("utf-8", "replace")
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:LONGEST_SHOWN])
+    return line if len(text) <= LONGEST_SHOWN else line + "…"
+
+
+def _words(exc: Exception) -> str:
+    return (getattr(exc, "strerror", None) or str(exc)).lower()

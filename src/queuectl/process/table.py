@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 PROC: Final = "/proc"
+LONGEST_STAT: Final = 4096  # some 50 numbers and a name of 16 bytes
 MARK: Final = "QUEUECTL_RUN_TOKEN"  # in the environment of every run: the token of its claim
+_MARK: Final = f"{MARK}=".encode()
 
 
 class Entry(NamedTuple):
@@ -18,19 +20,31 @@ class Entry(NamedTuple):
     state: str
     group: int
     session: int
+    threads: int
     started: int  # clock ticks since boot
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is a zombie. One with two threads only looks like it: its first has ended, another works on."""
+        return self.state in "ZX" and self.threads < 2
 
 
 def entry(pid: int) -> Entry | None:
     """The process with this pid, None if there is none."""
+    # Not open(), whose buffers cost more than the reading: this is done for every process that is started.
     try:
-        with open(f"{PROC}/{pid}/stat", "rb") as file:
-            stat = file.read()
+        fd = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY)
     except OSError:
         return None
+    try:
+        stat = os.read(fd, LONGEST_STAT)
+    except OSError:  # ended between the two
+        return None
+    finally:
+        os.close(fd)
     # The name, in brackets, may hold anything, brackets and spaces included: read on from the last one.
     fields = stat[stat.rindex(b")") + 2 :].split()
-    return Entry(pid, fields[0].decode(), int(fields[2]), int(fields[3]), int(fields[19]))
+    return Entry(pid, fields[0].decode(), int(fields[2]), int(fields[3]), int(fields[17]), int(fields[19]))
 
 
 def entries() -> Iterator[Entry]:
@@ -40,18 +54,25 @@ def entries() -> Iterator[Entry]:
     except OSError:  # a system without /proc: nothing can be told apart, so nothing will be signalled
         return
     for name in names:
-        if name.isdigit() and (found := entry(int(name))) and found.state not in "ZX":
+        if name.isdigit() and (found := entry(int(name))) and not found.is_over:
             yield found
 
 
-def carries(pid: int, token: str) -> bool:
-    """Whether this process was started with the mark of that run."""
+def marks(pid: int) -> list[str]:
+    """The tokens of the runs whose mark this process was started with: one at most, unless somebody plays tricks."""
     try:
         with open(f"{PROC}/{pid}/environ", "rb") as file:
             environment = file.read()
     except OSError:  # gone, or another user's
-        return False
-    return f"{MARK}={token}".encode() in environment.split(b"\0")
+        return []
+    variables = environment.split(b"\0") if _MARK in environment else ()
+    return [found.removeprefix(_MARK).decode("ascii", "replace") for found in variables if found.startswith(_MARK)]
+
+
+def lives(pid: int) -> bool:
+    """Whether there is such a process, and it has not ended: a zombie does nothing any more."""
+    found = entry(pid)
+    return found is not None and not found.is_over
 
 
 def started(pid: int) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from queuectl.store.protocol import Histogram, Spread
 
@@ -38,9 +39,5 @@ def histogram(counts: Sequence[tuple[int, int]], bounds: Sequence[float]) -> His
 def _percentile(ordered: Sequence[tuple[int, int]], total: int, part: float) -> int:
     """The smallest value that at least this part of all values does not exceed (nearest rank)."""
     needed = math.ceil(part * total)
-    seen = 0
-    for value, times in ordered:
-        seen += times
-        if seen >= needed:
-            return value
-    return ordered[-1][0]
+    seen = accumulate(times for _, times in ordered)
+    return next(value for (value, _), so_far in zip(ordered, seen, strict=True) if so_far >= needed)

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from queuectl.home import lock_file
 from queuectl.job.model import Worker
-from queuectl.process.lock import Lock, take_lock
-from queuectl.process.table import started
+from queuectl.process.lock import Lock, is_held, take_lock
+from queuectl.process.table import lives
 
 
 def lock_of_the_dead(worker: Worker) -> Lock | None:
     """The lock of a worker of this host that is gone; None if it lives. Whoever has the lock is its only heir."""
-    return take_lock(lock_file(worker.home, worker.id), create=False)
+    try:
+        return take_lock(lock_file(worker.home, worker.id), create=False)
+    except PermissionError:  # the home of another user: only its silence will tell
+        return None
 
 
 def is_alive(worker: Worker, *, host: str) -> bool:
     """Whether its process exists. Of another host nobody here can tell: it counts as alive."""
     if worker.host != host:
         return True
-    lock = lock_of_the_dead(worker)
-    if lock is not None:
-        lock.release()
-        return False
-    # Somebody holds it; or somebody removed the file, maybe under a worker that is still there.
-    return started(worker.pid) is not None
+    path = lock_file(worker.home, worker.id)
+    try:
+        # Held by the worker, whatever its pid is in a container; or for a moment by its heir.
+        if os.path.exists(path):
+            return is_held(path)
+    except PermissionError:  # the home of another user
+        pass
+    # Somebody removed the file, maybe under a worker that is still there.
+    return lives(worker.pid)
 
 
 class _Watch(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Final
 
 from queuectl import home as places
 from queuectl.clock import Clock
+from queuectl.errors import UsageError
 from queuectl.events import JobRescued, Sink
 from queuectl.job.model import Claim, Worker
 from queuectl.job.settings import Settings
@@ -18,7 +19,7 @@ from queuectl.output.files import end_log
 from queuectl.process.ending import orphans, send
 from queuectl.process.ledger import Footprint, read_ledger
 from queuectl.process.lock import Lock
-from queuectl.process.table import started
+from queuectl.process.table import lives
 from queuectl.store.protocol import Span, Store
 from queuectl.upkeep.liveness import Silence, lock_of_the_dead
 
@@ -73,7 +74,7 @@ class Rescue:
         return Span(footprint.log_from, log_to)
 
     def _tidy(self) -> None:
-        if self._lock is None:  # it may come back
+        if self._lock is None:  # it may come back, or we are about to take its place
             return
         for path in (places.runs_file, places.bell_file):
             with contextlib.suppress(OSError):
@@ -91,7 +92,8 @@ class RescueDuty:
         self._host = host
         self._store = store
         self._clock = clock
-        self._settings = settings
+        self._load_settings = settings
+        self._settings = settings()
         self._emit = emit
         self._silence = Silence(me)
         self._under_way: dict[str, Rescue] = {}
@@ -112,7 +114,9 @@ class RescueDuty:
 
     def _look(self, now: float) -> None:
         workers = self._store.workers()
-        lease = self._settings().lease_ms / 1000
+        with contextlib.suppress(UsageError):  # the worker has said so; what held before goes on until it is put right
+            self._settings = self._load_settings()
+        lease = self._settings.lease_ms / 1000
         silent = {worker.id for worker in self._silence.silent(workers, now=now, lease=lease)}
         for worker, lock in dead_workers(workers, host=self._host):
             self._begin(worker, lock)
@@ -126,7 +130,7 @@ class RescueDuty:
                 lock.release()
             return
         self._under_way[worker.id] = Rescue(
-            worker, lock, store=self._store, clock=self._clock, settings=self._settings(), emit=self._emit
+            worker, lock, store=self._store, clock=self._clock, settings=self._settings, emit=self._emit
         )
 
 
@@ -138,7 +142,7 @@ def dead_workers(workers: Iterable[Worker], *, host: str) -> Iterable[tuple[Work
         lock = lock_of_the_dead(worker)
         if lock is not None:
             yield worker, lock
-        elif not os.path.exists(places.lock_file(worker.home, worker.id)) and started(worker.pid) is None:
+        elif not os.path.exists(places.lock_file(worker.home, worker.id)) and not lives(worker.pid):
             yield worker, None
 
 
@@ -146,8 +150,19 @@ def rescue_dead(store: Store, *, host: str, clock: Clock, settings: Settings, em
     """Rescue from every dead worker of this host and return their names. Waits until it is done."""
     names = []
     for worker, lock in dead_workers(store.workers(), host=host):
-        rescue = Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit)
-        while rescue.step(clock.monotonic()) is not None:
-            clock.sleep(PRESS_EVERY)
+        _finish(Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit), clock)
         names.append(worker.id)
     return names
+
+
+def rescue_namesake(store: Store, name: str, *, home: str, clock: Clock, settings: Settings, emit: Sink) -> None:
+    """Rescue from the worker of this home whose name, and with it whose lock, is ours now: it is gone, whatever its
+    host was called. Waits until it is done."""
+    for worker in store.workers():
+        if (worker.id, worker.home) == (name, home):
+            _finish(Rescue(worker, None, store=store, clock=clock, settings=settings, emit=emit), clock)
+
+
+def _finish(rescue: Rescue, clock: Clock) -> None:
+    while rescue.step(clock.monotonic()) is not None:
+        clock.sleep(PRESS_EVERY)

@@ -12,8 +12,6 @@ from typing import Any
 from queuectl import errors
 from queuectl.process.table import MARK
 
-READY_TIMEOUT = 30.0
-
 
 def detach(words: Sequence[str], *, environment: Mapping[str, str], log: str) -> int:
     """Start `queuectl WORDS --ready-fd N` in a session of its own and wait until it serves. Returns its pid.

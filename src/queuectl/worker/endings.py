@@ -7,33 +7,40 @@ leader is not reaped: as a zombie it keeps its pid, and with it the number of th
 from __future__ import annotations
 
 import signal
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from queuectl.process.spawn import Processes
+from queuectl.process.table import Entry
 from queuectl.worker.running import Running, Why
 
 LOOK_EVERY: Final = 0.02
 
 
-def begin_ending(run: Running, why: Why, processes: Processes, *, now: float, grace: float) -> None:
-    """Ask a run to end. A run that is being ended already keeps its first reason."""
-    if run.why is not None:
-        return
-    run.why = why
-    run.kill_at = now + grace
-    run.look_at = now + LOOK_EVERY
-    processes.send(signal.SIGTERM, processes.family(run.child, run.claim.token))
-    # A stopped process would sleep through its TERM.
-    processes.send(signal.SIGCONT, processes.family(run.child, run.claim.token))
+def begin_endings(runs: Iterable[Running], why: Why, processes: Processes, *, now: float, grace: float) -> None:
+    """Ask runs to end. One that is being ended already keeps its first reason."""
+    fresh = [run for run in runs if run.why is None]
+    for run in fresh:
+        run.why = why
+        run.kill_at = run.look_at = now + grace
+    members = [member for family in _families(fresh, processes).values() for member in family]
+    processes.send(signal.SIGTERM, members)
+    processes.send(signal.SIGCONT, members)  # a stopped process would sleep through its TERM
 
 
-def press_ending(run: Running, processes: Processes, *, now: float) -> bool:
-    """Go on with the ending of a run whose leader may have ended. True when nothing of its family lives any more."""
-    if run.look_at is not None and now < run.look_at:
-        return False
-    family = processes.family(run.child, run.claim.token)
-    if run.kill_at is not None and now >= run.kill_at:
-        processes.send(signal.SIGKILL, family)
-        family = processes.family(run.child, run.claim.token)
-    run.look_at = now + LOOK_EVERY
-    return not family
+def press_endings(runs: Iterable[Running], processes: Processes, *, now: float) -> set[int]:
+    """Go on with what is being ended. Returns the slots of the runs of which nothing lives any more.
+
+    Looks only where it matters: after the end of the leader, and once the grace is over.
+    """
+    due = [run for run in runs if run.why is not None and now >= run.look_at]
+    families = _families(due, processes)
+    for run in due:
+        run.look_at = now + LOOK_EVERY
+        if now >= run.kill_at:
+            processes.send(signal.SIGKILL, families[run.claim.token])
+    return {run.slot for run in due if not families[run.claim.token]}
+
+
+def _families(runs: Collection[Running], processes: Processes) -> dict[str, list[Entry]]:
+    return processes.families({run.claim.token: run.child for run in runs}) if runs else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -58,7 +59,8 @@ class Launcher:
             return Unstarted(str(exc), log_from)
         finally:
             os.close(out)
-        self._ledger.write(slot, claim.token, Footprint(child.pid, child.started, log_from))
+        with contextlib.suppress(OSError):  # a full disk: whoever needs it finds the process by its mark, too
+            self._ledger.write(slot, claim.token, Footprint(child.pid, child.started, log_from))
         return Running(
             claim=claim,
             slot=slot,
@@ -71,7 +73,8 @@ class Launcher:
     def _environment(self, claim: Claim, slot: int) -> dict[bytes, bytes]:
         environment = dict(self._base)
         if claim.env:
-            environment |= _encoded(claim.env)
+            # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
+            environment |= {name.encode(): value.encode() for name, value in claim.env.items()}
             environment |= self._ours
         environment |= {
             b"QUEUECTL_JOB_ID": claim.id.encode(),

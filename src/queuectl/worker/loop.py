@@ -7,13 +7,15 @@ the next moment that matters.
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from queuectl import errors, events
 from queuectl import home as places
 from queuectl.job.model import Claim
-from queuectl.store.protocol import ClaimRequest, Exchange, NewWorker, StopMode
+from queuectl.store.protocol import Bell, ClaimRequest, Exchange, NewWorker, StopMode
 from queuectl.worker.launch import Launcher, NoLog
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
@@ -23,6 +25,8 @@ from queuectl.worker.trouble import RETRY_EVERY, Trouble
 
 LOG_PAUSE: Final = 1.0
 LONGEST_SLEEP: Final = 3600.0
+START_PATIENCE: Final = 30.0  # as long as any command waits for a locked store; once it serves, a worker waits for ever
+FOR_EVER: Final = math.inf
 
 
 class Worker:
@@ -48,15 +52,16 @@ class Worker:
         self._claim_at = 0.0
         self._due_at: float | None = None  # when the next waiting job comes due, by each clock
         self._due_ms: int | None = None
+        self._complaint: str | None = None  # what was wrong with the settings, when we last said so
 
     def run(self, on_ready: Callable[[], None]) -> None:
         """Work until told to stop, drained or idle for too long. Raises only if the store is gone for good."""
         plan, clock = self._plan, self._world.clock
-        self._bell = self._store.register(self._card())
+        self._bell = self._enrol(patience=START_PATIENCE)
         self._world.emit(events.WorkerStarted(plan.id, plan.pid, self._slots, plan.queues))
         on_ready()
         try:
-            while not self._is_done():
+            while True:
                 now = clock.monotonic()
                 # Before anything is signalled: others may have taken our jobs while we were stopped.
                 if now - self._last_beat <= self._settings.lease_ms / 1000 or self._beat(now):
@@ -65,10 +70,14 @@ class Worker:
                     self._runs.end_overdue(now)
                     self._trade(clock.monotonic())
                     self._keep_house(clock.monotonic())
+                # Asked before every sleep: a queue that has just been drained will not wake us.
+                if self._is_done():
+                    break
                 self._sleep()
-            self._trouble.attempt(self._leave)
+            self._leave()
         finally:
-            self._bell.close()
+            with contextlib.suppress(OSError):  # closed already, if the store went while we began anew
+                self._bell.close()
         self._world.emit(events.WorkerStopped(self._jobs_done))
 
     # ── when to go ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,7 +96,7 @@ class Worker:
         idle = self._world.clock.monotonic() - self._runs.last_active
         if self._plan.idle_timeout is not None and idle >= self._plan.idle_timeout:
             return True
-        return self._plan.drain and bool(self._trouble.attempt(lambda: self._store.is_drained(self._plan.queues)))
+        return self._plan.drain and bool(self._trouble.ask(lambda: self._store.is_drained(self._plan.queues)))
 
     def _mind_signals(self, now: float) -> None:
         if self._signals.stops >= 2:
@@ -109,21 +118,21 @@ class Worker:
     # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _trade(self, now: float) -> None:
-        """Settle, claim and start, again while there is more."""
-        while now >= self._retry_at:
-            starts = self._runs.unrecorded(now)
-            free = self._free() if self._stop is None and now >= self._claim_at else 0
-            if not (starts or self._runs.over or (free and self._look)):
-                return
-            written = self._exchange(starts, free)
-            if written is None:
-                self._retry_at = now + RETRY_EVERY
-                return
-            self._note(written, starts)
-            self._look = written.more or (self._look and not free)
-            for claim in written.claims:
-                self._start(claim)
-            now = self._world.clock.monotonic()
+        """Settle, claim and start. Where there is more of it, the next sleep is none: signals are heard in between."""
+        if now < self._retry_at:
+            return
+        starts = self._runs.unrecorded(now)
+        free = self._free() if self._stop is None and now >= self._claim_at else 0
+        if not (starts or self._runs.over or (free and self._look)):
+            return
+        written = self._exchange(starts, free)
+        if written is None:
+            self._retry_at = now + RETRY_EVERY
+            return
+        self._note(written, starts)
+        self._look = written.more or (self._look and not free)
+        for claim in written.claims:
+            self._start(claim)
 
     def _start(self, claim: Claim) -> None:
         try:
@@ -170,13 +179,13 @@ class Worker:
             self._poll(now)
         for duty, due in self._duties.items():
             if now >= due:
-                again = self._trouble.attempt(lambda: duty.step(now))  # noqa: B023 - called at once
+                again = self._trouble.ask(lambda: duty.step(now))  # noqa: B023 - called at once
                 self._duties[duty] = now + RETRY_EVERY if again is None else again
 
     def _poll(self, now: float) -> None:
         """The net below the bell: a ring may be lost, and the wall clock may have jumped past a due time."""
         self._poll_at = now + self._settings.poll_interval_ms / 1000
-        if self._trouble.attempt(self._store.changed):
+        if self._trouble.ask(self._store.changed):
             self._attend(now)
         if self._due_ms is not None and self._world.clock.now_ms() >= self._due_ms:
             self._look = True
@@ -184,7 +193,7 @@ class Worker:
     def _attend(self, now: float) -> None:
         """Somebody wrote: there may be work, a wish to cancel, or a wish that we stop."""
         self._look = True
-        orders = self._trouble.attempt(lambda: self._store.orders(self._plan.id))
+        orders = self._trouble.ask(lambda: self._store.orders(self._plan.id))
         if orders is None or not orders.known:  # the next heartbeat sees to it
             return
         self._runs.cancel(orders.cancels, now)
@@ -202,8 +211,12 @@ class Worker:
             self._begin_anew()
         try:
             self._settings = self._runs.settings = self._world.load_settings()
+            self._complaint = None
         except (errors.UsageError, errors.Unavailable) as exc:
-            self._world.emit(events.StoreTrouble(exc.message))
+            if exc.message != self._complaint:  # once, not at every beat
+                self._complaint = exc.message
+                self._world.emit(events.StoreTrouble(exc.message))
+        self._poll_at = min(self._poll_at, now + self._settings.poll_interval_ms / 1000)
         slots = self._plan.slots or self._settings.worker_count
         if slots != self._slots:
             self._slots, self._look = slots, True
@@ -214,7 +227,16 @@ class Worker:
         """We were declared lost: our jobs belong to others, who have ended our processes. Touch nothing of them."""
         self._world.emit(events.DeclaredLost(self._runs.abandon()))
         self._bell.close()
-        self._bell = self._store.register(self._card())
+        self._bell = self._enrol(patience=FOR_EVER)
+
+    def _enrol(self, *, patience: float) -> Bell:
+        """Begin to work under our name. Raises what keeps us from it, at once if waiting cannot help."""
+        deadline = self._world.clock.monotonic() + patience
+        while (bell := self._trouble.attempt(lambda: self._store.register(self._card()))) is None:
+            if self._trouble.last and (self._trouble.is_fatal or self._world.clock.monotonic() >= deadline):
+                raise self._trouble.last
+            self._pause()
+        return bell
 
     def _say_alive(self) -> bool:
         return self._store.heartbeat(self._plan.id, slots=self._slots, stopping=self._stop is not None)
@@ -223,7 +245,12 @@ class Worker:
         plan = self._plan
         return NewWorker(plan.id, plan.host, plan.pid, plan.home, self._slots, plan.queues)
 
-    def _leave(self) -> bool:
+    def _leave(self) -> None:
+        """Be forgotten. Whoever is in a hurry leaves that to others: they see that we are gone."""
+        while self._trouble.attempt(self._retire) is None and not self._trouble.is_fatal and self._signals.stops < 2:
+            self._pause()
+
+    def _retire(self) -> bool:
         self._store.retire(self._plan.id)
         return True
 
@@ -239,6 +266,11 @@ class Worker:
             self._attend(now)
         if self._due_at is not None and now >= self._due_at:
             self._due_at, self._look = None, True
+
+    def _pause(self) -> None:
+        """Between two attempts of something without which nothing else can be done."""
+        self._world.wait((self._signals,), RETRY_EVERY)
+        self._signals.hush()
 
     def _wake_times(self, now: float) -> Iterator[float]:
         """Every moment that needs us, whether or not something else wakes us before."""

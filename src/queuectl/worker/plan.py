@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -49,4 +50,8 @@ class World(NamedTuple):
 
 
 def wait_for_any(sources: Sequence[HasFileno], seconds: float) -> None:
-    select.select(sources, (), (), seconds)
+    # Not select(), which cannot count beyond 1,023: we may have been started with as many descriptors.
+    watch = select.poll()
+    for source in sources:
+        watch.register(source, select.POLLIN)
+    watch.poll(math.ceil(seconds * 1000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
@@ -29,8 +30,9 @@ class Running:
     deadline: float | None
     is_recorded: bool = False  # the store knows its pid and when it began
     why: Why | None = None
-    kill_at: float | None = None
-    look_at: float | None = None  # while we end it: when to look again whether all of it is gone
+    kill_at: float = math.inf
+    look_at: float = math.inf  # while we end it: when to look whether all of it is gone
+    is_headless: bool = False  # its leader has ended while we end it; others of its family may live on
 
     def outcome(self, how: Exited | Signalled) -> Outcome:
         match self.why:

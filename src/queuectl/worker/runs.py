@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from queuectl.events import JobStarted, StoreTrouble
 from queuectl.job.model import Claim
@@ -13,7 +13,7 @@ from queuectl.job.settle import settle
 from queuectl.output.files import end_log
 from queuectl.process.spawn import Child
 from queuectl.store.protocol import End, Start
-from queuectl.worker.endings import begin_ending, press_ending
+from queuectl.worker.endings import begin_endings, press_endings
 from queuectl.worker.launch import Launcher, NoLog, Unstarted
 from queuectl.worker.plan import World
 from queuectl.worker.running import Running, Why
@@ -68,9 +68,13 @@ class Runs:
         """Note which runs are over."""
         processes = self._world.processes
         self._abandoned = [child for child in self._abandoned if not self._bury(child)]
-        for run in list(self._by_slot.values()):
-            how = processes.peek(run.child)
-            if how is None or (run.why is not None and not press_ending(run, processes, now=now)):
+        ended = [(run, how) for run in self._by_slot.values() if (how := processes.peek(run.child)) is not None]
+        for run, _ in ended:
+            if run.why is not None and not run.is_headless:
+                run.is_headless, run.look_at = True, now
+        gone = press_endings(self._by_slot.values(), processes, now=now)
+        for run, how in ended:
+            if run.why is not None and run.slot not in gone:
                 continue
             processes.reap(run.child)
             del self._by_slot[run.slot]
@@ -79,21 +83,15 @@ class Runs:
         processes.reap_strays()
 
     def end_overdue(self, now: float) -> None:
-        """End what has run for too long, and press those that are being ended."""
-        for run in self._by_slot.values():
-            if run.why is not None:
-                press_ending(run, self._world.processes, now=now)
-            elif run.deadline is not None and now >= run.deadline:
-                self._end(run, Why.TIMEOUT, now)
+        """End what has run for too long."""
+        late = [run for run in self._by_slot.values() if run.deadline is not None and now >= run.deadline]
+        self._end(late, Why.TIMEOUT, now)
 
     def cancel(self, tokens: Collection[str], now: float) -> None:
-        for run in self._by_slot.values():
-            if run.claim.token in tokens:
-                self._end(run, Why.CANCEL, now)
+        self._end([run for run in self._by_slot.values() if run.claim.token in tokens], Why.CANCEL, now)
 
     def release_all(self, now: float) -> None:
-        for run in self._by_slot.values():
-            self._end(run, Why.RELEASE, now)
+        self._end(self._by_slot.values(), Why.RELEASE, now)
 
     def kill_all(self, now: float) -> None:
         """No more grace for those that are being ended."""
@@ -116,8 +114,8 @@ class Runs:
             if not run.is_recorded:
                 yield run.began + RECORD_AFTER
 
-    def _end(self, run: Running, why: Why, now: float) -> None:
-        begin_ending(run, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
+    def _end(self, runs: Iterable[Running], why: Why, now: float) -> None:
+        begin_endings(runs, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
 
     def _bury(self, child: Child) -> bool:
         is_over = self._world.processes.peek(child) is not None

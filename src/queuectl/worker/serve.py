@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from queuectl import errors
 from queuectl import home as places
 from queuectl.process.ledger import Ledger
 from queuectl.process.lock import Lock, take_lock
 from queuectl.process.spawn import forbid_inheritance
+from queuectl.process.table import lives
 from queuectl.worker.launch import Launcher
 from queuectl.worker.loop import Worker
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.signals import SignalPipe
+
+HEIR_TIMEOUT: Final = 5.0
 
 
 def serve(
@@ -25,15 +29,20 @@ def serve(
     environment: Mapping[str, str],
     duties: Sequence[Duty],
     detached: bool,
+    inherit: Callable[[], None],
     on_ready: Callable[[], None],
 ) -> int:
     """Work until it is over. Returns the signal that ended us at once, 0 after a graceful end.
 
-    Raises WorkerNameTaken if a worker of this name lives.
+    `inherit` deals with what a dead worker of our name has left; it is called when the name is ours, before we put
+    anything of our own in its place. Raises WorkerNameTaken if a worker of this name lives.
     """
+    if not lives(plan.pid):
+        raise errors.SystemUnsupported("there is no /proc: processes cannot be told apart here")
     forbid_inheritance()
-    lock = _claim_name(plan)
+    lock = _claim_name(plan, world)
     try:
+        inherit()
         runs_file = places.runs_file(plan.home, plan.id)
         ledger = Ledger(runs_file)
         launcher = Launcher(
@@ -49,8 +58,18 @@ def serve(
         lock.remove()
 
 
-def _claim_name(plan: Plan) -> Lock:
-    lock = take_lock(places.lock_file(plan.home, plan.id))
-    if lock is None:
+def _claim_name(plan: Plan, world: World) -> Lock:
+    """The lock that makes the name ours."""
+    path = places.lock_file(plan.home, plan.id)
+    deadline = world.clock.monotonic() + HEIR_TIMEOUT
+    while (lock := take_lock(path)) is None:
+        # Held by a worker of this name; or by the heir of a dead one, who is about to let go.
+        namesakes = [worker for worker in world.store.workers() if worker.id == plan.id]
+        if any(lives(worker.pid) for worker in namesakes) or world.clock.monotonic() > deadline:
+            raise errors.WorkerNameTaken(plan.id)
+        world.clock.sleep(0.05)
+    # In another home of the store another lock makes the name somebody's.
+    if any(worker.id == plan.id and worker.home != plan.home for worker in world.store.workers()):
+        lock.remove()
         raise errors.WorkerNameTaken(plan.id)
     return lock

@@ -23,17 +23,22 @@ class Trouble:
         self._is_said = False
         self.last: errors.Unavailable | None = None
 
-    def attempt(self, work: Callable[[], T]) -> T | None:
-        """What `work` returns, or None if the store cannot serve now: then try again later."""
+    def attempt(self, write: Callable[[], T]) -> T | None:
+        """What `write` returns, or None if the store cannot serve now: then try again later."""
+        result = self.ask(write)
+        if result is not None:
+            if self._is_said:
+                self._emit(StoreRecovered())
+            self._since, self._is_said, self.last = None, False, None
+        return result
+
+    def ask(self, read: Callable[[], T]) -> T | None:
+        """The same for what only looks: that may well succeed while nothing can be written, so it ends no trouble."""
         try:
-            result = work()
+            return read()
         except errors.Unavailable as exc:
             self._note(exc)
             return None
-        if self._is_said:
-            self._emit(StoreRecovered())
-        self._since, self._is_said, self.last = None, False, None
-        return result
 
     @property
     def is_fatal(self) -> bool:

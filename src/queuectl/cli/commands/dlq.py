@@ -38,7 +38,7 @@ dlq = group(
 )
 
 
-@command("list", examples="queuectl dlq list --queue mail --sort -finished")
+@command("list", examples="queuectl dlq list --queue mail --sort finished")
 @click.option("--state", "-s", "states", multiple=True, hidden=True)  # what `list` takes; here only one can match
 @filter_options
 def dlq_list(app: App, states: tuple[str, ...], limit: int | None, **options: Any) -> Result:

@@ -52,7 +52,7 @@ def filter_options(function: F) -> F:
         # what failed, for good or for now
         queuectl list --state dead,failed
         # the slowest of a queue, as JSON
-        queuectl list --queue mail --sort -duration --limit 10 --json
+        queuectl list --queue mail --sort duration --limit 10 --json
         # ids only, for another command
         queuectl list --state failed --quiet | xargs queuectl retry
     """,

@@ -56,7 +56,7 @@ root = group(
             is_eager=True,
             expose_value=False,
             callback=_version,
-            help="Say which one.",
+            help="Show the version.",
         )
     ],
 )

@@ -58,7 +58,7 @@ worker = group(
 @click.option("--queue", "-q", "queues", multiple=True, metavar="NAME", help="Serve this queue; the first is first.")
 @click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
 @click.option("--drain", is_flag=True, help="End when nothing is due, running or waiting for a retry.")
-@click.option("--idle-timeout", metavar="S", help="End when nothing ran here for this long.")
+@click.option("--idle-timeout", metavar="TIME", help="End when nothing ran here for this long: 90, 90s, 5m.")
 @click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
 @click.option("--ready-fd", type=int, hidden=True)
 def worker_start(
@@ -101,7 +101,7 @@ def worker_start(
     """,
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--timeout", metavar="S", help="End what still runs after this time.")
+@click.option("--timeout", metavar="TIME", help="End what still runs after this time: 90, 90s, 5m.")
 @click.option("--now", is_flag=True, help="End what runs (TERM, kill-grace, KILL); the jobs go back to the line.")
 @click.option("--all", "everywhere", is_flag=True, help="The workers of every home and host of the store.")
 def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, everywhere: bool) -> Result:

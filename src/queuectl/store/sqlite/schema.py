@@ -24,6 +24,8 @@ def connect(
             version = _version(db)
         if version > LATEST:
             raise errors.StoreTooNew(path, version, LATEST)
+        if version == 0 and path != MEMORY and os.path.getsize(path) == 1:
+            raise errors.StoreForeign(path)  # SQLite takes a file of one byte for an empty one
         if version < LATEST:
             _migrate(db)
     except BaseException:

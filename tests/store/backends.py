@@ -1,0 +1,81 @@
+"""The stores that have to pass the conformance suite, and a way to look behind each of them.
+
+A new store? Add a class here and its name to BACKENDS: every test of this folder then runs on it too.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from queuectl.clock import Clock
+from queuectl.store.open import open_store
+from queuectl.store.protocol import Store
+
+Row = dict[str, Any]
+
+# In memory where there is such a place: a commit waits for the disk, and the tests of this folder make some ten thousand.
+SWIFT: Final = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def swift_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="queuectl-", dir=SWIFT)
+
+
+class Backend(Protocol):
+    home: Path
+
+    def open(self, clock: Clock) -> Store:
+        """The store of this test. Each call is a connection of its own, as another process would have it."""
+        ...
+
+    def open_copy(self, path: Path, clock: Clock) -> Store:
+        """What `Store.backup` made at this path."""
+        ...
+
+    def rows(self, table: str = "jobs") -> list[Row]:
+        """What really is in a table, past all our statements."""
+        ...
+
+    def force(self, job_id: str, **columns: Any) -> None:
+        """Put a job where no verb of the protocol can bring it yet (blocked, held)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SqliteBackend:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def open(self, clock: Clock) -> Store:
+        return open_store(str(self.home), None, clock)
+
+    def open_copy(self, path: Path, clock: Clock) -> Store:
+        return open_store(str(self.home), str(path), clock)
+
+    def rows(self, table: str = "jobs") -> list[Row]:
+        return [dict(row) for row in self._db.execute(f"select * from {table}")]
+
+    def force(self, job_id: str, **columns: Any) -> None:
+        changes = ", ".join(f"{name} = :{name}" for name in columns)
+        found = self._db.execute(f"update jobs set {changes} where id = :id", {"id": job_id, **columns})
+        assert found.rowcount == 1
+
+    def close(self) -> None:
+        if "_db" in self.__dict__:
+            self._db.close()
+
+    @cached_property
+    def _db(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.home / "queue.db", isolation_level=None)
+        db.row_factory = sqlite3.Row
+        return db
+
+
+BACKENDS: Final[Mapping[str, Callable[[Path], Backend]]] = {"sqlite": SqliteBackend}

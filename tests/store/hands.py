@@ -1,0 +1,53 @@
+"""A worker without processes: what one says to the store, said by a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from queuectl.job.model import Claim
+from queuectl.job.outcome import Exited, Outcome
+from queuectl.store.protocol import ClaimRequest, End, Exchange, NewWorker, Start, Store
+from tests.factories import settlement
+
+OK = Exited(0)
+BAD = Exited(3)
+PID = 4711
+
+
+class Hands:
+    def __init__(
+        self, store: Store, home: Path, *, name: str = "w1", queues: tuple[str, ...] | None = None, slots: int = 4
+    ) -> None:
+        self.store = store
+        self.name = name
+        self.queues = queues
+        self.logs = str(home / "logs")
+        self.bell = store.register(NewWorker(name, "here", PID, str(home), slots, queues))
+
+    def exchange(self, *, limit: int | None = None) -> Exchange:
+        """Claim up to `limit`; None: settle and claim nothing, as a worker that stops does."""
+        return self.store.exchange(self.name, claim=None if limit is None else self.request(limit))
+
+    def request(self, limit: int) -> ClaimRequest:
+        return ClaimRequest(limit, self.queues, "here", self.logs)
+
+    def claim(self, limit: int) -> list[Claim]:
+        return self.exchange(limit=limit).claims
+
+    def claim_one(self) -> Claim:
+        (claim,) = self.claim(1)
+        return claim
+
+    def start(self, claim: Claim, *, pid: int = PID, age: float = 0, log_from: int = 0) -> None:
+        self.store.exchange(self.name, starts=[Start(claim, pid, age, log_from)])
+
+    def end(
+        self, claim: Claim, outcome: Outcome = OK, *, age: float = 0, duration: float = 0, log: tuple[int, int] = (0, 0)
+    ) -> Exchange:
+        return self.store.exchange(self.name, ends=[End(claim, settlement(claim, outcome), PID, age, duration, *log)])
+
+    def run(self, outcome: Outcome = OK, *, duration: float = 0) -> Claim:
+        """Claim the next job and end it."""
+        claim = self.claim_one()
+        self.end(claim, outcome, age=duration, duration=duration)
+        return claim

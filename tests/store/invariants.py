@@ -1,0 +1,65 @@
+"""What holds for every store at every moment, whatever a test did to it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+from queuectl.job.ageing import parse_ageing
+from queuectl.job.lifecycle import FINAL, State
+from queuectl.job.outcome import Ending
+from queuectl.job.rank import Standing, rank
+from queuectl.store.protocol import Filter, Store
+from tests.store.backends import Backend
+
+MAY_BE_CLAIMED = {State.PENDING, State.FAILED}
+MANY = 100  # histories are read one by one: of a crowd, the first hundred will do
+
+
+def check_invariants(store: Store, backend: Backend) -> None:
+    _check_counts(store, backend)
+    _check_rows(store, backend)
+    _check_history(store, backend)
+
+
+def _check_counts(store: Store, backend: Backend) -> None:
+    real = Counter((row["queue"], State(row["state"])) for row in backend.rows())
+    tally = {(queue, state): jobs for queue, states in store.tally().items() for state, jobs in states.items()}
+    assert {key: jobs for key, jobs in tally.items() if jobs} == real
+    assert store.count() == real.total()
+    for queue in store.tally():
+        of_queue = sum(jobs for (name, _), jobs in real.items() if name == queue)
+        assert store.count(Filter(queues=frozenset({queue}))) == of_queue
+
+
+def _check_rows(store: Store, backend: Backend) -> None:
+    ageing = parse_ageing(store.config().get("ageing", "off"), subject="ageing")
+    for row in backend.rows():
+        state = State(row["state"])
+        assert (row["token"] is not None) == (state is State.PROCESSING), row
+        assert not row["ready"] or (state in MAY_BE_CLAIMED and not row["held"]), row
+        assert not row["cancel_requested"] or state is State.PROCESSING, row
+        assert row["finished_at"] is not None or state not in FINAL, row
+        assert row["created_at"] <= row["updated_at"], row
+        assert row["runs"] >= row["attempts"], row
+        assert (row["started_at"] is None) == (row["runs"] == 0), row
+        if row["started_at"] is not None:
+            assert row["created_at"] <= row["started_at"], row
+            assert row["finished_at"] is None or row["started_at"] <= row["finished_at"], row
+        if state not in FINAL:
+            standing = Standing(row["priority"], row["seq"], row["eligible_at"], row["missed"])
+            assert row["rank"] == rank(ageing, standing), row
+
+
+def _check_history(store: Store, backend: Backend) -> None:
+    jobs = {row["seq"]: row for row in backend.rows()}
+    tags: dict[int, list[str]] = {}
+    for row in backend.rows("job_tags"):
+        tags.setdefault(row["job"], []).append(row["tag"])
+    assert set(tags) | {row["job"] for row in backend.rows("runs")} <= set(jobs)
+    for row in itertools.islice(jobs.values(), MANY):
+        history = store.history(row["id"])
+        assert [run.number for run in history] == list(range(1, row["runs"] + 1)), row
+        live = [run for run in history if run.outcome is Ending.RUNNING]
+        assert live == (history[-1:] if row["state"] == State.PROCESSING else []), row
+        assert tuple(sorted(tags.get(row["seq"], []))) == store.get(row["id"]).tags

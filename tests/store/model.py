@@ -1,0 +1,160 @@
+"""The queue as a few lines of Python: no index, no key fixed in advance, no trigger. What the store must agree with.
+
+Priorities are computed from what the contract says about waiting, at the moment of the claim; nothing here knows of
+ranks, sequence numbers or missed enqueues.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from queuectl.job.lifecycle import WAITING, State
+from queuectl.job.outcome import Cancelled, Ending, Exited, Outcome, Released, Signalled
+
+OFF, ENQUEUES = 0, -1  # else: the milliseconds that are worth one point
+
+
+@dataclass
+class ModelJob:
+    id: str
+    queue: str
+    priority: int
+    max_retries: int
+    run_at: int
+    tags: frozenset[str]
+    first_due: int
+    let_in: bool
+    state: State = State.PENDING
+    points: int = 0  # enqueues that came while it did not run
+    frozen: int | None = None  # effective priority at the claim or the end
+    attempts: int = 0
+    crashes: int = 0
+    runs: int = 0
+    endings: list[Ending] = field(default_factory=list)
+    worker: str | None = None
+    called_off: bool = False
+
+
+class Model:
+    def __init__(self) -> None:
+        self.now = 0
+        self.ageing = OFF
+        self.jobs: dict[str, ModelJob] = {}  # in the order of enqueue
+        self.queues: set[str] = set()
+
+    # ── what it shows ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def effective_priority(self, job: ModelJob) -> int:
+        if job.frozen is not None:
+            return job.frozen
+        if self.ageing == OFF:
+            return job.priority
+        if self.ageing == ENQUEUES:
+            return job.priority + job.points
+        return job.priority + max(0, self.now - job.first_due) // self.ageing
+
+    def tally(self) -> dict[str, dict[State, int]]:
+        counts = Counter((job.queue, job.state) for job in self.jobs.values())
+        return {queue: {state: counts[queue, state] for state in State} for queue in self.queues}
+
+    def is_drained(self) -> bool:
+        due = (job.let_in or job.run_at <= self.now for job in self.jobs.values() if job.state is State.PENDING)
+        held_by = {State.PROCESSING, State.FAILED}
+        return not any(due) and not any(job.state in held_by for job in self.jobs.values())
+
+    # ── what happens to it ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def enqueue(self, jobs: Iterable[ModelJob]) -> None:
+        for new in jobs:
+            for job in self.jobs.values():
+                job.points += job.state is not State.PROCESSING
+            self.jobs[new.id] = new
+            self.queues.add(new.queue)
+
+    def let_in(self) -> None:
+        for job in self.jobs.values():
+            if job.state in WAITING and job.run_at <= self.now:
+                job.let_in = True
+
+    def claim(self, worker: str, limit: int, queues: tuple[str, ...] | None) -> list[str]:
+        self.let_in()
+        ready = [job for job in self.jobs.values() if job.state in WAITING and job.let_in]
+        ready.sort(key=self._merit, reverse=True)  # stable: first in, first out
+        if queues is not None:
+            ready = [job for queue in queues for job in ready if job.queue == queue]
+        for job in ready[:limit]:
+            job.frozen = self.effective_priority(job)
+            job.state, job.worker, job.let_in, job.called_off = State.PROCESSING, worker, False, False
+            job.runs += 1
+        return [job.id for job in ready[:limit]]
+
+    def end(self, job: ModelJob, outcome: Outcome) -> None:
+        if job.called_off:
+            outcome = Cancelled(None)
+        match outcome:
+            case Exited(0):
+                self._finish(job, State.COMPLETED, Ending.COMPLETED)
+            case Exited() | Signalled():
+                job.attempts += 1
+                ending = Ending.FAILED if isinstance(outcome, Exited) else Ending.SIGNALLED
+                if job.attempts >= max(1, job.max_retries):
+                    self._finish(job, State.DEAD, ending)
+                else:
+                    self._wait(job, State.FAILED, ending, seconds=2**job.attempts)
+            case Released():
+                self._wait(job, State.PENDING, Ending.RELEASED)
+            case Cancelled():
+                self._finish(job, State.CANCELLED, Ending.CANCELLED)
+            case _:
+                raise NotImplementedError(outcome)
+
+    def lose(self, worker: str, max_crashes: int) -> None:
+        for job in self.jobs.values():
+            if job.state is not State.PROCESSING or job.worker != worker:
+                continue
+            if job.called_off:
+                self.end(job, Cancelled(None))
+                continue
+            job.crashes += 1
+            if job.crashes >= max_crashes:
+                self._finish(job, State.DEAD, Ending.LOST)
+            else:
+                self._wait(job, State.PENDING, Ending.LOST)
+
+    def cancel(self, job: ModelJob) -> None:
+        if job.state in WAITING:
+            job.frozen = self.effective_priority(job)
+            job.state, job.let_in = State.CANCELLED, False
+        elif job.state is State.PROCESSING:
+            job.called_off = True
+
+    def revive(self, job: ModelJob) -> None:
+        if job.state in {State.DEAD, State.CANCELLED}:
+            job.attempts = job.crashes = 0
+        elif job.state is not State.FAILED:
+            return
+        job.state, job.run_at, job.let_in, job.frozen = State.PENDING, self.now, True, None
+
+    def purge(self, job: ModelJob) -> None:
+        if job.state is State.DEAD:
+            del self.jobs[job.id]
+
+    def _merit(self, job: ModelJob) -> Fraction:
+        if self.ageing > 0:
+            return job.priority + Fraction(self.now - job.first_due, self.ageing)
+        return Fraction(job.priority + (job.points if self.ageing == ENQUEUES else 0))
+
+    def _finish(self, job: ModelJob, state: State, ending: Ending) -> None:
+        job.state = state
+        job.endings.append(ending)
+
+    def _wait(self, job: ModelJob, state: State, ending: Ending, *, seconds: int | None = None) -> None:
+        job.state, job.frozen = state, None
+        job.endings.append(ending)
+        if seconds is None:
+            job.let_in = True
+        else:
+            job.let_in, job.run_at = False, self.now + seconds * 1000

@@ -1,0 +1,169 @@
+"""The hot statements stay on their indexes, and cost the same at any number of jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from queuectl.job.lifecycle import State
+from queuectl.store.protocol import Filter
+from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.store import SqliteStore
+from tests.clock import FakeClock
+from tests.factories import new_job
+from tests.store.backends import swift_folder
+from tests.store.hands import BAD, Hands
+
+# Statement: how it has to find its jobs.
+HOT: Final = {
+    "ready": "jobs_ready (queue=?)",
+    "ready_queues": "(queue>?)",
+    "is_ready": "jobs_ready (queue=?)",
+    "promote": "jobs_due (run_at<?)",
+    "next_due": "jobs_due",
+    "is_due": "jobs_due (run_at<?)",
+    "oldest_waiting": "jobs_oldest (queue=?)",
+    "claim": "INTEGER PRIMARY KEY (rowid=?)",
+    "start": "INTEGER PRIMARY KEY (rowid=?)",
+    "settle": "INTEGER PRIMARY KEY (rowid=?)",
+    "is_cancelled": "INTEGER PRIMARY KEY (rowid=?)",
+    "cancel_running": "INTEGER PRIMARY KEY (rowid=?)",
+    "cancel_waiting": "INTEGER PRIMARY KEY (rowid=?)",
+    "revive": "INTEGER PRIMARY KEY (rowid=?)",
+    "purge": "INTEGER PRIMARY KEY (rowid=?)",
+    "live_run": "INTEGER PRIMARY KEY (rowid=?)",
+    "history": "PRIMARY KEY (job=?)",
+    "running": "jobs_running (worker=?)",
+    "cancel_orders": "jobs_running (worker=?)",
+    "workers": "jobs_running (worker=?)",
+    "retire": "jobs_running (worker=?)",
+    "standing": "sqlite_autoindex_jobs_1 (id=?)",
+    "ids_from": "COVERING INDEX sqlite_autoindex_jobs_1 (id>? AND id<?)",
+    "completed_since": "jobs_completed (finished_at>?)",
+    "rerank": "jobs_state (state=?)",
+}
+# These never look at jobs at all.
+APART: Final = [
+    "tally",
+    "moves",
+    "endings",
+    "ageing",
+    "last_seq",
+    "bells",
+    "stop_order",
+    "heartbeat",
+    "config",
+    "worked",
+]
+
+
+def plan(store: SqliteStore, name: str) -> list[str]:
+    text = re.sub("--.*", "", SQL[name])
+    parameters = dict.fromkeys(re.findall(":([a-z_]+)", text), 1)
+    return [row[3] for row in store._db.all(f"explain query plan {SQL[name]}", parameters)]
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_statement_uses_its_index_and_never_scans_the_jobs(store: SqliteStore, name: str) -> None:
+    steps = plan(store, name)
+    assert any(HOT[name] in step for step in steps), steps
+    assert not [step for step in steps if re.match("SCAN (jobs|runs|job_tags)", step)], steps
+
+
+@pytest.mark.parametrize("name", [*HOT, *APART])
+def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
+    aside = {"oldest_waiting", "workers", "tally"}  # they sort queues and workers, of which there are few
+    assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_does_not_concern_jobs_does_not_touch_them(store: SqliteStore, name: str) -> None:
+    assert not [step for step in plan(store, name) if re.search(r"\b(jobs|runs|job_tags)\b", step)]
+
+
+# ── the work that is done ───────────────────────────────────────────────────────────────────────────────────────────
+
+SIZES: Final = (1_000, 100_000)
+
+
+class Crowd:
+    """A store with so many waiting jobs, half of them delayed, and the work that a verb makes there."""
+
+    def __init__(self, size: int, home: Path) -> None:
+        self.size = size
+        self.clock = FakeClock()
+        self.store = SqliteStore(str(home / "queue.db"), clock=self.clock)
+        self.store.set_config({"ageing": "1m"})
+        queues = ("a", "b", "default")
+        jobs = [
+            new_job(f"j{n:06}", queue=queues[n % 3], priority=n % 7, delay_ms=3_600_000 * (n % 2)) for n in range(size)
+        ]
+        self.store.enqueue(jobs)
+        self.worker = Hands(self.store, home)
+        self.held = self.worker.claim(20)
+
+    def steps(self, work: Callable[[Crowd], object]) -> int:
+        """How many instructions of SQLite's machine `work` takes: the same on every computer, however busy."""
+        count = 0
+
+        def step() -> int:
+            nonlocal count
+            count += 1
+            return 0
+
+        self.store._db._db.set_progress_handler(step, 1)
+        try:
+            work(self)
+        finally:
+            self.store._db._db.set_progress_handler(None, 1)
+        return count
+
+
+@pytest.fixture(scope="module")
+def crowds() -> Iterator[list[Crowd]]:
+    with swift_folder() as folder:
+        made = []
+        for size in SIZES:
+            home = Path(folder) / str(size)
+            (home / "workers").mkdir(parents=True)
+            made.append(Crowd(size, home))
+        yield made
+        for crowd in made:
+            crowd.worker.bell.close()
+            crowd.store.close()
+
+
+WORK: Final[dict[str, Callable[[Crowd], object]]] = {
+    "claim": lambda crowd: crowd.worker.claim(8),
+    "claim from one queue": lambda crowd: crowd.store.exchange(
+        "w1", claim=crowd.worker.request(8)._replace(queues=("b",))
+    ),
+    "settle": lambda crowd: crowd.worker.end(crowd.held.pop(), BAD),
+    "settle and claim": lambda crowd: crowd.worker.run(),
+    "enqueue": lambda crowd: crowd.store.enqueue([new_job(queue="b", priority=3)]),
+    "cancel": lambda crowd: crowd.store.cancel("j000101"),
+    "revive": lambda crowd: crowd.store.revive("j000101", states=frozenset(State)),
+    "get": lambda crowd: crowd.store.get("j000500"),
+    "resolve": lambda crowd: crowd.store.resolve("j000500"),
+    "tally": lambda crowd: crowd.store.tally(),
+    "count": lambda crowd: crowd.store.count(Filter(states=frozenset({State.PENDING}))),
+    "oldest waiting": lambda crowd: crowd.store.oldest_waiting_ms(),
+    "drained": lambda crowd: crowd.store.is_drained(None),
+    "running": lambda crowd: crowd.store.running("w1"),
+    "orders": lambda crowd: crowd.store.orders("w1"),
+    "workers": lambda crowd: crowd.store.workers(),
+    "first page": lambda crowd: list(crowd.store.jobs(limit=50)),
+    "first page of a state": lambda crowd: list(crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50)),
+    "heartbeat": lambda crowd: crowd.store.heartbeat("w1", slots=1, stopping=False),
+}
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_a_hundred_times_the_jobs_is_the_same_work(crowds: list[Crowd], what: str) -> None:
+    few, many = (crowd.steps(WORK[what]) for crowd in crowds)
+    assert few > 0
+    assert many <= 1.5 * few, f"{few} steps at {SIZES[0]} jobs, {many} at {SIZES[1]}"

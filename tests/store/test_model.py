@@ -1,0 +1,228 @@
+"""Any sequence of verbs, against a tiny model: after every step the store and the model show the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from queuectl import errors
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim
+from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled
+from queuectl.store.protocol import ClaimRequest, Filter
+from tests.clock import FakeClock
+from tests.factories import new_job
+from tests.store.backends import BACKENDS, swift_folder
+from tests.store.hands import Hands
+from tests.store.invariants import check_invariants
+from tests.store.model import ENQUEUES, OFF, Model, ModelJob
+
+QUEUES = ("a", "b")
+TAGS = ("s", "t")
+AGEINGS = {"off": OFF, "enqueues": ENQUEUES, "1s": 1000, "7s": 7000}
+ANY = frozenset(State)
+
+NEW_JOBS = st.fixed_dictionaries(
+    {
+        "queue": st.sampled_from(QUEUES),
+        "priority": st.integers(-3, 3),
+        "max_retries": st.integers(0, 3),
+        "delay_ms": st.none() | st.integers(0, 5000),
+        "id": st.none() | st.sampled_from("xyz"),
+        "tags": st.sets(st.sampled_from(TAGS)).map(lambda tags: tuple(sorted(tags))),
+    }
+)
+OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from([Exited(0), Exited(3), Signalled(9), Released(None)])
+WORKERS = st.sampled_from(["w1", "w2"])
+
+
+class StoreAgainstModel(RuleBasedStateMachine):
+    backend_name: str
+
+    @initialize(ageing=st.sampled_from(list(AGEINGS)))
+    def begin(self, ageing: str) -> None:
+        self.folder = swift_folder()
+        self.backend = BACKENDS[self.backend_name](Path(self.folder.name) / "home")
+        self.clock = FakeClock()
+        self.store = self.backend.open(self.clock)
+        self.model = Model()
+        self.model.now = self.clock.now_ms()
+        self.hands = {name: self.hire(name) for name in ("w1", "w2")}
+        self.held: list[Claim] = []
+        self.stale: list[Claim] = []
+        self.age(ageing)
+
+    def teardown(self) -> None:
+        for hands in self.hands.values():
+            hands.bell.close()
+        self.store.close()
+        self.backend.close()
+        self.folder.cleanup()
+
+    def hire(self, name: str) -> Hands:
+        return Hands(self.store, self.backend.home, name=name)
+
+    # ── what can happen ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @rule(batch=st.lists(NEW_JOBS, min_size=1, max_size=3))
+    def enqueue(self, batch: list[dict[str, Any]]) -> None:
+        given = [fields["id"] for fields in batch if fields["id"] is not None]
+        jobs = [new_job(fields["id"], **{**fields, "id": fields["id"]}) for fields in batch]
+        if len(set(given)) < len(given) or set(given) & set(self.model.jobs):
+            with pytest.raises(errors.DuplicateId):
+                self.store.enqueue(jobs)
+            return
+        ids = self.store.enqueue(jobs)
+        now = self.model.now
+        self.model.enqueue(
+            ModelJob(
+                job_id,
+                fields["queue"],
+                fields["priority"],
+                fields["max_retries"],
+                run_at=now + (fields["delay_ms"] or 0),
+                tags=frozenset(fields["tags"]),
+                first_due=now + (fields["delay_ms"] or 0),
+                let_in=not fields["delay_ms"],
+            )
+            for job_id, fields in zip(ids, batch, strict=True)
+        )
+
+    @rule(worker=WORKERS, limit=st.integers(0, 3), queues=st.none() | st.permutations(QUEUES).map(tuple))
+    def claim(self, worker: str, limit: int, queues: tuple[str, ...] | None) -> None:
+        request = ClaimRequest(limit, queues, "here", "/logs")
+        claims = self.store.exchange(worker, claim=request).claims
+        assert [claim.id for claim in claims] == self.model.claim(worker, limit, queues)
+        assert [claim.run for claim in claims] == [self.model.jobs[claim.id].runs for claim in claims]
+        self.held += claims
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), outcome=OUTCOMES, worker=WORKERS)
+    def settle(self, data: st.DataObject, outcome: Outcome, worker: str) -> None:
+        claim = data.draw(st.sampled_from(self.held), label="held claim")
+        self.model.end(self.model.jobs[claim.id], outcome)
+        self.model.let_in()
+        exchange = self.hands[worker].end(claim, outcome)
+        assert [written.state for _, written in exchange.settled] == [self.model.jobs[claim.id].state]
+        self.put_away([claim])
+
+    @precondition(lambda self: self.stale)
+    @rule(data=st.data(), outcome=OUTCOMES)
+    def settle_what_is_lost(self, data: st.DataObject, outcome: Outcome) -> None:
+        claim = data.draw(st.sampled_from(self.stale), label="stale claim")
+        self.model.let_in()
+        self.hands["w1"].start(claim)
+        assert [end.claim for end in self.hands["w1"].end(claim, outcome).lost] == [claim]
+
+    @rule(worker=WORKERS, max_crashes=st.integers(1, 3))
+    def lose(self, worker: str, max_crashes: int) -> None:
+        holding = self.store.running(worker)
+        assert {claim.id for claim in holding} == {
+            job.id for job in self.model.jobs.values() if job.state is State.PROCESSING and job.worker == worker
+        }
+        assert [lost.claim for lost in self.store.rescue(worker, max_crashes=max_crashes)] == holding
+        self.model.lose(worker, max_crashes)
+        self.put_away(holding)
+        self.hands[worker].bell.close()
+        self.hands[worker] = self.hire(worker)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        job = self.draw_job(data)
+        assert self.store.cancel(job.id).before is job.state
+        self.model.cancel(job)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def revive(self, data: st.DataObject) -> None:
+        job = self.draw_job(data)
+        assert self.store.revive(job.id, states=ANY) is job.state
+        self.model.revive(job)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def purge(self, data: st.DataObject) -> None:
+        job = self.draw_job(data)
+        assert self.store.purge(job.id)[0] is job.state
+        self.model.purge(job)
+
+    @rule(seconds=st.integers(0, 10))
+    def advance(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+        self.model.now = self.clock.now_ms()
+
+    @rule(seconds=st.integers(-10, -1))
+    def step_back(self, seconds: int) -> None:
+        self.clock.jump(seconds)
+        self.model.now = self.clock.now_ms()
+
+    @rule(ageing=st.sampled_from(list(AGEINGS)))
+    def age(self, ageing: str) -> None:
+        self.store.set_config({"ageing": ageing})
+        self.model.ageing = AGEINGS[ageing]
+
+    # ── what must be so ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @invariant()
+    def they_show_the_same_jobs(self) -> None:
+        shown = [
+            (job.id, job.state, job.effective_priority, job.attempts, job.crashes, job.runs, frozenset(job.tags))
+            for job in self.store.jobs(descending=False, limit=500)
+        ]
+        expected = [
+            (job.id, job.state, self.model.effective_priority(job), job.attempts, job.crashes, job.runs, job.tags)
+            for job in self.model.jobs.values()
+        ]
+        assert shown == expected
+
+    @invariant()
+    def they_count_the_same(self) -> None:
+        assert self.store.tally() == self.model.tally()
+        assert self.store.is_drained(None) == self.model.is_drained()
+        for tag in TAGS:
+            tagged = sum(tag in job.tags for job in self.model.jobs.values())
+            assert self.store.count(Filter(tags=frozenset({tag}))) == tagged
+
+    @invariant()
+    def they_remember_the_same_runs(self) -> None:
+        for job in self.model.jobs.values():
+            live = [Ending.RUNNING] if job.state is State.PROCESSING else []
+            assert [run.outcome for run in self.store.history(job.id)] == job.endings + live
+
+    @invariant()
+    def what_always_holds_holds(self) -> None:
+        check_invariants(self.store, self.backend)
+
+    # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def draw_job(self, data: st.DataObject) -> ModelJob:
+        return self.model.jobs[data.draw(st.sampled_from(list(self.model.jobs)), label="job")]
+
+    def put_away(self, claims: list[Claim]) -> None:
+        self.held = [claim for claim in self.held if claim not in claims]
+        self.stale += claims
+
+
+@pytest.mark.timeout(300)  # a timeout would look like a disagreement, and be shrunk for minutes
+@pytest.mark.parametrize("backend_name", BACKENDS)
+def test_the_store_and_the_model_never_disagree(backend_name: str) -> None:
+    machine = type("Machine", (StoreAgainstModel,), {"backend_name": backend_name})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=50, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        ),
+    )

@@ -1,0 +1,44 @@
+"""What the pages point at is there, and nothing in them is of one machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, anchors, name, prose
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_within_the_pages_leads_somewhere(page: Path) -> None:
+    text = prose(page.read_text("utf-8"))
+    for target in LINK.findall(text):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{name(page)}: {target}"
+        assert not anchor or anchor in anchors(file.read_text("utf-8")), f"{name(page)}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_page_knows_the_machine_it_was_written_on(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert not re.findall(rf"{re.escape(str(ROOT))}|/tmp/(?!$)[a-z0-9_]*\d|/root\b", text)
+
+
+def test_every_page_of_the_documentation_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md" or not page.exists():
+            continue
+        reached.add(page)
+        targets = (link.partition("#")[0] for link in LINK.findall(prose(page.read_text("utf-8"))) if "://" not in link)
+        waiting += [(page.parent / target).resolve() for target in targets if target]
+    unreached = {name(path) for path in (ROOT / "docs").rglob("*.md")} - {name(path) for path in reached}
+    assert unreached == {"docs/README.md"}, "an index beside the README, for whoever opens the folder"

@@ -1,0 +1,129 @@
+"""The reference says what the code does: made from it where it can be, compared with it where it cannot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from docs import generate
+from queuectl import home as places
+from queuectl.cli import exits
+from queuectl.cli.commands.table import COMMANDS
+from queuectl.config import KEYS
+from queuectl.job.outcome import Ending
+from queuectl.job.spec import _FIELDS
+from tests.docs.pages import first_column, read, section
+from tests.program import Program, WorkerProcess
+
+# ── made from the code ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("page", generate.PAGES)
+def test_a_generated_page_is_up_to_date(page: str) -> None:
+    assert read(f"docs/reference/{page}") == generate.page(page), "scripts/docs makes it anew"
+
+
+def test_something_new_without_words_is_refused() -> None:
+    with pytest.raises(generate.Gap, match="no words for b"):
+        generate.words_for(["a", "b"], {"a": "…"}, where="here")
+    with pytest.raises(generate.Gap, match="does not exist: b"):
+        generate.words_for(["a"], {"a": "…", "b": "…"}, where="here")
+
+
+def test_every_command_has_its_section() -> None:
+    headings = set(re.findall(r"^#+ (queuectl .+)$", read("docs/reference/commands.md"), re.MULTILINE))
+    assert headings == {f"queuectl {' '.join(path)}" for path, _ in generate.all_commands()}
+
+
+def test_every_option_of_a_command_is_in_its_section() -> None:
+    page = read("docs/reference/commands.md")
+    for path, command in generate.all_commands():
+        text = section(page, f"queuectl {' '.join(path)}")
+        shown = [name for param in command.own_params if not getattr(param, "hidden", False) for name in param.opts]
+        assert all(name in text for name in shown if name.startswith("-"))
+
+
+def test_every_error_code_is_explained() -> None:
+    listed = first_column(read("docs/reference/errors.md"))
+    assert listed == [kind.code for kind in generate.all_errors()][1:]
+
+
+def test_every_setting_has_its_section() -> None:
+    page = read("docs/reference/configuration.md")
+    assert all(f"## {key.name}\n" in page for key in KEYS)
+
+
+# ── written, and compared ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_readme_names_every_command_once() -> None:
+    assert first_column(section(read("README.md"), "Commands")) == [f"queuectl {name}" for name in COMMANDS]
+
+
+def test_the_fields_of_jobs_runs_and_workers_are_those_of_the_page(
+    queuectl: Program, start_worker: Callable[..., WorkerProcess]
+) -> None:
+    page = read("docs/reference/json.md")
+    start_worker()
+    job = queuectl("run", "--json", "true", check=0).json
+    assert first_column(section(page, "A job")) == list(job)
+    assert first_column(section(page, "A run")) == list(job["history"][0])
+    (worker,) = queuectl("worker", "list", "--json", check=0).json
+    assert first_column(section(page, "A worker")) == list(worker)
+    shapes = section(page, "What each command prints")
+    for command in ("status", "metrics"):
+        row = next(line for line in shapes.splitlines() if line.startswith(f"| `{command}` |"))
+        named = set(re.findall(r"[a-z_0-9]+", row))
+        answer = queuectl(command, "--json", check=0).json
+        inner = {name for value in answer.values() if isinstance(value, dict) for name in value} - set(answer["states"])
+        assert (set(answer) | inner) - {"default"} <= named
+
+
+def test_the_fields_that_enqueue_accepts_are_those_of_the_page() -> None:
+    text = section(read("docs/reference/json.md"), "What enqueue accepts")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for cell in row.split("|")[1:3] for name in re.findall(r"`(\w+)`", cell)}
+    ignored = set(re.findall(r"`(\w+)`", text.split("Records of other tools", 1)[1].split(":")[0]))
+    assert named | ignored == set(_FIELDS)
+
+
+def test_every_outcome_of_a_run_is_named() -> None:
+    (row,) = [line for line in read("docs/reference/json.md").splitlines() if line.startswith("| `outcome`")]
+    assert re.findall(r"`([a-z ]+)`", row)[1].split() == [ending.value for ending in Ending]
+
+
+def test_a_job_finds_the_variables_of_the_page(queuectl: Program) -> None:
+    store = queuectl.home / "elsewhere.db"
+    queuectl("enqueue", "--db", store, "--id", "env", "env", check=0)
+    queuectl("worker", "start", "--db", store, "--drain", check=0)
+    found = re.findall(r"^(QUEUECTL_\w+)=", queuectl("logs", "--db", store, "env", check=0).out, re.MULTILINE)
+    assert sorted(found) == sorted(first_column(section(read("docs/reference/environment.md"), "The environment")))
+
+
+def test_the_files_of_a_home_are_those_of_the_page() -> None:
+    listed = first_column(read("docs/reference/home.md"))
+    files = (places.store_file, places.logs, places.backups)
+    of_workers = (places.lock_file, places.bell_file, places.runs_file, places.worker_log)
+    names = [file("") for file in files] + [file("", "NAME") for file in of_workers]
+    assert not [name for name in names if not any(path.startswith(name) for path in listed)]
+
+
+def test_every_exit_status_is_named() -> None:
+    listed = read("docs/reference/exit-codes.md")
+    codes = {value for name, value in vars(exits).items() if name.isupper()}
+    assert not [code for code in codes if f"| {code} |" not in listed]
+
+
+def test_every_decision_is_in_the_index() -> None:
+    index = read("docs/adr/README.md")
+    folder = Path(generate.__file__).parent / "adr"
+    for path in sorted(folder.glob("0*.md")):
+        title = path.read_text("utf-8").splitlines()[0].removeprefix("# ")
+        number, _, words = title.partition(". ")
+        assert f"| [{number}]({path.name}) | {words} |" in index
+        assert all(
+            f"**{part}.**" in path.read_text("utf-8") for part in ("Context", "Decision", "Consequences", "Refused")
+        )

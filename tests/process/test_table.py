@@ -1,0 +1,114 @@
+"""Telling processes apart: a pid is no identity, a pid with its start time is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from queuectl.process.ending import orphans, send
+from queuectl.process.ledger import RECORD, Footprint, Ledger, read_ledger
+from queuectl.process.table import MARK, Entry, entries, entry, lives, marks, started
+from tests.e2e.processes import is_running
+from tests.wait import wait_until
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "1000"], env={**os.environ, MARK: "its-token"}, start_new_session=True) as process:
+        wait_until(lambda: marks(process.pid) == ["its-token"], what="it to be started")
+        yield process
+        process.kill()
+
+
+def test_a_name_with_brackets_and_spaces_does_not_confuse_the_table(tmp_path: Path) -> None:
+    program = tmp_path / ") Z 1 (a b"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "1000"], start_new_session=True) as process:
+        wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text().startswith(") Z"), what="its name")
+        found = entry(process.pid)
+        assert found is not None
+        assert (found.pid, found.group, found.session) == (process.pid,) * 3
+        assert not found.is_over
+        process.kill()
+
+
+def test_zombies_are_not_in_the_table() -> None:
+    with subprocess.Popen(["true"]) as process:
+        wait_until(lambda: not lives(process.pid), what="it to end")
+        assert entry(process.pid) is not None
+        assert process.pid not in {found.pid for found in entries()}
+
+
+def test_nobody_lives_under_a_pid_that_was_never_given_out() -> None:
+    assert entry(2**22 + 1) is None
+    assert not lives(2**22 + 1)
+
+
+def test_a_mark_is_read_from_the_environment_and_from_nowhere_else(sleeper: subprocess.Popen[bytes]) -> None:
+    assert marks(sleeper.pid) == ["its-token"]
+    assert marks(os.getpid()) == []
+    assert marks(2**22 + 1) == []
+    env = {**os.environ, "OTHER": f"{MARK}=its-token", f"X{MARK}": "its-token"}
+    with subprocess.Popen(["sleep", "1000"], env=env) as process:
+        wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n", what="it to be started")
+        assert marks(process.pid) == []
+        process.kill()
+
+
+def test_a_process_that_took_over_a_number_is_not_signalled(sleeper: subprocess.Popen[bytes]) -> None:
+    found = entry(sleeper.pid)
+    assert found is not None
+    send(signal.SIGKILL, [found._replace(started=found.started - 1)])
+    assert is_running(sleeper.pid)
+    send(signal.SIGKILL, [Entry(2**22 + 1, "S", 1, 1, 1, 1)])  # nobody
+    send(signal.SIGKILL, [found])
+    assert sleeper.wait(10) == -9
+
+
+@pytest.mark.parametrize(
+    "token, shift, is_its_own",
+    [
+        ("its-token", 0, True),  # by its mark and its number
+        ("its-token", 1, True),  # the mark is proof enough
+        ("another", 0, True),  # the number with its start time, too
+        ("another", 1, False),  # the number alone is not
+    ],
+)
+def test_what_a_dead_worker_left_is_known_by_its_mark_or_by_number_and_start(
+    sleeper: subprocess.Popen[bytes], token: str, shift: int, is_its_own: bool
+) -> None:
+    footprint = Footprint(sleeper.pid, (started(sleeper.pid) or 0) + shift, 0)
+    assert (sleeper.pid in {found.pid for found in orphans({token: footprint})}) is is_its_own
+
+
+# ── the ledger ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_ledger_tells_what_ran_in_each_slot_last(tmp_path: Path) -> None:
+    path = str(tmp_path / "runs")
+    ledger = Ledger(path)
+    ledger.write(0, "a" * 32, Footprint(1, 2, 3))
+    ledger.write(7, "b" * 32, Footprint(4_194_304, 2**60, 2**50))  # slots between them were never used
+    ledger.write(0, "c" * 32, Footprint(5, 6, 7))
+    ledger.close()
+    assert read_ledger(path) == {"b" * 32: Footprint(4_194_304, 2**60, 2**50), "c" * 32: Footprint(5, 6, 7)}
+
+
+@pytest.mark.parametrize("kept", [0, 1, 40, RECORD + 3])
+def test_a_ledger_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "runs"
+    ledger = Ledger(str(path))
+    for slot in range(2):
+        ledger.write(slot, f"token-{slot}", Footprint(slot + 1, 2, 3))
+    ledger.close()
+    path.write_bytes(path.read_bytes()[:kept])
+    assert set(read_ledger(str(path))) <= {"token-0"}
+
+
+def test_no_ledger_is_an_empty_one(tmp_path: Path) -> None:
+    assert read_ledger(str(tmp_path / "none")) == {}

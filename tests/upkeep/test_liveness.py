@@ -1,0 +1,166 @@
+"""Who lives: by its lock where we can see it, by its silence where we cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from queuectl.home import lock_file
+from queuectl.job.model import Worker, from_ms
+from queuectl.process.lock import take_lock
+from queuectl.upkeep.liveness import Silence, is_alive, lock_of_the_dead
+from queuectl.upkeep.rescue import dead_workers
+from tests.wait import wait_until
+
+NO_SUCH_PID = 2**22 + 1  # beyond what the kernel gives out
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Worker:
+    (tmp_path / "workers").mkdir()
+    return Worker(
+        id="w1",
+        host="here",
+        pid=NO_SUCH_PID,
+        home=str(tmp_path),
+        state="running",
+        slots=1,
+        busy=0,
+        queues=None,
+        started_at=from_ms(0),
+        heartbeat_at=from_ms(0),
+        beats=0,
+        jobs_done=0,
+    )
+
+
+HOLD = """
+import sys
+from queuectl.process.lock import take_lock
+assert take_lock(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def held(worker: Worker) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process holds its lock."""
+    words = [sys.executable, "-c", HOLD, lock_file(worker.home, worker.id)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        yield process
+        process.kill()
+
+
+def test_whoever_holds_its_lock_is_alive_whatever_its_pid_is(worker: Worker) -> None:
+    with held(worker):
+        assert is_alive(worker, host="here")
+        assert lock_of_the_dead(worker) is None
+        assert list(dead_workers([worker], host="here")) == []
+
+
+def test_a_lock_that_nobody_holds_proves_that_the_worker_is_gone_whoever_has_its_pid(worker: Worker) -> None:
+    with held(worker):
+        pass
+    reused = replace(worker, pid=os.getpid())
+    assert not is_alive(reused, host="here")
+    ((dead, lock),) = dead_workers([reused], host="here")
+    assert dead == reused
+    assert lock is not None
+    assert list(dead_workers([reused], host="here")) == []  # there is one heir only
+    lock.release()
+
+
+def test_where_the_lock_file_was_removed_the_pid_has_to_do(worker: Worker) -> None:
+    assert not is_alive(worker, host="here")
+    assert is_alive(replace(worker, pid=os.getpid()), host="here")
+    assert list(dead_workers([worker], host="here")) == [(worker, None)]
+    assert list(dead_workers([replace(worker, pid=os.getpid())], host="here")) == []
+
+
+def test_a_zombie_is_not_alive(worker: Worker) -> None:
+    with subprocess.Popen(["true"]) as zombie:
+        wait_until(lambda: " Z " in Path(f"/proc/{zombie.pid}/stat").read_text(), what="it to end")
+        assert not is_alive(replace(worker, pid=zombie.pid), host="here")
+
+
+def test_of_another_host_nobody_here_can_tell(worker: Worker) -> None:
+    assert is_alive(replace(worker, host="elsewhere"), host="here")
+    assert list(dead_workers([replace(worker, host="elsewhere")], host="here")) == []
+
+
+def test_any_number_may_ask_at_once_without_taking_each_other_for_the_worker(worker: Worker) -> None:
+    lock = take_lock(lock_file(worker.home, worker.id))
+    assert lock is not None
+    lock.release()
+    asking = "import sys; from queuectl.process.lock import is_held; sys.exit(any(is_held(sys.argv[1]) for _ in range(20000)))"
+    words = [sys.executable, "-c", asking, lock_file(worker.home, worker.id)]
+    asked = [subprocess.Popen(words) for _ in range(2)]
+    assert [process.wait(30) for process in asked] == [0, 0]
+
+
+@contextlib.contextmanager
+def nobody() -> Iterator[None]:
+    """As a user who may not look into the homes of others."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_home_of_another_user_is_told_by_pid_and_never_taken_from_it(worker: Worker) -> None:
+    with held(worker):
+        pass
+    folder = Path(worker.home, "workers")
+    folder.chmod(0)
+    try:
+        with nobody():
+            assert lock_of_the_dead(worker) is None
+            assert is_alive(replace(worker, pid=1), host="here")
+            assert list(dead_workers([replace(worker, pid=1)], host="here")) == []
+    finally:
+        folder.chmod(0o700)
+
+
+# ── silence ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_worker_that_gives_no_sign_for_a_lease_is_silent(worker: Worker) -> None:
+    me, silence = replace(worker, id="me"), Silence("me")
+    found = [silence.silent([replace(me, beats=second), worker], now=float(second), lease=3.0) for second in range(4)]
+    assert found == [[], [], [], [worker]]
+
+
+def test_a_worker_that_beats_is_never_silent(worker: Worker) -> None:
+    silence = Silence("me")
+    for second in range(20):
+        both = [replace(worker, id="me", beats=second), replace(worker, beats=second // 2)]
+        assert silence.silent(both, now=float(second), lease=3.0) == []
+
+
+def test_who_was_away_itself_begins_to_count_anew(worker: Worker) -> None:
+    # Stopped for an hour, or kept from the store: the others may have been, too.
+    me, silence = replace(worker, id="me"), Silence("me")
+    assert silence.silent([me, worker], now=0.0, lease=3.0) == []
+    assert silence.silent([me, worker], now=3600.0, lease=3.0) == []
+    assert silence.silent([replace(me, beats=1), worker], now=3602.0, lease=3.0) == []
+    assert silence.silent([replace(me, beats=2), worker], now=3603.0, lease=3.0) == [worker]
+
+
+def test_nobody_finds_itself_silent(worker: Worker) -> None:
+    silence = Silence("w1")
+    assert silence.silent([worker], now=0.0, lease=3.0) == []
+    assert silence.silent([worker], now=100.0, lease=3.0) == []

@@ -1,0 +1,1 @@
+from tests.e2e.scene import scene as scene

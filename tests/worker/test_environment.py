@@ -1,0 +1,144 @@
+"""What a job finds when it runs (section 5 of the contract), also when its worker was started in a strange place."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.processes import descriptors
+from tests.e2e.scene import Scene
+from tests.program import COMMAND
+
+QUEUECTL = " ".join(COMMAND)
+
+# Tells everything about its own process, as the kernel sees it.
+TELL = """
+import json, os, sys
+status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
+umask = os.umask(0)
+print(json.dumps({
+    "env": dict(os.environ), "cwd": os.getcwd(), "stdin": sys.stdin.read(), "umask": umask,
+    "pid": os.getpid(), "group": os.getpgrp(), "session": os.getsid(0),
+    "blocked": status["SigBlk"], "ignored": status["SigIgn"], "pending": status["SigPnd"],
+    "fds": sorted(int(fd) for fd in os.listdir("/proc/self/fd")),
+}))
+"""
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> list[str]:
+    """An argv that runs it without Python's own doings: -I reads no settings, and the script is exec'ed as it is."""
+    script = tmp_path / "tell.py"
+    script.write_text(TELL)
+    return [sys.executable, "-I", str(script)]
+
+
+def told(scene: Scene, job_id: str) -> dict[str, Any]:
+    scene.wait_for(job_id, "completed")
+    return json.loads(scene.queuectl("logs", job_id, "--no-markers", check=0).out)
+
+
+def test_a_job_finds_who_it_is_in_its_environment(scene: Scene, teller: list[str]) -> None:
+    job_id = scene.enqueue(None, argv=teller, queue="mail", env={"OWN": "grün", "QUEUECTL_SLOT": "99"})
+    scene.worker("--name", "w1", env={"OF_THE_WORKER": "yes"})
+    env = told(scene, job_id)["env"]
+    ours = {name: value for name, value in env.items() if name.startswith("QUEUECTL_")}
+    assert ours.pop("QUEUECTL_RUN_TOKEN")
+    assert ours == {
+        "QUEUECTL_HOME": str(scene.home),
+        "QUEUECTL_JOB_ID": job_id,
+        "QUEUECTL_RUN": "1",
+        "QUEUECTL_ATTEMPT": "1",
+        "QUEUECTL_QUEUE": "mail",
+        "QUEUECTL_WORKER": "w1",
+        "QUEUECTL_SLOT": "0",
+    }
+    assert (env["OWN"], env["OF_THE_WORKER"]) == ("grün", "yes")
+
+
+def test_a_job_knows_its_run_its_attempt_and_its_slot(scene: Scene) -> None:
+    words = 'echo "$QUEUECTL_RUN $QUEUECTL_ATTEMPT"; [ "$QUEUECTL_RUN" = 2 ]'
+    job_id = scene.enqueue(words, max_retries=3, backoff_base=1)
+    slots = [{"command": f"echo $QUEUECTL_SLOT >> {scene.quoted('slots')}; {scene.until('go')}"} for _ in range(3)]
+    scene.worker("--count", "3")
+    scene.wait_for(job_id, "completed")
+    assert scene.queuectl("logs", job_id, "--no-markers", check=0).lines == ["1 1", "2 2"]
+    scene.enqueue_all(slots)
+    assert sorted(scene.wait_for_lines("slots", 3)) == ["0", "1", "2"]
+    scene.open("go")
+    scene.wait_for_all()
+
+
+def test_a_job_runs_in_its_directory_with_nothing_to_read_and_leads_its_own_session(
+    scene: Scene, teller: list[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "a place"
+    place.mkdir()
+    job_id = scene.enqueue(None, argv=teller, cwd=str(place))
+    scene.worker(umask=0o027)
+    found = told(scene, job_id)
+    assert found["cwd"] == str(place)
+    assert found["stdin"] == ""
+    assert found["pid"] == found["group"] == found["session"]
+    assert found["umask"] == 0o027
+    assert found["fds"][:3] == [0, 1, 2]
+    assert len(found["fds"]) == 4  # and the one that lists them
+
+
+def ignore_and_block() -> None:
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP, signal.SIGRTMIN + 3):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+
+def test_a_job_finds_default_signals_however_its_worker_was_started(scene: Scene, teller: list[str]) -> None:
+    # As a shell: Python ignores SIGPIPE and SIGXFSZ by itself before it can tell.
+    words = "grep -E 'Sig(Blk|Ign|Pnd)' /proc/self/status"
+    job_id = scene.enqueue(words)
+    worker = scene.worker(preexec_fn=ignore_and_block)
+    scene.wait_for(job_id, "completed")
+    lines = scene.queuectl("logs", job_id, "--no-markers", check=0).lines
+    # Signals 32 and 33 belong to the C library: posix_spawn sets them aside, and no program can ask for them.
+    assert {int(line.split()[1], 16) & ~(0b11 << 31) for line in lines} == {0}
+    # And the worker itself hears what it has to hear, though all was blocked.
+    worker.send(signal.SIGTERM)
+    assert worker.wait() == 0
+
+
+def test_a_worker_that_inherited_descriptors_keeps_them_from_its_jobs(scene: Scene) -> None:
+    job_id = scene.enqueue("ls /proc/self/fd")
+    worker = scene.worker(through=["sh", "-c", 'exec 7</dev/null 9>&1; exec "$@"', "-"])
+    assert {7, 9} <= set(descriptors(worker.pid))
+    scene.wait_for(job_id, "completed")
+    # ls lists the directory through a fourth.
+    assert scene.queuectl("logs", job_id, "--no-markers", check=0).lines == ["0", "1", "2", "3"]
+
+
+def test_a_job_that_calls_queuectl_reaches_the_same_store(scene: Scene) -> None:
+    parent = scene.enqueue(f"{QUEUECTL} enqueue --id child true")
+    scene.drain()
+    assert scene.states() == {parent: "completed", "child": "completed"}
+
+
+@pytest.mark.parametrize("address", ["elsewhere.db", "sqlite:///{}/elsewhere.db"])
+def test_a_job_reaches_the_same_store_also_when_it_was_named_by_db(scene: Scene, tmp_path: Path, address: str) -> None:
+    # Named as seen from here, and the job runs in another directory.
+    db = address.format(tmp_path)
+    scene.queuectl("--db", db, "enqueue", "--cwd", "/", f"{QUEUECTL} enqueue --id child true", cwd=tmp_path, check=0)
+    scene.queuectl("--db", db, "worker", "start", "--drain", cwd=tmp_path, check=0)
+    jobs = scene.queuectl("--db", tmp_path / "elsewhere.db", "list", "--json", check=0).json
+    assert [job["state"] for job in jobs] == ["completed", "completed"]
+    assert jobs[0]["id"] == "child"
+    assert not (scene.home / "queue.db").exists()
+
+
+def test_a_job_can_be_told_anything_in_any_locale(scene: Scene) -> None:
+    job_id = scene.enqueue('printf "%s" "$WORD"', env={"WORD": "żółw"})
+    scene.drain(env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+    assert scene.state(job_id) == "completed"
+    assert scene.queuectl("logs", job_id, "--no-markers", check=0).out == "żółw"

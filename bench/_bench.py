@@ -1,0 +1,200 @@
+"""What the benchmarks share: a place to work, fair rounds, and a table with a verdict.
+
+A figure is a ratio or a bound, never a bare number of seconds: the peers run in the same minute on the same machine, in
+turns, so that whatever else the machine does hits all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+IN_MEMORY = {"tmpfs", "ramfs"}
+
+sys.path.insert(0, str(ROOT / "src"))  # what is measured inside this process is this checkout, installed or not
+
+# ── a place to work ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Lab:
+    """A directory on a real disk, with any number of homes in it, and the commands to run there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._homes = 0
+        script = Path(sys.executable).with_name("queuectl")
+        self.queuectl = [str(script)] if script.exists() else [sys.executable, "-m", "queuectl"]
+
+    def new_home(self) -> Path:
+        # Never one of an earlier round, and none is removed before the end: ext4 passes over the inodes of files that
+        # were just removed, and whoever makes files next would pay for it.
+        self._homes += 1
+        return self.path / f"home-{self._homes}"
+
+    def environment(self, home: Path | None = None) -> dict[str, str]:
+        """Ours, without what would change how Python or queuectl starts: without compiled files it takes twice as long."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "QUEUECTL_"))}
+        if len(self.queuectl) > 1:
+            env["PYTHONPATH"] = str(ROOT / "src")
+        if home is not None:
+            env["QUEUECTL_HOME"] = str(home)
+        return env
+
+    def run(self, *words: str, home: Path | None = None, stdin: IO[bytes] | None = None) -> bytes:
+        """Run queuectl to its end and return what it printed."""
+        return run([*self.queuectl, *words], env=self.environment(home), stdin=stdin)
+
+    def time(self, *words: str, home: Path | None = None) -> float:
+        """How many seconds queuectl takes from the fork to the exit, its output thrown away."""
+        return time_command([*self.queuectl, *words], env=self.environment(home))
+
+
+@contextmanager
+def lab() -> Iterator[Lab]:
+    path = Path(tempfile.mkdtemp(prefix="queuectl-bench-", dir=_real_disk()))
+    try:
+        yield Lab(path)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _real_disk() -> str:
+    """Where a sync costs what it costs: not in memory, where half of these machines have their /tmp."""
+    for folder in (os.environ.get("BENCH_DIR"), tempfile.gettempdir(), "/var/tmp", str(ROOT)):
+        if folder and os.access(folder, os.W_OK) and file_system(folder) not in IN_MEMORY:
+            return folder
+    return tempfile.gettempdir()
+
+
+def file_system(path: str | Path) -> str:
+    """The kind of file system that holds `path`: ext4, tmpfs ..."""
+    found = ("", "?")
+    try:
+        mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "?"
+    for _, point, kind, *_ in map(str.split, mounts):
+        if Path(os.path.realpath(path)).is_relative_to(point) and len(point) >= len(found[0]):
+            found = (point, kind)
+    return found[1]
+
+
+def run(argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: IO[bytes] | None = None) -> bytes:
+    return subprocess.run(argv, env=env, stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout
+
+
+def time_command(argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: Path | None = None) -> float:
+    with open(stdin or os.devnull, "rb") as source:
+        began = time.perf_counter()
+        subprocess.run(argv, env=env, stdin=source, stdout=subprocess.DEVNULL, check=True)
+        return time.perf_counter() - began
+
+
+# ── rounds ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Samples = dict[str, list[float]]
+
+
+def rounds(contenders: Mapping[str, Callable[[], float]], *, count: int, seconds: float, warm_up: int = 1) -> Samples:
+    """Let each contender run once a round, in turns (A B A B ...), and collect what they return.
+
+    Ends after `count` rounds, or with the first one that ends past `seconds`. Rounds of the warm-up do not count.
+    """
+    samples: Samples = {name: [] for name in contenders}
+    began = time.perf_counter()
+    for number in range(-warm_up, count):
+        for name, measure in contenders.items():
+            value = measure()
+            if number >= 0:
+                samples[name].append(value)
+        if number >= 0 and time.perf_counter() - began > seconds:
+            break
+    return samples
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The smallest value that at least this part of all does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, round(part * len(ordered) + 0.5) - 1))]
+
+
+def paired(samples: Samples, over: str, under: str) -> float:
+    """The median of over / under, round by round: what slows a whole round down is not in it."""
+    return median([a / b for a, b in zip(samples[over], samples[under], strict=True)])
+
+
+# ── the verdict ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Figure(NamedTuple):
+    """One number of section 7, and whether it is reached."""
+
+    name: str
+    value: float
+    target: float
+    more_is_better: bool = False
+    unit: str = ""
+
+    @property
+    def is_reached(self) -> bool:
+        return self.value >= self.target if self.more_is_better else self.value <= self.target
+
+    def row(self) -> tuple[str, ...]:
+        sign = "≥" if self.more_is_better else "≤"
+        verdict = "reached" if self.is_reached else "MISSED"
+        return self.name, f"{self.value:.3g}{self.unit}", f"{sign} {self.target:g}{self.unit}", verdict
+
+
+class Report:
+    """Collects rows and figures of one benchmark, prints them, and says how to exit."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._rows: list[tuple[str, ...]] = []
+        self._figures: list[Figure] = []
+
+    def row(self, *cells: str) -> None:
+        self._rows.append(cells)
+
+    def figure(self, figure: Figure) -> None:
+        self._figures.append(figure)
+
+    def close(self, *, check: bool) -> int:
+        print(f"\n{self._title}  ({os.cpu_count()} cores, Python {sys.version.split()[0]})\n")
+        _print_rows(self._rows)
+        _print_rows([figure.row() for figure in self._figures])
+        return int(check and not all(figure.is_reached for figure in self._figures))
+
+
+def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
+    if rows:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            print("  " + "   ".join([first.strip().ljust(widths[0]), *rest]))
+        print()
+
+
+def main(benchmark: Callable[[Lab], Report], description: str) -> None:
+    """Run one benchmark as a program: `--check` exits with 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
+    asked = parser.parse_args()
+    with lab() as place:
+        report = benchmark(place)
+    sys.exit(report.close(check=asked.check))

@@ -1,0 +1,43 @@
+"""Stores with very many jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import _bench  # noqa: F401 - finds this checkout's queuectl
+
+from queuectl.job.newjob import NewJob
+from queuectl.queue.enqueue import no_garbage
+from queuectl.store.open import open_store
+from queuectl.store.protocol import Store
+
+AT_ONCE = 100_000
+QUEUES = ("default", "mail", "thumbnails")
+
+
+def new_job(number: int) -> NewJob:
+    return NewJob(
+        command=f"convert image-{number}.png thumb-{number}.png",
+        argv=None,
+        id=None,
+        queue=QUEUES[number % len(QUEUES)],
+        priority=number % 10,
+        max_retries=3,
+        first_is_free=False,
+        backoff_base=2.0,
+        timeout_ms=None,
+        run_at_ms=None,
+        delay_ms=None,
+        cwd="/srv",
+        env=None,
+        tags=(),
+    )
+
+
+def filled(home: Path, jobs: int) -> Store:
+    """A store with so many jobs that wait."""
+    store = open_store(str(home))
+    with no_garbage():
+        for first in range(0, jobs, AT_ONCE):
+            store.enqueue([new_job(number) for number in range(first, min(first + AT_ONCE, jobs))])
+    return store

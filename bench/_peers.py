@@ -1,0 +1,108 @@
+"""Other ways to run many commands, where they are installed. None of them is needed.
+
+huey: `pip install huey` into .venv, or BENCH_HUEY=/path/to/python of an environment that has it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HUEY_APP = """
+import subprocess
+from huey import SqliteHuey
+huey = SqliteHuey(filename={path!r}, fsync=True, results=True)
+
+@huey.task(retries=3)
+def run(command):
+    return subprocess.run(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL).returncode
+"""
+HUEY_ENQUEUE = """
+import sys
+from app import run
+for _ in range(int(sys.argv[1])):
+    run("true")
+"""
+HUEY_CONSUME = """
+import sys, threading, time
+from app import huey
+jobs = int(sys.argv[1])
+consumer = huey.create_consumer(workers=8, worker_type="thread", initial_delay=0.001, max_delay=0.01)
+began = time.perf_counter()
+consumer.start()
+while huey.storage.queue_size() or huey.result_count() < jobs:
+    time.sleep(0.002)
+print(time.perf_counter() - began)
+consumer.stop()
+"""
+HUEY_INSERT = """
+import sys, time
+from app import run
+began = time.perf_counter()
+for _ in range(int(sys.argv[1])):
+    run("true")
+print(time.perf_counter() - began)
+"""
+
+
+def huey_python() -> str | None:
+    """A Python that has huey, None if there is none."""
+    python = os.environ.get("BENCH_HUEY", sys.executable)
+    has_it = subprocess.run([python, "-c", "import huey"], capture_output=True, check=False).returncode == 0
+    return python if has_it else None
+
+
+def huey(place: Path, python: str, jobs: int) -> float:
+    """Tasks a second that run `true`, stored beforehand."""
+    _huey(place, python, HUEY_ENQUEUE, jobs)
+    return jobs / float(_huey(place, python, HUEY_CONSUME, jobs))
+
+
+def huey_enqueue(place: Path, python: str, jobs: int) -> float:
+    """Tasks a second that can be stored."""
+    return jobs / float(_huey(place, python, HUEY_INSERT, jobs))
+
+
+def _huey(place: Path, python: str, program: str, jobs: int) -> bytes:
+    place.mkdir(exist_ok=True)
+    (place / "app.py").write_text(HUEY_APP.format(path=str(place / "huey.db")), encoding="utf-8")
+    argv = [python, "-c", program, str(jobs)]
+    return subprocess.run(argv, cwd=place, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+
+def task_spooler(place: Path, jobs: int) -> float:
+    """Jobs a second, queued beforehand while one job holds the only slot."""
+    place.mkdir()
+    gate = place / "gate"
+    os.mkfifo(gate)
+    env = {**os.environ, "TS_SOCKET": str(place / "socket"), "TMPDIR": str(place), "TS_MAXFINISHED": str(jobs + 10)}
+
+    def tsp(*words: str) -> None:
+        subprocess.run(["tsp", *words], env=env, check=True, stdout=subprocess.DEVNULL)
+
+    try:
+        tsp("-S", "1")
+        tsp("sh", "-c", f"read line < {gate}")
+        for _ in range(jobs):
+            tsp("sh", "-c", "true")
+        began = time.perf_counter()
+        tsp("-S", "9")  # one is held by the gate
+        tsp("-w")
+        seconds = time.perf_counter() - began
+        with gate.open("w") as opened:
+            opened.write("go\n")
+        return jobs / seconds
+    finally:
+        tsp("-K")
+
+
+def gnu_parallel(place: Path, jobs: int) -> float:
+    place.mkdir()
+    argv = ["parallel", "--will-cite", "-j8", "true", ":::", *map(str, range(jobs))]
+    env = {**os.environ, "PARALLEL_HOME": str(place), "SHELL": "/bin/sh"}
+    began = time.perf_counter()
+    subprocess.run(argv, env=env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return jobs / (time.perf_counter() - began)

@@ -1,0 +1,116 @@
+"""100,000 jobs from JSON lines, against raw `executemany` of ready rows into the same schema, each in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import _peers as peers
+from _bench import Figure, Lab, Report, main, median, paired, rounds
+
+from queuectl.clock import SystemClock
+from queuectl.job.rank import Strict
+from queuectl.job.spec import Defaults
+from queuectl.queue.enqueue import Place, enqueue, make_jobs
+from queuectl.queue.intake import read_document
+from queuectl.store.entry import new_row
+from queuectl.store.ids import new_job_ids
+from queuectl.store.open import open_store
+from queuectl.store.sqlite.base import SQL
+
+JOBS = 100_000
+HUEY_JOBS = 5_000
+ROUNDS, SECONDS = 7, 90.0
+TARGET = 0.35
+
+DEFAULTS = Defaults(0, 3, first_is_free=False, backoff_base=2.0, timeout_ms=None, cwd="/srv")
+
+
+def write_lines(path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(JOBS):
+            file.write(f'{{"command": "convert image-{number}.png thumb-{number}.png", "priority": {number % 10}}}\n')
+
+
+def raw(lab: Lab, rows: list[tuple[object, ...]]) -> float:
+    """Nothing but SQLite: the rows are ready, and nobody looks at them."""
+    home = lab.new_home()
+    open_store(str(home)).close()
+    db = sqlite3.connect(home / "queue.db", isolation_level=None)
+    db.execute("pragma synchronous = full")
+    began = time.perf_counter()
+    db.execute("begin immediate")
+    db.executemany(SQL["enqueue"], rows)
+    db.execute("commit")
+    seconds = time.perf_counter() - began
+    assert db.execute("select count(*) from jobs").fetchone() == (JOBS,)
+    db.close()
+    return seconds
+
+
+def ours(lab: Lab, lines: Path) -> float:
+    """All that `enqueue --file` does between reading the file and printing the ids."""
+    store = open_store(str(lab.new_home()))
+    place = Place(lambda: store, stored_defaults=lambda: DEFAULTS, bare_defaults=lambda: DEFAULTS)
+    began = time.perf_counter()
+    ids = enqueue(read_document(lines.read_bytes(), None), place, flags={})
+    seconds = time.perf_counter() - began
+    assert len(ids) == JOBS
+    store.close()
+    return seconds
+
+
+def command(lab: Lab, lines: Path) -> float:
+    """The command as a whole, less what it takes to enqueue one job."""
+    home = lab.new_home()
+    lab.run("config", "set", "priority", "0", home=home)
+    one = lab.path / "one"
+    one.write_text('{"command": "true"}\n', encoding="utf-8")
+    start_up = median([lab.time("enqueue", "--file", str(one), home=home) for _ in range(3)])
+    return lab.time("enqueue", "--file", str(lines), home=home) - start_up
+
+
+def finished_rows(lines: Path) -> list[tuple[object, ...]]:
+    """What the store would bind for the same jobs."""
+    jobs = make_jobs(read_document(lines.read_bytes(), None), DEFAULTS, flags={})
+    ids = new_job_ids(len(jobs))
+    now = SystemClock().now_ms()
+    return [
+        new_row(job, seq=seq, job_id=id_, now_ms=now, ageing=Strict())
+        for seq, (job, id_) in enumerate(zip(jobs, ids, strict=True), 1)
+    ]
+
+
+def bulk_enqueue(lab: Lab) -> Report:
+    lines = lab.path / "jobs.jsonl"
+    write_lines(lines)
+    rows = finished_rows(lines)
+    samples = rounds(
+        {
+            "raw": lambda: raw(lab, rows),
+            "inside": lambda: ours(lab, lines),
+            "command": lambda: command(lab, lines),
+        },
+        count=ROUNDS,
+        seconds=SECONDS,
+    )
+    report = Report(f"{JOBS:,} jobs from JSON lines")
+    names = {
+        "raw": "raw executemany",
+        "inside": "read, validate, store (in this process)",
+        "command": "queuectl enqueue --file, beyond start-up",
+    }
+    for name, words in names.items():
+        rate = JOBS / median(samples[name])
+        report.row(words, f"{rate:,.0f}/s", f"{paired(samples, 'raw', name):.2f}")
+    if (python := peers.huey_python()) is not None:
+        rate = median([peers.huey_enqueue(lab.new_home(), python, HUEY_JOBS) for _ in range(3)])
+        report.row("huey on SQLite", f"{rate:,.0f}/s", f"{rate * median(samples['raw']) / JOBS:.2f}")
+    figure = Figure("enqueue --file / raw", paired(samples, "raw", "command"), TARGET, more_is_better=True)
+    report.figure(figure)
+    return report
+
+
+if __name__ == "__main__":
+    main(bulk_enqueue, __doc__)

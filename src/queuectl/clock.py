@@ -6,8 +6,11 @@ something took and never does. Timeouts, leases and durations use the second one
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+_TICK_NS: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class Clock(Protocol):
@@ -33,3 +36,8 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+def boot_ticks() -> int:
+    """Clock ticks since boot: what the kernel stamps a new process with, see process/table.py."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _TICK_NS

@@ -19,6 +19,7 @@ __all__ = [
     "Key",
     "Settings",
     "change_settings",
+    "check_environment",
     "db_address",
     "environ",
     "home_path",
@@ -62,6 +63,13 @@ def load_settings(
         values[key.attribute] = value
         origins[key.name] = origin
     return Settings.of(values, origins)
+
+
+def check_environment(environ: Mapping[str, str]) -> None:
+    """Raise InvalidInput for a variable that no command could use, whether or not this one would have looked at it."""
+    for key in KEYS:
+        if (variable := _variable(key, environ)) is not None:
+            key.parse(environ[variable], subject=variable)
 
 
 def change_settings(stored: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str | None]:

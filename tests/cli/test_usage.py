@@ -21,9 +21,7 @@ from tests.terminal import Terminal, plain
 def every_command(group: LazyGroup = root, *path: str) -> list[tuple[str, ...]]:
     """The words of each command and group there is."""
     found: list[tuple[str, ...]] = [path]
-    for name, entry in group.table.items():
-        if entry.module == "queuectl.cli.commands.worker":
-            continue
+    for name in group.table:
         command = group.get_command(None, name)  # type: ignore[arg-type] # the table needs no context
         found += every_command(command, *path, name) if isinstance(command, LazyGroup) else [(*path, name)]
     return found
@@ -234,3 +232,14 @@ def test_a_locked_store_is_waited_for_and_said_so(home: Path, queuectl: Program)
         holder.execute("rollback")
         assert terminal.end() == 0
     assert len(queuectl("list", "--quiet", check=0).lines) == 2
+
+
+@pytest.mark.parametrize("words", [("list",), ("worker", "list"), ("config", "get", "priority"), ("status", "--json")])
+def test_a_bad_variable_is_refused_by_every_command_and_by_name(
+    queuectl: Program, words: tuple[str, ...], home: Path
+) -> None:
+    for variable, value in (("QUEUECTL_AGEING", "1s"), ("QUEUECTL_MAX_RETRIES", "many")):
+        answer = queuectl(*words, env={variable: value})
+        assert (answer.code, answer.out) == (2, "")
+        assert variable in answer.err
+    assert not home.exists()

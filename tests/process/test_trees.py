@@ -73,7 +73,7 @@ def by_second_interrupt(scene: Scene, worker: WorkerProcess, job_id: str) -> Non
 @pytest.mark.parametrize(
     "end, timeout",
     [
-        (by_timeout, "3s"),
+        (by_timeout, "4s"),
         (by_cancel, None),
         (by_stop_now, None),
         (by_stop_with_timeout, None),

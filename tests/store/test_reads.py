@@ -413,7 +413,7 @@ def test_looking_is_no_change(store: Store, other: Store) -> None:
     assert not store.changed()
 
 
-def test_looking_writes_nothing(store: Store, other: Store, worker: Hands, clock: FakeClock) -> None:
+def test_looking_at_a_store_writes_nothing(store: Store, other: Store, worker: Hands, clock: FakeClock) -> None:
     zoo(store, worker, clock)
     other.changed()
     store.get("run")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.e2e.scene import Scene
-from tests.wait import wait_until
 
 
 def test_draining_an_empty_home_ends_at_once(scene: Scene) -> None:
@@ -106,12 +105,3 @@ def test_a_waiting_retry_does_not_keep_a_worker_from_being_idle(scene: Scene) ->
     worker = scene.worker("--idle-timeout", "300ms", ready=False)
     assert worker.wait() == 0
     assert scene.state(job_id) == "failed"
-
-
-def test_an_idle_timeout_counts_from_the_last_job(scene: Scene) -> None:
-    worker = scene.worker("--idle-timeout", "2s")
-    for _ in range(4):
-        scene.wait_for(scene.enqueue("sleep 0.3"), "completed")
-        wait_until(lambda: "completed" in worker.output, what="the line")
-    assert worker.process.poll() is None
-    assert worker.wait() == 0

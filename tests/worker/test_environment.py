@@ -90,17 +90,20 @@ def test_a_job_runs_in_its_directory_with_nothing_to_read_and_leads_its_own_sess
     assert len(found["fds"]) == 4  # and the one that lists them
 
 
-def ignore_and_block() -> None:
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP, signal.SIGRTMIN + 3):
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+STRANGE = """
+import os, signal, sys
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP, signal.SIGRTMIN + 3):
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
-def test_a_job_finds_default_signals_however_its_worker_was_started(scene: Scene, teller: list[str]) -> None:
+def test_a_job_finds_default_signals_however_its_worker_was_started(scene: Scene) -> None:
     # As a shell: Python ignores SIGPIPE and SIGXFSZ by itself before it can tell.
     words = "grep -E 'Sig(Blk|Ign|Pnd)' /proc/self/status"
     job_id = scene.enqueue(words)
-    worker = scene.worker(preexec_fn=ignore_and_block)
+    worker = scene.worker(through=[sys.executable, "-c", STRANGE])
     scene.wait_for(job_id, "completed")
     lines = scene.queuectl("logs", job_id, "--no-markers", check=0).lines
     # Signals 32 and 33 belong to the C library: posix_spawn sets them aside, and no program can ask for them.

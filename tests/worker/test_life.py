@@ -31,7 +31,7 @@ def test_a_failed_run_waits_for_its_backoff_and_the_last_one_allowed_makes_the_j
     assert [run["outcome"] for run in runs] == ["failed"] * 3
     for before, after in pairwise(runs):
         pause = datetime.fromisoformat(after["started_at"]) - datetime.fromisoformat(before["finished_at"])
-        assert timedelta(seconds=0.99) <= pause < timedelta(seconds=10)  # 1 ** attempts
+        assert timedelta(seconds=0.99) <= pause < timedelta(seconds=20)  # 1 ** attempts
 
 
 def test_a_failed_job_says_when_it_will_be_tried_again(scene: Scene) -> None:
@@ -75,7 +75,7 @@ def test_a_job_that_takes_too_long_is_ended_and_its_error_begins_with_timeout(sc
     assert job["error"].startswith("timeout")
     assert job["signal"] == 15
     assert scene.outcomes(job_id) == ["timeout"]
-    assert 200 <= job["duration_ms"] < 5000
+    assert 200 <= job["duration_ms"] < 20_000
 
 
 def test_a_timeout_counts_also_if_the_job_answers_with_success(scene: Scene) -> None:

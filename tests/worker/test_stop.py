@@ -145,17 +145,19 @@ def test_worker_stop_buries_a_worker_that_is_gone(scene: Scene) -> None:
 
 
 def test_workers_are_listed_as_running_stopping_and_lost(scene: Scene) -> None:
-    stopping, _ = busy(scene, "--name", "w1")
-    scene.worker("--name", "w2").kill()
-    stop(stopping, signal.SIGTERM)
-    assert scene.workers() == {"w1": "stopping", "w2": "lost"}
-    scene.open("go")
-    assert stopping.wait() == 0
-    third = scene.worker("--name", "w3")
-    wait_until(lambda: scene.workers() == {"w3": "running"}, what="the lost one to be dealt with")
-    listed = third.listed()
+    # Nobody else lives who could deal with it.
+    scene.worker("--name", "w1").kill()
+    assert scene.workers() == {"w1": "lost"}
+    worker, _ = busy(scene, "--name", "w2", "--count", "3", "--queue", "default")
+    listed = worker.listed()
     assert listed is not None
-    assert (listed["pid"], listed["slots"], listed["busy"], listed["queues"]) == (third.pid, 1, 0, None)
+    assert (listed["id"], listed["state"], listed["pid"]) == ("w2", "running", worker.pid)
+    assert (listed["slots"], listed["busy"], listed["queues"]) == (3, 1, ["default"])
+    stop(worker, signal.SIGTERM)
+    assert scene.workers() == {"w2": "stopping"}
+    scene.open("go")
+    assert worker.wait() == 0
+    assert scene.workers() == {}
 
 
 def test_a_terminal_that_vanishes_does_not_end_a_worker_that_may_outlive_it(scene: Scene) -> None:

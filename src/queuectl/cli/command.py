@@ -10,6 +10,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.result import Nothing, Result
+from queuectl.config import check_environment
 from queuectl.errors import UnknownName, UsageError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -79,6 +80,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         assert self.callback is not None
+        check_environment(ctx.obj.environ)
         params = ctx.params
         if self.signed_words:
             params = {name: _unguard(value) for name, value in params.items()}

@@ -203,4 +203,6 @@ def iso(moment: datetime | None) -> str | None:
     """ISO 8601, UTC, milliseconds, Z: the only way times are written for programs."""
     if moment is None:
         return None
-    return moment.astimezone(UTC).isoformat("T", "milliseconds")[:23] + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat("T", "milliseconds")[:23] + "Z"

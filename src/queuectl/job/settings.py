@@ -1,6 +1,6 @@
 """The settings there are: name, accepted form, default, and how each is read and written.
 
-New key? Also: an attribute of Settings, docs/reference/config.md.
+New key? Also: an attribute of Settings, docs/reference/configuration.md (scripts/docs).
 """
 
 from __future__ import annotations

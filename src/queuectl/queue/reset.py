@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from queuectl import home as places
 from queuectl.clock import Clock
 from queuectl.errors import HomeUnusable, WorkersAlive
 from queuectl.job.model import Worker, from_ms
@@ -33,7 +34,7 @@ def refuse_while_alive(store: Reads, *, is_alive: Callable[[Worker], bool]) -> N
 
 
 def _new_backup_path(home: str, clock: Clock) -> str:
-    folder = os.path.join(home, "backups")
+    folder = places.backups(home)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as exc:

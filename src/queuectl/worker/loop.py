@@ -14,6 +14,7 @@ from typing import Final
 
 from queuectl import errors, events
 from queuectl import home as places
+from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Claim
 from queuectl.store.protocol import Bell, ClaimRequest, Exchange, NewWorker, StopMode
 from queuectl.worker.launch import Launcher, NoLog
@@ -163,7 +164,7 @@ class Worker:
             self._world.emit(events.JobEnded(end.claim, settlement, end.duration))
         for end in written.lost:
             self._world.emit(events.JobLost(end.claim))
-        self._jobs_done += len(written.settled)
+        self._jobs_done += sum(is_final(settlement.state) for _, settlement in written.settled)
         if written.next_due_ms is None:
             self._due_at = self._due_ms = None
         else:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from queuectl.job.lifecycle import Event, State
+from queuectl.job.lifecycle import Event, State, is_final
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.job.rank import Ageing, ByEnqueues, Standing, effective_priority
@@ -41,8 +41,8 @@ class SqliteRuns(SqliteReads):
                     lost.append(end)
                 else:
                     settled.append((end, written))
-            if settled:
-                self._db.execute(SQL["worked"], {"id": worker, "runs": len(settled)})
+            if done := sum(is_final(written.state) for _, written in settled):
+                self._db.execute(SQL["worked"], {"id": worker, "jobs": done})
             promoted = self._db.execute(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE}).rowcount
             if claim is not None and claim.limit > 0 and self._is_known(worker):
                 claims = self._claim(worker, claim, now=now, last_seq=last_seq, ageing=ageing)

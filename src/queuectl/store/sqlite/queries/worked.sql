@@ -1,4 +1,4 @@
--- worked: a worker has settled some runs.
+-- worked: a worker has brought some jobs to their end.
 update workers
-   set jobs_done = jobs_done + :runs
+   set jobs_done = jobs_done + :jobs
  where id = :id

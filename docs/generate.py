@@ -1,0 +1,349 @@
+"""Writes the reference pages that the code itself can write: scripts/docs [--check]
+
+Commands, settings, errors and transitions are read from where they are defined. What the code cannot know is in
+words.py. Something new in the code without words there is an error, and so are words for what is gone.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import cleandoc, getsource
+from pathlib import Path
+from textwrap import wrap
+
+import click
+
+from docs.words import COUNTS, ERRORS, IN_FORCE, STATES
+
+# These two define errors of their own; importing them is how they are found.
+from queuectl.cli import confirm as confirm
+from queuectl.cli import failure as failure
+from queuectl.cli.command import GLOBAL_OPTIONS, Command, LazyGroup
+from queuectl.cli.commands.table import COMMANDS, root
+from queuectl.cli.exits import exit_status
+from queuectl.errors import QueuectlError
+from queuectl.job.lifecycle import FINAL, TRANSITIONS, WAITING, Event, State
+from queuectl.job.settings import KEYS, Key
+
+WIDTH = 110
+REFERENCE = Path(__file__).parent / "reference"
+NOTICE = (
+    "<!-- Made by docs/generate.py: scripts/docs makes it anew. Change the code or the generator, not this page. -->"
+)
+
+
+class Gap(Exception):
+    """The code and the words about it do not fit."""
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    titles = list(titles)
+    yield f"| {' | '.join(titles)} |"
+    yield f"| {' | '.join('---' for _ in titles)} |"
+    for row in rows:
+        # A bar would end the cell, also inside of code.
+        cells = [cell.replace("|", r"\|") for cell in row]
+        yield f"| {' | '.join(cells)} |"
+
+
+def prose(text: str) -> Iterator[str]:
+    """A paragraph; code in it is not broken."""
+    whole = re.sub(r"`[^`]+`", lambda match: match[0].replace(" ", "\0"), text)
+    return (line.replace("\0", " ") for line in wrap(whole, WIDTH, break_on_hyphens=False))
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
+
+
+def words_for(names: Iterable[str], words: Mapping[str, str], *, where: str) -> Mapping[str, str]:
+    names = set(names)
+    if missing := names - set(words):
+        raise Gap(f"{where}: no words for {', '.join(sorted(missing))}")
+    if stale := set(words) - names:
+        raise Gap(f"{where}: words for what does not exist: {', '.join(sorted(stale))}")
+    return words
+
+
+# ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def commands() -> Iterator[str]:
+    yield "# Commands"
+    yield ""
+    yield "What `--help` says, on one page. `python -m queuectl` is the same program as `queuectl`."
+    yield ""
+    yield from prose(
+        "An id may be cut to any unique beginning of it, and `last` is the job enqueued last. Durations are seconds or "
+        "`500ms`, `90s`, `1.5h`, `1h30m`, `2d`, `1w`. How a command ends: [exit codes](exit-codes.md)."
+    )
+    yield ""
+    yield "- [Options of every command](#options-of-every-command)"
+    for path, _ in all_commands():
+        yield f"{'  ' * (len(path) - 1)}- [`queuectl {' '.join(path)}`](#queuectl-{'-'.join(path)})"
+    yield ""
+    yield "## Options of every command"
+    yield ""
+    yield "Before or after the command's name; the rightmost wins."
+    yield ""
+    yield from options(GLOBAL_OPTIONS)
+    yield ""
+    yield from prose(
+        "`NO_COLOR` in the environment and a pipe switch colours and progress bars off. `queuectl --version` says which one it is."
+    )
+    for path, command in all_commands():
+        yield ""
+        yield from command_page(path, command)
+
+
+def all_commands() -> Iterator[tuple[tuple[str, ...], Command | LazyGroup]]:
+    """Every command that --help names, with its words, groups before what is in them."""
+    for name in COMMANDS:
+        yield from _below((name,), root)
+
+
+def _below(path: tuple[str, ...], group: LazyGroup) -> Iterator[tuple[tuple[str, ...], Command | LazyGroup]]:
+    found = group.get_command(click.Context(group), path[-1])
+    assert isinstance(found, Command | LazyGroup)
+    yield path, found
+    if isinstance(found, LazyGroup):
+        for name in found.list_commands(click.Context(found)):
+            yield from _below((*path, name), found)
+
+
+def command_page(path: tuple[str, ...], command: Command | LazyGroup) -> Iterator[str]:
+    name = f"queuectl {' '.join(path)}"
+    yield f"{'#' * (len(path) + 1)} {name}"
+    yield ""
+    for paragraph in re.split(r"\n\s*\n", cleandoc(command.help or "")):
+        yield from prose(" ".join(paragraph.split()))
+        yield ""
+    if isinstance(command, LazyGroup):
+        listed = [(sub, entry.help) for sub, entry in command.table.items() if not entry.hidden]
+        rows = [(f"[`{name} {sub}`](#{name.replace(' ', '-')}-{sub})", about) for sub, about in listed]
+        yield from table(("command", "does"), rows)
+        yield ""
+    else:
+        context = click.Context(command, info_name=name)
+        yield "```text"
+        yield context.get_usage().removeprefix("Usage: ").replace("\n", " ")
+        yield "```"
+        yield ""
+        own = [param for param in command.own_params if isinstance(param, click.Option) and not param.hidden]
+        if own:
+            yield from options(own)
+            yield ""
+    yield "```sh"
+    yield from cleandoc(command.examples).splitlines()
+    yield "```"
+
+
+def options(params: Iterable[click.Option]) -> Iterator[str]:
+    def row(option: click.Option) -> tuple[str, str]:
+        record = option.get_help_record(click.Context(click.Command("x")))
+        assert record is not None
+        spelling, about = record
+        return code(spelling), re.sub(r"(?<!\w)(-{1,2}[a-z][a-z-]*|QUEUECTL_\w+|\$QUEUECTL_\w+)", r"`\1`", about)
+
+    return table(("option", "does"), map(row, params))
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def configuration() -> Iterator[str]:
+    in_force = words_for((key.name for key in KEYS), IN_FORCE, where="settings")
+    yield "# Settings"
+    yield ""
+    yield from prose(
+        "Where a value comes from: a flag of the command, else `QUEUECTL_<KEY>` in the environment, else what is stored in the "
+        "home by `queuectl config set`, else the default. `queuectl config list` shows each with its origin."
+    )
+    yield ""
+    yield from prose(
+        "`max-retries` and `max_retries` are one key. Unknown keys and bad values are refused, with the nearest key and the "
+        "accepted form; a bad value in the environment too, with the name of the variable. Keys of a newer version are left alone."
+    )
+    yield ""
+    yield from table(
+        ("key", "default", "decides"),
+        ((f"[`{key.name}`](#{key.name})", code(key.text(key.default)), key.about) for key in KEYS),
+    )
+    for key in KEYS:
+        yield ""
+        yield from setting(key, in_force[key.name])
+    yield ""
+    yield "## Where things are"
+    yield ""
+    yield "Not settings, since they are needed to find them:"
+    yield ""
+    yield from table(
+        ("variable", "flag", "says"),
+        (
+            ("`QUEUECTL_HOME`", "`--home`", "the [home](home.md); default `~/.queuectl`"),
+            ("`QUEUECTL_DB`", "`--db`", "the store, a path or `sqlite:///path`; default `queue.db` in the home"),
+            ("`QUEUECTL_HOST`", "", "the name of this machine, if not the one that the system has"),
+        ),
+    )
+    yield ""
+    yield from prose(
+        "`QUEUECTL_DEBUG=1` shows the traceback of an error that nobody foresaw. Other unknown `QUEUECTL_*` are ignored; what a job "
+        "finds in its environment is on [its own page](environment.md)."
+    )
+
+
+def setting(key: Key, in_force: str) -> Iterator[str]:
+    yield f"## {key.name}"
+    yield ""
+    yield f"{key.about[0].upper()}{key.about[1:]}."
+    yield ""
+    yield f"- default: {code(key.text(key.default))}"
+    yield f"- accepts: {key.form}"
+    if key.aliases:
+        yield f"- also called: {', '.join(map(code, key.aliases))}"
+    if key.name == "ageing":
+        yield "- environment: none, it belongs to the store; see [priorities and ageing](../how-to/priorities-and-ageing.md)"
+    else:
+        yield f"- environment: {', '.join(map(code, key.variables))}"
+    yield f"- a change holds for: {in_force}"
+
+
+# ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def all_errors() -> Iterator[type[QueuectlError]]:
+    """Every class of the tree, parents before children."""
+    waiting: list[type[QueuectlError]] = [QueuectlError]
+    while waiting:
+        kind = waiting.pop(0)
+        # Not those of a test, or of a program that builds on ours.
+        if kind.__module__.split(".")[0] == "queuectl":
+            yield kind
+            waiting[:0] = kind.__subclasses__()
+
+
+def status_of(kind: type[QueuectlError]) -> int:
+    return exit_status(kind.__new__(kind))
+
+
+def errors() -> Iterator[str]:
+    kinds = list(all_errors())
+    meaning = words_for((kind.code for kind in kinds), ERRORS, where="errors")
+    yield "# Errors"
+    yield ""
+    yield from prose(
+        "An error is one line of what and one line of what to do, on stderr. With `--json` it is "
+        '`{"error": {"code", "message", "hint"}}`. The code is for programs and stays as it is; message and hint are for people and '
+        "may change. In Python, `queuectl.errors` has the classes; `code`, `message` and `hint` are their attributes."
+    )
+    yield ""
+    yield "What was refused has changed nothing, unless it says so."
+    yield ""
+    rows = [(code(kind.code), str(status_of(kind)), code(kind.__name__), meaning[kind.code]) for kind in kinds[1:]]
+    yield from table(("code", "exit status", "class", "means"), rows)
+    yield ""
+    yield "## The tree"
+    yield ""
+    yield "Catch a branch to catch all that is in it."
+    yield ""
+    yield "```text"
+    yield from _tree(QueuectlError, "", "")
+    yield "```"
+    yield ""
+    yield "See also: [exit codes](exit-codes.md)."
+
+
+def _tree(kind: type[QueuectlError], lead: str, rest: str) -> Iterator[str]:
+    yield f"{lead}{kind.__name__}"
+    below = [sub for sub in kind.__subclasses__() if sub.__module__.split(".")[0] == "queuectl"]
+    for at, sub in enumerate(below):
+        is_last = at + 1 == len(below)
+        yield from _tree(sub, f"{rest}{'└── ' if is_last else '├── '}", f"{rest}{'    ' if is_last else '│   '}")
+
+
+# ── lifecycle ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def event_words() -> dict[str, str]:
+    """The remark beside each event, where it is defined."""
+    return dict(re.findall(r'^    [A-Z]+ = "([a-z]+)"  # (.+)$', getsource(Event), re.MULTILINE))
+
+
+def lifecycle() -> Iterator[str]:
+    states = words_for((state.value for state in State), STATES, where="states")
+    events = words_for((event.value for event in Event), event_words(), where="events")
+    yield "# The life of a job"
+    yield ""
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield "    [*] --> pending: enqueue"
+    for (state, event), after in TRANSITIONS.items():
+        yield f"    {state.value} --> {after.value}: {event.value}"
+    yield "    completed --> [*]"
+    yield "```"
+    yield ""
+    yield "## States"
+    yield ""
+    yield from table(
+        ("state", "means", "is"),
+        ((code(state.value), states[state.value], _kind_of(state)) for state in State),
+    )
+    yield ""
+    yield "## Transitions"
+    yield ""
+    yield "All there are. Whatever is not in this table cannot happen to a job."
+    yield ""
+    yield from table(
+        ("from", "event", "to", "because"),
+        (
+            (code(state.value), event.value, code(after.value), events[event.value])
+            for (state, event), after in TRANSITIONS.items()
+        ),
+    )
+    yield ""
+    yield from cleandoc(COUNTS).splitlines()
+
+
+def _kind_of(state: State) -> str:
+    return "waiting" if state in WAITING else "final" if state in FINAL else "running"
+
+
+# ── all of it ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "commands.md": commands,
+    "configuration.md": configuration,
+    "errors.md": errors,
+    "lifecycle.md": lifecycle,
+}
+
+
+def page(name: str) -> str:
+    return "\n".join([NOTICE, "", *PAGES[name]()]) + "\n"
+
+
+def main() -> int:
+    is_check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not is_check:
+        print("usage: scripts/docs [--check]", file=sys.stderr)
+        return 2
+    stale = []
+    for name in PAGES:
+        path = REFERENCE / name
+        made = page(name)
+        if not path.exists() or path.read_text("utf-8") != made:
+            stale.append(name)
+            if not is_check:
+                path.write_text(made, "utf-8")
+    for name in stale:
+        print(f"docs/reference/{name} {'is not up to date: scripts/docs' if is_check else 'made anew'}")
+    return 1 if stale and is_check else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Gap as gap:
+        sys.exit(f"docs: {gap}")

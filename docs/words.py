@@ -1,0 +1,109 @@
+"""The words that the generated pages need and the code does not have. See generate.py."""
+
+from __future__ import annotations
+
+# ── settings: what a change of each holds for ───────────────────────────────────────────────────────────────────────
+
+AT_ENQUEUE = "jobs enqueued from then on"
+AT_BEAT = "running workers, within their heartbeat"
+AT_FAILURE = f"runs that fail from then on; {AT_BEAT}"
+NOT_YET = "**nothing yet**: kept and shown, enforced by a later version"
+IN_FORCE = {
+    "max-retries": AT_ENQUEUE,
+    "backoff-base": AT_ENQUEUE,
+    "backoff-max": AT_FAILURE,
+    "backoff-jitter": AT_FAILURE,
+    "first-attempt-is-free": AT_ENQUEUE,
+    "max-crashes": f"workers that are found dead from then on; {AT_BEAT}",
+    "timeout": AT_ENQUEUE,
+    "kill-grace": f"runs that have to be ended from then on; {AT_BEAT}",
+    "priority": AT_ENQUEUE,
+    "ageing": "all that waits, at once",
+    "worker-count": f"{AT_BEAT}, unless started with `--count`",
+    "poll-interval": AT_BEAT,
+    "heartbeat": AT_BEAT,
+    "lease": f"{AT_BEAT}; at least twice the heartbeat",
+    "log-limit": NOT_YET,
+    "output-limit": "the next `show`",
+    "retain-completed": NOT_YET,
+    "retain-dead": NOT_YET,
+}
+
+# ── errors: what each code means ────────────────────────────────────────────────────────────────────────────────────
+
+ERRORS = {
+    "error": "Never by itself: the root of the tree.",
+    "usage": "The words cannot be understood: an unknown option, something said twice, nothing to do.",
+    "invalid-input": "A value of a wrong type, range or form; the message begins with the field, option or key.",
+    "invalid-json": "Text that is not JSON, or holds what would surprise later (duplicate keys, NaN); says where.",
+    "invalid-line": "One line of a batch is wrong, so none of the batch was added. With `--stream` only that line is left out.",
+    "invalid-item": "One element of a JSON array is wrong, so none of the array was added.",
+    "unknown-name": "A command, field, key, state or sort key that does not exist; the hint has the nearest one.",
+    "needs-confirmation": "Something would be removed, `--yes` was not given, and there is no terminal to ask on.",
+    "not-found": "There is no such thing, such as the run of a job that `logs --run` names.",
+    "job-not-found": "No job has that id, or begins with it.",
+    "worker-not-found": "No worker of the store has that name.",
+    "conflict": "Never by itself: all that is refused as things are.",
+    "ambiguous-id": "Several ids begin like that; the hint names up to five.",
+    "duplicate-id": "There is a job of that id already, or a batch has it twice.",
+    "wrong-state": "The job is in a state in which that cannot be done to it.",
+    "not-confirmed": "Asked on a terminal, somebody did not say yes.",
+    "worker-name-taken": "A worker of that name is running.",
+    "workers-alive": "`reset` is refused while somebody may run a job.",
+    "refused": "Several ids, some of them impossible: what could be done was done.",
+    "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
+    "home-unusable": "The home is not a directory, or cannot be made or written.",
+    "file-unreadable": "The file of `--file` cannot be read.",
+    "output-failed": "What there is to say cannot be written: the disk behind stdout is full.",
+    "store-locked": "Another program held the store for longer than a command waits, 30 s.",
+    "store-full": "No space is left for the store.",
+    "store-read-only": "The store may not be written by this user, or on this file system.",
+    "store-failed": "The database refused for another reason, in its own words.",
+    "store-damaged": "The store's file is damaged. It is never replaced by an empty one.",
+    "store-foreign": "The file is not a store of queuectl, and was left as it is.",
+    "store-too-new": "A newer queuectl has written this store.",
+    "store-gone": "The store was removed or replaced while it was in use.",
+    "store-unsupported": "An address of a kind that this version cannot use.",
+    "sqlite-too-old": "This Python comes with a SQLite older than 3.37.",
+    "system-unsupported": "Workers cannot run on this system: it lacks what tells processes apart.",
+    "worker-failed": "A worker started with `--detach` did not come up; the message is its own.",
+    "wait-timeout": "`wait --timeout`: the time is over, the jobs go on. In Python also a `TimeoutError`.",
+    "internal": "A mistake of ours, or of the machine, that nobody foresaw. `QUEUECTL_DEBUG=1` shows where; please report it.",
+}
+
+# ── the life of a job ───────────────────────────────────────────────────────────────────────────────────────────────
+
+STATES = {
+    "blocked": "waits for other jobs; in this version nothing leads there",
+    "pending": "may run as soon as its `run_at` has come",
+    "processing": "a worker runs it now",
+    "failed": "the last run failed, the next waits for its `run_at`",
+    "completed": "exit code 0",
+    "dead": "failed for good: the dead letter queue",
+    "cancelled": "a person or a rule called it off",
+}
+
+COUNTS = """
+    ## What is counted
+
+    | field | counts | goes back to 0 |
+    | --- | --- | --- |
+    | `runs` | runs started, of any end | never |
+    | `attempts` | failed runs: exit code not 0, killed by a signal, timeout, could not start | `retry` of a dead or cancelled job |
+    | `crashes` | runs whose worker died | `retry` of a dead or cancelled job |
+
+    - A failed run makes a job `dead` when `attempts` reaches `max_retries` (0 counts as 1; one more with
+      [`first-attempt-is-free`](configuration.md#first-attempt-is-free)), else `failed` with `run_at` = now +
+      `backoff_base ** attempts` seconds, at most `backoff-max`. See [retry policy](../how-to/retry-policy.md).
+    - A cancel that is recorded before the end of a run wins, whatever the exit code, and charges nothing.
+    - A worker that is told to end at once gives its jobs back: `pending`, nothing charged.
+    - A worker that dies costs a crash and no attempt: `pending`, or `dead` when `crashes` reaches `max-crashes`.
+    - `retry` makes a job due now. It keeps its place in the line, its runs and its history. Completed, pending,
+      processing and blocked jobs cannot be retried; `dlq retry` takes dead ones only.
+
+    ## Who is next
+
+    Of the jobs that are due: higher priority first, then in the order of enqueue, also for delayed and retried
+    ones. With [`ageing`](configuration.md#ageing), waiting counts too:
+    [priorities and ageing](../how-to/priorities-and-ageing.md).
+"""

@@ -28,13 +28,25 @@ class WrappedWorker(WorkerProcess):
     """A worker that something else starts: `nohup`, `unshare`, a shell with its own ideas about signals."""
 
     def __init__(
-        self, queuectl: Program, log: Path, command: Sequence[str], env: Mapping[str, str | None], **popen: Any
+        self, scene: Scene, log: Path, command: Sequence[str], env: Mapping[str, str | None], **popen: Any
     ) -> None:
-        self._queuectl = queuectl
+        self._scene = scene
+        self._queuectl = scene.queuectl
         self._log = log
         with log.open("wb") as file:
             streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, **popen}
-            self.process = subprocess.Popen(command, env=environment(queuectl.home, env), **streams)
+            self.process = subprocess.Popen(command, env=environment(scene.home, env), **streams)
+
+    def wait_until_ready(self, timeout: float = 20) -> WorkerProcess:
+        """Until the store knows it, or it has ended already."""
+        wait_until(self._is_ready, timeout=timeout, what="the worker to be ready")
+        return self
+
+    def _is_ready(self) -> bool:
+        if (code := self.process.poll()) is not None:
+            assert code == 0, f"the worker exited {code}: {self.output}"
+            return True
+        return self._scene.is_there and any(worker.pid == self.pid for worker in self._scene.store.workers())
 
 
 class Scene:
@@ -76,7 +88,7 @@ class Scene:
         """A worker in the foreground; `through` are the words of a program that starts it."""
         command = [*through, *COMMAND, "worker", "start", *map(str, args)]
         log = self.directory / f"worker-{len(self._workers)}.out"
-        worker = WrappedWorker(self.queuectl, log, command, env or {}, **popen)
+        worker = WrappedWorker(self, log, command, env or {}, **popen)
         self._workers.append(worker)
         return worker.wait_until_ready() if ready else worker
 
@@ -98,10 +110,14 @@ class Scene:
     # ── see ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
+    def is_there(self) -> bool:
+        return (self.home / "queue.db").exists()
+
+    @property
     def store(self) -> Store:
         """To look only."""
         if self._reads is None:
-            assert self.home.exists(), "nothing has been enqueued yet"
+            assert self.is_there, "nothing has been enqueued yet"
             self._reads = open_reads(str(self.home))
         return self._reads
 

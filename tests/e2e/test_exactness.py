@@ -103,5 +103,5 @@ def test_a_batch_that_is_killed_is_there_whole_or_not_at_all(scene: Scene, chanc
         )
         process.kill()
         process.wait()
-        if scene.home.exists():
+        if scene.is_there:
             assert scene.store.count() % 20_000 == 0

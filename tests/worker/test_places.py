@@ -25,7 +25,7 @@ def test_a_worker_that_is_pid_1_reaps_orphans_and_hears_term(scene: Scene) -> No
     require("unshare --pid", can_unshare(), "a process namespace of its own needs privileges")
     unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     worker = scene.worker("--name", "init", through=unshare, ready=False)
-    wait_until(lambda: scene.home.exists() and scene.store.workers(), what="the worker")
+    wait_until(lambda: scene.is_there and scene.store.workers(), what="the worker")
     (known,) = scene.store.workers()
     assert known.pid == 1
     (init,) = (child.pid for child in children(worker.pid))
@@ -70,7 +70,7 @@ def test_a_worker_started_under_nohup_does_not_hear_a_hangup(scene: Scene) -> No
 
 def test_a_worker_started_by_setsid_works_and_is_stopped(scene: Scene) -> None:
     worker = scene.worker(through=["setsid", "--wait"], ready=False)
-    wait_until(lambda: scene.home.exists() and scene.store.workers(), what="the worker")
+    wait_until(lambda: scene.is_there and scene.store.workers(), what="the worker")
     scene.wait_for(scene.enqueue("true"), "completed")
     scene.queuectl("worker", "stop", check=0)
     assert worker.wait() == 0
@@ -87,7 +87,7 @@ def test_a_worker_whose_shell_closes_goes_on_in_the_background(scene: Scene) -> 
         check=True,
         stdin=subprocess.DEVNULL,
     )
-    wait_until(lambda: scene.home.exists() and scene.store.workers(), what="the worker")
+    wait_until(lambda: scene.is_there and scene.store.workers(), what="the worker")
     scene.wait_for(scene.enqueue("true"), "completed")
     (known,) = scene.store.workers()
     scene.queuectl("worker", "stop", check=0)

@@ -47,7 +47,7 @@ def test_a_retry_starts_at_its_time_also_if_the_worker_that_saw_it_fail_is_busy(
     long = rare.enqueue(rare.until("end"), queue="mine")
     rare.open("go")
     rare.wait_for(long, "processing")
-    job = rare.wait_for(job_id, "completed", timeout=10)
+    job = rare.wait_for(job_id, "completed", timeout=5)
     assert (job["runs"], job["worker"]) == (2, "w2")
     rare.open("end")
 

@@ -32,14 +32,27 @@ def orphans(runs: Mapping[str, Footprint | None]) -> list[Entry]:
     The mark in the environment proves it. Without the mark, the group and session of the leader do, as long as the
     leader itself still is the process that was recorded: after its end the number may belong to somebody else.
     """
-    leaders = {
+    leaders = _leaders(runs)
+    return [
+        p for p in entries() if p.session in leaders or p.group in leaders or not runs.keys().isdisjoint(marks(p.pid))
+    ]
+
+
+def kill_groups(runs: Mapping[str, Footprint | None]) -> None:
+    """KILL to the whole groups of those leaders that are still there, in one step each: who forks faster than we look
+    cannot escape it."""
+    for pid in _leaders(runs):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # as below
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _leaders(runs: Mapping[str, Footprint | None]) -> set[int]:
+    """The leaders that still are the processes that were recorded."""
+    return {
         footprint.pid
         for footprint in runs.values()
         if footprint and (leader := entry(footprint.pid)) and leader.started == footprint.started
     }
-    return [
-        p for p in entries() if p.session in leaders or p.group in leaders or not runs.keys().isdisjoint(marks(p.pid))
-    ]
 
 
 def send(number: int, to: Iterable[Entry]) -> None:

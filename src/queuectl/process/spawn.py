@@ -48,6 +48,10 @@ class Processes(Protocol):
 
     def send(self, number: int, to: Sequence[Entry]) -> None: ...
 
+    def kill_group(self, child: Child) -> None:
+        """KILL to the whole group of an unreaped child, in one step: who forks faster than we look cannot escape it."""
+        ...
+
     def reap_strays(self) -> None:
         """Bury the children of others that were left to us: as pid 1 nobody else will."""
         ...
@@ -124,6 +128,10 @@ class SystemProcesses:
 
     def send(self, number: int, to: Sequence[Entry]) -> None:
         ending.send(number, to)
+
+    def kill_group(self, child: Child) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left, or only who has become root
+            os.killpg(child.pid, signal.SIGKILL)
 
     def reap_strays(self) -> None:
         if not self._is_init:

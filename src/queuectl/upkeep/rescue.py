@@ -16,7 +16,7 @@ from queuectl.job.model import Claim, Worker
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
 from queuectl.output.files import end_log
-from queuectl.process.ending import orphans, send
+from queuectl.process.ending import kill_groups, orphans, send
 from queuectl.process.ledger import Footprint, read_ledger
 from queuectl.process.lock import Lock
 from queuectl.process.table import lives
@@ -47,13 +47,15 @@ class Rescue:
         claims = self._store.running(self._worker.id)
         footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id))
         runs = {claim.token: footprints.get(claim.token) for claim in claims}
-        left = orphans(runs) if runs else []
+        # Twice, if nobody is seen: a look at the table misses who forks and ends while it is read.
+        left = (orphans(runs) or orphans(runs)) if runs else []
         if left:
             if self._kill_at is None:
                 self._kill_at = now + min(ORPHAN_GRACE, self._settings.kill_grace_ms / 1000)
                 send(signal.SIGTERM, left)
                 send(signal.SIGCONT, left)  # a stopped process would sleep through its TERM
             elif now >= self._kill_at:
+                kill_groups(runs)
                 send(signal.SIGKILL, left)
             return now + PRESS_EVERY
         spans = {claim.token: self._close_log(claim, runs[claim.token]) for claim in claims}

@@ -37,8 +37,12 @@ def press_endings(runs: Iterable[Running], processes: Processes, *, now: float) 
     families = _families(due, processes)
     for run in due:
         run.look_at = now + LOOK_EVERY
+        family = families[run.claim.token]
+        # Also where nobody is seen: a look at the table misses who forks and ends while it is read.
+        if now >= run.kill_at or not family:
+            processes.kill_group(run.child)
         if now >= run.kill_at:
-            processes.send(signal.SIGKILL, families[run.claim.token])
+            processes.send(signal.SIGKILL, family)
     return {run.slot for run in due if not families[run.claim.token]}
 
 

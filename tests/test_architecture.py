@@ -59,7 +59,10 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "os.getcwd": {"config.py": "reads the environment for all"},
     # By number a signal can reach a process that has taken the number over: through a descriptor it cannot.
     "os.kill": {},
-    "os.killpg": {},
+    "os.killpg": {
+        "process/ending.py": "the group of a leader that was recorded, compared with its start time",
+        "process/spawn.py": "the group of a child that was not reaped, whose number is certainly its own",
+    },
     "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
     "os.posix_spawn": {"process/": "the spawner of jobs"},
     "os.fork": {},

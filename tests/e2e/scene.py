@@ -17,7 +17,7 @@ import pytest
 from queuectl.job.lifecycle import State
 from queuectl.store.open import open_reads
 from queuectl.store.protocol import Filter, Store
-from tests.e2e.processes import carrying
+from tests.e2e.processes import carrying, process
 from tests.program import COMMAND, Leftovers, Program, WorkerProcess, environment
 from tests.wait import wait_until
 
@@ -102,9 +102,9 @@ class Scene:
         if self._reads is not None:
             self._reads.close()
 
-    def forge(self, statement: str, values: Sequence[Any] = ()) -> None:
+    def forge(self, statement: str, values: Sequence[Any] = (), *, patience: float = 10) -> None:
         """Write into the store behind everybody's back."""
-        with closing(sqlite3.connect(self.home / "queue.db", isolation_level=None, timeout=10)) as other:
+        with closing(sqlite3.connect(self.home / "queue.db", isolation_level=None, timeout=patience)) as other:
             other.execute(statement, values)
 
     # ── see ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -220,6 +220,22 @@ def stop(worker: WorkerProcess, *signals: signal.Signals) -> None:
             lambda count=count: worker.process.poll() is not None or worker.output.count(" stopping ") >= min(count, 2),
             what="the worker to take note",
         )
+
+
+def freeze(scene: Scene, worker: WorkerProcess) -> None:
+    """SIGSTOP, but not in the middle of a transaction: SQLite's lock would keep everybody else waiting, too."""
+
+    def is_frozen() -> bool:
+        worker.send(signal.SIGSTOP)
+        wait_until(lambda: (found := process(worker.pid)) and found.state == "T", what="the worker to stand still")
+        try:
+            scene.forge("update config set value = value", patience=0)
+        except sqlite3.OperationalError:
+            worker.send(signal.SIGCONT)
+            return False
+        return True
+
+    wait_until(is_frozen, what="the worker to stand still outside of a transaction")
 
 
 def family_of(tag: str) -> list[int]:

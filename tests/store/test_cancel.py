@@ -44,6 +44,20 @@ def test_a_failed_job_is_called_off_and_its_last_run_stays_known(store: Store, w
     assert (run.outcome, run.error) == (Ending.FAILED, "exit code 3")
 
 
+def test_a_clock_that_steps_back_shows_no_end_before_the_start_of_the_last_run(
+    store: Store, worker: Hands, clock: FakeClock
+) -> None:
+    store.enqueue([new_job("a")])
+    clock.advance(60)
+    worker.run(BAD)
+    clock.jump(-30)
+    store.cancel("a")
+    job = store.get("a")
+    assert job.started_at is not None
+    assert job.finished_at is not None
+    assert job.started_at <= job.finished_at
+
+
 def test_a_blocked_job_is_called_off_at_once(store: Store, backend: Backend) -> None:
     store.enqueue([new_job("a")])
     backend.force("a", state=State.BLOCKED, ready=0)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -223,6 +223,15 @@ def test_the_store_and_the_model_never_disagree(backend_name: str) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=50, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+            max_examples=50,
+            stateful_step_count=40,
+            deadline=None,
+            phases=[
+                Phase.explicit,
+                Phase.reuse,
+                Phase.generate,
+                Phase.shrink,
+            ],  # to explain takes longer than to shrink
+            suppress_health_check=[HealthCheck.too_slow],
         ),
     )

@@ -10,7 +10,7 @@ import pytest
 from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
-from queuectl.job.outcome import Released
+from queuectl.job.outcome import Outcome, Released
 from queuectl.store.protocol import Bell, NewWorker, StopMode, Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -210,12 +210,13 @@ def test_the_bell_rings_whoever_does_it_from_wherever(store: Store, other: Store
     assert [rings(hands.bell) for hands in (worker, idle)] == [True, True]
 
 
-def test_what_is_given_back_wakes_the_others(store: Store, hire: Hire) -> None:
+@pytest.mark.parametrize("outcome", [Released(None), BAD])
+def test_what_waits_again_wakes_the_others(store: Store, hire: Hire, outcome: Outcome) -> None:
     store.enqueue([new_job()])
     one, two = hire("w1"), hire("w2")
     claim = one.claim_one()
     two.bell.hush()
-    one.end(claim, Released(None))
+    one.end(claim, outcome)
     assert rings(two.bell)
 
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.e2e.processes import is_running, process
-from tests.e2e.scene import Scene, family_of, stop
+from tests.e2e.scene import Scene, family_of, freeze, stop
 from tests.program import WorkerProcess
 from tests.wait import wait_until
 
@@ -117,7 +117,7 @@ def test_a_job_that_kills_its_workers_is_dead_once_it_has_killed_enough(scene: S
 
 def test_a_cancel_that_came_before_the_rescue_holds(scene: Scene, tag: str) -> None:
     worker, (job_id,) = crash_with(scene, tag)
-    worker.send(signal.SIGSTOP)
+    freeze(scene, worker)
     cancel = scene.queuectl.start("cancel", job_id)
     wait_until(lambda: cancel_is_recorded(scene, job_id), what="the cancel to be recorded")
     worker.kill()
@@ -187,7 +187,7 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_and_goes_on_un
     scene.configure(heartbeat="200ms", lease="1s")
     worker, (job_id,) = crash_with(scene, tag)
     left = family_of(tag)
-    worker.send(signal.SIGSTOP)
+    freeze(scene, worker)
     scene.worker("--name", "w2")
     job = scene.wait_for(job_id, "completed", timeout=SOON)
     assert (job["worker"], job["crashes"], job["attempts"], job["runs"]) == ("w2", 1, 0, 2)
@@ -208,7 +208,7 @@ def test_a_worker_that_is_stopped_for_less_than_its_lease_keeps_its_jobs(scene: 
     job_id = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}")
     worker = scene.worker("--name", "w1")
     scene.wait_for_file("begun")
-    worker.send(signal.SIGSTOP)
+    freeze(scene, worker)
     scene.worker("--name", "w2")
     scene.open("go")
     wait_until(lambda: beats(scene, "w2") >= 8, what="the other to have looked around")

@@ -94,7 +94,6 @@ def test_where_no_log_can_be_begun_the_job_waits_uncharged_until_there_is_room(
     assert "at last\n" in scene.queuectl("logs", job_id, check=0).out
 
 
-@pytest.mark.xfail(reason="left to the lead: output/read.py asks for a negative number of bytes")
 def test_the_output_of_a_job_is_shown_also_if_a_run_of_it_never_began(scene: Scene, small_logs: SmallDisk) -> None:
     small_logs.fill()
     job_id = scene.enqueue("echo at last")

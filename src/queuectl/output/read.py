@@ -127,7 +127,10 @@ def output_of(log: Log, runs: Sequence[Run], index: int) -> Span:
         start = _find_start(log, runs, index).stop
     if run.log_to is not None:
         return Span(start, max(start, run.log_to))
-    return Span(start, max(start, _before_end_line(log, Span(start, _ceiling(log, runs, index)), run)))
+    ceiling = _ceiling(log, runs, index)
+    if start >= ceiling:  # it never began: there was no room for its first line
+        return Span(ceiling, ceiling)
+    return Span(start, max(start, _before_end_line(log, Span(start, ceiling), run)))
 
 
 def _frame(log: Log, runs: Sequence[Run], index: int) -> Span:

@@ -17,10 +17,23 @@ from queuectl.worker.running import Running
 SHELL = b"/bin/sh"
 
 
+class Ready(NamedTuple):
+    """All that a process needs, its log included."""
+
+    claim: Claim
+    slot: int
+    argv: Sequence[bytes]
+    env: Mapping[bytes, bytes]
+    out: int
+    log_from: int
+
+
 class Unstarted(NamedTuple):
     """There is no process, and why."""
 
+    claim: Claim
     problem: str
+    began: float
     log_from: int
 
 
@@ -47,16 +60,22 @@ class Launcher:
         # Encoded once: doing it for every job would cost as much as all the rest of the spawning.
         self._base = _encoded({**base_environment, **ours})
 
-    def launch(self, claim: Claim, *, slot: int, now: float, now_ms: int) -> Running | Unstarted:
-        """Start the process of a claim. Raises NoLog."""
+    def prepare(self, claim: Claim, *, slot: int, now_ms: int) -> Ready:
+        """Everything up to the process, which `launch` starts: until then a descriptor is open. Raises NoLog."""
+        env = self._environment(claim, slot)
         try:
             out, log_from = begin_log(claim, worker=self._worker, now_ms=now_ms)
         except OSError as exc:
             raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
+        return Ready(claim, slot, words(claim), env, out, log_from)
+
+    def launch(self, ready: Ready, *, now: float) -> Running | Unstarted:
+        """Start the process."""
+        claim, slot, argv, env, out, log_from = ready
         try:
-            child = self._processes.spawn(words(claim), cwd=claim.cwd, env=self._environment(claim, slot), out=out)
+            child = self._processes.spawn(argv, cwd=claim.cwd, env=env, out=out)
         except CannotSpawn as exc:
-            return Unstarted(str(exc), log_from)
+            return Unstarted(claim, str(exc), now, log_from)
         finally:
             os.close(out)
         with contextlib.suppress(OSError):  # a full disk: whoever needs it finds the process by its mark, too

@@ -132,12 +132,11 @@ class Worker:
             return
         self._note(written, starts)
         self._look = written.more or (self._look and not free)
-        for claim in written.claims:
-            self._start(claim)
+        self._start(written.claims)
 
-    def _start(self, claim: Claim) -> None:
+    def _start(self, claims: Sequence[Claim]) -> None:
         try:
-            self._runs.start(claim)
+            self._runs.start(claims)
         except NoLog as exc:
             self._world.emit(events.StoreTrouble(str(exc)))
             self._claim_at, self._look = self._world.clock.monotonic() + LOG_PAUSE, True
@@ -222,6 +221,7 @@ class Worker:
         if slots != self._slots:
             self._slots, self._look = slots, True
             self._world.emit(events.WorkerResized(slots))
+            self._trouble.attempt(self._say_alive)  # or more would be busy than there are slots, until the next beat
         return True
 
     def _begin_anew(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from queuectl.events import JobStarted, StoreTrouble
 from queuectl.job.model import Claim
@@ -14,12 +15,14 @@ from queuectl.output.files import end_log
 from queuectl.process.spawn import Child
 from queuectl.store.protocol import End, Start
 from queuectl.worker.endings import begin_endings, press_endings
-from queuectl.worker.launch import Launcher, NoLog, Unstarted
+from queuectl.worker.launch import Launcher, NoLog, Ready, Unstarted
 from queuectl.worker.plan import World
 from queuectl.worker.running import Running, Why
 
 # A start is written to the store with the next exchange, or after this time: short jobs never need it.
-RECORD_AFTER = 0.02
+RECORD_AFTER: Final = 0.02
+# So many processes are started in a row: each holds a descriptor until it is there.
+AT_ONCE: Final = 16
 
 
 class Runs:
@@ -42,21 +45,36 @@ class Runs:
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, claim: Claim) -> None:
-        """Begin a run. Raises NoLog, after giving the job back, if its log cannot be written."""
-        clock = self._world.clock
-        slot = next(number for number in range(len(self._by_slot) + 1) if number not in self._by_slot)
-        now = self.last_active = clock.monotonic()
-        try:
-            started = self._launcher.launch(claim, slot=slot, now=now, now_ms=clock.now_ms())
-        except NoLog:
-            self._add_end(claim, Released(None), began=now, pid=None, log_from=None)
-            raise
-        if isinstance(started, Unstarted):
-            self._add_end(claim, NotStarted(started.problem), began=now, pid=None, log_from=started.log_from)
-            return
-        self._by_slot[slot] = started
-        self._world.emit(JobStarted(claim, started.child.pid))
+    def start(self, claims: Sequence[Claim]) -> None:
+        """Begin a run of each. Raises NoLog at the end, after giving back those whose log cannot be written."""
+        failure: NoLog | None = None
+        for first in range(0, len(claims), AT_ONCE):
+            # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
+            # So all that can be done before or after a row of starts is done there.
+            ready: list[Ready] = []
+            for claim, slot in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False):
+                try:
+                    ready.append(self._launcher.prepare(claim, slot=slot, now_ms=self._world.clock.now_ms()))
+                except NoLog as exc:
+                    failure = exc
+                    now = self._world.clock.monotonic()
+                    self._add_end(claim, Released(None), began=now, pid=None, log_from=None)
+            begun = [self._launcher.launch(one, now=self._world.clock.monotonic()) for one in ready]
+            for run in begun:
+                self._note_start(run)
+        if failure is not None:
+            raise failure
+
+    def _free_slots(self) -> list[int]:
+        return [number for number in range(len(self._by_slot) + AT_ONCE) if number not in self._by_slot]
+
+    def _note_start(self, run: Running | Unstarted) -> None:
+        self.last_active = run.began
+        if isinstance(run, Unstarted):
+            self._add_end(run.claim, NotStarted(run.problem), began=run.began, pid=None, log_from=run.log_from)
+        else:
+            self._by_slot[run.slot] = run
+            self._world.emit(JobStarted(run.claim, run.child.pid))
 
     def unrecorded(self, now: float) -> list[Running]:
         """Runs that the store should know to have begun."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from queuectl.job.lifecycle import Event, State, is_final
+from queuectl.job.lifecycle import WAITING, Event, is_final
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.job.rank import Ageing, ByEnqueues, Standing, effective_priority
@@ -21,6 +21,9 @@ from queuectl.store.sqlite.connection import Row
 from queuectl.store.sqlite.reads import SqliteReads
 
 PROMOTE_AT_ONCE: Final = 1000
+
+# What `settle` returns: where the row knew better than we do, history takes it over.
+_AS_WRITTEN: Final = ("number", "worker", "host", "pid", "started_at", "finished_at", "log_from")
 
 
 class SqliteRuns(SqliteReads):
@@ -47,8 +50,8 @@ class SqliteRuns(SqliteReads):
             if claim is not None and claim.limit > 0 and self._is_known(worker):
                 claims = self._claim(worker, claim, now=now, last_seq=last_seq, ageing=ageing)
             due_at = self._db.value(SQL["next_due"])
-        if any(written.state is State.PENDING for _, written in settled):
-            self._ring()  # given back: somebody else may have a slot
+        if any(written.state in WAITING for _, written in settled):
+            self._ring()  # they wait again: somebody else may have a slot, now or when they come due
         return Exchange(
             settled=settled,
             lost=lost,
@@ -161,51 +164,29 @@ class SqliteRuns(SqliteReads):
         last_seq: int,
         ageing: Ageing,
     ) -> bool:
-        written = self._db.one(
-            SQL["settle"],
-            {
-                "seq": claim.seq,
-                "token": claim.token,
-                "cancelled": settlement.event is Event.CANCEL,
-                "state": settlement.state,
-                "pid": facts["pid"],
-                "attempts": settlement.attempts,
-                "crashes": settlement.crashes,
-                "retry_in": settlement.retry_in_ms,
-                "exit_code": settlement.exit_code,
-                "signal": settlement.signal,
-                "error": settlement.error,
-                "by_enqueues": isinstance(ageing, ByEnqueues),
-                "last_seq": last_seq,
-                "now": now,
-                "started_at": facts["started_at"],
-                "finished_at": facts["finished_at"],
-                "duration_ms": facts["duration_ms"],
-                "log_from": facts["log_from"],
-            },
-        )
+        # Of both statements: each takes what it names.
+        parameters = {
+            **facts,
+            "seq": claim.seq,
+            "token": claim.token,
+            "cancelled": settlement.event is Event.CANCEL,
+            "state": settlement.state,
+            "ending": settlement.ending,
+            "attempts": settlement.attempts,
+            "crashes": settlement.crashes,
+            "retry_in": settlement.retry_in_ms,
+            "exit_code": settlement.exit_code,
+            "signal": settlement.signal,
+            "error": settlement.error,
+            "by_enqueues": isinstance(ageing, ByEnqueues),
+            "last_seq": last_seq,
+            "now": now,
+        }
+        written = self._db.one(SQL["settle"], parameters)
         if written is None:
             return False
-        number, worker, host, pid, started_at, finished_at, log_from = written
-        self._db.execute(
-            SQL["add_run"],
-            {
-                "seq": claim.seq,
-                "number": number,
-                "worker": worker,
-                "host": host,
-                "pid": pid,
-                "started_at": started_at,
-                "finished_at": finished_at,
-                "duration_ms": facts["duration_ms"],
-                "exit_code": settlement.exit_code,
-                "signal": settlement.signal,
-                "error": settlement.error,
-                "ending": settlement.ending,
-                "log_from": log_from,
-                "log_to": facts["log_to"],
-            },
-        )
+        parameters.update(zip(_AS_WRITTEN, written, strict=True))
+        self._db.execute(SQL["add_run"], parameters)
         return True
 
 

@@ -4,7 +4,7 @@ update jobs
        ready = 0,
        effective_priority = :effective_priority,
        error = 'cancelled',
-       finished_at = max(:now, created_at),
+       finished_at = max(:now, created_at, coalesce(started_at, created_at)),
        updated_at = max(:now, created_at)
  where seq = :seq
    and state in ('blocked', 'pending', 'failed')

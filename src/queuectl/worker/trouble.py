@@ -1,4 +1,4 @@
-"""When the store cannot be reached: keep what is to be written, try again, and say so once."""
+"""When the store cannot be reached: keep what is to be written, try again, and say so, once for each reason."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ class Trouble:
         self._clock = clock
         self._emit = emit
         self._since: float | None = None
-        self._is_said = False
+        self._said: set[str] = set()  # codes: the lock of yesterday may hide that the disk is full today
         self.last: errors.Unavailable | None = None
 
     def attempt(self, write: Callable[[], T]) -> T | None:
         """What `write` returns, or None if the store cannot serve now: then try again later."""
         result = self.ask(write)
         if result is not None:
-            if self._is_said:
+            if self._said:
                 self._emit(StoreRecovered())
-            self._since, self._is_said, self.last = None, False, None
+                self._said.clear()
+            self._since = self.last = None
         return result
 
     def ask(self, read: Callable[[], T]) -> T | None:
@@ -49,6 +50,6 @@ class Trouble:
         now = self._clock.monotonic()
         self._since = now if self._since is None else self._since
         self.last = exc
-        if not self._is_said and (self.is_fatal or now - self._since >= SAY_SO_AFTER):
-            self._is_said = True
+        if exc.code not in self._said and (self.is_fatal or now - self._since >= SAY_SO_AFTER):
+            self._said.add(exc.code)
             self._emit(StoreTrouble(exc.message))

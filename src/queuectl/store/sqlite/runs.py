@@ -47,7 +47,9 @@ class SqliteRuns(SqliteReads):
             if done := sum(is_final(written.state) for _, written in settled):
                 self._db.execute(SQL["worked"], {"id": worker, "jobs": done})
             promoted = self._db.execute(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE}).rowcount
-            if claim is not None and claim.limit > 0 and self._is_known(worker):
+            # Not before all whose time has come are in: the first of the line may be among those still outside.
+            is_complete = promoted < PROMOTE_AT_ONCE
+            if claim is not None and claim.limit > 0 and is_complete and self._is_known(worker):
                 claims = self._claim(worker, claim, now=now, last_seq=last_seq, ageing=ageing)
             due_at = self._db.value(SQL["next_due"])
         if any(written.state in WAITING for _, written in settled):
@@ -57,7 +59,7 @@ class SqliteRuns(SqliteReads):
             lost=lost,
             claims=claims,
             next_due_ms=None if due_at is None else max(0, due_at - now),
-            more=promoted == PROMOTE_AT_ONCE or (claim is not None and 0 < claim.limit == len(claims)),
+            more=not is_complete or (claim is not None and 0 < claim.limit == len(claims)),
         )
 
     def rescue(self, worker: str, *, max_crashes: int, spans: Mapping[str, Span] = MappingProxyType({})) -> list[Lost]:

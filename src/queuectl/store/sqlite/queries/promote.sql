@@ -1,4 +1,4 @@
--- promote: let those in whose time has come, the longest due first. Bounded, so that a million at once do not hold the
+-- promote: let those in whose time has come. Bounded, so that a million at once do not hold the
 -- write lock for seconds; the caller comes back while the bound was reached.
 update jobs
    set ready = 1

@@ -40,7 +40,7 @@ def grown(scene: Scene, tag: str) -> list[int]:
 
 @pytest.fixture
 def tag(scene: Scene) -> str:
-    return scene.directory.name
+    return str(scene.directory)  # of this test alone, also among those that run beside it
 
 
 def by_timeout(scene: Scene, worker: WorkerProcess, job_id: str) -> None:

@@ -22,7 +22,7 @@ MEMBERS = 5
 
 @pytest.fixture
 def tag(scene: Scene) -> str:
-    return scene.directory.name
+    return str(scene.directory)  # of this test alone, also among those that run beside it
 
 
 def crash_with(scene: Scene, tag: str, count: int = 1, **fields: object) -> tuple[WorkerProcess, list[str]]:

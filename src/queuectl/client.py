@@ -130,8 +130,8 @@ class Queue:
         """
         where = parse_filter(states=_names(state), queues=_names(queue), tags=_names(tag))
         key, is_descending = parse_sort(sort)
-        parse_count(limit, subject="limit")
-        parse_count(offset, subject="offset")
+        limit = parse_count(limit, subject="limit")
+        offset = parse_count(offset, subject="offset") or 0
         return self._look().jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
 
     def history(self, job_id: str) -> list[dict[str, Any]]:

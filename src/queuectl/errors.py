@@ -282,9 +282,11 @@ class StoreTooNew(Unavailable):
 class StoreGone(Unavailable):
     code = "store-gone"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, worker: str | None = None) -> None:
+        under = f" while worker {worker} serves it" if worker else ""
         super().__init__(
-            f"the store {path} was removed or replaced", hint="put it back; an empty one is never made in its place"
+            f"the store {path} was removed or replaced{under}",
+            hint="put it back; an empty one is never made in its place",
         )
 
 
@@ -312,9 +314,13 @@ class SystemUnsupported(Unavailable):
 
 
 class WorkerFailed(Unavailable):
-    """A detached worker did not come up; the message is what it said itself."""
+    """A detached worker did not come up; code and message are what it said itself."""
 
     code = "worker-failed"
+
+    def __init__(self, message: str, *, hint: str, code: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code or self.code  # type: ignore[misc] # of the class, but here it is another's
 
 
 # ── waited too long ─────────────────────────────────────────────────────────────────────────────────────────────────

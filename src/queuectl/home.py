@@ -45,9 +45,18 @@ def worker_log(home: str, worker: str) -> str:
 
 
 def make_home(home: str) -> None:
-    """Make the home and its directories, private to this user; leave what is there as it is."""
+    """Make the home itself, private to this user; leave it as it is if it is there."""
+    _make(home, home)
+
+
+def make_folders(home: str) -> None:
+    """Make the directories of the home."""
+    _make(home, logs(home), os.path.join(home, "workers"))
+
+
+def _make(home: str, *paths: str) -> None:
     try:
-        for path in (home, logs(home), os.path.join(home, "workers")):
+        for path in paths:
             # Asked first: makedirs costs a system call that fails for each that is there, at every enqueue.
             if not os.path.isdir(path):
                 os.makedirs(path, mode=0o700, exist_ok=True)

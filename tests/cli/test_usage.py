@@ -243,3 +243,24 @@ def test_a_bad_variable_is_refused_by_every_command_and_by_name(
         assert (answer.code, answer.out) == (2, "")
         assert variable in answer.err
     assert not home.exists()
+
+
+def test_a_home_that_may_not_be_entered_is_not_taken_for_an_empty_one(queuectl: Program, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for home in (tmp_path / "file" / "below", tmp_path / ("x" * 300)):
+        answer = queuectl("list", "--home", home)
+        assert (answer.code, answer.out) == (1, "")
+        assert "cannot use" in answer.err
+
+
+def test_a_count_beyond_all_counts_means_all(queuectl: Program) -> None:
+    queuectl("enqueue", "true", check=0)
+    assert len(queuectl("list", "--limit", "9" * 30, "--json", check=0).json) == 1
+    assert queuectl("list", "--offset", "9" * 30, "--json", check=0).json == []
+
+
+def test_a_store_that_is_not_ours_keeps_its_directory_as_it_is(queuectl: Program, home: Path) -> None:
+    home.mkdir()
+    (home / "queue.db").write_text("something else, and longer than a header of a hundred bytes " * 3)
+    assert queuectl("enqueue", "true").code == 1
+    assert [path.name for path in home.iterdir()] == ["queue.db"]

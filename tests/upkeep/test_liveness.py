@@ -14,7 +14,7 @@ import pytest
 
 from queuectl.home import lock_file
 from queuectl.job.model import Worker, from_ms
-from queuectl.process.lock import take_lock
+from queuectl.lock import take_lock
 from queuectl.upkeep.liveness import Silence, is_alive, lock_of_the_dead
 from queuectl.upkeep.rescue import dead_workers
 from tests.wait import wait_until
@@ -43,7 +43,7 @@ def worker(tmp_path: Path) -> Worker:
 
 HOLD = """
 import sys
-from queuectl.process.lock import take_lock
+from queuectl.lock import take_lock
 assert take_lock(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()
@@ -102,7 +102,7 @@ def test_any_number_may_ask_at_once_without_taking_each_other_for_the_worker(wor
     lock = take_lock(lock_file(worker.home, worker.id))
     assert lock is not None
     lock.release()
-    asking = "import sys; from queuectl.process.lock import is_held; sys.exit(any(is_held(sys.argv[1]) for _ in range(20000)))"
+    asking = "import sys; from queuectl.lock import is_held; sys.exit(any(is_held(sys.argv[1]) for _ in range(20000)))"
     words = [sys.executable, "-c", asking, lock_file(worker.home, worker.id)]
     asked = [subprocess.Popen(words) for _ in range(2)]
     assert [process.wait(30) for process in asked] == [0, 0]

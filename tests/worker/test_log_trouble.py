@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -136,3 +137,23 @@ def test_a_home_on_a_full_disk_loses_nothing_and_goes_on_once_there_is_room(
     assert worker.process.poll() is None
     worker.end()
     scene.end()
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "pipe"])
+def test_what_lies_in_the_place_of_one_log_fails_that_job_only_and_is_not_touched(scene: Scene, kind: str) -> None:
+    precious = scene.path("precious")
+    precious.write_text("do not touch")
+    bad, good = scene.enqueue("echo bad", max_retries=1), scene.enqueue("echo good")
+    place = scene.home / "logs" / f"{bad}.log"
+    match kind:
+        case "directory":
+            place.mkdir()
+        case "link":
+            place.symlink_to(precious)
+        case _:
+            os.mkfifo(place)
+    scene.drain()
+    assert (scene.state(bad), scene.state(good)) == ("dead", "completed")
+    assert "cannot be written" in scene.job(bad)["error"]
+    assert precious.read_text() == "do not touch"
+    assert scene.queuectl("show", bad, check=0).out

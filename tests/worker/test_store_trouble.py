@@ -159,3 +159,13 @@ def test_a_setting_that_cannot_be_in_force_is_told_once_and_does_not_end_the_wor
     wait_until(lambda: [found.id for found in scene.store.workers()] == ["w1"], what="the other to be buried")
     scene.wait_for(scene.enqueue("true"), "completed")
     assert worker.output.count("twice the heartbeat") == 1
+
+
+def test_an_empty_store_is_never_made_in_the_place_of_one_that_a_worker_serves(scene: Scene) -> None:
+    scene.worker("--name", "w1")
+    for path in scene.home.glob("queue.db*"):
+        path.unlink()
+    answer = scene.queuectl("enqueue", "true")
+    assert (answer.code, answer.out) == (1, "")
+    assert "was removed" in answer.err
+    assert not (scene.home / "queue.db").exists()

@@ -39,18 +39,26 @@ class WorkerLog:
         self._room.register(app.stdout, select.POLLOUT)
         self._second = -1
         self._second_text = ""
+        self._lines: list[str] = []
 
     def __call__(self, event: events.Event) -> None:
+        """Take note of it; `flush` prints it."""
         if isinstance(event, events.JobEnded):
             self._done += 1
-        if self._silent:
-            return
-        style, head, words = self._words(event)
-        self._clear_bar()
-        self._write(f"{self._moment()} {self._paint(f'{head:<9}', style)} {words}\n")
-        self._draw_bar(force=False)
+        if not self._silent:
+            style, head, words = self._words(event)
+            self._lines.append(f"{self._moment()} {self._paint(f'{head:<9}', style)} {words}\n")
+
+    def flush(self) -> None:
+        """Print what there is to say: before the worker sleeps, and all of a turn at once."""
+        if self._lines:
+            self._clear_bar()
+            self._write("".join(self._lines))
+            self._lines.clear()
+            self._draw_bar(force=False)
 
     def close(self) -> None:
+        self.flush()
         self._clear_bar()
         if self._is_lost:
             # Whatever the program does with its stdout from now on must not change how the worker ended.
@@ -141,7 +149,7 @@ class WorkerLog:
 
 
 def _verb(settlement: Settlement) -> str:
-    return {State.PENDING: "released"}.get(settlement.state, settlement.state.value)
+    return "released" if settlement.state is State.PENDING else settlement.state.value
 
 
 def _consequence(claim: Claim, settlement: Settlement) -> str:

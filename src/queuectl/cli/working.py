@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from queuectl import home as places
@@ -21,7 +21,7 @@ from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
 from queuectl.upkeep.rescue import RescueDuty, rescue_dead, rescue_namesake
 from queuectl.worker.detach import detach, say_failed, say_ready
-from queuectl.worker.plan import Plan, World, wait_for_any
+from queuectl.worker.plan import HasFileno, Plan, World, wait_for_any
 from queuectl.worker.serve import serve
 
 # A worker never waits long for the store: meanwhile its jobs may end, or have to be ended.
@@ -79,9 +79,14 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
     )
     log = WorkerLog(app, remaining=_remaining(store, order.queues) if order.drain else None)
     duty = RescueDuty(plan.id, host, store=store, clock=app.clock, settings=settings, emit=log)
-    world = World(store, SystemProcesses(), app.clock, random.random, settings, log, wait_for_any)
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
+
+    def wait(sources: Sequence[HasFileno], seconds: float) -> None:
+        log.flush()
+        wait_for_any(sources, seconds)
+
+    world = World(store, SystemProcesses(), app.clock, random.random, settings, log, wait)
 
     def inherit() -> None:
         rescue_namesake(opening, plan.id, home=plan.home, clock=app.clock, settings=settings(), emit=log)
@@ -91,18 +96,20 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         if ready_fd is not None:
             say_ready(ready_fd)
 
-    signal = serve(
-        plan,
-        world,
-        # Absolute: a job that calls queuectl does so in its own directory.
-        db=None if app.db is None else store_path(app.home, app.db),
-        environment=job_environment_base(app.environ),
-        duties=[duty],
-        detached=ready_fd is not None,
-        inherit=inherit,
-        on_ready=on_ready,
-    )
-    log.close()
+    try:
+        signal = serve(
+            plan,
+            world,
+            # Absolute: a job that calls queuectl does so in its own directory.
+            db=None if app.db is None else store_path(app.home, app.db),
+            environment=job_environment_base(app.environ),
+            duties=[duty],
+            detached=ready_fd is not None,
+            inherit=inherit,
+            on_ready=on_ready,
+        )
+    finally:
+        log.close()
     store.close()
     return 128 + signal if signal else 0
 

@@ -28,9 +28,10 @@ class TimedOut(NamedTuple):
 
 
 class Released(NamedTuple):
-    """We ended it, or never began it, because its worker had to go: not the job's fault."""
+    """We ended it, or never began it, because its worker had to go or could not: not the job's fault."""
 
     how: Exited | Signalled | None
+    why: str = "its worker was told to end at once"
 
 
 class Cancelled(NamedTuple):

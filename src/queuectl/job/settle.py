@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal as signals
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from queuectl.job.duration import format_duration
@@ -34,10 +34,10 @@ class Settlement:
     signal: int | None = None
     error: str | None = None
     retry_in_ms: int = 0
+    state: State = field(init=False)
 
-    @property
-    def state(self) -> State:
-        return TRANSITIONS[State.PROCESSING, self.event]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", TRANSITIONS[State.PROCESSING, self.event])
 
 
 def settle(claim: Claim, outcome: Outcome, *, policy: RetryPolicy, chance: float) -> Settlement:
@@ -56,8 +56,8 @@ def settle(claim: Claim, outcome: Outcome, *, policy: RetryPolicy, chance: float
         case TimedOut(limit_ms, how):
             error = f"timeout after {format_duration(limit_ms)}"
             return _fail(claim, Ending.TIMEOUT, error, how, policy=policy, chance=chance)
-        case Released(how):
-            return _uncharged(claim, Event.RELEASE, Ending.RELEASED, "its worker was told to end at once", how)
+        case Released(how, why):
+            return _uncharged(claim, Event.RELEASE, Ending.RELEASED, why, how)
         case Cancelled(how):
             return cancelled(claim, how)
         case unreachable:

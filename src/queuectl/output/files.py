@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from functools import lru_cache
 
 from queuectl.job.model import Claim, from_ms, iso
 from queuectl.job.outcome import Ending
@@ -16,17 +18,23 @@ from queuectl.job.settle import Settlement
 
 def begin_log(claim: Claim, *, worker: str, now_ms: int) -> tuple[int, int]:
     """Begin the log of the next run: a descriptor to hand to the job, and where its output begins. Raises OSError."""
-    # The first run of a job begins a new file: a job of the same id may have left one behind before it was removed.
-    fresh = os.O_TRUNC if claim.run == 1 else 0
-    flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | fresh
+    # Neither through a link, which may lead anywhere, nor waiting for a reader of something that is no file at all.
+    flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         fd = os.open(claim.log, flags, 0o600)
     except FileNotFoundError:  # somebody tidied up our directory
         os.makedirs(os.path.dirname(claim.log), mode=0o700, exist_ok=True)
         fd = os.open(claim.log, flags, 0o600)
     try:
-        start = f"--- START {iso(from_ms(now_ms))} run={claim.run} worker={worker} ---\n".encode()
-        size = 0 if fresh else os.fstat(fd).st_size
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        size = status.st_size
+        # The first run of a job begins a new file: a job of the same id may have left one behind before it was removed.
+        if claim.run == 1 and size:
+            os.ftruncate(fd, 0)
+            size = 0
+        start = f"--- START {_stamp(now_ms)} run={claim.run} worker={worker} ---\n".encode()
         if os.write(fd, start) < len(start):  # the disk had room for a part of it
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError:
@@ -38,16 +46,21 @@ def begin_log(claim: Claim, *, worker: str, now_ms: int) -> tuple[int, int]:
 def end_log(path: str, log_from: int, settlement: Settlement, *, duration: float | None, now_ms: int) -> int:
     """Close the frame of a run and return where its output ended. Raises OSError."""
     # Opened anew: a descriptor kept for each running job would set a limit to their number.
-    fd = os.open(path, os.O_APPEND | os.O_RDWR)
+    fd = os.open(path, os.O_APPEND | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         log_to = max(os.fstat(fd).st_size, log_from)
-        text = f"--- END {iso(from_ms(now_ms))} {_how(settlement)}{_took(duration)} ---\n"
+        text = f"--- END {_stamp(now_ms)} {_how(settlement)}{_took(duration)} ---\n"
         # A frame begins at the beginning of a line, also where the job's last line has no end.
         lead = b"" if log_to == log_from or os.pread(fd, 1, log_to - 1) == b"\n" else b"\n"
         os.write(fd, lead + text.encode(errors="replace"))
     finally:
         os.close(fd)
     return log_to
+
+
+@lru_cache(maxsize=2)  # a worker writes several frames within a millisecond
+def _stamp(now_ms: int) -> str | None:
+    return iso(from_ms(now_ms))
 
 
 def _how(settlement: Settlement) -> str:

@@ -8,8 +8,10 @@ deceives nobody.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -37,7 +39,10 @@ class Log:
     """An open log. Its size is what it was when last asked: a job may be writing to it."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.close(self._fd)
+            raise OSError(errno.EINVAL, "it is not a file")
 
     @property
     def size(self) -> int:

@@ -7,7 +7,7 @@ import errno
 import fcntl
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from queuectl.clock import boot_ticks
@@ -60,6 +60,7 @@ class Processes(Protocol):
 class SystemProcesses:
     def __init__(self) -> None:
         self._null = os.open(os.devnull, os.O_RDWR)
+        self._here = os.open(".", os.O_PATH)
         self._own: set[int] = set()
         self._is_init = os.getpid() == 1
 
@@ -67,18 +68,15 @@ class SystemProcesses:
         # posix_spawn and not subprocess, which costs more than all the rest of a start: it prepares in Python what this
         # does in C. It knows no directory, so we go there and come back; nothing else runs in this process meanwhile.
         try:
-            here = os.open(".", os.O_PATH)
-        except OSError as exc:
-            raise CannotSpawn(f"the worker has no room: {_words(exc)}") from exc
-        try:
             _enter(cwd)
             before = boot_ticks()
             pid = self._spawn(argv, env, out)
             after = boot_ticks()
         finally:
-            with contextlib.suppress(OSError):  # not ours to enter any more: no path of ours depends on where we are
-                os.fchdir(here)
-            os.close(here)
+            try:
+                os.fchdir(self._here)
+            except OSError:
+                pass  # not ours to enter any more: no path of ours depends on where we are
         self._own.add(pid)
         # Looked up only if the clock ticked meanwhile: a look into /proc costs a tenth of a start.
         return Child(pid, before if before == after else started(pid) or 0)
@@ -166,13 +164,12 @@ def _enter(cwd: str) -> None:
         raise CannotSpawn(f"the working directory {_shown(cwd.encode())} cannot be entered: {_words(exc)}") from exc
 
 
-def _places(program: bytes, env: Mapping[bytes, bytes]) -> Iterator[bytes]:
+def _places(program: bytes, env: Mapping[bytes, bytes]) -> Sequence[bytes]:
     """Where a program may be: looked for on the PATH that the job will have, not on ours."""
     if b"/" in program:
-        yield program
-    else:
-        for folder in env.get(b"PATH", os.fsencode(os.defpath)).split(b":"):
-            yield os.path.join(folder, program)  # an empty entry is the working directory
+        return (program,)
+    folders = env.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+    return [os.path.join(folder, program) for folder in folders]  # an empty entry is the working directory
 
 
 def _why(exc: Exception, program: bytes) -> str:

@@ -39,7 +39,11 @@ def parse_sort(text: str) -> tuple[Sort, bool]:
     return sort, (sort not in _SMALLEST_FIRST) ^ text.startswith("-")
 
 
+# No store has more, and no database takes a larger number.
+MOST: Final = 2**63 - 1
+
+
 def parse_count(value: int | None, *, subject: str) -> int | None:
     if value is not None and value < 0:
         raise InvalidInput(subject, f"cannot be negative: {value}", hint="0 or more")
-    return value
+    return None if value is None else min(value, MOST)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from queuectl.errors import Unavailable
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker
 from queuectl.output.read import last_bytes, open_log, output_of
@@ -117,7 +118,10 @@ def metrics(store: Reads) -> Metrics:
 
 
 def _end_of_output(job: Job, history: list[Run], limit: int) -> str | None:
-    log = open_log(job.log) if history else None
+    try:
+        log = open_log(job.log) if history else None
+    except Unavailable:  # everything else about the job is worth showing all the same; `logs` says why
+        return None
     if log is None:
         return None
     with log:

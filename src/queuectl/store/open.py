@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
-from queuectl.home import make_home, store_file
+from queuectl.home import lock_file, make_folders, make_home, store_file
 
 if TYPE_CHECKING:
     from queuectl.store.protocol import Inbox, Store
@@ -25,8 +25,10 @@ def open_store(
     """The store for writing: the home and the store are made if they are missing."""
     from queuectl.store.sqlite.store import SqliteStore
 
-    make_home(home)
-    return SqliteStore(store_path(home, db), clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+    path = _place(home, db)
+    store = SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+    make_folders(home)
+    return store
 
 
 def open_inbox(
@@ -36,9 +38,11 @@ def open_inbox(
     from queuectl.store.sqlite.inbox import SqliteInbox
     from queuectl.store.sqlite.schema import connect
 
-    make_home(home)
+    path = _place(home, db)
     clock = clock or SystemClock()
-    return SqliteInbox(connect(store_path(home, db), clock=clock, patience=patience, on_wait=on_wait), clock)
+    inbox = SqliteInbox(connect(path, clock=clock, patience=patience, on_wait=on_wait), clock)
+    make_folders(home)
+    return inbox
 
 
 def open_reads(
@@ -48,17 +52,44 @@ def open_reads(
     from queuectl.store.sqlite.connection import MEMORY
     from queuectl.store.sqlite.store import SqliteStore
 
-    path = store_path(home, db)
-    if os.path.exists(home) and not os.path.isdir(home):
-        raise errors.HomeUnusable(home, "it is not a directory")
-    if not os.path.exists(path):
-        path = MEMORY
+    path = store_path(home, db) if store_exists(home, db) else MEMORY
     return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
 
 
 def store_exists(home: str, db: str | None = None) -> bool:
-    """Whether `open_reads` would find a store, and not give an empty one in its place."""
-    return os.path.exists(store_path(home, db))
+    """Whether `open_reads` would find a store, and not give an empty one in its place.
+
+    Raises HomeUnusable where nobody can tell: a home that may not be entered is not an empty one.
+    """
+    if os.path.exists(home) and not os.path.isdir(home):
+        raise errors.HomeUnusable(home, "it is not a directory")
+    try:
+        os.stat(store_path(home, db))
+    except FileNotFoundError:
+        return False
+    except OSError as exc:
+        raise errors.HomeUnusable(home, exc.strerror or str(exc)) from exc
+    return True
+
+
+def _place(home: str, db: str | None) -> str:
+    """Where the store is or will be. The home is made, but nothing in it before the store is known to be ours."""
+    make_home(home)
+    path = store_path(home, db)
+    if not os.path.exists(path) and (alive := _somebody_works_in(home)):
+        # Its store was removed under it: an empty one in its place would hide that.
+        raise errors.StoreGone(path, worker=alive)
+    return path
+
+
+def _somebody_works_in(home: str) -> str | None:
+    """The name of a worker of this home that lives."""
+    from queuectl.lock import is_held
+
+    folder = os.path.dirname(lock_file(home, ""))
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    held = (name for name in names if name.endswith(".lock") and is_held(os.path.join(folder, name)))
+    return next((name.removesuffix(".lock") for name in held), None)
 
 
 def store_path(home: str, db: str | None) -> str:

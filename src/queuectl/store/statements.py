@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 
 
-class Statements:
+class Statements(dict[str, str]):
     """The statements of one dialect: `statements["claim"]` is the text of `queries/claim.sql`."""
 
     def __init__(self, package_file: str) -> None:
+        super().__init__()
         # Not importlib.resources: it costs more to import than everything else that `enqueue` does.
         self._folder = os.path.join(os.path.dirname(package_file), "queries")
-        self._texts: dict[str, str] = {}
 
-    def __getitem__(self, name: str) -> str:
-        text = self._texts.get(name)
-        if text is None:
-            with open(os.path.join(self._folder, f"{name}.sql"), encoding="utf-8") as file:
-                text = self._texts[name] = file.read()
+    def __missing__(self, name: str) -> str:
+        with open(os.path.join(self._folder, f"{name}.sql"), encoding="utf-8") as file:
+            text = self[name] = file.read()
         return text

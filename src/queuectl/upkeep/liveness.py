@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from queuectl.home import lock_file
 from queuectl.job.model import Worker
-from queuectl.process.lock import Lock, is_held, take_lock
+from queuectl.lock import Lock, is_held, take_lock
 from queuectl.process.table import lives
 
 

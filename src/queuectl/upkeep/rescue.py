@@ -15,10 +15,10 @@ from queuectl.events import JobRescued, Sink
 from queuectl.job.model import Claim, Worker
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
+from queuectl.lock import Lock
 from queuectl.output.files import end_log
 from queuectl.process.ending import kill_groups, orphans, send
 from queuectl.process.ledger import Footprint, read_ledger
-from queuectl.process.lock import Lock
 from queuectl.process.table import lives
 from queuectl.store.protocol import Span, Store
 from queuectl.upkeep.liveness import Silence, lock_of_the_dead

@@ -40,7 +40,7 @@ def detach(words: Sequence[str], *, environment: Mapping[str, str], log: str) ->
     said: dict[str, Any] = json.loads(answer)
     if "error" in said:
         process.wait()
-        raise errors.WorkerFailed(said["error"]["message"], hint=said["error"]["hint"])
+        raise errors.WorkerFailed(said["error"]["message"], hint=said["error"]["hint"], code=said["error"]["code"])
     return process.pid
 
 
@@ -49,7 +49,7 @@ def say_ready(fd: int) -> None:
 
 
 def say_failed(fd: int, error: errors.QueuectlError) -> None:
-    _say(fd, {"error": {"message": error.message, "hint": error.hint}})
+    _say(fd, {"error": {"code": error.code, "message": error.message, "hint": error.hint}})
 
 
 def _say(fd: int, message: dict[str, Any]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from queuectl.job.model import Claim
 from queuectl.output.files import begin_log
@@ -28,6 +28,9 @@ class Ready(NamedTuple):
     log_from: int
 
 
+_ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
+
+
 class Unstarted(NamedTuple):
     """There is no process, and why."""
 
@@ -35,6 +38,10 @@ class Unstarted(NamedTuple):
     problem: str
     began: float
     log_from: int
+
+
+class BadLog(Exception):
+    """Something that is no log of ours lies in this job's place: its own failure, and nobody else's."""
 
 
 class NoLog(Exception):
@@ -66,6 +73,8 @@ class Launcher:
         try:
             out, log_from = begin_log(claim, worker=self._worker, now_ms=now_ms)
         except OSError as exc:
+            if exc.errno in _ONLY_THIS_LOG:
+                raise BadLog(f"its log {claim.log} cannot be written: {exc.strerror}") from exc
             raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
         return Ready(claim, slot, words(claim), env, out, log_from)
 
@@ -78,8 +87,10 @@ class Launcher:
             return Unstarted(claim, str(exc), now, log_from)
         finally:
             os.close(out)
-        with contextlib.suppress(OSError):  # a full disk: whoever needs it finds the process by its mark, too
+        try:
             self._ledger.write(slot, claim.token, Footprint(child.pid, child.started, log_from))
+        except OSError:
+            pass  # a full disk: whoever needs it finds the process by its mark, too
         return Running(
             claim=claim,
             slot=slot,

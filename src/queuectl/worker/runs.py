@@ -15,7 +15,7 @@ from queuectl.output.files import end_log
 from queuectl.process.spawn import Child
 from queuectl.store.protocol import End, Start
 from queuectl.worker.endings import begin_endings, press_endings
-from queuectl.worker.launch import Launcher, NoLog, Ready, Unstarted
+from queuectl.worker.launch import BadLog, Launcher, NoLog, Ready, Unstarted
 from queuectl.worker.plan import World
 from queuectl.worker.running import Running, Why
 
@@ -52,18 +52,23 @@ class Runs:
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
             # So all that can be done before or after a row of starts is done there.
             ready: list[Ready] = []
+            now_ms = self._world.clock.now_ms()
             for claim, slot in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False):
                 try:
-                    ready.append(self._launcher.prepare(claim, slot=slot, now_ms=self._world.clock.now_ms()))
+                    ready.append(self._launcher.prepare(claim, slot=slot, now_ms=now_ms))
                 except NoLog as exc:
                     failure = exc
-                    now = self._world.clock.monotonic()
-                    self._add_end(claim, Released(None), began=now, pid=None, log_from=None)
+                    self._add_unbegun(claim, Released(None, "its log could not be written"))
+                except BadLog as exc:
+                    self._add_unbegun(claim, NotStarted(str(exc)))
             begun = [self._launcher.launch(one, now=self._world.clock.monotonic()) for one in ready]
             for run in begun:
                 self._note_start(run)
         if failure is not None:
             raise failure
+
+    def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
+        self._add_end(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
 
     def _free_slots(self) -> list[int]:
         return [number for number in range(len(self._by_slot) + AT_ONCE) if number not in self._by_slot]

@@ -9,8 +9,8 @@ from typing import Final
 
 from queuectl import errors
 from queuectl import home as places
+from queuectl.lock import Lock, take_lock
 from queuectl.process.ledger import Ledger
-from queuectl.process.lock import Lock, take_lock
 from queuectl.process.spawn import forbid_inheritance
 from queuectl.process.table import lives
 from queuectl.worker.launch import Launcher

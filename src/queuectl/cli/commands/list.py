@@ -85,8 +85,8 @@ def list_table(
 ) -> Result:
     where = parse_filter(states=states, queues=queues, tags=tags)
     key, is_descending = parse_sort(sort)
-    parse_count(limit, subject="--limit")
-    parse_count(offset, subject="--offset")
+    limit = parse_count(limit, subject="--limit")
+    offset = parse_count(offset, subject="--offset") or 0
     store = app.open_reads()
     # For programs all that match, streamed; for people a page and the number of the rest.
     if limit is None and not app.flags.json and not app.flags.quiet:

@@ -37,7 +37,7 @@ from queuectl.queue.logs import LogView, Piece
 @click.option("--no-markers", is_flag=True, help="Without the START and END lines: exactly the bytes of the job.")
 def logs(app: App, ids: tuple[str, ...], follow: bool, tail: int | None, run: int | None, no_markers: bool) -> Result:
     """What jobs printed, in all their runs; of several jobs each line says whose it is."""
-    parse_count(tail, subject="--tail")
+    tail = parse_count(tail, subject="--tail")
     if run is not None and run < 1:
         raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")
     found, is_complete = pick_all(app, ids)

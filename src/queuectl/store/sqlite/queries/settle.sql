@@ -27,4 +27,3 @@ update jobs
    and token = :token
    and state = 'processing'
    and (cancel_requested = 0 or :cancelled)
-returning runs, worker, host, pid, started_at, finished_at, log_from

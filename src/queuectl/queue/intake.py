@@ -6,6 +6,7 @@ with the text itself is said here; what is wrong with a job, `validate` says.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
@@ -25,13 +26,13 @@ class Format(StrEnum):
     LINES = "lines"  # a shell command a line
 
 
-class Intake:
+class Intake(ABC):
     """Jobs as they were written; can be read more than once. `is_batch`: they came as an array or a document."""
 
     is_batch = True
 
-    def __iter__(self) -> Iterator[Numbered]:
-        raise NotImplementedError
+    @abstractmethod
+    def __iter__(self) -> Iterator[Numbered]: ...
 
     def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
         """`error`, with where it was found."""

@@ -18,6 +18,7 @@ from queuectl.process.table import Entry, started
 LONGEST_SHOWN: Final = 200
 
 _DUP2: Final = os.POSIX_SPAWN_DUP2
+_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 
 
 class Child(NamedTuple):
@@ -85,15 +86,15 @@ class SystemProcesses:
         failure: Exception = FileNotFoundError(errno.ENOENT, "not found")
         for program in _places(argv[0], env):
             try:
-                # Everything we have open is close-on-exec (see `forbid_inheritance`), our mask is empty, and a handler
-                # of ours becomes the default at exec: only what Python itself ignores is left to be undone.
+                # Everything we have open is close-on-exec (see `forbid_inheritance`), and our mask is empty. All signals
+                # are named, also those that are at their default: for each that is not, the C library asks the kernel.
                 return os.posix_spawn(
                     program,
                     list(argv),
                     env,
                     file_actions=[(_DUP2, self._null, 0), (_DUP2, out, 1), (_DUP2, out, 2)],
                     setsid=True,
-                    setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+                    setsigdef=_SIGNALS,
                 )
             except (FileNotFoundError, NotADirectoryError) as exc:
                 if os.path.exists(program):  # then it was not the program that was not found

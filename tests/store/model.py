@@ -1,4 +1,4 @@
-"""The queue as a few lines of Python: no index, no key fixed in advance, no trigger. What the store must agree with.
+"""The queue as a few lines of Python: no index, no key fixed in advance, no table of counts. What the store must agree with.
 
 Priorities are computed from what the contract says about waiting, at the moment of the claim; nothing here knows of
 ranks, sequence numbers or missed enqueues.

@@ -10,6 +10,7 @@ _ALNUM = _LETTERS + b"0123456789"
 _TO_LETTER = bytes(_LETTERS[i % 26] for i in range(256))
 _TO_ALNUM = bytes(_ALNUM[i % 36] for i in range(256))
 _JOB_ID_LENGTH = 10
+_TOKEN_BYTES = 12
 
 
 def new_job_ids(count: int) -> list[str]:
@@ -24,5 +25,8 @@ def new_worker_id() -> str:
     return "w-" + os.urandom(5).translate(_TO_ALNUM).decode()
 
 
-def new_token() -> str:
-    return os.urandom(12).hex()
+def new_tokens(count: int) -> list[str]:
+    """`count` random tokens, by one call to the kernel."""
+    digits = os.urandom(count * _TOKEN_BYTES).hex()
+    step = 2 * _TOKEN_BYTES
+    return [digits[i : i + step] for i in range(0, len(digits), step)]

@@ -136,11 +136,6 @@ def run(row: Row) -> Run:
     )
 
 
-def live_run(row: Row) -> Run:
-    number, worker, host, pid, started, log_from = row
-    return run((number, worker, host, pid, started, None, None, None, None, None, Ending.RUNNING, log_from, None))
-
-
 def worker(row: Row) -> Worker:
     id_, host, pid, home, state, slots, busy, queues, started, heartbeat, beats, jobs_done = row
     return Worker(

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Final
 
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.job.ageing import parse_ageing
 from queuectl.job.rank import Ageing, Strict
+from queuectl.store.counting import Moves
 from queuectl.store.sqlite.bell import ring
 from queuectl.store.sqlite.connection import MEMORY, Connection
 from queuectl.store.statements import Statements
 
 SQL: Final = Statements(__file__)
+
+
+def read_ageing(stored: str | None) -> Ageing:
+    return Strict() if stored is None else parse_ageing(stored, subject="ageing")
 
 
 class SqliteBase:
@@ -27,9 +33,16 @@ class SqliteBase:
     def config(self) -> dict[str, str]:
         return dict(self._db.all(SQL["config"]))
 
+    @contextlib.contextmanager
+    def _moving(self) -> Iterator[Moves]:
+        """A transaction that changes states. It has to count each change; the counts are written with it."""
+        with self._db.transaction():
+            moves = Moves()
+            yield moves
+            self._db.executemany(SQL["moved"], moves.rows())
+
     def _ageing(self) -> Ageing:
-        stored = self._db.value(SQL["ageing"])
-        return Strict() if stored is None else parse_ageing(stored, subject="ageing")
+        return read_ageing(self._db.value(SQL["ageing"]))
 
     def _last_seq(self) -> int:
         return int(self._db.value(SQL["last_seq"]))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from queuectl import errors
 from queuectl.job.newjob import NewJob
+from queuectl.store.counting import OUTSIDE
 from queuectl.store.entry import new_row
 from queuectl.store.ids import new_job_ids
 from queuectl.store.sqlite.base import SQL, SqliteBase
@@ -18,7 +19,7 @@ class SqliteInbox(SqliteBase):
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
         ids = [next(made) if job.id is None else job.id for job in jobs]
         try:
-            with self._db.transaction():
+            with self._moving() as moves:
                 now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
                 numbered = zip(jobs, ids, range(last_seq + 1, last_seq + 1 + len(jobs)), strict=True)
                 self._db.executemany(
@@ -27,7 +28,8 @@ class SqliteInbox(SqliteBase):
                 )
                 tagged = ((tag, last_seq + 1 + index) for index, job in enumerate(jobs) for tag in job.tags)
                 self._db.executemany(SQL["tag"], tagged)
-                self._db.executemany(SQL["came"], Counter(job.queue for job in jobs).items())
+                for queue, count in Counter(job.queue for job in jobs).items():
+                    moves.add(queue, OUTSIDE, "pending", jobs=count)
         except sqlite3.IntegrityError as exc:
             taken = self._duplicate(ids)
             if taken is None:

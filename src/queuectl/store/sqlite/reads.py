@@ -95,9 +95,8 @@ class SqliteReads(SqliteBase):
             seq = self._db.value("select seq from jobs where id = ?", (job_id,))
             if seq is None:
                 raise errors.JobNotFound(job_id)
-            over = [rows.run(row) for row in self._db.all(SQL["history"], {"seq": seq})]
-            live = [rows.live_run(row) for row in self._db.all(SQL["live_run"], {"seq": seq})]
-        return over + live
+            found = self._db.all(SQL["history"], {"seq": seq}) + self._db.all(SQL["latest_run"], {"seq": seq})
+        return [rows.run(row) for row in found]
 
     def running(self, worker: str) -> list[Claim]:
         return [claim for claim, _ in self._running(worker)]
@@ -113,7 +112,7 @@ class SqliteReads(SqliteBase):
     def totals(self) -> dict[str, dict[str, int]]:
         names = ("enqueued", "started", "completed", "failed", "dead", "retried", "rescued")
         totals: dict[str, dict[str, int]] = {}
-        for queue, was, now, jobs in self._db.all(SQL["moves"]):
+        for queue, was, now, ending, jobs in self._db.all(SQL["moves"]):
             of = totals.setdefault(queue, dict.fromkeys(names, 0))
             of["enqueued"] += jobs * (was == "")
             of["started"] += jobs * (now == State.PROCESSING)
@@ -123,10 +122,8 @@ class SqliteReads(SqliteBase):
                 now == State.PENDING and was in (State.FAILED, State.DEAD, State.CANCELLED)
             )
             of["retried"] += jobs * retried
-        for queue, ending, runs in self._db.all(SQL["endings"]):
-            of = totals.setdefault(queue, dict.fromkeys(names, 0))
-            of["failed"] += runs * (ending in _FAILED_ENDINGS)
-            of["rescued"] += runs * (ending == Ending.LOST)
+            of["failed"] += jobs * (ending in _FAILED_ENDINGS)
+            of["rescued"] += jobs * (ending == Ending.LOST)
         return totals
 
     def oldest_waiting_ms(self) -> dict[str, int]:

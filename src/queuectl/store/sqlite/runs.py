@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from queuectl.job.lifecycle import WAITING, Event, is_final
+from queuectl.job.lifecycle import WAITING, Event, State, is_final
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.job.rank import Ageing, ByEnqueues, Standing, effective_priority
 from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
-from queuectl.store.ids import new_token
+from queuectl.store.counting import Moves
+from queuectl.store.ids import new_tokens
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, Span, Start
-from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
 from queuectl.store.sqlite.reads import SqliteReads
 
 PROMOTE_AT_ONCE: Final = 1000
+
+
+def _by_position(statement: str, *names: str) -> str:
+    """The statement with numbers for its named parameters: a tuple is bound in a third of the time of a dict."""
+    return re.sub(r":([a-z_]+)", lambda found: f"?{names.index(found[1]) + 1}", statement)
+
+
+# The order of these names is the order of the tuples in `_claim` and `_write_end`.
+CLAIM: Final = _by_position(
+    SQL["claim"], "seq", "token", "worker", "host", "last_seq", "effective_priority", "log", "now"
+)
+SETTLE: Final = _by_position(
+    SQL["settle"],
+    "seq", "token", "is_cancel",
+    "state", "ending", "waits", "is_due", "retry_at",
+    "attempts", "crashes", "exit_code", "signal", "error",
+    "started_at", "finished_at", "duration_ms", "pid", "log_from", "log_to",
+    "now", "last_seq", "by_enqueues",
+)  # fmt: skip
+
+
+class _Moment(NamedTuple):
+    """When a transaction happens, by all that counts as time here."""
+
+    now: int
+    last_seq: int
+    ageing: Ageing
+
+
+class _Facts(NamedTuple):
+    """What is known of a run that is over; None: what the job's row has."""
+
+    started_at: int | None
+    finished_at: int
+    duration_ms: int | None
+    pid: int | None
+    log_from: int | None
+    log_to: int | None
 
 
 class SqliteRuns(SqliteReads):
@@ -29,27 +68,34 @@ class SqliteRuns(SqliteReads):
         settled: list[tuple[End, Settlement]] = []
         lost: list[End] = []
         claims: list[Claim] = []
-        with self._db.transaction():
+        with self._moving() as moves:
             now = self._clock.now_ms()
-            ageing, last_seq = self._ageing(), self._last_seq()
+            ((ageing, last_seq, is_known, due_at),) = self._db.all(SQL["outlook"], (worker,))
+            at = _Moment(now, last_seq, read_ageing(ageing))
             for start in starts:
                 self._record_start(start, now)
             for end in ends:
-                written = self._settle(end, now=now, last_seq=last_seq, ageing=ageing)
+                written = self._settle(end, at, moves)
                 if written is None:
                     lost.append(end)
                 else:
                     settled.append((end, written))
-            if done := sum(is_final(written.state) for _, written in settled):
+            states = [written.state for _, written in settled]
+            if done := sum(map(is_final, states)):
                 self._db.execute(SQL["worked"], {"id": worker, "jobs": done})
-            promoted = self._db.execute(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE}).rowcount
+            some_wait_again = not WAITING.isdisjoint(states)
+            some_came_due = due_at is not None and due_at <= now
+            is_complete = True
+            if some_came_due:
+                promoted = self._db.execute(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE}).rowcount
+                is_complete = promoted < PROMOTE_AT_ONCE
             # Not before all whose time has come are in: the first of the line may be among those still outside.
-            is_complete = promoted < PROMOTE_AT_ONCE
-            if claim is not None and claim.limit > 0 and is_complete and self._is_known(worker):
-                claims = self._claim(worker, claim, now=now, last_seq=last_seq, ageing=ageing)
-            due_at = self._db.value(SQL["next_due"])
-        if any(written.state in WAITING for _, written in settled):
-            self._ring()  # they wait again: somebody else may have a slot, now or when they come due
+            if claim is not None and claim.limit > 0 and is_complete and is_known:
+                claims = self._claim(worker, claim, at, moves)
+            if some_wait_again or some_came_due:
+                due_at = self._db.value(SQL["next_due"])
+        if some_wait_again:
+            self._ring()  # somebody else may have a slot, now or when they come due
         return Exchange(
             settled=settled,
             lost=lost,
@@ -60,14 +106,13 @@ class SqliteRuns(SqliteReads):
 
     def rescue(self, worker: str, *, max_crashes: int, spans: Mapping[str, Span] = MappingProxyType({})) -> list[Lost]:
         taken = []
-        with self._db.transaction():
+        with self._moving() as moves:
             now = self._clock.now_ms()
-            ageing, last_seq = self._ageing(), self._last_seq()
+            at = _Moment(now, self._last_seq(), self._ageing())
             for claim, is_cancelled in self._running(worker):
                 settlement = cancelled(claim, None) if is_cancelled else lose(claim, max_crashes)
                 span = spans.get(claim.token, Span(None, None))
-                facts = {"started_at": None, "finished_at": now, "duration_ms": None, "pid": None, **span._asdict()}
-                self._write_end(claim, settlement, facts, now=now, last_seq=last_seq, ageing=ageing)
+                self._write_end(claim, settlement, _Facts(None, now, None, None, *span), at, moves)
                 taken.append(Lost(claim, settlement))
             self._db.execute(SQL["retire"], {"id": worker})
         self._ring()
@@ -75,32 +120,24 @@ class SqliteRuns(SqliteReads):
 
     # ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _claim(self, worker: str, request: ClaimRequest, *, now: int, last_seq: int, ageing: Ageing) -> list[Claim]:
-        claims = []
-        for row in self._heads(request):
+    def _claim(self, worker: str, request: ClaimRequest, at: _Moment, moves: Moves) -> list[Claim]:
+        heads = self._heads(request)
+        claims, archived, claimed = [], [], []
+        for row, token in zip(heads, new_tokens(len(heads)), strict=True):
             seq, id_, runs = row[1:4]
-            priority, eligible_at, missed = row[15:]
-            token = new_token()
+            queue, (state, priority, eligible_at, missed) = row[6], row[15:]
             log = f"{request.logs}/{id_}.log"
             standing = Standing(priority, seq, eligible_at, missed)
-            self._db.execute(
-                SQL["claim"],
-                {
-                    "seq": seq,
-                    "token": token,
-                    "worker": worker,
-                    "host": request.host,
-                    "last_seq": last_seq,
-                    "effective_priority": effective_priority(ageing, standing, now_ms=now, last_seq=last_seq),
-                    "log": log,
-                    "now": now,
-                },
-            )
+            shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
+            claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
             claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log))
+            moves.add(queue, state, "processing")
+            if runs:
+                archived.append((seq,))
+        if archived:
+            self._db.executemany(SQL["archive"], archived)
+        self._db.executemany(CLAIM, claimed)
         return claims
-
-    def _is_known(self, worker: str) -> bool:
-        return self._db.one(SQL["stop_order"], {"id": worker}) is not None
 
     def _heads(self, request: ClaimRequest) -> list[Row]:
         """The jobs to claim, best first."""
@@ -110,9 +147,8 @@ class SqliteRuns(SqliteReads):
                 found += self._head(queue, request.limit - len(found))
             return found
         queues = [row[0] for row in self._db.all(SQL["ready_queues"])]
-        heads = (self._head(queue, request.limit) for queue in queues)
         # Rank and seq come first in a row, and no two rows share a seq: nothing behind them is ever compared.
-        return _first(heapq.merge(*heads), request.limit)
+        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit]
 
     def _head(self, queue: str, limit: int) -> list[Row]:
         return self._db.all(SQL["ready"], {"queue": queue, "limit": limit}) if limit > 0 else []
@@ -131,64 +167,36 @@ class SqliteRuns(SqliteReads):
             },
         )
 
-    def _settle(self, end: End, *, now: int, last_seq: int, ageing: Ageing) -> Settlement | None:
+    def _settle(self, end: End, at: _Moment, moves: Moves) -> Settlement | None:
         """Write an end; None if the job has passed to somebody else."""
-        started_at = now - _ms(end.age)
-        facts = {
-            "started_at": started_at,
-            "finished_at": started_at + _ms(end.duration),
-            "duration_ms": _ms(end.duration),
-            "pid": end.pid,
-            "log_from": end.log_from,
-            "log_to": end.log_to,
-        }
-        context: dict[str, Any] = {"now": now, "last_seq": last_seq, "ageing": ageing}
-        if self._write_end(end.claim, end.settlement, facts, **context):
+        started_at, duration = at.now - _ms(end.age), _ms(end.duration)
+        facts = _Facts(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to)
+        if self._write_end(end.claim, end.settlement, facts, at, moves):
             return end.settlement
         wish = self._db.value(SQL["is_cancelled"], {"seq": end.claim.seq, "token": end.claim.token})
         if not wish:
             return None
         called_off = cancelled(end.claim, _how(end.settlement))
-        self._write_end(end.claim, called_off, facts, **context)
+        self._write_end(end.claim, called_off, facts, at, moves)
         return called_off
 
-    def _write_end(
-        self,
-        claim: Claim,
-        settlement: Settlement,
-        facts: Mapping[str, int | None],
-        *,
-        now: int,
-        last_seq: int,
-        ageing: Ageing,
-    ) -> bool:
-        # Of both statements: each takes what it names.
-        parameters = {
-            **facts,
-            "seq": claim.seq,
-            "token": claim.token,
-            "cancelled": settlement.event is Event.CANCEL,
-            "state": settlement.state,
-            "ending": settlement.ending,
-            "attempts": settlement.attempts,
-            "crashes": settlement.crashes,
-            "retry_in": settlement.retry_in_ms,
-            "exit_code": settlement.exit_code,
-            "signal": settlement.signal,
-            "error": settlement.error,
-            "by_enqueues": isinstance(ageing, ByEnqueues),
-            "last_seq": last_seq,
-            "now": now,
-        }
+    def _write_end(self, claim: Claim, settlement: Settlement, facts: _Facts, at: _Moment, moves: Moves) -> bool:
+        # As plain text and numbers: sqlite3 looks for a way to adapt anything else, half a microsecond each.
+        state, ending = str(settlement.state), str(settlement.ending)
+        waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
+        retry_at = at.now + retry_in if settlement.state is State.FAILED else None
+        parameters = (
+            claim.seq, claim.token, int(settlement.event is Event.CANCEL),
+            state, ending, int(waits), int(waits and retry_in == 0), retry_at,
+            settlement.attempts, settlement.crashes, settlement.exit_code, settlement.signal, settlement.error,
+            facts.started_at, facts.finished_at, facts.duration_ms, facts.pid, facts.log_from, facts.log_to,
+            at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)),
+        )  # fmt: skip
         # Counted and not returned: for `returning` SQLite fills a temporary table, a quarter of the statement's time.
-        if self._db.execute(SQL["settle"], parameters).rowcount == 0:
+        if self._db.execute(SETTLE, parameters).rowcount == 0:
             return False
-        self._db.execute(SQL["add_run"], parameters)
+        moves.add(claim.queue, "processing", state, ending=ending)
         return True
-
-
-def _first(found: Iterable[Row], limit: int) -> list[Row]:
-    return [row for _, row in zip(range(limit), found, strict=False)]
 
 
 def _ms(seconds: float) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from queuectl.job.lifecycle import State
 from queuectl.store.protocol import Filter, Sort
 
 _KEYS: Final = {
@@ -25,7 +26,15 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
     """A where clause and its parameters."""
     clauses: list[str] = []
     values: list[Any] = []
-    for column, wanted in (("state", filters.states), ("queue", filters.queues), ("id", filters.ids)):
+    if filters.states:
+        # As the two indexes have it that hold states: SQLite uses one only if its condition stands in the query too.
+        settled = sorted(filters.states - {State.PROCESSING})
+        either = [f"(state in ({', '.join('?' * len(settled))}) and state <> 'processing')"] if settled else []
+        if State.PROCESSING in filters.states:
+            either.append("seq in (select seq from jobs indexed by jobs_running where state = 'processing')")
+        clauses.append(f"({' or '.join(either)})")
+        values.extend(settled)
+    for column, wanted in (("queue", filters.queues), ("id", filters.ids)):
         if wanted:
             clauses.append(f"{column} in ({', '.join('?' * len(wanted))})")
             values.extend(sorted(map(_bindable, wanted)))

@@ -11,6 +11,7 @@ from queuectl.home import bell_file
 from queuectl.job.ageing import format_ageing
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.rank import ByTime, Standing, effective_priority, rank
+from queuectl.store.counting import OUTSIDE
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, StopMode
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
@@ -29,35 +30,43 @@ class SqliteStore(SqliteInbox, SqliteRuns):
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def cancel(self, job_id: str) -> CancelAnswer:
-        with self._db.transaction():
+        with self._moving() as moves:
             now = self._clock.now_ms()
-            seq, state, worker, token, standing, _ = self._standing(job_id)
+            seq, state, queue, worker, token, standing, _ = self._standing(job_id)
             if state in WAITING:
                 shown = effective_priority(self._ageing(), standing, now_ms=now, last_seq=self._last_seq())
+                self._db.execute(SQL["archive"], (seq,))
                 self._db.execute(SQL["cancel_waiting"], {"seq": seq, "now": now, "effective_priority": shown})
+                moves.add(queue, state, State.CANCELLED)
             elif state is State.PROCESSING:
                 self._db.execute(SQL["cancel_running"], {"seq": seq, "now": now})
         self._ring()
         return CancelAnswer(state, worker, token)
 
     def revive(self, job_id: str, *, states: frozenset[State]) -> State:
-        with self._db.transaction():
-            seq, state, _, _, standing, _ = self._standing(job_id)
+        with self._moving() as moves:
+            seq, state, queue, _, _, standing, _ = self._standing(job_id)
             if state in states and state in states_that_take(Event.REVIVE):
                 place = rank(self._ageing(), standing)
                 self._db.execute(SQL["revive"], {"seq": seq, "now": self._clock.now_ms(), "rank": place})
+                moves.add(queue, state, State.PENDING)
         self._ring()
         return state
 
     def purge(self, job_id: str) -> tuple[State, str | None]:
-        with self._db.transaction():
-            seq, state, _, _, _, log = self._standing(job_id)
+        with self._moving() as moves:
+            seq, state, queue, _, _, _, log = self._standing(job_id)
             if state is State.DEAD:
                 self._db.execute(SQL["purge"], {"seq": seq})
+                moves.add(queue, state, OUTSIDE)
         return state, log
 
     def reset(self) -> int:
-        with self._db.transaction():
+        with self._moving() as moves:
+            for queue, states in self.tally().items():
+                for state, jobs in states.items():
+                    if jobs:
+                        moves.add(queue, state, OUTSIDE, jobs=jobs)
             return self._db.execute(SQL["reset_jobs"]).rowcount
 
     def backup(self, path: str) -> None:
@@ -124,9 +133,9 @@ class SqliteStore(SqliteInbox, SqliteRuns):
 
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _standing(self, job_id: str) -> tuple[int, State, str | None, str | None, Standing, str | None]:
+    def _standing(self, job_id: str) -> tuple[int, State, str, str | None, str | None, Standing, str | None]:
         row = self._db.one(SQL["standing"], {"id": job_id})
         if row is None:
             raise errors.JobNotFound(job_id)
-        seq, state, worker, token, priority, eligible_at, missed, log = row
-        return seq, State(state), worker, token, Standing(priority, seq, eligible_at, missed), log
+        seq, state, queue, worker, token, priority, eligible_at, missed, log = row
+        return seq, State(state), queue, worker, token, Standing(priority, seq, eligible_at, missed), log

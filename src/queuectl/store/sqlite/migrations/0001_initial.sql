@@ -2,8 +2,8 @@
 -- Checks compare with `or`: for `in` with more than two values SQLite builds a temporary index, in every statement that
 -- touches a row, which cost a claim and its settling a fifth of their time.
 
--- One row a job, for its whole life. What a run needs while it is under way stands here too; when it ends it becomes
--- a row of `runs`.
+-- One row a job, for its whole life. Its latest run stands here too, from the claim on: most jobs have only one. It becomes
+-- a row of `runs` when something else needs its place, see archive.sql.
 create table jobs (
     seq integer primary key autoincrement,  -- the order of enqueue; never given twice
     id text not null unique check (length(id) between 1 and 128),
@@ -54,14 +54,20 @@ create table jobs (
     exit_code integer,
     signal integer,
     error text,
+    ending text check (
+        ending = 'completed' or ending = 'failed' or ending = 'timeout' or ending = 'signalled'
+        or ending = 'unstartable' or ending = 'cancelled' or ending = 'released' or ending = 'lost'
+    ),  -- null: it is under way, or stands in `runs`, or there was none
     log text,
     log_from integer,
+    log_to integer,
 
     created_at integer not null,
     updated_at integer not null check (updated_at >= created_at),
 
     check ((command is null) <> (argv is null)),
     check ((token is not null) = (state = 'processing')),
+    check (ending is null or token is null),
     check (ready = 0 or (state in ('pending', 'failed') and held = 0)),
     check ((finished_at is not null) >= (state = 'completed' or state = 'dead' or state = 'cancelled'))
 ) strict;
@@ -74,12 +80,13 @@ create index jobs_oldest on jobs (queue, run_at) where ready = 1;
 create index jobs_due on jobs (run_at) where ready = 0 and held = 0 and state in ('pending', 'failed');
 -- Who is in the hands of which worker.
 create index jobs_running on jobs (worker) where state = 'processing';
--- Lists by state, newest first.
-create index jobs_state on jobs (state, seq);
+-- Lists by state, newest first. Who is processing stays out: they are few, jobs_running has them, and every run would
+-- cost one entry more.
+create index jobs_state on jobs (state, seq) where state <> 'processing';
 -- Throughput and retention.
 create index jobs_completed on jobs (finished_at) where state = 'completed';
 
--- One row a run that is over, of any end.
+-- One row a run that is over, of any end, but for those that stand in their job.
 create table runs (
     job integer not null references jobs (seq) on delete cascade,
     number integer not null check (number >= 1),
@@ -129,39 +136,15 @@ create table config (
     value text not null
 ) strict, without rowid;
 
--- How many jobs ever moved from one state to another ('' is outside). What is in a state now is what came in less what
--- went out, so counts cost the same at any number of jobs, and the totals survive every purge. Triggers keep it, but for
--- what comes in: enqueue.sql runs by the million, and came.sql counts a whole batch at once.
+-- How many jobs ever moved from one state to another ('' is outside), and how the run ended that ended with it ('' if
+-- none did). What is in a state now is what came in less what went out, so counts cost the same at any number of jobs, and
+-- the totals survive every purge. Every transaction that changes states adds to it at its end, see store/counting.py.
 create table moves (
     queue text not null,
     was text not null,
     now text not null,
-    jobs integer not null,
-    primary key (queue, was, now)
-) strict, without rowid;
-
-create trigger jobs_moved after update of state on jobs when old.state <> new.state
-begin
-    insert into moves values (new.queue, old.state, new.state, 1)
-    on conflict (queue, was, now) do update set jobs = jobs + 1;
-end;
-
-create trigger jobs_went after delete on jobs
-begin
-    insert into moves values (old.queue, old.state, '', 1)
-    on conflict (queue, was, now) do update set jobs = jobs + 1;
-end;
-
--- How many runs ever ended in which way.
-create table endings (
-    queue text not null,
     ending text not null,
-    runs integer not null,
-    primary key (queue, ending)
+    jobs integer not null,
+    primary key (queue, was, now, ending),
+    check ((ending <> '') = (was = 'processing' and now <> ''))
 ) strict, without rowid;
-
-create trigger runs_ended after insert on runs
-begin
-    insert into endings values ((select queue from jobs where seq = new.job), new.ending, 1)
-    on conflict (queue, ending) do update set runs = runs + 1;
-end;

@@ -1,9 +1,11 @@
--- cancel_waiting: call off a job that does not run. Its last run, if there was one, stays as it was but for the error.
+-- cancel_waiting: call off a job that does not run. Its last run, if there was one, has been archived: what the job's row
+-- shows of it stays as it was but for the error.
 update jobs
    set state = 'cancelled',
        ready = 0,
        effective_priority = :effective_priority,
        error = 'cancelled',
+       ending = null,
        finished_at = max(:now, created_at, coalesce(started_at, created_at)),
        updated_at = max(:now, created_at)
  where seq = :seq

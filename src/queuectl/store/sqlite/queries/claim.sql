@@ -1,5 +1,5 @@
 -- claim: give one job to a worker. Runs inside the transaction that found it, which holds the write lock: nobody else
--- can have it meanwhile. Started now until the worker says when exactly.
+-- can have it meanwhile. Started now until the worker says when exactly. An earlier run has been archived.
 update jobs
    set state = 'processing',
        ready = 0,
@@ -18,8 +18,10 @@ update jobs
        exit_code = null,
        signal = null,
        error = null,
+       ending = null,
        log = :log,
        log_from = null,
+       log_to = null,
        updated_at = max(:now, created_at)
  where seq = :seq
    and ready = 1

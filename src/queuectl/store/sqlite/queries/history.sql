@@ -1,4 +1,4 @@
--- history: the runs of a job that are over.
+-- history: the runs of a job but for one that stands in the job's row.
 select number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to
   from runs
  where job = :seq

@@ -1,3 +1,3 @@
--- moves: every passage between two states ever made.
-select queue, was, now, jobs
+-- moves: every passage between two states ever made, and how the run ended that ended with it.
+select queue, was, now, ending, jobs
   from moves

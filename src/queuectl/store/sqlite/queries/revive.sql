@@ -8,7 +8,10 @@ update jobs
        effective_priority = null,
        attempts = iif(state = 'failed', attempts, 0),
        crashes = iif(state = 'failed', crashes, 0),
-       (finished_at, error) = (select finished_at, error from runs where job = jobs.seq and number = jobs.runs),
+       finished_at = iif(
+           ending is null, (select finished_at from runs where job = jobs.seq and number = jobs.runs), finished_at
+       ),
+       error = iif(ending is null, (select error from runs where job = jobs.seq and number = jobs.runs), error),
        updated_at = max(:now, created_at)
  where seq = :seq
    and state in ('failed', 'dead', 'cancelled')

@@ -4,26 +4,28 @@
 -- its last run: it may be revived.
 update jobs
    set state = :state,
-       ready = :state in ('pending', 'failed') and held = 0 and :retry_in = 0,
+       ready = :is_due and held = 0,
        token = null,
        pid = coalesce(:pid, pid),
        cancel_requested = 0,
        attempts = :attempts,
        crashes = :crashes,
        missed = missed + :last_seq - claimed_seq,
-       rank = rank + iif(:by_enqueues, :last_seq - claimed_seq, 0),
-       effective_priority = iif(:state in ('pending', 'failed'), null, effective_priority),
-       run_at = iif(:state = 'failed', :now + :retry_in, run_at),
+       rank = rank + :by_enqueues * (:last_seq - claimed_seq),
+       effective_priority = iif(:waits, null, effective_priority),
+       run_at = coalesce(:retry_at, run_at),
        started_at = max(coalesce(:started_at, started_at), created_at),
        wait_ms = iif(:started_at is null, wait_ms, max(0, :started_at - max(created_at, run_at))),
-       finished_at = max(coalesce(:finished_at, :now), coalesce(:started_at, started_at), created_at),
+       finished_at = max(:finished_at, coalesce(:started_at, started_at), created_at),
        duration_ms = :duration_ms,
        exit_code = :exit_code,
        signal = :signal,
        error = :error,
+       ending = :ending,
        log_from = coalesce(:log_from, log_from),
+       log_to = :log_to,
        updated_at = max(:now, created_at)
  where seq = :seq
    and token = :token
    and state = 'processing'
-   and (cancel_requested = 0 or :cancelled)
+   and (cancel_requested = 0 or :is_cancel)

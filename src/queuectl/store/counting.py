@@ -1,0 +1,26 @@
+"""What a transaction does to the counts: collected while it runs, written once at its end, the same for every dialect.
+
+Not by triggers: they would write once a job, and the jobs of a transaction mostly make the same few moves.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+OUTSIDE: Final = ""  # where a job is before it is enqueued and after it is removed
+NO_RUN: Final = ""  # the ending of a move that ends no run
+
+
+class Moves:
+    """The passages of jobs between two states that one transaction makes. Every end of a run is one of them."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[tuple[str, str, str, str], int] = {}
+
+    def add(self, queue: str, was: str, now: str, *, ending: str = NO_RUN, jobs: int = 1) -> None:
+        move = (queue, was, now, ending)
+        self._jobs[move] = self._jobs.get(move, 0) + jobs
+
+    def rows(self) -> list[tuple[str, str, str, str, int]]:
+        """Queue, state before, state after, ending, and how many jobs: each combination once."""
+        return [(*move, jobs) for move, jobs in self._jobs.items()]

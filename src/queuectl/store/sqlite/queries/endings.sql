@@ -1,3 +1,0 @@
--- endings: every run ever ended, by its end.
-select queue, ending, runs
-  from endings

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scene import Scene
+from tests.e2e.scene import Scene, freeze
 from tests.wait import wait_until
 
 
@@ -162,10 +162,12 @@ def test_a_setting_that_cannot_be_in_force_is_told_once_and_does_not_end_the_wor
 
 
 def test_an_empty_store_is_never_made_in_the_place_of_one_that_a_worker_serves(scene: Scene) -> None:
-    scene.worker("--name", "w1")
+    worker = scene.worker("--name", "w1")
+    freeze(scene, worker)  # or it would find out, and go, before we come
     for path in scene.home.glob("queue.db*"):
         path.unlink()
     answer = scene.queuectl("enqueue", "true")
     assert (answer.code, answer.out) == (1, "")
     assert "was removed" in answer.err
     assert not (scene.home / "queue.db").exists()
+    worker.kill()

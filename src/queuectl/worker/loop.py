@@ -208,7 +208,7 @@ class Worker:
             return False
         self._last_beat = now
         if not known:
-            self._begin_anew()
+            self._begin_anew(now)
         try:
             self._settings = self._runs.settings = self._world.load_settings()
             self._complaint = None
@@ -224,9 +224,9 @@ class Worker:
             self._trouble.attempt(self._say_alive)  # or more would be busy than there are slots, until the next beat
         return True
 
-    def _begin_anew(self) -> None:
-        """We were declared lost: our jobs belong to others, who have ended our processes. Touch nothing of them."""
-        self._world.emit(events.DeclaredLost(self._runs.abandon()))
+    def _begin_anew(self, now: float) -> None:
+        """We were declared lost: our jobs belong to others."""
+        self._world.emit(events.DeclaredLost(self._runs.abandon(now)))
         self._bell.close()
         self._bell = self._enrol(patience=FOR_EVER)
 

@@ -29,6 +29,7 @@ class Running:
     log_from: int
     deadline: float | None
     is_recorded: bool = False  # the store knows its pid and when it began
+    is_lost: bool = False  # it belongs to somebody else: nothing more is written about it
     why: Why | None = None
     kill_at: float = math.inf
     look_at: float = math.inf  # while we end it: when to look whether all of it is gone

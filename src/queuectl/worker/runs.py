@@ -12,7 +12,6 @@ from queuectl.job.retry import RetryPolicy
 from queuectl.job.settings import Settings
 from queuectl.job.settle import settle
 from queuectl.output.files import end_log
-from queuectl.process.spawn import Child
 from queuectl.store.protocol import End, Start
 from queuectl.worker.endings import begin_endings, press_endings
 from queuectl.worker.launch import BadLog, Launcher, NoLog, Ready, Unstarted
@@ -38,7 +37,6 @@ class Runs:
         self._world = world
         self._launcher = launcher
         self._by_slot: dict[int, Running] = {}
-        self._abandoned: list[Child] = []  # of runs that we lost: only to be reaped
 
     def __len__(self) -> int:
         return len(self._by_slot)
@@ -83,14 +81,17 @@ class Runs:
 
     def unrecorded(self, now: float) -> list[Running]:
         """Runs that the store should know to have begun."""
-        return [run for run in self._by_slot.values() if not run.is_recorded and now - run.began >= RECORD_AFTER]
+        return [
+            run
+            for run in self._by_slot.values()
+            if not (run.is_recorded or run.is_lost) and now - run.began >= RECORD_AFTER
+        ]
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def reap(self, now: float) -> None:
         """Note which runs are over."""
         processes = self._world.processes
-        self._abandoned = [child for child in self._abandoned if not self._bury(child)]
         ended = [(run, how) for run in self._by_slot.values() if (how := processes.peek(run.child)) is not None]
         for run, _ in ended:
             if run.why is not None and not run.is_headless:
@@ -102,6 +103,8 @@ class Runs:
             processes.reap(run.child)
             del self._by_slot[run.slot]
             self.last_active = self._world.clock.monotonic()
+            if run.is_lost:  # its log, too, may have another writer by now
+                continue
             self._add_end(run.claim, run.outcome(how), began=run.began, pid=run.child.pid, log_from=run.log_from)
         processes.reap_strays()
 
@@ -121,12 +124,16 @@ class Runs:
         for run in self._by_slot.values():
             run.kill_at = run.look_at = now
 
-    def abandon(self) -> int:
-        """Forget everything without touching it: it belongs to somebody else now. Returns how many runs that were."""
+    def abandon(self, now: float) -> int:
+        """End everything, and write nothing about it: it belongs to somebody else now. Returns how many runs that were.
+
+        Somebody of this machine has ended it already; somebody of another machine could not.
+        """
         count = len(self._by_slot) + len(self.over)
-        self._abandoned += [run.child for run in self._by_slot.values()]
-        self._by_slot.clear()
         self.over.clear()
+        for run in self._by_slot.values():
+            run.is_lost = True
+        self.release_all(now)
         return count
 
     def wake_times(self) -> Iterator[float]:
@@ -134,17 +141,11 @@ class Runs:
             moment = run.deadline if run.why is None else run.look_at
             if moment is not None:
                 yield moment
-            if not run.is_recorded:
+            if not (run.is_recorded or run.is_lost):
                 yield run.began + RECORD_AFTER
 
     def _end(self, runs: Iterable[Running], why: Why, now: float) -> None:
         begin_endings(runs, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
-
-    def _bury(self, child: Child) -> bool:
-        is_over = self._world.processes.peek(child) is not None
-        if is_over:
-            self._world.processes.reap(child)
-        return is_over
 
     def _add_end(self, claim: Claim, outcome: Outcome, *, began: float, pid: int | None, log_from: int | None) -> None:
         clock = self._world.clock

@@ -37,6 +37,7 @@ ERRORS = {
     "invalid-input": "A value of a wrong type, range or form; the message begins with the field, option or key.",
     "invalid-json": "Text that is not JSON, or holds what would surprise later (duplicate keys, NaN); says where.",
     "invalid-line": "One line of a batch is wrong, so none of the batch was added. With `--stream` only that line is left out.",
+    "invalid-lines": "`enqueue --stream --json`: several lines were wrong and left out; the others were added.",
     "invalid-item": "One element of a JSON array is wrong, so none of the array was added.",
     "unknown-name": "A command, field, key, state or sort key that does not exist; the hint has the nearest one.",
     "needs-confirmation": "Something would be removed, `--yes` was not given, and there is no terminal to ask on.",
@@ -54,8 +55,11 @@ ERRORS = {
     "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
     "home-unusable": "The home is not a directory, or cannot be made or written.",
     "file-unreadable": "The file of `--file` cannot be read.",
-    "output-failed": "What there is to say cannot be written: the disk behind stdout is full.",
+    "output-failed": "What there is to say cannot be written: the disk behind stdout is full. What was done is done; of `enqueue` the message names the ids.",
     "store-locked": "Another program held the store for longer than a command waits, 30 s.",
+    "store-unreachable": "The server of the store does not answer, or stopped to in the middle. What was not acknowledged may or may not be written; workers try again by themselves.",
+    "store-refused": "The server answers, and does not let us in (user, password, database) or lacks a right that is needed; the message says which.",
+    "driver-missing": "A PostgreSQL address was given and its driver is not installed; the message is the command that installs it.",
     "store-full": "No space is left for the store.",
     "store-read-only": "The store may not be written by this user, or on this file system.",
     "store-failed": "The database refused for another reason, in its own words.",
@@ -68,6 +72,7 @@ ERRORS = {
     "system-unsupported": "Workers cannot run on this system: it lacks what tells processes apart.",
     "worker-failed": "A worker started with `--detach` did not come up; the message is its own.",
     "wait-timeout": "`wait --timeout`: the time is over, the jobs go on. In Python also a `TimeoutError`.",
+    "interrupted": "`run --json` was left with Ctrl-C: the job goes on, and the message names it.",
     "internal": "A mistake of ours, or of the machine, that nobody foresaw. `QUEUECTL_DEBUG=1` shows where; please report it.",
 }
 

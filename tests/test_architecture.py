@@ -35,10 +35,15 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     },
     "time": {"clock.py": "the only caller of time"},
     "sqlite3": {"store/sqlite/": "the only dialect that is SQLite"},
+    "psycopg": {
+        "store/postgres/": "the only dialect that is PostgreSQL",
+        "store/open.py": "says how to install it where it is missing",
+    },
     "signal": {
         "job/settle.py": "the names of signals, for the error of a run; sends none",
         "process/": "ends process groups",
         "upkeep/rescue.py": "says which signal; process/ sends it",
+        "upkeep/stopped.py": "says which signal; process/ sends it",
         "worker/endings.py": "says which signal; process/ sends it",
         "worker/signals.py": "hears TERM, INT, HUP and CHLD",
         "cli/stage.py": "the demo sweeps its stage before a signal ends it",

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,36 @@ def test_many_jobs_are_added_all_or_none_in_their_order(queue: Queue, home: Path
         queue.enqueue_many(["true", {"command": "true", "id": "j7"}])
     assert sum(1 for _ in queue.jobs()) == 1200
     assert queue.enqueue_many([]) == []
+
+
+@pytest.mark.parametrize("jobs", ["true", b"true", {"command": "true"}, 5, None])
+def test_one_job_is_not_taken_for_many(queue: Queue, home: Path, jobs: Any) -> None:
+    with pytest.raises(errors.InvalidInput, match="jobs: expected many"):
+        queue.enqueue_many(jobs)
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("job", [5, None, ["true"], b"true"])
+def test_what_is_no_job_is_named_by_its_place(queue: Queue, home: Path, job: Any) -> None:
+    with pytest.raises(errors.InvalidItem) as caught:
+        queue.enqueue_many(["true", job])
+    assert caught.value.number == 2
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("job_id", [None, 5, b"j"])
+def test_an_id_that_is_no_text_is_refused_by_every_method(queue: Queue, job_id: Any) -> None:
+    queue.enqueue("true", id="j")
+    for ask in (queue.get, queue.history, queue.logs, queue.follow, queue.wait, queue.cancel, queue.retry):
+        with pytest.raises(errors.InvalidInput, match="job_id: expected a string"):
+            ask(job_id)
+
+
+@pytest.mark.parametrize("name", ["home", "db"])
+def test_an_empty_place_is_refused_by_the_name_of_the_argument(name: str) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        Queue(**{name: ""})  # type: ignore[arg-type]
+    assert (caught.value.subject, caught.value.hint) == (name, f"give a value, or leave {name} away")
 
 
 def test_jobs_are_found_by_state_queue_and_tag(queue: Queue) -> None:

@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import db_address, environ, home_path, host_name, load_settings, working_directory
+from queuectl.config import Settings, db_address, environ, home_path, host_name, load_settings, working_directory
+from queuectl.errors import InvalidInput, InvalidItem
 from queuectl.job.duration import parse_duration_ms
-from queuectl.job.model import Job
+from queuectl.job.model import Job, Worker
+from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
 from queuectl.queue import control, inspect, logs
 from queuectl.queue import wait as waiting
 from queuectl.queue.enqueue import Place, enqueue
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
 from queuectl.queue.intake import Fields, Given
-from queuectl.queue.pick import Answer
-from queuectl.store.open import open_reads, open_store, store_exists
-from queuectl.store.protocol import Filter, Reads, Store
+from queuectl.queue.look import looking
+from queuectl.queue.pick import Answer, find
+from queuectl.store.open import open_reads, open_store, store_exists, store_path
+from queuectl.store.protocol import Reads, Store
 
 Duration = str | float | timedelta
 Names = str | Iterable[str]
-
-_AT_ONCE: Final = 500
 
 
 class Queue:
@@ -50,8 +50,8 @@ class Queue:
         *,
         clock: Clock | None = None,
     ) -> None:
-        self._home = home_path(home)
-        self._db = db_address(db)
+        self._home = home_path(home, spelled="home")
+        self._db = db_address(db, spelled="db")
         self._clock = clock or SystemClock()
         self._store: Store | None = None
         self._reads: Store | None = None
@@ -88,12 +88,15 @@ class Queue:
     def enqueue_many(self, jobs: Iterable[str | Mapping[str, Any]]) -> list[Job]:
         """Add many jobs, all or none: each a command for the shell or a mapping of fields.
 
-        Raises InvalidItem, which names the first that is wrong.
+        Raises InvalidItem, which names the first that is wrong, and InvalidInput for one job where many are expected.
 
         >>> with Queue() as queue:
         ...     [job.priority for job in queue.enqueue_many(["true", {"command": "false", "priority": 7}])]
         [0, 7]
         """
+        if isinstance(jobs, (str, bytes, Mapping)) or not isinstance(jobs, Iterable):
+            # Letters and the names of fields can be iterated over, and would be taken for commands.
+            raise InvalidInput("jobs", f"expected many, got {shown(jobs)}", hint="give a list, or use enqueue for one")
         return self._add([{"command": job} if isinstance(job, str) else job for job in jobs], is_batch=True)
 
     # ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -107,7 +110,7 @@ class Queue:
         queuectl.errors.JobNotFound: no job 'no-such-job'
         """
         reads = self._look()
-        return reads.get(reads.resolve(job_id))
+        return reads.get(_resolve(reads, job_id))
 
     def jobs(
         self,
@@ -137,19 +140,19 @@ class Queue:
     def history(self, job_id: str) -> list[dict[str, Any]]:
         """Every run of the job, the first one first, as `show --json` has them."""
         reads = self._look()
-        return [run.to_dict() for run in reads.history(reads.resolve(job_id))]
+        return [run.to_dict() for run in reads.history(_resolve(reads, job_id))]
 
     def logs(self, job_id: str, *, run: int | None = None, tail: int | None = None, markers: bool = True) -> str:
         """What the job printed so far, in all its runs or one of them; U+FFFD for what is not UTF-8."""
         reads = self._look()
         view = logs.LogView(run=run, markers=markers, tail=parse_count(tail, subject="tail"))
-        return b"".join(logs.read(reads, reads.resolve(job_id), view)).decode("utf-8", "replace")
+        return b"".join(logs.read(reads, _resolve(reads, job_id), view)).decode("utf-8", "replace")
 
     def follow(self, job_id: str, *, markers: bool = False) -> Iterator[bytes]:
         """What the job prints, as it prints it, until it has ended for good. May begin before the job does."""
         reads = self._look()
         view = logs.LogView(markers=markers)
-        return (piece.data for piece in logs.follow(reads, self._clock, [reads.resolve(job_id)], view))
+        return (piece.data for piece in logs.follow(reads, self._clock, [_resolve(reads, job_id)], view))
 
     def status(self) -> dict[str, Any]:
         """How many jobs are in each state and who works, as `status --json` has it.
@@ -158,10 +161,16 @@ class Queue:
         ...     queue.status()["workers"]
         {'live': 0, 'slots': 0, 'busy': 0}
         """
-        from queuectl.upkeep.liveness import is_alive
+        from queuectl.upkeep.liveness import is_serving
 
-        host = host_name()
-        return inspect.status(self._look(), is_alive=lambda worker: is_alive(worker, host=host)).to_dict()
+        host, reads = host_name(), self._look()
+
+        def serves(worker: Worker) -> bool:
+            return is_serving(
+                worker, host=host, now_ms=self._clock.now_ms(), lease_ms=lambda: self._settings().lease_ms
+            )
+
+        return inspect.status(reads, is_alive=serves).to_dict()
 
     # ── steer ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,7 +184,7 @@ class Queue:
         """
         reads = self._look()
         seconds = None if timeout is None else parse_duration_ms(_plain(timeout), subject="timeout") / 1000
-        return waiting.wait(reads, self._clock, [reads.resolve(job_id)], timeout=seconds)[0]
+        return waiting.wait(reads, self._clock, [_resolve(reads, job_id)], timeout=seconds)[0]
 
     def cancel(self, job_id: str) -> Job:
         """Call the job off; returns when it is so, also if it runs. Raises WrongState for one that has ended.
@@ -196,19 +205,16 @@ class Queue:
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _add(self, jobs: Sequence[Mapping[str, Any]], *, is_batch: bool) -> list[Job]:
-        items: list[Fields] = [{name: _plain(value) for name, value in job.items()} for job in jobs]
+        items = [_fields(job, number) for number, job in enumerate(jobs, 1)]
         cwd = working_directory()
         place = Place(
             self._write,
-            stored_defaults=lambda: Defaults.of(load_settings(self._look().config(), environ()), cwd=cwd),
+            stored_defaults=lambda: Defaults.of(self._settings(), cwd=cwd),
             bare_defaults=lambda: Defaults.of(load_settings({}, environ()), cwd=cwd),
         )
-        ids = iter(enqueue(Given(items, is_batch=is_batch), place, flags={}))
-        added: list[Job] = []
-        while some := tuple(islice(ids, _AT_ONCE)):
-            found = {job.id: job for job in self._look().jobs(Filter(ids=some))}
-            added += [found[job_id] for job_id in some]
-        return added
+        ids = enqueue(Given(items, is_batch=is_batch), place, flags={})
+        added = find(self._look(), ids)
+        return [added[job_id] for job_id in ids]
 
     def _only(self, answer: Answer) -> Job:
         for _, error in answer.refused:
@@ -218,8 +224,10 @@ class Queue:
     def _rescue(self) -> None:
         from queuectl.upkeep.rescue import rescue_dead
 
-        settings = load_settings(self._look().config(), environ())
-        rescue_dead(self._write(), host=host_name(), clock=self._clock, settings=settings)
+        rescue_dead(self._write(), host=host_name(), clock=self._clock, settings=self._settings())
+
+    def _settings(self) -> Settings:
+        return load_settings(self._look().config(), environ())
 
     def _write(self) -> Store:
         if self._store is None:
@@ -233,8 +241,25 @@ class Queue:
             # The empty one that stands in for a missing store must not outlast the moment when somebody makes it.
             if not store_exists(self._home, self._db):
                 return open_reads(self._home, self._db, self._clock)
-            self._reads = open_reads(self._home, self._db, self._clock)
+            with looking(lambda: store_path(self._home, self._db)):
+                self._reads = open_reads(self._home, self._db, self._clock)
         return self._reads
+
+
+def _resolve(reads: Reads, job_id: object) -> str:
+    if not isinstance(job_id, str):
+        hint = "the id of a job, the beginning of one, or 'last'"
+        raise InvalidInput("job_id", f"expected a string, got {shown(job_id)}", hint=hint)
+    return reads.resolve(job_id)
+
+
+def _fields(job: object, number: int) -> Fields:
+    if not isinstance(job, Mapping):
+        cause = InvalidInput(
+            "job", f"expected a command or its fields, got {shown(job)}", hint='like {"command": "true"}'
+        )
+        raise InvalidItem(number, cause)
+    return {name: _plain(value) for name, value in job.items()}
 
 
 def _names(value: Names) -> Iterable[str]:

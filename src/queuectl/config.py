@@ -132,10 +132,15 @@ def environ() -> Mapping[str, str]:
     return os.environ
 
 
-def home_path(flag: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None) -> str:
-    """The absolute path of the home: the flag, else $QUEUECTL_HOME, else ~/.queuectl. It need not exist."""
+def home_path(
+    flag: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None, *, spelled: str = "--home"
+) -> str:
+    """The absolute path of the home: the flag, else $QUEUECTL_HOME, else ~/.queuectl. It need not exist.
+
+    `spelled` is how the caller's user gave the flag.
+    """
     env = os.environ if env is None else env
-    path = _given(flag, "home", env) or "~/.queuectl"
+    path = _given(flag, "home", env, spelled=spelled) or "~/.queuectl"
     if path == "~" or path.startswith("~/"):
         # Not from a shell, which would have put something in its place: from a unit file, a container, an API.
         path = (env.get("HOME") or user_directory(os.getuid())) + path[1:]
@@ -152,13 +157,15 @@ def user_directory(uid: int) -> str:
         raise InvalidInput("home", f"user {uid} has no directory", hint="set HOME, or give --home DIR") from error
 
 
-def db_address(flag: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None) -> str | None:
+def db_address(
+    flag: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None, *, spelled: str = "--db"
+) -> str | None:
     """Where the store is: the flag, else $QUEUECTL_DB, else None: in the home."""
-    return _given(flag, "db", os.environ if env is None else env)
+    return _given(flag, "db", os.environ if env is None else env, spelled=spelled)
 
 
 def host_name(env: Mapping[str, str] | None = None) -> str:
-    return _given(None, "host", os.environ if env is None else env) or os.uname().nodename
+    return _given(None, "host", os.environ if env is None else env, spelled="") or os.uname().nodename
 
 
 def working_directory() -> str:
@@ -176,9 +183,9 @@ def job_environment_base(env: Mapping[str, str] | None = None) -> dict[str, str]
     return {name: value for name, value in (os.environ if env is None else env).items() if name not in JOB_VARIABLES}
 
 
-def _given(flag: str | os.PathLike[str] | None, name: str, env: Mapping[str, str]) -> str | None:
+def _given(flag: str | os.PathLike[str] | None, name: str, env: Mapping[str, str], *, spelled: str) -> str | None:
     variable = PREFIX + name.upper()
-    subject, text = (variable, env.get(variable)) if flag is None else (f"--{name}", os.fspath(flag))
+    subject, text = (variable, env.get(variable)) if flag is None else (spelled, os.fspath(flag))
     if text is None or (text and "\0" not in text):
         return text
     raise InvalidInput(subject, "holds a NUL" if text else "empty", hint=f"give a value, or leave {subject} away")

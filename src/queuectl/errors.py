@@ -22,6 +22,7 @@
     │   ├── HomeUnusable  FileUnreadable  OutputFailed
     │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone
+    │   ├── StoreUnreachable  StoreRefused  DriverMissing
     │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported
     │   └── WorkerFailed       a detached worker that did not come up
     └── WaitTimeout            waited too long (also a TimeoutError)              exit 124
@@ -147,11 +148,13 @@ class AmbiguousId(Conflict):
 class DuplicateId(Conflict):
     code = "duplicate-id"
 
-    def __init__(self, job_id: str, *, line: int | None = None) -> None:
-        where = "" if line is None else f"line {line}: "
+    def __init__(self, job_id: str, *, where: str | None = None, twice: bool = False) -> None:
+        """`where` in a batch it was found, "line 2"; `twice`: in the batch itself, whatever the store holds."""
+        problem = f"the id {job_id!r} is twice in this batch" if twice else f"there is a job {job_id!r} already"
+        look = f"choose another id, or look at it: queuectl show {job_id}"
         super().__init__(
-            f"{where}there is a job {job_id!r} already",
-            hint=f"choose another id, or look at it: queuectl show {job_id}",
+            problem if where is None else f"{where}: {problem}",
+            hint="give each job an id of its own, or leave it away" if twice else look,
         )
         self.job_id = job_id
 
@@ -159,8 +162,9 @@ class DuplicateId(Conflict):
 class WrongState(Conflict):
     code = "wrong-state"
 
-    def __init__(self, job_id: str, state: str, *, verb: str, hint: str) -> None:
-        super().__init__(f"job {job_id!r} is {state}: cannot {verb} it", hint=hint)
+    def __init__(self, job_id: str, state: str, *, verb: str, hint: str, where: str = "") -> None:
+        """`verb` is what cannot be done to it, `where` ("from the DLQ") comes behind."""
+        super().__init__(f"job {job_id!r} is {state}: cannot {verb} it{where and ' ' + where}", hint=hint)
         self.job_id = job_id
         self.state = state
 
@@ -216,18 +220,18 @@ class FileUnreadable(Unavailable):
 class OutputFailed(Unavailable):
     code = "output-failed"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"cannot write the output: {problem}", hint="check where it goes; what was done is done")
+    def __init__(self, problem: str, *, done: str | None = None) -> None:
+        """`done`: what has happened all the same, and the output would have told."""
+        told = f"; {done}" if done else ""
+        super().__init__(f"cannot write the output: {problem}{told}", hint="check where it goes; what was done is done")
+        self.problem = problem
 
 
 class StoreBusy(Unavailable):
     code = "store-locked"
 
-    def __init__(self, path: str, waited: float) -> None:
-        super().__init__(
-            f"the store {path} is locked by another program (waited {waited:.0f} s)",
-            hint="find who holds it (fuser, lsof) or try again",
-        )
+    def __init__(self, path: str, waited: float, *, hint: str = "find who holds it (fuser, lsof) or try again") -> None:
+        super().__init__(f"the store {path} is locked by another program (waited {waited:.0f} s)", hint=hint)
 
 
 class StoreFull(Unavailable):
@@ -240,8 +244,8 @@ class StoreFull(Unavailable):
 class StoreReadOnly(Unavailable):
     code = "store-read-only"
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the store {path} cannot be written", hint="check who owns it and how it is mounted")
+    def __init__(self, path: str, *, hint: str = "check who owns it and how it is mounted") -> None:
+        super().__init__(f"the store {path} cannot be written", hint=hint)
 
 
 class StoreFailed(Unavailable):
@@ -249,8 +253,8 @@ class StoreFailed(Unavailable):
 
     code = "store-failed"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"the store {path} failed: {problem}", hint="check the disk, then try again")
+    def __init__(self, path: str, problem: str, *, hint: str = "check the disk, then try again") -> None:
+        super().__init__(f"the store {path} failed: {problem}", hint=hint)
 
 
 class StoreDamaged(Unavailable):
@@ -290,11 +294,41 @@ class StoreGone(Unavailable):
         )
 
 
+class StoreUnreachable(Unavailable):
+    """A server that does not answer, or has stopped to. `path` is the address without its password."""
+
+    code = "store-unreachable"
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"cannot reach the store {path}: {problem}", hint="is PostgreSQL running there? try again")
+
+
+class StoreRefused(Unavailable):
+    """The server answers, and does not let us in or do what is needed."""
+
+    code = "store-refused"
+
+    def __init__(
+        self, path: str, problem: str, *, hint: str = "check user, password and database of the address"
+    ) -> None:
+        super().__init__(f"the store {path} refuses: {problem}", hint=hint)
+
+
+class DriverMissing(Unavailable):
+    code = "driver-missing"
+
+    def __init__(self, store: str, extra: str) -> None:
+        command = f"pip install 'queuectl[{extra}]'"
+        super().__init__(f"a {store} store needs its driver: {command}", hint=f"install it with: {command}")
+
+
 class StoreUnsupported(Unavailable):
     code = "store-unsupported"
 
     def __init__(self, scheme: str) -> None:
-        super().__init__(f"this queuectl cannot use a {scheme} store", hint="give a path or sqlite:///path")
+        super().__init__(
+            f"this queuectl cannot use a {scheme} store", hint="give a path, sqlite:///path or postgresql://…"
+        )
 
 
 class SqliteTooOld(Unavailable):
@@ -330,7 +364,6 @@ class WaitTimeout(QueuectlError, TimeoutError):
     code = "wait-timeout"
 
     def __init__(self, waiting: Sequence[str], seconds: float) -> None:
-        super().__init__(
-            f"still not ended after {seconds:g} s: {', '.join(waiting)}", hint="the jobs go on; wait again to go on"
-        )
+        named = ", ".join(waiting[:5]) + (f" and {len(waiting) - 5:,} more" if len(waiting) > 5 else "")
+        super().__init__(f"still not ended after {seconds:g} s: {named}", hint="the jobs go on; wait again to go on")
         self.waiting = tuple(waiting)

@@ -31,7 +31,8 @@ def test_the_dlq_lists_the_dead_with_the_options_of_list(dead: Program) -> None:
 
 def test_the_dlq_shows_only_the_dead(dead: Program) -> None:
     assert dead("dlq", "show", "d1", "--json", check=0).json["output"] == "one\n"
-    assert "job 'ok' is completed" in dead("dlq", "show", "ok", check=1).err
+    said = dead("dlq", "show", "ok", check=1).err
+    assert said.startswith("error: job 'ok' is completed: cannot show it from the DLQ\n")
 
 
 def test_a_dead_job_gets_another_chance(dead: Program) -> None:
@@ -66,6 +67,16 @@ def test_a_person_is_asked_before_a_purge(dead: Program, home: Path, answer: str
     terminal.type(f"{answer}\n")
     assert terminal.end() == code
     assert dead("dlq", "list", "--quiet", check=0).lines == left
+
+
+def test_nobody_is_asked_about_jobs_that_would_not_be_purged(dead: Program, home: Path) -> None:
+    said = dead("dlq", "purge", "ok", check=1).err
+    assert said.startswith("error: job 'ok' is completed: cannot purge it\n")
+    terminal = Terminal(home, "dlq", "purge", "ok", "nope", "d1")
+    terminal.wait_for("Remove 1 dead job with history and logs? [y/N]")
+    terminal.type("y\n")
+    assert terminal.end() == 1
+    assert dead("list", "--quiet", check=0).lines == ["d2", "ok"]
 
 
 @pytest.mark.parametrize("verb", ["retry", "purge"])

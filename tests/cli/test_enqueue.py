@@ -311,6 +311,68 @@ def test_a_file_that_cannot_be_read_is_said_in_one_line(queuectl: Program, tmp_p
     assert refused(queuectl, "--file", str(tmp_path / name), code=1).startswith("error: cannot read ")
 
 
+@pytest.mark.parametrize(
+    "words, input, noun",
+    [
+        (('[{"id": "x", "command": "a"}, {"id": "x", "command": "b"}]',), None, "item"),
+        (("--file", "-"), '[{"id": "x", "command": "a"},\n\n {"id": "x", "command": "b"}]', "item"),
+        (("--file", "-"), '{"id": "x", "command": "a"}\n{"id": "x", "command": "b"}', "line"),
+    ],
+)
+def test_an_id_that_a_batch_has_twice_is_named_where_it_stands(
+    queuectl: Program, words: tuple[str, ...], input: str | None, noun: str
+) -> None:
+    said = queuectl("enqueue", *words, input=input, check=1).err
+    assert said.startswith(f"error: {noun} 2: the id 'x' is twice in this batch\n")
+    assert "show" not in said
+    assert listed(queuectl) == []
+
+
+def test_an_id_of_a_batch_that_is_taken_is_named_where_it_stands(queuectl: Program) -> None:
+    queuectl("enqueue", "--id", "x", "true", check=0)
+    said = queuectl("enqueue", '[{"command": "a"}, {"id": "x", "command": "b"}]', check=1).err
+    assert said.startswith("error: item 2: there is a job 'x' already\n")
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--priority", "1000001", "x"), ["--priority: expected an integer", "like --priority 1"]),
+        (("--max-retries", "-1", "x"), ["--max-retries: ", "like --max-retries 1"]),
+        (("--backoff-base", "0", "x"), ["--backoff-base: ", "like --backoff-base 2"]),
+        (("--command", " "), ["--command: blank", "like --command 'echo hi'"]),
+        (("--delay", "soon", "x"), ["--delay: not a duration: 'soon'"]),
+        (("--run-at", "soon", "x"), ["--run-at: not a time: 'soon'"]),
+        (("--tag", "a b", "x"), ["--tag: not a tag: 'a b'"]),
+        (("--cwd", "", "x"), ["--cwd: empty"]),
+        (("--env", "", "x"), ["--env: names no variable: ''", "like --env LANG=C"]),
+        (("--env", "=1", "x"), ["--env: names no variable: '=1'"]),
+        (("--file", ""), ["--file: the name is empty", "- for stdin"]),
+        (("--file", "", "x"), ["--file: the name is empty"]),
+        (("",), ["the command is blank"]),
+        (("", "x"), ["the command is blank"]),
+        (("x", "--priority"), ["'--priority' requires an argument", "give it a value: --priority N"]),
+        (("--priority",), ["'--priority' requires an argument", "give it a value: --priority N"]),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_said_in_its_own_terms(
+    queuectl: Program, words: tuple[str, ...], said: list[str]
+) -> None:
+    answer = refused(queuectl, *words)
+    assert [text for text in said if text not in answer] == []
+    assert '": ' not in answer
+
+
+@pytest.mark.parametrize("text", ["1_000", "٣", " 1", "0x1", "1e3", "--1", "9" * 5000])
+def test_only_plain_digits_are_a_number(queuectl: Program, text: str) -> None:
+    assert "is not a whole number" in refused(queuectl, f"--priority={text}", "x")
+
+
+@pytest.mark.parametrize("text", ["1_0", "٣", "nan", "inf", "1e", "."])
+def test_only_plain_digits_are_a_number_with_a_fraction(queuectl: Program, text: str) -> None:
+    assert "is not a number" in refused(queuectl, f"--backoff-base={text}", "x")
+
+
 # ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -337,6 +399,32 @@ def test_a_stream_names_and_skips_bad_lines(queuectl: Program) -> None:
     errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
     assert [error.split(":")[1].strip() for error in errors] == ["line 2", "line 4", "line 5"]
     assert [job["command"] for job in listed(queuectl)] == ["a", "c"]
+
+
+def test_a_stream_with_json_says_all_that_is_wrong_in_one_error(queuectl: Program) -> None:
+    text = '{"command": "a"}\n{"command": }\n' + '{"command": 1}\n' * 9
+    done = queuectl("enqueue", "--stream", "--json", input=text, check=2)
+    assert [job["command"] for job in done.json] == ["a"]
+    error = json.loads(done.err)["error"]
+    assert error["code"] == "invalid-lines"
+    assert error["message"].startswith("10 lines refused: line 2: ")
+    assert error["message"].endswith("; and 5 more")
+    done = queuectl("enqueue", "--stream", "--json", input='{"command": }\n', check=2)
+    assert (done.json, json.loads(done.err)["error"]["code"]) == ([], "invalid-line")
+
+
+def test_an_interrupted_stream_with_json_is_a_whole_array(queuectl: Program) -> None:
+    with queuectl.start("enqueue", "--stream", "--json", stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"echo 1\n")
+        process.stdin.flush()
+        begun = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        assert [job["command"] for job in json.loads(begun + process.stdout.read())] == ["echo 1"]
+        assert process.stderr.read() == b""
 
 
 def test_an_array_cannot_be_streamed_nor_an_id_given(queuectl: Program) -> None:
@@ -421,7 +509,19 @@ def test_a_full_disk_for_the_output_is_said(queuectl: Program) -> None:
         process = queuectl.start("enqueue", "true", stdout=full, stderr=PIPE)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert err.decode().splitlines()[0] == "error: cannot write the output: No space left on device"
+    (job,) = listed(queuectl)
+    said = err.decode().splitlines()[0]
+    assert said == f"error: cannot write the output: No space left on device; the job {job['id']} was added"
+
+
+@pytest.mark.parametrize("words", [("--file", "-"), ("--stream",)])
+def test_a_full_disk_for_the_output_of_a_batch_costs_no_id(queuectl: Program, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        process = queuectl.start("enqueue", "--json", *words, stdin=PIPE, stdout=full, stderr=PIPE)
+        _, err = process.communicate(b"true\n", timeout=20)
+    error = json.loads(err)["error"]
+    assert (process.returncode, error["code"]) == (1, "output-failed")
+    assert str(listed(queuectl)[0]["id"]) in error["message"]
 
 
 @pytest.mark.parametrize("closing", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -76,6 +77,9 @@ def test_lines_of_several_jobs_say_whose_they_are(queuectl: Program, worker: Wor
     done = queuectl("logs", "--no-markers", "a", "nope", check=1)
     assert done.lines == ["a | 1", "a | 2"]
     assert done.err == "error: no job 'nope'\n"
+    done = queuectl("logs", "--json", "a", "nope", check=1)
+    assert done.out == ""
+    assert json.loads(done.err)["error"]["code"] == "job-not-found"
     followed = queuectl("logs", "-f", "--no-markers", "a", "b", check=0).lines
     assert sorted(followed) == ["a | 1", "a | 2", "b | 3"]
 

@@ -115,3 +115,33 @@ def test_every_state_has_a_colour_that_exists() -> None:
     assert set(STATE_STYLE) == set(State)
     assert all(paint("x", style, colour=True).startswith("\x1b[") for style in STATE_STYLE.values())
     assert paint("x", "bold red", colour=False) == "x"
+
+
+SPARING: list[Column[str]] = [
+    Column("NAME", lambda row: row * 10),
+    Column("WANTED", lambda row: row * 20, flexible=True),
+    Column("FIRST", lambda row: row * 5, spare=2),
+    Column("SECOND", lambda row: row * 5, spare=1),
+]
+
+
+@pytest.mark.parametrize(
+    "width, titles",
+    [
+        (80, ["NAME", "WANTED", "FIRST", "SECOND"]),
+        (36, ["NAME", "WANTED", "FIRST", "SECOND"]),
+        (34, ["NAME", "WANTED", "SECOND"]),
+        (27, ["NAME", "WANTED"]),
+        (20, ["NAME", "WANTED"]),
+    ],
+)
+def test_what_can_be_spared_is_left_out_before_a_row_breaks(width: int, titles: list[str]) -> None:
+    lines = list(lay_out(["x"], SPARING, width=width, colour=False))
+    assert lines[0].split() == titles
+    assert all(cell_width(line) <= width for line in lines)
+
+
+@given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5), st.integers(20, 60))
+def test_a_row_is_one_line_whatever_is_in_it(cells: list[str], width: int) -> None:
+    columns: list[Column[str]] = [Column("A", lambda row: row), Column("B", lambda row: row, flexible=True)]
+    assert all(cell_width(line) <= width for line in lay_out(cells, columns, width=width, colour=False))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -74,6 +75,19 @@ def test_run_with_json_answers_with_the_whole_job(queuectl: Program, worker: Wor
     shown = queuectl("run", "--json", "--max-retries", "1", "echo out; exit 2", check=2).json
     assert (shown["state"], shown["exit_code"], shown["output"]) == ("dead", 2, "out\n")
     assert len(shown["history"]) == 1
+
+
+def test_ctrl_c_with_json_names_the_job_that_goes_on(queuectl: Program, worker: WorkerProcess) -> None:
+    with queuectl.start("run", "--json", "sleep 30", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        wait_until(lambda: queuectl("status", "--json").json["states"]["processing"] == 1, what="the job to run")
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+    (job_id,) = queuectl("list", "--quiet", check=0).lines
+    error = json.loads(err)["error"]
+    assert (running.returncode, out, error["code"]) == (130, b"", "interrupted")
+    assert error["message"] == f"{job_id} goes on"
+    assert error["hint"].endswith(f"queuectl logs -f {job_id}")
+    queuectl("cancel", job_id, check=0)
 
 
 def test_run_ends_when_somebody_cancels_the_job(queuectl: Program, worker: WorkerProcess) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,10 @@ import pytest
 from queuectl import __version__
 from queuectl.cli.command import LazyGroup
 from queuectl.cli.commands.table import root
-from tests.program import Program, environment
+from queuectl.store.open import open_store
+from queuectl.store.protocol import NewWorker
+from tests.needs import require
+from tests.program import COMMAND, Program, environment
 from tests.terminal import Terminal, plain
 
 
@@ -150,6 +154,48 @@ def test_a_mistyped_name_is_answered_with_the_nearest(queuectl: Program, words: 
     assert nearest in said
 
 
+def test_a_choice_that_is_missing_is_named_on_one_line(queuectl: Program) -> None:
+    said = queuectl("completion", check=2).err
+    assert "\\n" not in said
+    assert "bash, zsh, fish" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("list", "--limit", "1_0"), ("list", "--offset", "٣"), ("logs", "x", "--tail", "٣"), ("logs", "x", "--run=1_0")],
+)
+def test_only_plain_digits_are_a_number(queuectl: Program, words: tuple[str, ...]) -> None:
+    assert "is not a whole number" in queuectl(*words, check=2).err
+
+
+def test_a_size_that_cannot_be_is_answered_with_what_the_key_takes(queuectl: Program) -> None:
+    for text in ("5000TiB", "5TiB", "1", "x"):
+        said = queuectl("config", "set", "log-limit", text, check=2).err
+        assert said.startswith(f"error: log-limit: expected a size from 1KiB to 1TiB, got '{text}'\n")
+        assert "1024TiB" not in said
+
+
+READ_ONLY = 'mount --bind "$QUEUECTL_HOME" "$QUEUECTL_HOME" && mount -o remount,bind,ro "$QUEUECTL_HOME" && exec "$@"'
+
+
+@pytest.mark.parametrize("words", [("status",), ("list",), ("show", "j"), ("logs", "j"), ("config", "list")])
+def test_a_store_that_cannot_be_read_without_writing_beside_it_says_so(
+    queuectl: Program, home: Path, words: tuple[str, ...]
+) -> None:
+    aside = ["unshare", "--mount", "--map-root-user"]
+    able = shutil.which("unshare") and subprocess.run([*aside, "true"], capture_output=True).returncode == 0
+    require("unshare --mount", able, "a view of the disk of its own needs privileges")
+    queuectl("enqueue", "--id", "j", "true", check=0)
+    with contextlib.closing(sqlite3.connect(home / "queue.db")) as last:
+        last.execute("select * from jobs").fetchall()  # who closes it last takes -wal and -shm away
+    command = [*aside, "sh", "-c", READ_ONLY, "sh", *COMMAND, *words]
+    done = subprocess.run(command, env=environment(home), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    what, what_to_do = done.stderr.splitlines()
+    assert "its directory is read-only" in what
+    assert "copy it" in what_to_do
+
+
 def test_control_characters_in_errors_are_escaped(queuectl: Program) -> None:
     said = queuectl("show", "\x1b[31mred\x07\n\x9b", check=1).err
     assert len(said.splitlines()) == 2
@@ -221,6 +267,25 @@ def test_a_table_fits_its_terminal(home: Path, columns: int) -> None:
     lines = plain(terminal.shown).splitlines()
     assert max(map(len, lines)) <= columns
     assert ("…" in plain(terminal.shown)) is (columns < 120)
+
+
+@pytest.mark.parametrize("words", [("list",), ("dlq", "list"), ("worker", "list"), ("config", "list"), ("show", "j")])
+def test_a_row_is_one_line_on_the_narrowest_terminal(queuectl: Program, home: Path, words: tuple[str, ...]) -> None:
+    fields = {"queue": "q" * 64, "priority": -1_000_000, "tags": ["t" * 64], "command": "false " + "x" * 100}
+    queuectl("enqueue", json.dumps([{**fields, "id": name, "max_retries": 1} for name in ("j", "j" * 128)]), check=0)
+    queuectl("worker", "start", "--drain", check=0)
+    if words[0] == "worker":
+        with contextlib.closing(open_store(str(home))) as store:
+            store.register(NewWorker("w" * 64, "h" * 64, 4_000_000, str(home), 1000, ("q" * 64,))).close()
+    terminal = Terminal(home, *words, columns=40)
+    assert terminal.end() == 0
+    lines = plain(terminal.shown).splitlines()
+    rows = lines[lines.index("") :] if words[0] == "show" else lines  # the facts about one job are no table
+    if words[0] == "show":
+        rows = [line for line in rows if line.split()[:1] in (["RUN"], ["1"])]
+    assert len(rows) >= 2
+    assert max(map(len, rows)) <= 40
+    assert rows[0].split()[0] in ("ID", "WORKER", "KEY", "RUN")
 
 
 def test_a_locked_store_is_waited_for_and_said_so(home: Path, queuectl: Program) -> None:

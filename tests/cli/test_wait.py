@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,18 @@ def test_what_is_there_is_waited_for_and_the_rest_refused(queuectl: Program, wor
     done = queuectl("wait", "--json", "nope", "nada", check=1)
     assert done.out == ""
     assert done.err.count("\n") == 1
+
+
+def test_with_json_an_error_stands_alone(queuectl: Program, worker: WorkerProcess) -> None:
+    queuectl("enqueue", "--id", "j", "true", check=0)
+    done = queuectl("wait", "--json", "j", "nope", check=1)
+    assert done.out == ""
+    assert json.loads(done.err)["error"]["code"] == "job-not-found"
+    assert queuectl("show", "j", "--json", check=0).json["state"] == "completed"
+    queuectl("enqueue", "--id", "slow", "sleep 30", check=0)
+    done = queuectl("wait", "--json", "--timeout", "200ms", "slow", "nope", check=124)
+    assert done.out == ""
+    assert json.loads(done.err)["error"]["code"] == "wait-timeout"
 
 
 @pytest.mark.parametrize("args", [[], ["j", "--timeout", "soon"], ["j", "--timeout", "-1"]])

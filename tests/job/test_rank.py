@@ -67,3 +67,11 @@ def test_the_example_of_seed_000_picks_the_oldest_of_low_priority() -> None:
     jobs = {name: Standing(p, last - w, NOW, 0) for name, p, w in [("1", 3, 5), ("2", 5, 3), ("3", 8, 0), ("4", 2, 7)]}
     order = sorted(jobs, key=lambda name: (rank(ByEnqueues(), jobs[name]), jobs[name].seq))
     assert order == ["4", "1", "2", "3"]
+
+
+def test_no_kind_of_ageing_is_equal_to_another() -> None:
+    kinds: list[Ageing] = [Strict(), ByTime(1), ByTime(2), ByEnqueues()]
+    assert [[one == other for other in kinds] for one in kinds] == [
+        [at == place for place in range(4)] for at in range(4)
+    ]
+    assert len(set(kinds)) == 4

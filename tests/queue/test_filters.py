@@ -51,3 +51,9 @@ def test_a_count_is_not_negative() -> None:
     assert parse_count(0, subject="--limit") == 0
     with pytest.raises(InvalidInput, match="--limit"):
         parse_count(-1, subject="--limit")
+
+
+@pytest.mark.parametrize("value", ["5", 5.0, True, [5]])
+def test_a_count_is_a_whole_number(value: object) -> None:
+    with pytest.raises(InvalidInput, match="limit: expected a whole number"):
+        parse_count(value, subject="limit")

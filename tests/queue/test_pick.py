@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from queuectl.errors import AmbiguousId, JobNotFound, StoreFull, WrongState
-from queuectl.queue.pick import for_each, pick
+from queuectl.queue.pick import AT_ONCE, find, for_each, pick
 from queuectl.store.protocol import Store
+from tests.factories import new_job
 from tests.queue.life import enqueue
 
 
@@ -49,3 +50,9 @@ def test_a_store_that_fails_ends_the_whole_command(store: Store) -> None:
 
     with pytest.raises(StoreFull):
         for_each(store, ["alpha"], fail)
+
+
+def test_jobs_are_found_in_the_order_of_their_ids_however_many(store: Store) -> None:
+    ids = store.enqueue([new_job(f"j{number}") for number in range(2 * AT_ONCE + 1)])
+    wanted = [*reversed(ids), "gone"]
+    assert list(find(store, wanted)) == wanted[:-1]

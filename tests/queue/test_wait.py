@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +14,7 @@ from queuectl.queue import dlq
 from queuectl.queue.wait import UnservedWatch, exit_code, wait
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
+from tests.factories import new_job
 from tests.queue.life import KILLED, OK, claim, end, enqueue, register, run
 
 
@@ -161,3 +163,44 @@ def test_how_a_job_ended_counts_also_if_it_is_retried_while_others_are_waited_fo
     )
     ended = wait(store, meanwhile, ["a", "b"])
     assert [(job.id, job.state) for job in ended] == [("a", State.DEAD), ("b", State.CANCELLED)]
+
+
+class Questions:
+    """A store that counts what it is asked about jobs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("get", "jobs"):
+            self.count += 1
+        return getattr(self._store, name)
+
+
+def test_waiting_for_thousands_asks_for_hundreds_at_a_time(store: Store, other: Store) -> None:
+    ids = store.enqueue([new_job(f"j{number}") for number in range(2_000)])
+    questions = Questions(store)
+    with pytest.raises(WaitTimeout):
+        wait(cast(Store, questions), Meanwhile(lambda: other.cancel("j7")), ids, timeout=1)
+    assert questions.count == 2 * 4
+
+
+def test_who_waits_for_many_rests_longer_than_it_looks(store: Store, other: Store) -> None:
+    enqueue(store, "a")
+    sleeps: list[float] = []
+
+    class Slow(FakeClock):
+        """Every look at this clock costs a tenth of a second, so that the look between two of them does."""
+
+        def monotonic(self) -> float:
+            self.advance(0.1)
+            return super().monotonic()
+
+        def sleep(self, seconds: float) -> None:
+            sleeps.append(seconds)
+            if len(sleeps) == 3:
+                other.cancel("a")
+
+    wait(store, Slow(), ["a"])
+    assert min(sleeps) >= 0.4

@@ -14,10 +14,14 @@ from queuectl.store.protocol import Store
 
 def act(app: App, refs: Sequence[str], do: Callable[[Store, Iterable[str]], Answer], *, verb: str) -> Done:
     """`do` it to the jobs that there are. If there are none, no home and no store is made for them."""
-    answer = pick(app.open_reads(), refs)
-    if answer.done:
-        with progress(app, verb, total=len(refs)) as advance:
-            answer = do(app.open_store(), _counted(refs, advance))
+    found = pick(app.open_reads(), refs)
+    return act_on_all(app, refs, do, verb=verb) if found.done else Done([], refused=found.refused, verb=verb)
+
+
+def act_on_all(app: App, refs: Sequence[str], do: Callable[[Store, Iterable[str]], Answer], *, verb: str) -> Done:
+    """`do` it to jobs of which at least one is known to be there."""
+    with progress(app, verb, total=len(refs)) as advance:
+        answer = do(app.open_store(), _counted(refs, advance))
     return Done(answer.done, refused=answer.refused, verb=verb)
 
 
@@ -27,8 +31,6 @@ def _counted(refs: Sequence[str], advance: Advance) -> Iterator[str]:
         yield ref
 
 
-def pick_all(app: App, refs: Sequence[str]) -> tuple[list[str], bool]:
-    """The ids of the jobs that there are, and whether that is all of them; one line has been said of each other one."""
-    found = pick(app.open_reads(), refs)
-    report_refusals(app, found.refused, of=len(found.done) + len(found.refused))
-    return found.done, not found.refused
+def tell_refused(app: App, answer: Answer) -> None:
+    """One line of each id that names no job; with --json one error for all of them."""
+    report_refusals(app, answer.refused, of=len(answer.done) + len(answer.refused))

@@ -47,6 +47,7 @@ class App:
         self.stderr = stderr
         self.environ: Mapping[str, str] = environ()
         self.clock: Clock = clock or SystemClock()
+        self.done: str | None = None  # what has happened for good: said if the answer itself cannot be printed
         self._store: Store | None = None
         self._reads: Reads | None = None
         self._inbox: Inbox | None = None
@@ -85,12 +86,14 @@ class App:
         if self._store is not None:
             return self._store
         if self._reads is None or not self._is_found:
-            from queuectl.store.open import open_reads, store_exists
+            from queuectl.queue.look import looking
+            from queuectl.store.open import open_reads, store_exists, store_path
 
             # One that is made while we look (`status --watch`) takes the place of its stand-in.
             self._is_found = store_exists(self.home, self.db)
             if self._reads is None or self._is_found:
-                self._reads = open_reads(self.home, self.db, self.clock, on_wait=self._say_locked)
+                with looking(lambda: store_path(self.home, self.db)):
+                    self._reads = open_reads(self.home, self.db, self.clock, on_wait=self._say_locked)
         return self._reads
 
     @property

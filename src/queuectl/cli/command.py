@@ -76,7 +76,12 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self.signed_words:
             args = [_guard(word) for word in args]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            # click's parser does not say whose words these are: who explains them needs to know.
+            error.ctx = error.ctx or ctx
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         assert self.callback is not None
@@ -126,7 +131,11 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Not click's group, which splits the words over two places of which one is its own affair.
-        return click.Command.parse_args(self, ctx, args)
+        try:
+            return click.Command.parse_args(self, ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # as above
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         if not ctx.args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queuectl.cli.failure import Interrupted
 from queuectl.errors import QueuectlError, UsageError, WaitTimeout
 
 DONE = 0
@@ -17,4 +18,6 @@ def exit_status(error: QueuectlError) -> int:
         return USAGE
     if isinstance(error, WaitTimeout):
         return TIMED_OUT
+    if isinstance(error, Interrupted):
+        return INTERRUPTED
     return REFUSED

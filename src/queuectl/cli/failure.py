@@ -18,6 +18,26 @@ class InternalError(QueuectlError):
     code = "internal"
 
 
+class InvalidLines(UsageError):
+    """Several lines of a stream were refused, `count` in all: they were left out, and the others added."""
+
+    code = "invalid-lines"
+
+    def __init__(self, first: Sequence[QueuectlError], count: int) -> None:
+        told = "; ".join(error.message for error in first)
+        more = f"; and {count - len(first)} more" if count > len(first) else ""
+        super().__init__(f"{count} lines refused: {told}{more}", hint="the other lines were added; give these again")
+
+
+class Interrupted(QueuectlError):
+    """Somebody stopped waiting for a job, which knows nothing of it."""
+
+    code = "interrupted"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"{job_id} goes on", hint=f"to follow it again: queuectl logs -f {job_id}")
+
+
 def report(app: App, error: QueuectlError, *, as_json: bool | None = None) -> None:
     """Print `error` on stderr; `as_json` overrides the flag when the words could not be read."""
     if app.flags.json if as_json is None else as_json:
@@ -66,13 +86,24 @@ def from_click(error: click.ClickException) -> QueuectlError:
         if error.possibilities:
             hint = f"did you mean {' or '.join(error.possibilities)}?"
     elif isinstance(error, click.MissingParameter):
-        message = error.format_message()
+        message = " ".join(error.format_message().split())  # of a choice, click gives each on a line of its own
         if ctx is not None:
             hint = " ".join(ctx.get_usage().replace("Usage:", "usage:").split())
     elif isinstance(error, click.BadParameter):
         message = error.format_message()
+    elif isinstance(error, click.BadOptionUsage) and (metavar := _value_of(error)):
+        hint = f"give it a value: {error.option_name} {metavar}"
     message = message.rstrip(".")
     return UsageError(message[:1].lower() + message[1:], hint=hint)
+
+
+def _value_of(error: click.BadOptionUsage) -> str | None:
+    """What stands for the value of the option, None if it takes none."""
+    params = error.ctx.command.params if error.ctx is not None else []
+    option = next((param for param in params if error.option_name in param.opts), None)
+    if not isinstance(option, click.Option) or option.is_flag:
+        return None
+    return option.metavar or "VALUE"
 
 
 def from_unexpected(error: BaseException) -> QueuectlError:

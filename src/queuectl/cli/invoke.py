@@ -37,7 +37,7 @@ def invoke(app: App, words: Sequence[str]) -> int:
         return BROKEN_PIPE
     except OutputFailed as error:
         _silence(app)
-        report(app, error, as_json=as_json)
+        report(app, OutputFailed(error.problem, done=app.done), as_json=as_json)
         return exit_status(error)
 
 

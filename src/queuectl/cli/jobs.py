@@ -55,17 +55,19 @@ def columns(jobs: Sequence[Job], now_ms: int, *, width: int | None) -> list[Colu
     wanted: list[Column[Job]] = [
         Column("ID", lambda job: job.id),
         Column("STATE", lambda job: job.state.value, style=lambda job: STATE_STYLE[job.state]),
-        Column("QUEUE", lambda job: job.queue if has_queues else "", optional=True),
-        Column("PRIO", lambda job: _priority(job) if has_priorities else "", right=True, optional=True),
-        Column("FAILED", attempts_text, right=True, optional=True),
-        Column("ENQUEUED", lambda job: age(to_ms(job.created_at), now_ms), right=True),
-        Column("TOOK", lambda job: _took(job, now_ms), right=True, optional=True),
+        Column("QUEUE", lambda job: job.queue if has_queues else "", optional=True, spare=4),
+        Column("PRIO", lambda job: _priority(job) if has_priorities else "", right=True, optional=True, spare=5),
+        Column("FAILED", attempts_text, right=True, optional=True, spare=2),
+        Column("ENQUEUED", lambda job: age(to_ms(job.created_at), now_ms), right=True, spare=1),
+        Column("TOOK", lambda job: _took(job, now_ms), right=True, optional=True, spare=3),
         Column("COMMAND", command_text, flexible=True),
     ]
     if room >= 100:
-        wanted.append(Column("TAGS", lambda job: ",".join(job.tags), style="dim", flexible=True, optional=True))
+        wanted.append(
+            Column("TAGS", lambda job: ",".join(job.tags), style="dim", flexible=True, optional=True, spare=7)
+        )
     if room >= 80:
-        wanted.append(Column("NOTE", lambda job: note(job, now_ms), style="dim", flexible=True, optional=True))
+        wanted.append(Column("NOTE", lambda job: note(job, now_ms), style="dim", flexible=True, optional=True, spare=6))
     return wanted
 
 

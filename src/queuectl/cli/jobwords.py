@@ -9,9 +9,11 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Command
+from queuectl.cli.failure import from_click
+from queuectl.cli.numbers import integer, number
 from queuectl.config import load_settings, working_directory
 from queuectl.errors import InvalidInput, UsageError
-from queuectl.job.spec import Defaults
+from queuectl.job.spec import Defaults, check_field
 from queuectl.queue.enqueue import Place
 from queuectl.queue.intake import looks_like_json
 
@@ -37,12 +39,12 @@ _OPTIONS: Final = (
     click.option("--id", metavar="ID", help="Its id; made up if left away."),
     click.option("--command", metavar="CMD", help="What the shell shall run, instead of a word."),
     click.option("-q", "--queue", metavar="NAME", help="The queue it goes to; the one named default if none is."),
-    click.option("-p", "--priority", type=int, metavar="N", help="Higher goes first; -1000000 to 1000000."),
+    click.option("-p", "--priority", type=integer, metavar="N", help="Higher goes first; -1000000 to 1000000."),
     click.option("--delay", metavar="TIME", help="Not before this time has passed: 90, 90s, 1h30m, 2d."),
     click.option("--run-at", metavar="WHEN", help="Not before this moment: ISO 8601, local without a zone."),
-    click.option("--max-retries", "--retries", type=int, metavar="N", help="Failed runs after which it is dead."),
-    click.option("--max-attempts", type=int, metavar="N", help="The same, whatever first-attempt-is-free says."),
-    click.option("--backoff-base", type=float, metavar="X", help="A retry waits X ** attempts seconds."),
+    click.option("--max-retries", "--retries", type=integer, metavar="N", help="Failed runs after which it is dead."),
+    click.option("--max-attempts", type=integer, metavar="N", help="The same, whatever first-attempt-is-free says."),
+    click.option("--backoff-base", type=number, metavar="X", help="A retry waits X ** attempts seconds."),
     click.option("--timeout", metavar="TIME", help="End a run that takes longer; 0: never."),
     click.option("--cwd", metavar="DIR", help="Where it runs; default: here."),
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
@@ -70,11 +72,18 @@ def read_flags(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
         flags["env"] = dict(_variable(text, environ) for text in options["env"])
     if options["tag"]:
         flags["tags"] = list(options["tag"])
+    for name, value in flags.items():
+        # Here, and not only with the job: what is wrong with an option is said in terms of the option.
+        check_field(name, value, spelled="--tag" if name == "tags" else f"--{name.replace('_', '-')}")
     return flags
 
 
 def _variable(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
     name, equals, value = text.partition("=")
+    if not name:
+        raise InvalidInput(
+            "--env", f"names no variable: {text!r}", hint="like --env LANG=C, or --env LANG to hand it on"
+        )
     if equals:
         return name, value
     if name not in environ:
@@ -117,16 +126,20 @@ class JobCommand(Command):
         try:
             more = self._split(ctx, tail, interspersed=True)
         except click.UsageError as error:
-            raise _misplaced(args, options, error) from error
+            raise _misplaced(ctx, args, options, error) from error
         if more or "--" in tail:
-            raise _misplaced(args, options, None)
+            raise _misplaced(ctx, args, options, None)
         return [*options, *tail, "--", first]
 
     def _split(self, ctx: click.Context, args: list[str], *, interspersed: bool) -> list[str]:
         """The words that are neither options nor their values."""
         parser = self.make_parser(ctx)
         parser.allow_interspersed_args = interspersed
-        values, rest, _ = parser.parse_args(list(args))
+        try:
+            values, rest, _ = parser.parse_args(list(args))
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # as in Command
+            raise
         # click hands them over as the value of the argument; without any it says so in a way of its own.
         words = values.get("words")
         return [*words, *rest] if isinstance(words, (list, tuple)) else rest
@@ -153,14 +166,17 @@ def _json_words(words: Sequence[str]) -> int:
     return len(words)
 
 
-def _misplaced(args: Sequence[str], options: Sequence[str], cause: click.UsageError | None) -> UsageError:
+def _misplaced(
+    ctx: click.Context, args: Sequence[str], options: Sequence[str], cause: click.UsageError | None
+) -> UsageError:
     from shlex import join
 
     words = args[len(options) :]
-    hint = f"put -- before the command: queuectl enqueue {join([*options, '--', *words])}"
+    hint = f"put -- before the command: {ctx.command_path} {join([*options, '--', *words])}"
     if cause is None:
         return UsageError("with several words, every option stands before the first", hint=hint)
     if isinstance(cause, click.NoSuchOption):
         meant = f"did you mean {' or '.join(cause.possibilities)}? else " if cause.possibilities else ""
         return UsageError(f"no such option {cause.option_name!r}", hint=meant + hint)
-    return UsageError(cause.format_message().rstrip("."), hint=hint)
+    failure = from_click(cause)
+    return UsageError(failure.message, hint=f"{failure.hint}; or {hint}")

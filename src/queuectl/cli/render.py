@@ -10,6 +10,7 @@ from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.failure import report_refusals
 from queuectl.cli.printable import printable, printable_json
 from queuectl.cli.result import Done, Lines, Nothing, Raw, Result, Sheet, Stream, Table
+from queuectl.errors import QueuectlError
 
 
 def render(app: App, result: Result) -> int:
@@ -110,12 +111,19 @@ def _print_json(app: App, value: Any) -> None:
 def _print_array(app: App, values: Iterable[Any], *, live: bool = False) -> None:
     """One element a line, never more than one in memory.
 
-    Nothing is printed before the first element is there: an error until then leaves stdout empty.
+    Nothing is printed before the first element is there: an error until then leaves stdout empty. A `live` array is closed
+    also when something ends it: what it holds has happened. Any other stays open then, for it is not all there is.
     """
     opening = "["
-    for value in values:
-        app.write(f"{opening}\n{to_json(value)}", flush=live)
-        opening = ","
+    try:
+        for value in values:
+            text = f"{opening}\n{to_json(value)}"
+            opening = ","  # noted before anybody can see it: whoever does may press Ctrl-C at once
+            app.write(text, flush=live)
+    except (KeyboardInterrupt, QueuectlError):
+        if live and opening == ",":
+            app.print("\n]", flush=True)
+        raise
     app.print("[]" if opening == "[" else "\n]")
 
 

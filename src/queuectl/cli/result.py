@@ -17,7 +17,8 @@ T = TypeVar("T")
 class Column(Generic[T]):
     """One column of a table. `cell` gives plain text, which the renderer makes safe to print.
 
-    A `flexible` one may be cut to fit a terminal, an `optional` one is left out when all of its cells are empty.
+    A `flexible` one may be cut to fit a terminal, an `optional` one is left out when all of its cells are empty. On a
+    terminal too narrow for all of them the one with the highest `spare` is left out first, one with 0 never.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Column(Generic[T]):
         right: bool = False,
         flexible: bool = False,
         optional: bool = False,
+        spare: int = 0,
     ) -> None:
         self.title = title
         self.cell = cell
@@ -36,6 +38,7 @@ class Column(Generic[T]):
         self.right = right
         self.flexible = flexible
         self.optional = optional
+        self.spare = spare
 
 
 class Table(Generic[T]):

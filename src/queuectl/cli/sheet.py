@@ -108,11 +108,11 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
     columns: list[Column[Run]] = [
         Column("RUN", lambda run: str(run.number), right=True),
         Column("OUTCOME", lambda run: run.outcome.value, style=lambda run: _ENDING_STYLE.get(run.outcome, "red")),
-        Column("STARTED", lambda run: "" if run.started_at is None else local_time(run.started_at)),
-        Column("TOOK", lambda run: "" if run.duration_ms is None else took(run.duration_ms), right=True),
-        Column("WORKER", lambda run: run.worker, flexible=True),
-        Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True),
-        Column("END", lambda run: run.error or "", flexible=True, optional=True),
+        Column("STARTED", lambda run: "" if run.started_at is None else local_time(run.started_at), spare=3),
+        Column("TOOK", lambda run: "" if run.duration_ms is None else took(run.duration_ms), right=True, spare=2),
+        Column("WORKER", lambda run: run.worker, flexible=True, spare=4),
+        Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True, spare=5),
+        Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
     ]
     if len(history) > RUNS:
         yield app.paint(f"  the last {RUNS} of {len(history):,} runs; all of them: --json", "dim")

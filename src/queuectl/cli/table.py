@@ -5,7 +5,7 @@ By hand and not by rich: its console takes 40 ms to import, which a list of ten 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from queuectl.cli.printable import printable
@@ -13,7 +13,7 @@ from queuectl.cli.result import Column
 from queuectl.cli.style import paint
 
 GAP = "  "
-NARROWEST_CUT = 8  # a flexible column is not cut below this: better a broken line than a column of dots
+NARROWEST_CUT = 8  # a flexible column is not cut below this while another one can be left out
 
 
 def lay_out(rows: Iterable[Any], columns: Sequence[Column[Any]], *, width: int | None, colour: bool) -> Iterator[str]:
@@ -25,10 +25,12 @@ def lay_out(rows: Iterable[Any], columns: Sequence[Column[Any]], *, width: int |
     kept = [
         index for index, column in enumerate(columns) if not column.optional or any(cells[index] for _, cells in shown)
     ]
+    wanted = {
+        index: max([len(columns[index].title), *(cell_width(cells[index]) for _, cells in shown)]) for index in kept
+    }
+    sizes = wanted if width is None else _squeeze(wanted, columns, width)
+    kept, widths = list(sizes), list(sizes.values())
     titles = [columns[index].title for index in kept]
-    widths = [max([len(columns[index].title), *(cell_width(cells[index]) for _, cells in shown)]) for index in kept]
-    if width is not None:
-        _squeeze(widths, [columns[index].flexible for index in kept], width)
     rights = [columns[index].right for index in kept]
     header = _line(
         [_fit(title, size) for title, size in zip(titles, widths, strict=True)], widths, rights, [None] * len(kept)
@@ -64,19 +66,32 @@ def _fit(text: str, width: int) -> str:
     return set_cell_size(text, width - 1).rstrip() + "…"
 
 
-def _squeeze(widths: list[int], flexible: list[bool], room: int) -> None:
-    """Take from the widest flexible column until the line fits."""
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
-    while excess > 0:
-        able = [i for i, can in enumerate(flexible) if can and widths[i] > NARROWEST_CUT]
-        if not able:
-            return
-        widest = max(able, key=lambda i: widths[i])
-        others = [widths[i] for i in able if i != widest]
-        floor = max([NARROWEST_CUT, *(size for size in others if size < widths[widest])])
-        taken = max(1, min(excess, widths[widest] - floor))
-        widths[widest] -= taken
-        excess -= taken
+def _squeeze(wanted: Mapping[int, int], columns: Sequence[Column[Any]], room: int) -> dict[int, int]:
+    """The widths of the columns that can be shown, so that a row is one line: cut what is flexible, then leave out what can
+    be spared, then cut whatever is widest."""
+    sizes = dict(wanted)
+    _cut(sizes, [index for index in sizes if columns[index].flexible], room, floor=NARROWEST_CUT)
+    while _excess(sizes, room) > 0:
+        spare = max(sizes, key=lambda index: columns[index].spare)
+        if columns[spare].spare == 0:
+            _cut(sizes, list(sizes), room, floor=1)
+            break
+        # From the beginning: what was cut for the sake of this one may have its room back.
+        sizes = {index: wanted[index] for index in sizes if index != spare}
+        _cut(sizes, [index for index in sizes if columns[index].flexible], room, floor=NARROWEST_CUT)
+    return sizes
+
+
+def _cut(sizes: dict[int, int], able: Sequence[int], room: int, *, floor: int) -> None:
+    """Take from the widest of those that are `able` until the line fits, or none is wider than `floor`."""
+    while (excess := _excess(sizes, room)) > 0 and (wide := [index for index in able if sizes[index] > floor]):
+        widest = max(wide, key=lambda index: sizes[index])
+        next_widest = max([floor, *(sizes[index] for index in wide if sizes[index] < sizes[widest])])
+        sizes[widest] -= max(1, min(excess, sizes[widest] - next_widest))
+
+
+def _excess(sizes: Mapping[int, int], room: int) -> int:
+    return sum(sizes.values()) + len(GAP) * (len(sizes) - 1) - room
 
 
 def _line(cells: list[str], widths: list[int], rights: list[bool], styles: Sequence[str | None]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 from collections.abc import Callable
 from typing import Final, assert_never
 
@@ -170,7 +171,8 @@ def _consequence(claim: Claim, settlement: Settlement) -> str:
 
 
 def _command(claim: Claim) -> str:
-    text = claim.command if claim.command is not None else " ".join(claim.argv or ())
+    # Quoted, as one could type it: where a word ends is a part of what runs.
+    text = claim.command if claim.command is not None else shlex.join(claim.argv or ())
     text = printable(text[: LONGEST_COMMAND + 1])
     return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + "…"
 

@@ -11,6 +11,7 @@ from queuectl.cli.app import App
 from queuectl.cli.printable import printable
 from queuectl.config import host_name
 from queuectl.job.model import Job, Worker
+from queuectl.queue.stop import Hands
 from queuectl.queue.wait import UnservedWatch
 
 
@@ -23,6 +24,33 @@ def is_alive(app: App) -> Callable[[Worker], bool]:
         return lives_on(worker, host=host)
 
     return lives
+
+
+def is_serving(app: App) -> Callable[[Worker], bool]:
+    """Whether it lives and gives signs of it. One that is stopped for longer than the lease is treated as gone."""
+    host = host_name(app.environ)
+
+    def serves(worker: Worker) -> bool:
+        from queuectl.upkeep.liveness import is_serving as serves_on
+
+        return serves_on(worker, host=host, now_ms=app.clock.now_ms(), lease_ms=lambda: app.settings.lease_ms)
+
+    return serves
+
+
+def hands(app: App) -> Hands:
+    """What `worker stop` can see and do from here."""
+    from queuectl.upkeep import stopped
+
+    host, alive = host_name(app.environ), is_alive(app)
+    return Hands(
+        # Of another host nobody here can see the process: that the store has forgotten it has to do.
+        is_gone=lambda worker: worker.host != host or not alive(worker),
+        is_stopped=lambda worker: stopped.is_stopped(worker, host=host),
+        wake=lambda worker: stopped.wake(worker, host=host),
+        kill=lambda worker: stopped.kill(worker, host=host),
+        rescue=rescuer(app),
+    )
 
 
 def rescuer(app: App) -> Callable[[], None]:
@@ -43,4 +71,4 @@ def unserved_watch(app: App) -> UnservedWatch:
     def notify(job: Job) -> None:
         app.warn(f"no live worker serves the queue {printable(job.queue)!r}: queuectl worker start; still waiting")
 
-    return UnservedWatch(app.open_reads(), app.clock, is_alive=is_alive(app), notify=notify)
+    return UnservedWatch(app.open_reads(), app.clock, is_alive=is_serving(app), notify=notify)

@@ -23,6 +23,11 @@ LONGEST_ARGV: Final = 1_048_576
 MOST_TAGS: Final = 32
 
 
+def like(name: str, value: str, *, word: str | None = None) -> str:
+    """An example in the form that was used: `word` behind an option, `value` behind a field of JSON."""
+    return f"like {name} {word or value}" if name.startswith("--") else f'like "{name}": {value}'
+
+
 def text(value: object, name: str, *, example: str) -> str:
     """A string that can be stored, printed and handed to the system."""
     if not isinstance(value, str):
@@ -49,14 +54,15 @@ def integer(value: object, name: str, *, low: int, high: int) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         form = f"an integer from {low} to {high}"
-        raise InvalidInput(name, f"expected {form}, got {shown(value)}", hint=f'like "{name}": {max(low, 1)}')
+        raise InvalidInput(name, f"expected {form}, got {shown(value)}", hint=like(name, str(max(low, 1))))
     return int(value)
 
 
 def command(value: object, name: str) -> str:
-    given = text(value, name, example='like "command": "echo hi"; for a list of words use "argv"')
+    example = like(name, '"echo hi"', word="'echo hi'")
+    given = text(value, name, example=f'{example}; for a list of words use "argv"')
     if not given or given.isspace():
-        raise InvalidInput(name, "blank", hint='say what to run, like "command": "echo hi"')
+        raise InvalidInput(name, "blank", hint=f"say what to run, {example}")
     if len(given) > LONGEST_ARGUMENT or (not given.isascii() and size(given, name) > LONGEST_ARGUMENT):
         raise InvalidInput(
             name,
@@ -117,7 +123,7 @@ def backoff_base(value: object, name: str) -> float:
             base = math.inf
         if 1 <= base < math.inf:
             return base
-    raise InvalidInput(name, f"expected a number of at least 1, got {shown(value)}", hint=f'like "{name}": 2')
+    raise InvalidInput(name, f"expected a number of at least 1, got {shown(value)}", hint=like(name, "2"))
 
 
 def timeout(value: object, name: str) -> int | None:
@@ -141,7 +147,7 @@ def delay(value: object, name: str) -> int:
 
 
 def cwd(value: object, name: str) -> str:
-    path = text(value, name, example=f'like "{name}": "/srv/app"')
+    path = text(value, name, example=like(name, '"/srv/app"', word="/srv/app"))
     if not path:
         raise InvalidInput(name, "empty", hint="give a directory, or leave it away for the current one")
     return path
@@ -153,7 +159,7 @@ def absolute(path: str, base: str) -> str:
 
 
 def env(value: object, name: str) -> dict[str, str] | None:
-    example = f'like "{name}": {{"LANG": "C"}}, strings only'
+    example = like(name, '{"LANG": "C"}, strings only', word="LANG=C")
     if not isinstance(value, Mapping):
         raise InvalidInput(name, f"expected an object of strings, got {shown(value)}", hint=example)
     variables = {}
@@ -166,7 +172,7 @@ def env(value: object, name: str) -> dict[str, str] | None:
 
 
 def tags(value: object, name: str) -> tuple[str, ...]:
-    example = f'like "{name}": ["nightly", "backup"], up to {MOST_TAGS} of them'
+    example = like(name, f'["nightly", "backup"], up to {MOST_TAGS} of them', word=f"nightly, up to {MOST_TAGS} times")
     if not isinstance(value, (list, tuple)):
         raise InvalidInput(name, f"expected a list of names, got {shown(value)}", hint=example)
     for tag in value:

@@ -7,11 +7,15 @@ holds it. Smaller ranks go first; equal ranks go by sequence, first in, first ou
 The SQL twin of `rank` is `rerank.sql` of each store; a property test keeps them equal.
 """
 
-from typing import NamedTuple, assert_never
+from typing import Literal, NamedTuple, assert_never
+
+# Each kind holds something that no other does: tuples compare by what is in them, and empty ones would all be equal.
 
 
 class Strict(NamedTuple):
     """No ageing: a lower priority waits as long as there is a higher one."""
+
+    kind: Literal["off"] = "off"
 
 
 class ByTime(NamedTuple):
@@ -22,6 +26,8 @@ class ByTime(NamedTuple):
 
 class ByEnqueues(NamedTuple):
     """Each later enqueue into the store is worth one point, except those that came while the job ran."""
+
+    kind: Literal["enqueues"] = "enqueues"
 
 
 Ageing = Strict | ByTime | ByEnqueues

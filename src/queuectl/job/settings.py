@@ -110,11 +110,16 @@ def _size(low: int, high: int) -> Kind:
     limits = f"from {format_size(low)} to {format_size(high)}"
 
     def parse(text: str, subject: str) -> Value:
-        size = parse_size(text, subject=subject)
+        # One refusal for all: what sizes there are at all, `parse_size` says, and is more than this key takes.
+        refusal = InvalidInput(
+            subject, f"expected a size {limits}, got {shown(text)}", hint=f"{subject} takes a size like 64KiB, 10MB"
+        )
+        try:
+            size = parse_size(text, subject=subject)
+        except InvalidInput as error:
+            raise refusal from error
         if not low <= size <= high:
-            raise InvalidInput(
-                subject, f"expected {limits}, got {shown(text)}", hint=f"{subject} takes a size {limits}"
-            )
+            raise refusal
         return size
 
     return Kind(form=f"a size {limits} (64KiB, 10MB)", parse=parse, text=format_size)

@@ -152,6 +152,15 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
     return NewJob._make(draft)
 
 
+def check_field(name: str, value: object, *, spelled: str, local: tzinfo | None = None) -> None:
+    """Raise InvalidInput for a value that the field `name` cannot have, in the words of an option that is `spelled` so."""
+    slot, reader = _FIELDS[name]
+    if slot == _RUN_AT:
+        parse_moment_ms(value, subject=spelled, local=local)
+    else:
+        reader(value, spelled)
+
+
 def merge(fields: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:
     """`fields` with `flags` on top. A flag takes the place of every spelling of its field and of what it rules out:
     `delay` of `run_at`, `command` of `argv`. Of `env`, each variable counts for itself."""

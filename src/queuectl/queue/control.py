@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import JobNotFound, WrongState
+from queuectl.errors import WrongState
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.queue.pick import Answer, for_each
+from queuectl.queue.pick import Answer, find, for_each
 from queuectl.store.protocol import Store
 
 POLL: Final = 0.02
@@ -48,7 +48,7 @@ def cancel(
 
     answer = for_each(store, refs, call_off)
     rescue_at, told = clock.monotonic(), 0
-    while running := {job_id: runs for job_id, runs in running.items() if not _is_ended(store, job_id, runs)}:
+    while running := _unended(store, running):
         if len(running) != told:
             told = len(running)
             on_wait(list(running))
@@ -73,10 +73,10 @@ def revive(store: Store, job_id: str, *, states: frozenset[State]) -> None:
     raise WrongState(job_id, before, verb="retry", hint=hint)
 
 
-def _is_ended(store: Store, job_id: str, runs: int) -> bool:
-    """Whether the run that was to be cancelled is over, whatever has become of the job since."""
-    try:
-        job = store.get(job_id)
-    except JobNotFound:
-        return True
-    return job.state is not State.PROCESSING or job.runs != runs
+def _unended(store: Store, running: Mapping[str, int]) -> dict[str, int]:
+    """Of the runs that were to be cancelled those that are not over, whatever has become of the other jobs since."""
+    return {
+        job.id: job.runs
+        for job in find(store, running).values()
+        if job.state is State.PROCESSING and job.runs == running[job.id]
+    }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from queuectl.errors import WrongState
+from queuectl.errors import JobNotFound, WrongState
 from queuectl.job.lifecycle import State
 from queuectl.queue.control import revive
-from queuectl.queue.pick import Answer, for_each
+from queuectl.queue.pick import Answer, find, for_each, pick
 from queuectl.store.protocol import Filter, Reads, Store
 
 DEAD: Final = frozenset({State.DEAD})
@@ -25,7 +25,7 @@ def require_dead(store: Reads, ref: str) -> str:
     job = store.get(store.resolve(ref))
     if job.state is not State.DEAD:
         hint = f"queuectl show {job.id} shows a job in any state"
-        raise WrongState(job.id, job.state, verb="show from the DLQ", hint=hint)
+        raise WrongState(job.id, job.state, verb="show", where="from the DLQ", hint=hint)
     return job.id
 
 
@@ -33,9 +33,33 @@ def retry(store: Store, refs: Iterable[str]) -> Answer:
     return for_each(store, refs, lambda job_id: revive(store, job_id, states=DEAD))
 
 
+def retry_all(store: Store, ids: Iterable[str]) -> Answer:
+    """The same for `dead_ids`: nothing has to be looked up, and who has left the DLQ meanwhile is no longer meant."""
+    return _for_all(ids, lambda job_id: revive(store, job_id, states=DEAD))
+
+
 def purge(store: Store, refs: Iterable[str]) -> Answer:
     """Remove dead jobs with their history and logs."""
     return for_each(store, refs, lambda job_id: _purge(store, job_id))
+
+
+def purge_all(store: Store, ids: Iterable[str]) -> Answer:
+    """As `retry_all`."""
+    return _for_all(ids, lambda job_id: _purge(store, job_id))
+
+
+def count_dead(store: Reads, refs: Iterable[str]) -> int:
+    """How many of these are jobs that `purge` would remove."""
+    return sum(job.state is State.DEAD for job in find(store, pick(store, refs).done).values())
+
+
+def _for_all(ids: Iterable[str], act: Callable[[str], None]) -> Answer:
+    done = []
+    for job_id in ids:
+        with contextlib.suppress(JobNotFound, WrongState):
+            act(job_id)
+            done.append(job_id)
+    return Answer(done, [])
 
 
 def _purge(store: Store, job_id: str) -> None:

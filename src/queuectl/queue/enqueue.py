@@ -69,7 +69,7 @@ def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = un
         try:
             return inbox.enqueue(jobs)
         except DuplicateId as error:
-            raise _with_line(error, intake, jobs) from error
+            raise _with_place(error, intake, jobs) from error
 
 
 def make_jobs(intake: Intake, defaults: Defaults, *, flags: Flags, advance: Advance = untold) -> list[NewJob]:
@@ -90,12 +90,13 @@ def make_jobs(intake: Intake, defaults: Defaults, *, flags: Flags, advance: Adva
     return jobs
 
 
-def _with_line(error: DuplicateId, intake: Intake, jobs: Sequence[NewJob]) -> DuplicateId:
-    """A batch names the line: the last one with that id, which is the one too many if it is there twice."""
+def _with_place(error: DuplicateId, intake: Intake, jobs: Sequence[NewJob]) -> DuplicateId:
+    """A batch names the place: the last one with that id, which is the one too many if it is there twice."""
     if not intake.is_batch:
         return error
-    lines = [number for (number, _), job in zip(intake, jobs, strict=True) if job.id == error.job_id]
-    return DuplicateId(error.job_id, line=lines[-1] if lines else None)
+    places = [number for (number, _), job in zip(intake, jobs, strict=True) if job.id == error.job_id]
+    where = f"{intake.noun} {places[-1]}" if places else None
+    return DuplicateId(error.job_id, where=where, twice=len(places) > 1)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Final
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job.lifecycle import State
 from queuectl.job.nearest import nearest
+from queuectl.job.shown import shown
 from queuectl.store.protocol import Filter, Sort
 
 # Newest, highest, latest and longest first; but names from A to Z, and soonest first.
@@ -43,7 +44,12 @@ def parse_sort(text: str) -> tuple[Sort, bool]:
 MOST: Final = 2**63 - 1
 
 
-def parse_count(value: int | None, *, subject: str) -> int | None:
-    if value is not None and value < 0:
+def parse_count(value: object, *, subject: str) -> int | None:
+    """None for "not given". From Python it may be anything."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput(subject, f"expected a whole number, got {shown(value)}", hint="0 or more")
+    if value < 0:
         raise InvalidInput(subject, f"cannot be negative: {value}", hint="0 or more")
-    return None if value is None else min(value, MOST)
+    return min(value, MOST)

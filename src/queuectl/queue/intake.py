@@ -30,6 +30,7 @@ class Intake(ABC):
     """Jobs as they were written; can be read more than once. `is_batch`: they came as an array or a document."""
 
     is_batch = True
+    noun = "line"  # what the numbers count
 
     @abstractmethod
     def __iter__(self) -> Iterator[Numbered]: ...
@@ -46,6 +47,8 @@ class Intake(ABC):
 
 class Given(Intake):
     """Jobs that were read at once: from words, or from one JSON text."""
+
+    noun = "item"
 
     def __init__(self, items: Sequence[Fields], *, is_batch: bool) -> None:
         self.items = items

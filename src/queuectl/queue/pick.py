@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from queuectl.errors import Conflict, NotFound, QueuectlError
-from queuectl.store.protocol import Reads
+from queuectl.job.model import Job
+from queuectl.store.protocol import Filter, Reads
 
 
 class Refusal(NamedTuple):
@@ -49,6 +51,20 @@ def for_each(store: Reads, refs: Iterable[str], act: Callable[[str], None]) -> A
         else:
             answer.done.append(job_id)
     return answer
+
+
+# As many ids as one question to a store names.
+AT_ONCE: Final = 500
+
+
+def find(store: Reads, ids: Iterable[str]) -> dict[str, Job]:
+    """The jobs with exactly these ids, in their order; one that there is not (any more) is left out."""
+    found: dict[str, Job] = {}
+    left = iter(ids)
+    while some := tuple(islice(left, AT_ONCE)):
+        jobs = {job.id: job for job in store.jobs(Filter(ids=some))}
+        found.update((job_id, jobs[job_id]) for job_id in some if job_id in jobs)
+    return found
 
 
 def pick(store: Reads, refs: Iterable[str]) -> Answer:

@@ -82,4 +82,4 @@ def _add(inbox: Inbox, number: int, job: NewJob) -> str | QueuectlError:
     try:
         return inbox.enqueue([job])[0]
     except DuplicateId as error:
-        return DuplicateId(error.job_id, line=number)
+        return DuplicateId(error.job_id, where=f"line {number}")

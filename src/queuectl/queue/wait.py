@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import WaitTimeout
+from queuectl.errors import JobNotFound, WaitTimeout
 from queuectl.job.lifecycle import State, is_final
 from queuectl.job.model import Job, Worker
+from queuectl.queue.pick import find
 from queuectl.store.protocol import Reads
 
 POLL: Final = 0.02
+# Of the time, a look at many jobs may take one part in so many: who waits must not keep busy those who work.
+REST: Final = 5
 UNSERVED_AFTER: Final = 2.0
 LOOK_FOR_WORKERS_EVERY: Final = 0.25
 
@@ -32,18 +35,29 @@ def wait(
     """
     began = clock.monotonic()
     store.changed()  # from here on: what changes before the first look is then seen twice, not missed
-    jobs = {job_id: store.get(job_id) for job_id in ids}
+    jobs = _look(store, ids)
+    pause = max(POLL, REST * (clock.monotonic() - began))
     while True:
         unended = [job for job in jobs.values() if not is_final(job.state)]
         if not unended or (any_of_them and len(unended) < len(jobs)):
             return [job for job in jobs.values() if is_final(job.state)]
         watch(unended)
-        left = POLL if timeout is None else min(POLL, began + timeout - clock.monotonic())
+        left = pause if timeout is None else min(pause, began + timeout - clock.monotonic())
         if left <= 0:
             raise WaitTimeout([job.id for job in unended], timeout or 0)
         clock.sleep(left)
         if store.changed():
-            jobs.update({job.id: store.get(job.id) for job in unended})
+            look_at = clock.monotonic()
+            jobs.update(_look(store, [job.id for job in unended]))
+            pause = max(POLL, REST * (clock.monotonic() - look_at))
+
+
+def _look(store: Reads, ids: Sequence[str]) -> dict[str, Job]:
+    found = find(store, ids)
+    for job_id in ids:
+        if job_id not in found:
+            raise JobNotFound(job_id)
+    return found
 
 
 def exit_code(jobs: Sequence[Job]) -> int:

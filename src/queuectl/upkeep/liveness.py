@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from queuectl.home import lock_file
-from queuectl.job.model import Worker
+from queuectl.job.model import Worker, to_ms
 from queuectl.lock import Lock, is_held, take_lock
 from queuectl.process.table import lives
+from queuectl.upkeep.stopped import is_stopped
 
 
 def lock_of_the_dead(worker: Worker) -> Lock | None:
@@ -33,6 +34,19 @@ def is_alive(worker: Worker, *, host: str) -> bool:
         pass
     # Somebody removed the file, maybe under a worker that is still there.
     return lives(worker.pid)
+
+
+def is_serving(worker: Worker, *, host: str, now_ms: int, lease_ms: Callable[[], int]) -> bool:
+    """Whether it lives and gave a sign within the lease, as far as one look can tell; without one it is treated as gone.
+
+    Of this host only one that is stopped can be silent: the wall clock may have jumped, and who runs will give a sign.
+    For showing only: whoever acts on it has to watch for a lease (`Silence`).
+    """
+    if not is_alive(worker, host=host):
+        return False
+    if worker.host == host and not is_stopped(worker, host=host):
+        return True
+    return now_ms - to_ms(worker.heartbeat_at) < lease_ms()
 
 
 class _Watch(NamedTuple):

@@ -55,9 +55,11 @@ def list_settings(app: App) -> Result:
         columns=[
             Column("KEY", lambda entry: entry.key),
             Column("VALUE", lambda entry: entry.text, style=lambda entry: _SOURCE_STYLE[entry.source]),
-            Column("FROM", lambda entry: entry.source, style=lambda entry: _SOURCE_STYLE[entry.source] or "dim"),
-            Column("DEFAULT", lambda entry: about[entry.key].text(about[entry.key].default), style="dim"),
-            Column("DECIDES", lambda entry: about[entry.key].about, style="dim", flexible=True),
+            Column(
+                "FROM", lambda entry: entry.source, style=lambda entry: _SOURCE_STYLE[entry.source] or "dim", spare=1
+            ),
+            Column("DEFAULT", lambda entry: about[entry.key].text(about[entry.key].default), style="dim", spare=2),
+            Column("DECIDES", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
         ],
         to_json=_to_json,
     )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from queuectl.cli.act import act
+from queuectl.cli.act import act, act_on_all
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.commands.list import filter_options, list_table
@@ -18,7 +18,6 @@ from queuectl.errors import UsageError
 from queuectl.job.lifecycle import State
 from queuectl.queue import dlq as use
 from queuectl.queue.filters import parse_filter
-from queuectl.queue.pick import pick
 
 _HERE: Final = "queuectl.cli.commands.dlq"
 
@@ -67,8 +66,12 @@ def dlq_show(app: App, id: str, show_env: bool) -> Result:
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
 def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool) -> Result:
     """Let dead jobs run again, now, with no failed attempts."""
-    wanted = _wanted(app, ids, all_of_them=all_of_them)
-    return act(app, wanted, use.retry, verb="queued again") if wanted else _none(app)
+    _check(ids, all_of_them=all_of_them)
+    if ids:
+        return act(app, ids, use.retry, verb="queued again")
+    if not (dead := use.dead_ids(app.open_reads())):
+        return _none(app)
+    return act_on_all(app, dead, use.retry_all, verb="queued again")
 
 
 @command(
@@ -83,20 +86,22 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool) -> Result:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, yes: bool) -> Result:
     """Remove dead jobs for good, with their history and logs."""
-    wanted = _wanted(app, ids, all_of_them=all_of_them)
-    if not wanted:
+    _check(ids, all_of_them=all_of_them)
+    dead = [] if ids else use.dead_ids(app.open_reads())
+    if not ids and not dead:
         return _none(app)
-    # Who is asked, or refused for want of --yes, shall be asked about jobs that there are.
-    if found := pick(app.open_reads(), wanted).done:
-        confirm(app, f"Remove {plural(len(found), 'dead job')} with history and logs?", yes=yes)
-    return act(app, wanted, use.purge, verb="purged")
+    # Who is asked, or refused for want of --yes, shall be asked about jobs that would be removed.
+    if not yes and (count := len(dead) or use.count_dead(app.open_reads(), ids)):
+        confirm(app, f"Remove {plural(count, 'dead job')} with history and logs?", yes=yes)
+    if dead:
+        return act_on_all(app, dead, use.purge_all, verb="purged")
+    return act(app, ids, use.purge, verb="purged")
 
 
-def _wanted(app: App, ids: tuple[str, ...], *, all_of_them: bool) -> list[str]:
+def _check(ids: tuple[str, ...], *, all_of_them: bool) -> None:
     if all_of_them == bool(ids):
         problem = "ids and --all at once" if ids else "which jobs?"
         raise UsageError(problem, hint="name them by id, or say --all")
-    return use.dead_ids(app.open_reads()) if all_of_them else list(ids)
 
 
 def _none(app: App) -> Result:

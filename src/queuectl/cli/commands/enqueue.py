@@ -12,16 +12,17 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.exits import DONE, USAGE
-from queuectl.cli.failure import report
+from queuectl.cli.failure import InvalidLines, report
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.result import Result, Sheet, Stream
 from queuectl.cli.style import took
-from queuectl.errors import FileUnreadable, QueuectlError, UsageError
+from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, UsageError
 from queuectl.queue.enqueue import Place
 from queuectl.queue.enqueue import enqueue as add
 from queuectl.queue.intake import Format, Given, Intake, looks_like_json, read_document, read_words
 
 AT_ONCE = 1 << 16
+FEW = 5  # as many ids or refusals one line can name
 
 
 @command(
@@ -82,6 +83,8 @@ def _source(
     words: tuple[str, ...], file: str | None, *, flags: Mapping[str, object], stream: bool, form: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """Either words or a file: exactly one place for jobs to come from."""
+    if file == "":
+        raise InvalidInput("--file", "the name is empty", hint="give the name of a file, or - for stdin")
     if words == ("-",) and file is None:
         words, file = (), "-"
     if stream and file is None and not words:
@@ -104,6 +107,8 @@ def from_words(words: tuple[str, ...], flags: Mapping[str, object]) -> Intake:
         return Given([{}], is_batch=False)
     if "command" in flags and not looks_like_json(words[0]):
         raise UsageError("what to run was said twice: by words and by --command", hint="leave one of the two away")
+    if not words[0] or not "".join(words).strip():
+        raise UsageError("the command is blank", hint="say what to run, like 'echo hello'")
     return read_words(words)
 
 
@@ -141,12 +146,16 @@ def _unreadable(path: str, error: OSError) -> FileUnreadable:
 
 
 def _single(app: App, job_id: str) -> Result:
+    app.done = f"the job {job_id} was added"
     return Sheet(
         lambda: _to_json(app, job_id), people=lambda: [job_id], id=job_id, note=lambda: _words_about(app, job_id)
     )
 
 
 def _batch(app: App, ids: Sequence[str]) -> Result:
+    if ids:
+        named = ", ".join(ids) if len(ids) <= FEW else f"{ids[0]} … {ids[-1]}"
+        app.done = f"{len(ids):,} jobs were added: {named}"
     return Stream(ids, to_line=str, to_json=partial(_to_json, app), summary=lambda: _summary(app, ids))
 
 
@@ -154,15 +163,27 @@ def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], f
     from queuectl.queue.stream import enqueue_stream
 
     refused = 0
+    first: list[QueuectlError] = []
 
     def rows() -> Iterator[str]:
         nonlocal refused
-        for answer in enqueue_stream(_reader(app, path), place, flags=flags, form=form):
-            if isinstance(answer, QueuectlError):
+        try:
+            for answer in enqueue_stream(_reader(app, path), place, flags=flags, form=form):
+                if not isinstance(answer, QueuectlError):
+                    app.done = f"the job {answer} was added"
+                    yield answer
+                    continue
                 refused += 1
-                report(app, answer)
-            else:
-                yield answer
+                if not app.flags.json:
+                    report(app, answer)
+                elif refused <= FEW:
+                    first.append(answer)
+        except QueuectlError:
+            first.clear()  # it ends the command, and is the error to tell
+            raise
+        finally:
+            if first:  # with --json, stderr holds one error, however many lines were wrong
+                report(app, first[0] if refused == 1 else InvalidLines(first, refused))
 
     return Stream(
         rows(), to_line=str, to_json=partial(_to_json, app), live=True, exit_code=lambda: USAGE if refused else DONE
@@ -195,6 +216,6 @@ def _summary(app: App, ids: Sequence[str]) -> str:
 
 
 def _is_idle(app: App) -> bool:
-    from queuectl.cli.workers import is_alive
+    from queuectl.cli.workers import is_serving
 
-    return not any(map(is_alive(app), app.open_store().workers()))
+    return not any(map(is_serving(app), app.open_store().workers()))

@@ -11,6 +11,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.complete import complete_states
 from queuectl.cli.jobs import columns
+from queuectl.cli.numbers import integer
 from queuectl.cli.result import Result, Table
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
 from queuectl.store.protocol import Filter
@@ -30,8 +31,10 @@ def filter_options(function: F) -> F:
             click.option(
                 "--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them."
             ),
-            click.option("--limit", type=int, metavar="N", help=f"At most so many; a table shows {PAGE} unless told."),
-            click.option("--offset", type=int, default=0, metavar="N", help="Leave out the first so many."),
+            click.option(
+                "--limit", type=integer, metavar="N", help=f"At most so many; a table shows {PAGE} unless told."
+            ),
+            click.option("--offset", type=integer, default=0, metavar="N", help="Leave out the first so many."),
             click.option(
                 "--sort",
                 default="created",

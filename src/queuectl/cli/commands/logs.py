@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from queuectl.cli.act import pick_all
+from queuectl.cli.act import tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.exits import DONE, REFUSED
+from queuectl.cli.numbers import integer
 from queuectl.cli.prefix import PrefixedLines
 from queuectl.cli.printable import printable
-from queuectl.cli.result import Raw, Result
+from queuectl.cli.result import Nothing, Raw, Result
 from queuectl.cli.workers import unserved_watch
 from queuectl.errors import InvalidInput
 from queuectl.queue import logs as use
 from queuectl.queue.filters import parse_count
 from queuectl.queue.logs import LogView, Piece
+from queuectl.queue.pick import pick
 
 
 @command(
@@ -32,19 +34,22 @@ from queuectl.queue.logs import LogView, Piece
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended for good.")
-@click.option("--tail", "-n", type=int, metavar="N", help="Only the last N lines.")
-@click.option("--run", type=int, metavar="N", help="Only this run, from 1.")
+@click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
+@click.option("--run", type=integer, metavar="N", help="Only this run, from 1.")
 @click.option("--no-markers", is_flag=True, help="Without the START and END lines: exactly the bytes of the job.")
 def logs(app: App, ids: tuple[str, ...], follow: bool, tail: int | None, run: int | None, no_markers: bool) -> Result:
     """What jobs printed, in all their runs; of several jobs each line says whose it is."""
     tail = parse_count(tail, subject="--tail")
     if run is not None and run < 1:
         raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")
-    found, is_complete = pick_all(app, ids)
+    found = pick(app.open_reads(), ids)
+    tell_refused(app, found)
+    if found.refused and app.flags.json:  # beside an error for a program stands nothing else
+        return Nothing(exit_code=REFUSED)
     view = LogView(run=run, markers=not no_markers, tail=tail)
-    pieces = _follow(app, found, view) if follow else _read(app, found, view)
+    pieces = _follow(app, found.done, view) if follow else _read(app, found.done, view)
     chunks = _prefixed(pieces) if len(set(ids)) > 1 else (data for _, data in pieces)
-    return Raw(chunks, exit_code=DONE if is_complete else REFUSED)
+    return Raw(chunks, exit_code=REFUSED if found.refused else DONE)
 
 
 def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:

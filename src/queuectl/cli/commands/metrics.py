@@ -12,7 +12,7 @@ from queuectl.cli.jobs import joined, plural
 from queuectl.cli.result import Column, Raw, Result, Sheet
 from queuectl.cli.style import took
 from queuectl.cli.table import lay_out
-from queuectl.cli.workers import is_alive
+from queuectl.cli.workers import is_serving
 from queuectl.queue import inspect
 from queuectl.queue.exposition import exposition
 from queuectl.queue.inspect import Metrics
@@ -32,7 +32,7 @@ from queuectl.store.protocol import Spread
 def metrics(app: App, prometheus: bool) -> Result:
     """Success rate, run times, waiting times and throughput."""
     if prometheus:
-        return Raw([exposition(app.open_reads(), is_alive=is_alive(app)).encode()])
+        return Raw([exposition(app.open_reads(), is_alive=is_serving(app)).encode()])
     seen = inspect.metrics(app.open_reads())
     return Sheet(seen.to_dict(), people=lambda: _lines(app, seen))
 
@@ -61,20 +61,20 @@ def _lines(app: App, seen: Metrics) -> Iterator[str]:
 Row = tuple[str, Spread]
 
 
-def _figure(title: str, name: str) -> Column[Row]:
+def _figure(title: str, name: str, *, spare: int = 0) -> Column[Row]:
     def cell(row: Row) -> str:
         value = getattr(row[1], name)
         return "" if value is None else took(round(value))
 
-    return Column(title, cell, right=True)
+    return Column(title, cell, right=True, spare=spare)
 
 
 _COLUMNS: list[Column[Row]] = [
     Column("OF COMPLETED JOBS", lambda row: row[0]),
-    _figure("AVERAGE", "avg"),
-    _figure("MIN", "min"),
+    _figure("AVERAGE", "avg", spare=2),
+    _figure("MIN", "min", spare=5),
     _figure("P50", "p50"),
-    _figure("P95", "p95"),
-    _figure("P99", "p99"),
-    _figure("MAX", "max"),
+    _figure("P95", "p95", spare=1),
+    _figure("P99", "p99", spare=4),
+    _figure("MAX", "max", spare=3),
 ]

@@ -9,6 +9,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.commands.enqueue import from_words
 from queuectl.cli.exits import INTERRUPTED, REFUSED
+from queuectl.cli.failure import Interrupted
 from queuectl.cli.jobs import end_line
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.printable import printable
@@ -90,8 +91,7 @@ def _answer(app: App, job_id: str) -> Result:
     try:
         ended = wait(app.open_reads(), app.clock, [job_id])
     except KeyboardInterrupt:
-        _say_how_to_go_on(app, job_id)
-        raise
+        raise Interrupted(job_id) from None
     shown = inspect.show(app.open_reads(), job_id, output_limit=app.settings.output_limit)
     return Sheet(shown.to_dict(), people=lambda: (), exit_code=exit_code(ended))
 

@@ -13,7 +13,7 @@ from queuectl.cli.result import Column, Raw, Result, Sheet
 from queuectl.cli.style import STATE_STYLE, rough
 from queuectl.cli.table import lay_out
 from queuectl.cli.watch import watch as redraw
-from queuectl.cli.workers import is_alive
+from queuectl.cli.workers import is_serving
 from queuectl.job.lifecycle import State
 from queuectl.queue import inspect
 from queuectl.queue.inspect import QueueCount, Status
@@ -32,7 +32,7 @@ def status(app: App, watch: bool) -> Result:
     """How many jobs are in each state, the workers, the queues, and how long the oldest job waits."""
 
     def look() -> Status:
-        return inspect.status(app.open_reads(), is_alive=is_alive(app))
+        return inspect.status(app.open_reads(), is_alive=is_serving(app))
 
     if watch:
         return Raw(redraw(app, look, to_lines=lambda seen: list(_lines(app, seen)), to_json=Status.to_dict))
@@ -73,5 +73,11 @@ def _columns(seen: Status) -> list[Column[QueueCount]]:
     ]
 
 
+# What one looks for last is left out first, where there is no room for all.
+_SPARE = [State.DEAD, State.PENDING, State.FAILED, State.PROCESSING, State.BLOCKED, State.COMPLETED, State.CANCELLED]
+
+
 def _count(state: str) -> Column[QueueCount]:
-    return Column(state.upper(), lambda queue: f"{queue.states[state]:,}", right=True)
+    return Column(
+        state.upper(), lambda queue: f"{queue.states[state]:,}", right=True, spare=_SPARE.index(State(state)) + 1
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from queuectl.cli.act import pick_all
+from queuectl.cli.act import tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.exits import REFUSED
@@ -16,6 +16,7 @@ from queuectl.cli.workers import unserved_watch
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Job
 from queuectl.queue import wait as use
+from queuectl.queue.pick import pick
 
 
 @command(
@@ -36,26 +37,31 @@ def wait(app: App, ids: tuple[str, ...], timeout: str | None, any_of_them: bool)
     Exits as the first of them that did not complete: with its exit code, 128 + its signal, or 1; with 0 if all did.
     """
     seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
-    found, is_complete = pick_all(app, ids)
-    if not found:
+    found = pick(app.open_reads(), ids)
+    # For people at once; for a program at the end, where it is the only error, or not at all if the time was over first.
+    if not app.flags.json or not found.done:
+        tell_refused(app, found)
+    if not found.done:
         return Nothing(exit_code=REFUSED)
     unserved = unserved_watch(app)
-    waiting: list[str] = found
+    waiting: list[str] = found.done
 
     def watch(unended: Sequence[Job]) -> None:
         nonlocal waiting
-        still = [job.id for job in unended]
-        _tell(app, [job_id for job_id in waiting if job_id not in still])
-        waiting = still
+        if len(unended) != len(waiting):
+            still = {job.id for job in unended}
+            _tell(app, [job_id for job_id in waiting if job_id not in still])
+            waiting = [job.id for job in unended]
         unserved(unended)
 
-    ended = use.wait(app.open_reads(), app.clock, found, any_of_them=any_of_them, timeout=seconds, watch=watch)
-    _tell(app, [job.id for job in ended if job.id in waiting])
-    return Sheet(
-        [job.to_dict() for job in ended],
-        people=lambda: (),
-        exit_code=use.exit_code(ended) if is_complete else REFUSED,
-    )
+    ended = use.wait(app.open_reads(), app.clock, found.done, any_of_them=any_of_them, timeout=seconds, watch=watch)
+    untold = set(waiting)
+    _tell(app, [job.id for job in ended if job.id in untold])
+    if found.refused:
+        if app.flags.json:
+            tell_refused(app, found)
+        return Nothing(exit_code=REFUSED)
+    return Sheet([job.to_dict() for job in ended], people=lambda: (), exit_code=use.exit_code(ended))
 
 
 def _tell(app: App, ended: Sequence[str]) -> None:

@@ -9,20 +9,21 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
+from queuectl.cli.numbers import integer
 from queuectl.cli.printable import printable
 from queuectl.cli.progress import progress
 from queuectl.cli.result import Column, Done, Lines, Nothing, Result, Sheet, Table
-from queuectl.cli.style import age
-from queuectl.cli.workers import is_alive, rescuer
-from queuectl.config import host_name
+from queuectl.cli.style import age, took
+from queuectl.cli.workers import hands, is_serving
 from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Worker, to_ms
-from queuectl.queue.stop import stop_workers
+from queuectl.queue.stop import Silent, stop_workers
 from queuectl.store.protocol import StopMode
 
 _HERE: Final = "queuectl.cli.commands.worker"
 MOST_SLOTS: Final = 1000
+FAREWELL: Final = 5.0  # what a worker that was woken to end gets beyond the kill-grace of its jobs, in seconds
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 worker = group(
@@ -60,7 +61,7 @@ worker = group(
 @click.option("--drain", is_flag=True, help="End when nothing is due, running or waiting for a retry.")
 @click.option("--idle-timeout", metavar="TIME", help="End when nothing ran here for this long: 90, 90s, 5m.")
 @click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
-@click.option("--ready-fd", type=int, hidden=True)
+@click.option("--ready-fd", type=integer, hidden=True)
 def worker_start(
     app: App,
     count: str | None,
@@ -107,11 +108,10 @@ def worker_start(
 def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, everywhere: bool) -> Result:
     """Let workers finish what they run and end; wait until they have.
 
-    Without ids: the workers of this home.
+    Without ids: the workers of this home. Of one that does not answer, because somebody has stopped its process (Ctrl-Z),
+    a line is said; --now and --timeout wake it to end, and kill it if that does not help.
     """
     patience = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
-    alive = is_alive(app)
-    here = host_name(app.environ)
     registered = app.open_reads().workers()
     refused: list[tuple[str, QueuectlError]] = []
     if ids:
@@ -130,21 +130,31 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
             targets,
             mode=StopMode.NOW if now else StopMode.FINISH,
             timeout=patience,
-            # Of another host nobody here can see the process: that the store has forgotten it has to do.
-            is_gone=lambda target: target.host != here or not alive(target),
-            rescue=rescuer(app),
+            patience=app.settings.kill_grace_ms / 1000 + FAREWELL,
+            lease=app.settings.lease_ms / 1000,
+            hands=hands(app),
             on_progress=lambda left: advance(most - sum(target.busy for target in left), most),
+            on_silent=lambda silent: app.warn(_silent_words(app, silent, ends=now or patience is not None)),
         )
     return Done(stopped, refused=refused, verb="stopped")
+
+
+def _silent_words(app: App, silent: Silent, *, ends: bool) -> str:
+    name, pid = silent.worker.id, silent.worker.pid
+    if not silent.is_stopped:
+        return f"worker {name} does not answer: no sign of it for {took(app.settings.lease_ms)}; still waiting"
+    more = "when it is time, it is woken to end" if ends else f"kill -CONT {pid} lets it go on, --now ends it"
+    return f"worker {name} does not answer: its process {pid} is stopped; {more}"
 
 
 @command("list", examples="queuectl worker list")
 def worker_list(app: App) -> Result:
     """Who works, and on how much.
 
-    A worker whose process is gone is lost until its jobs are dealt with: the next worker does that first.
+    A worker whose process is gone is lost until its jobs are dealt with: the next worker does that first. So is one that
+    gives no sign for longer than the lease, because somebody stopped it (Ctrl-Z) or its machine is gone.
     """
-    alive = is_alive(app)
+    alive = is_serving(app)
     now_ms = app.clock.now_ms()
 
     def state(found: Worker) -> str:
@@ -154,12 +164,14 @@ def worker_list(app: App) -> Result:
         Column("WORKER", lambda found: found.id),
         Column("STATE", state, style=lambda found: "red" if state(found) == "lost" else "green"),
         Column("BUSY", lambda found: f"{found.busy}/{found.slots}", right=True),
-        Column("QUEUES", lambda found: "all" if found.queues is None else ",".join(found.queues), flexible=True),
-        Column("DONE", lambda found: str(found.jobs_done), right=True),
-        Column("SINCE", lambda found: age(to_ms(found.started_at), now_ms), right=True),
-        Column("HEARTBEAT", lambda found: age(to_ms(found.heartbeat_at), now_ms), right=True),
-        Column("PID", lambda found: str(found.pid), right=True),
-        Column("HOST", lambda found: found.host, flexible=True),
+        Column(
+            "QUEUES", lambda found: "all" if found.queues is None else ",".join(found.queues), flexible=True, spare=3
+        ),
+        Column("DONE", lambda found: str(found.jobs_done), right=True, spare=4),
+        Column("SINCE", lambda found: age(to_ms(found.started_at), now_ms), right=True, spare=5),
+        Column("HEARTBEAT", lambda found: age(to_ms(found.heartbeat_at), now_ms), right=True, spare=2),
+        Column("PID", lambda found: str(found.pid), right=True, spare=1),
+        Column("HOST", lambda found: found.host, flexible=True, spare=6),
     ]
     found = app.open_reads().workers()
     return Table(

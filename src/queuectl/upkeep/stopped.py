@@ -1,0 +1,58 @@
+"""A worker that is there and does nothing: stopped by Ctrl-Z, a SIGSTOP or a debugger. Only for workers of this host."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final
+
+from queuectl.home import lock_file
+from queuectl.job.model import Worker
+from queuectl.process.ending import send
+from queuectl.process.table import PROC, Entry, entry
+
+STOPPED: Final = "Tt"  # by a signal, by a debugger
+
+
+def is_stopped(worker: Worker, *, host: str) -> bool:
+    # Its state first, which costs next to nothing: most workers are not, and this is asked of all of them.
+    found = entry(worker.pid) if worker.host == host else None
+    return found is not None and found.state in STOPPED and _process(worker, host) is not None
+
+
+def wake(worker: Worker, *, host: str) -> None:
+    """Let a stopped worker go on. One that a debugger holds does not."""
+    if found := _process(worker, host):
+        send(signal.SIGCONT, [found])
+
+
+def kill(worker: Worker, *, host: str) -> None:
+    """End its process at once; what it ran is left to `rescue`."""
+    if found := _process(worker, host):
+        send(signal.SIGKILL, [found])
+
+
+def _process(worker: Worker, host: str) -> Entry | None:
+    """The process of this worker, and of nobody who has its number now: the worker has its own lock file open."""
+    found = entry(worker.pid) if worker.host == host else None
+    if found is None or not _has_open(worker.pid, lock_file(worker.home, worker.id)):
+        return None
+    # Asked again, since the number may have changed hands between the two: `send` compares with the time it started.
+    again = entry(worker.pid)
+    return again if again is not None and again.started == found.started else None
+
+
+def _has_open(pid: int, path: str) -> bool:
+    try:
+        wanted = os.stat(path)
+        with os.scandir(f"{PROC}/{pid}/fd") as descriptors:
+            return any(_is_file(descriptor.path, wanted) for descriptor in descriptors)
+    except OSError:  # no such file, no such process, or one of another user
+        return False
+
+
+def _is_file(descriptor: str, wanted: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(descriptor), wanted)
+    except OSError:  # closed meanwhile
+        return False

@@ -13,6 +13,14 @@ from queuectl.process.table import started
 from tests.wait import wait_until
 
 
+@pytest.fixture(autouse=True)
+def back_again() -> Iterator[None]:
+    """Making processes moves us about."""
+    before = os.getcwd()
+    yield
+    os.chdir(before)
+
+
 @pytest.fixture
 def out() -> Iterator[int]:
     fd = os.open(os.devnull, os.O_WRONLY)
@@ -42,13 +50,14 @@ def test_a_child_that_ended_can_be_looked_at_until_it_is_buried(
     assert started(child.pid) is None
 
 
-def test_spawning_leaves_no_descriptor_and_stays_where_it_was(out: int) -> None:
+def test_spawning_leaves_no_descriptor_and_comes_back_to_rest(out: int) -> None:
     processes = SystemProcesses()
     before, place = sorted(os.listdir("/proc/self/fd")), os.getcwd()
     processes.reap(processes.spawn([b"/bin/true"], cwd="/", env={}, out=out))
     for argv, cwd in (([b"/no/such"], "/"), ([b"/bin/true"], "/no/such"), ([b"/bin/true\0"], "/"), ([b"x"], "/\0")):
         with pytest.raises(CannotSpawn):
             processes.spawn(argv, cwd=cwd, env={}, out=out)
+    processes.rest()
     assert (sorted(os.listdir("/proc/self/fd")), os.getcwd()) == (before, place)
 
 

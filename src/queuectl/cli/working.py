@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ from queuectl.worker.serve import serve
 
 # A worker never waits long for the store: meanwhile its jobs may end, or have to be ended.
 PATIENCE = 0.25
+# A job leaves no cycles behind: what looks for them may look rarely. By default it takes a twentieth of a worker's time.
+OBJECTS_BETWEEN_LOOKS = 20_000
 UNFINISHED = (State.PENDING, State.FAILED, State.PROCESSING)
 
 
@@ -56,6 +59,7 @@ def work(app: App, order: Order, *, ready_fd: int | None = None) -> int:
 
 
 def _work(app: App, order: Order, ready_fd: int | None) -> int:
+    gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     host = host_name(app.environ)
     _check_settings(app)
     # With the patience of a command: what follows is only begun, and two may well begin at once.

@@ -35,7 +35,13 @@ class CannotSpawn(Exception):
 class Processes(Protocol):
     """Everything that the worker's loop asks of the operating system about processes. The simulator has its own."""
 
-    def spawn(self, argv: Sequence[bytes], *, cwd: str, env: Mapping[bytes, bytes], out: int) -> Child: ...
+    def spawn(self, argv: Sequence[bytes], *, cwd: str, env: Mapping[bytes, bytes], out: int) -> Child:
+        """Start a program; `out` gets all it prints. May leave us in `cwd`: see `rest`. Raises CannotSpawn."""
+        ...
+
+    def rest(self) -> None:
+        """After a row of starts: be where we were before."""
+        ...
 
     def peek(self, child: Child) -> Exited | Signalled | None:
         """How the child ended, None if it runs. It stays a zombie, and its pid stays its own, until `reap`."""
@@ -62,25 +68,28 @@ class SystemProcesses:
     def __init__(self) -> None:
         self._null = os.open(os.devnull, os.O_RDWR)
         self._here = os.open(".", os.O_PATH)
+        self._place: str | None = None  # the directory of a job that we are in
         self._own: set[int] = set()
         self._is_init = os.getpid() == 1
 
     def spawn(self, argv: Sequence[bytes], *, cwd: str, env: Mapping[bytes, bytes], out: int) -> Child:
         # posix_spawn and not subprocess, which costs more than all the rest of a start: it prepares in Python what this
-        # does in C. It knows no directory, so we go there and come back; nothing else runs in this process meanwhile.
-        try:
+        # does in C. It knows no directory, so we go there; nothing else runs in this process meanwhile.
+        if cwd != self._place:
             _enter(cwd)
-            before = boot_ticks()
-            pid = self._spawn(argv, env, out)
-            after = boot_ticks()
-        finally:
-            try:
-                os.fchdir(self._here)
-            except OSError:
-                pass  # not ours to enter any more: no path of ours depends on where we are
+            self._place = cwd
+        before = boot_ticks()
+        pid = self._spawn(argv, env, out)
+        after = boot_ticks()
         self._own.add(pid)
         # Looked up only if the clock ticked meanwhile: a look into /proc costs a tenth of a start.
         return Child(pid, before if before == after else started(pid) or 0)
+
+    def rest(self) -> None:
+        if self._place is not None:
+            self._place = None
+            with contextlib.suppress(OSError):  # not ours to enter any more: no path of ours depends on where we are
+                os.fchdir(self._here)
 
     def _spawn(self, argv: Sequence[bytes], env: Mapping[bytes, bytes], out: int) -> int:
         failure: Exception = FileNotFoundError(errno.ENOENT, "not found")

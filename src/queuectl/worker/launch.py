@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Mapping, Sequence
@@ -85,12 +86,6 @@ class Launcher:
             child = self._processes.spawn(argv, cwd=claim.cwd, env=env, out=out)
         except CannotSpawn as exc:
             return Unstarted(claim, str(exc), now, log_from)
-        finally:
-            os.close(out)
-        try:
-            self._ledger.write(slot, claim.token, Footprint(child.pid, child.started, log_from))
-        except OSError:
-            pass  # a full disk: whoever needs it finds the process by its mark, too
         return Running(
             claim=claim,
             slot=slot,
@@ -99,6 +94,17 @@ class Launcher:
             log_from=log_from,
             deadline=None if claim.timeout_ms is None else now + claim.timeout_ms / 1000,
         )
+
+    def conclude(self, ready: Sequence[Ready], begun: Sequence[Running | Unstarted]) -> None:
+        """What is left to do after a row of starts: if we die before, the mark tells whose the processes are."""
+        self._processes.rest()
+        for one in ready:
+            os.close(one.out)
+        for run in begun:
+            if isinstance(run, Running):
+                footprint = Footprint(run.child.pid, run.child.started, run.log_from)
+                with contextlib.suppress(OSError):  # a full disk: then, too, there is the mark
+                    self._ledger.write(run.slot, run.claim.token, footprint)
 
     def _environment(self, claim: Claim, slot: int) -> dict[bytes, bytes]:
         environment = dict(self._base)

@@ -60,6 +60,7 @@ class Runs:
                 except BadLog as exc:
                     self._add_unbegun(claim, NotStarted(str(exc)))
             begun = [self._launcher.launch(one, now=self._world.clock.monotonic()) for one in ready]
+            self._launcher.conclude(ready, begun)
             for run in begun:
                 self._note_start(run)
         if failure is not None:

@@ -178,18 +178,36 @@ def test_a_size_that_cannot_be_is_answered_with_what_the_key_takes(queuectl: Pro
 READ_ONLY = 'mount --bind "$QUEUECTL_HOME" "$QUEUECTL_HOME" && mount -o remount,bind,ro "$QUEUECTL_HOME" && exec "$@"'
 
 
-@pytest.mark.parametrize("words", [("status",), ("list",), ("show", "j"), ("logs", "j"), ("config", "list")])
-def test_a_store_that_cannot_be_read_without_writing_beside_it_says_so(
-    queuectl: Program, home: Path, words: tuple[str, ...]
-) -> None:
+def on_a_read_only_disk(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     aside = ["unshare", "--mount", "--map-root-user"]
     able = shutil.which("unshare") and subprocess.run([*aside, "true"], capture_output=True).returncode == 0
     require("unshare --mount", able, "a view of the disk of its own needs privileges")
-    queuectl("enqueue", "--id", "j", "true", check=0)
+    command = [*aside, "sh", "-c", READ_ONLY, "sh", *COMMAND, *words]
+    return subprocess.run(command, env=environment(home), capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("words", [("status",), ("list",), ("show", "j"), ("logs", "j"), ("metrics",)])
+def test_a_store_on_a_read_only_disk_can_be_looked_at(queuectl: Program, home: Path, words: tuple[str, ...]) -> None:
+    queuectl("enqueue", "--id", "j", "echo said", check=0)
+    queuectl("worker", "start", "--drain", check=0)
     with contextlib.closing(sqlite3.connect(home / "queue.db")) as last:
         last.execute("select * from jobs").fetchall()  # who closes it last takes -wal and -shm away
-    command = [*aside, "sh", "-c", READ_ONLY, "sh", *COMMAND, *words]
-    done = subprocess.run(command, env=environment(home), capture_output=True, text=True)
+    done = on_a_read_only_disk(home, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "said" in done.stdout if words[0] == "logs" else "completed" in done.stdout
+    refused = on_a_read_only_disk(home, "enqueue", "true")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "cannot be written" in refused.stderr
+
+
+def test_a_store_that_cannot_be_read_without_writing_beside_it_says_so(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "--id", "j", "true", check=0)
+    with contextlib.closing(sqlite3.connect(home / "queue.db")) as other:
+        other.execute("pragma user_version").fetchall()
+        (home / "queue.db-wal").write_bytes((home / "queue.db-wal").read_bytes() or b"x" * 32)
+        kept = (home / "queue.db-wal").read_bytes()
+    (home / "queue.db-wal").write_bytes(kept)  # as a machine leaves it that lost its power
+    done = on_a_read_only_disk(home, "status")
     assert (done.returncode, done.stdout) == (1, "")
     what, what_to_do = done.stderr.splitlines()
     assert "its directory is read-only" in what

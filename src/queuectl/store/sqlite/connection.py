@@ -39,7 +39,8 @@ class Connection:
         self._clock = clock
         self._inode = _inode(path)
         try:
-            self._db = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=256)
+            name = _sealed(path) if _is_sealed(path) else path
+            self._db = sqlite3.connect(name, timeout=0, isolation_level=None, cached_statements=256, uri=name != path)
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
         try:
@@ -204,6 +205,25 @@ def _primary_code(exc: sqlite3.Error) -> int:
 
 def _is_busy(exc: sqlite3.Error) -> bool:
     return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _is_sealed(path: str) -> bool:
+    """Whether nobody can write beside the file, on a read-only disk for example, and all there is to know is in it.
+
+    SQLite reads a write-ahead log only together with an index of it, which it makes beside the file.
+    """
+    if path == MEMORY or not os.path.exists(path) or os.access(os.path.dirname(path) or ".", os.W_OK):
+        return False
+    try:
+        return os.path.getsize(f"{path}-wal") == 0
+    except OSError:
+        return True
+
+
+def _sealed(path: str) -> str:
+    from urllib.parse import quote
+
+    return f"file:{quote(path)}?mode=ro&immutable=1"
 
 
 def _inode(path: str) -> tuple[int, int] | None:

@@ -36,6 +36,8 @@ def connect(
 
 def _create(path: str) -> None:
     # Made by us, not by SQLite, so that it is private whatever the umask; -wal and -shm take over its mode.
+    if os.path.exists(path):  # asked first: on a read-only disk making what is there fails for another reason
+        return
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:

@@ -163,7 +163,7 @@ class Worker:
     host: str
     pid: int
     home: str
-    state: str  # running | stopping
+    state: str  # running | stopping | lost
     slots: int
     busy: int
     queues: tuple[str, ...] | None  # None: all

@@ -7,7 +7,7 @@ nothing if the job has passed to somebody else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -266,12 +266,27 @@ class Store(Inbox, Reads, Protocol):
         """
         ...
 
-    def rescue(self, worker: str, *, max_crashes: int, spans: Mapping[str, Span] = MappingProxyType({})) -> list[Lost]:
-        """Take every job from a worker that is gone, and forget the worker.
+    def fence(self, worker: str) -> list[Claim]:
+        """From now on nothing counts that this worker writes, until it registers anew. Returns what it holds.
+
+        The first step of a rescue: a worker that was only silent may wake up while what it had running is being ended.
+        """
+        ...
+
+    def rescue(
+        self,
+        worker: str,
+        *,
+        max_crashes: int,
+        spans: Mapping[str, Span] = MappingProxyType({}),
+        only: Collection[str] | None = None,
+    ) -> list[Lost]:
+        """Take the jobs from a worker that is gone, and forget the worker. With `only`, those of these tokens: the worker
+        may have begun anew since it was fenced, and then keeps what it has claimed since, and its name.
 
         `spans` tells, by token, where in the logs the output of the lost runs lies.
 
-        Whoever calls has made sure that the worker is gone and that nothing of its jobs runs any more.
+        Whoever calls has made sure that the worker is gone and that nothing of these jobs runs any more.
         """
         ...
 

@@ -40,11 +40,14 @@ class Rescue:
         self._clock = clock
         self._settings = settings
         self._emit = emit
+        self._claims: list[Claim] | None = None  # what it held when it was fenced
         self._kill_at: float | None = None
 
     def step(self, now: float) -> float | None:
         """Go on; return when to come again, None when it is done."""
-        claims = self._store.running(self._worker.id)
+        if self._claims is None:
+            self._claims = self._store.fence(self._worker.id)
+        claims = self._claims
         footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id))
         runs = {claim.token: footprints.get(claim.token) for claim in claims}
         # Twice, if nobody is seen: a look at the table misses who forks and ends while it is read.
@@ -59,7 +62,8 @@ class Rescue:
                 send(signal.SIGKILL, left)
             return now + PRESS_EVERY
         spans = {claim.token: self._close_log(claim, runs[claim.token]) for claim in claims}
-        for lost in self._store.rescue(self._worker.id, max_crashes=self._settings.max_crashes, spans=spans):
+        max_crashes = self._settings.max_crashes
+        for lost in self._store.rescue(self._worker.id, max_crashes=max_crashes, spans=spans, only=set(spans)):
             self._emit(JobRescued(lost.claim, lost.settlement, self._worker.id))
         self._tidy()
         return None

@@ -7,7 +7,6 @@ the next moment that matters.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -16,15 +15,16 @@ from queuectl import errors, events
 from queuectl import home as places
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Claim
-from queuectl.store.protocol import Bell, ClaimRequest, Exchange, NewWorker, StopMode
+from queuectl.store.protocol import ClaimRequest, Exchange, StopMode
 from queuectl.worker.launch import Launcher, NoLog
+from queuectl.worker.membership import Membership
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
 from queuectl.worker.runs import Runs, as_start
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
 
-LOG_PAUSE: Final = 1.0
+LOG_PAUSES: Final = (1.0, 8.0)  # the first and the longest: each attempt is a run in the history of the job
 LONGEST_SLEEP: Final = 3600.0
 START_PATIENCE: Final = 30.0  # as long as any command waits for a locked store; once it serves, a worker waits for ever
 FOR_EVER: Final = math.inf
@@ -43,6 +43,7 @@ class Worker:
         self._slots = plan.slots or self._settings.worker_count
         self._runs = Runs(world, launcher, self._settings)
         self._trouble = Trouble(world.clock, world.emit)
+        self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
         self._stop: StopMode | None = None
         self._look = True  # there may be something to claim
         self._jobs_done = 0
@@ -51,6 +52,7 @@ class Worker:
         self._poll_at = now
         self._retry_at = 0.0  # after trouble: not before
         self._claim_at = 0.0
+        self._log_pause = LOG_PAUSES[0]
         self._due_at: float | None = None  # when the next waiting job comes due, by each clock
         self._due_ms: int | None = None
         self._complaint: str | None = None  # what was wrong with the settings, when we last said so
@@ -58,7 +60,7 @@ class Worker:
     def run(self, on_ready: Callable[[], None]) -> None:
         """Work until told to stop, drained or idle for too long. Raises only if the store is gone for good."""
         plan, clock = self._plan, self._world.clock
-        self._bell = self._enrol(patience=START_PATIENCE)
+        self._membership.enrol(self._slots, patience=START_PATIENCE)
         self._world.emit(events.WorkerStarted(plan.id, plan.pid, self._slots, plan.queues))
         on_ready()
         try:
@@ -75,10 +77,9 @@ class Worker:
                 if self._is_done():
                     break
                 self._sleep()
-            self._leave()
+            self._membership.leave()
         finally:
-            with contextlib.suppress(OSError):  # closed already, if the store went while we began anew
-                self._bell.close()
+            self._membership.close()
         self._world.emit(events.WorkerStopped(self._jobs_done))
 
     # ── when to go ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -114,7 +115,7 @@ class Worker:
         self._world.emit(events.WorkerStopping(len(self._runs), mode is StopMode.NOW))
         if mode is StopMode.NOW:
             self._runs.release_all(now)
-        self._trouble.attempt(self._say_alive)
+        self._say_alive()
 
     # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,7 +140,11 @@ class Worker:
             self._runs.start(claims)
         except NoLog as exc:
             self._world.emit(events.StoreTrouble(str(exc)))
-            self._claim_at, self._look = self._world.clock.monotonic() + LOG_PAUSE, True
+            self._claim_at, self._look = self._world.clock.monotonic() + self._log_pause, True
+            self._log_pause = min(2 * self._log_pause, LOG_PAUSES[1])
+        else:
+            if claims:
+                self._log_pause = LOG_PAUSES[0]
 
     def _free(self) -> int:
         return max(0, self._slots - len(self._runs))
@@ -177,6 +182,8 @@ class Worker:
             self._beat(now)
         if now >= self._poll_at:
             self._poll(now)
+        if self._runs.forsaken and not self._runs.is_ending_lost and now >= self._retry_at:
+            self._give_back(now)
         for duty, due in self._duties.items():
             if now >= due:
                 again = self._trouble.ask(lambda: duty.step(now))  # noqa: B023 - called at once
@@ -202,7 +209,7 @@ class Worker:
 
     def _beat(self, now: float) -> bool:
         """Say that we live, and take over changed settings. False if the store could not be asked."""
-        known = self._trouble.attempt(self._say_alive)
+        known = self._say_alive()
         if known is None:
             self._retry_at = now + RETRY_EVERY
             return False
@@ -221,57 +228,38 @@ class Worker:
         if slots != self._slots:
             self._slots, self._look = slots, True
             self._world.emit(events.WorkerResized(slots))
-            self._trouble.attempt(self._say_alive)  # or more would be busy than there are slots, until the next beat
+            self._say_alive()  # or more would be busy than there are slots, until the next beat
         return True
 
     def _begin_anew(self, now: float) -> None:
         """We were declared lost: our jobs belong to others."""
         self._world.emit(events.DeclaredLost(self._runs.abandon(now)))
-        self._bell.close()
-        self._bell = self._enrol(patience=FOR_EVER)
+        self._membership.close()
+        self._membership.enrol(
+            self._slots, patience=FOR_EVER, meanwhile=lambda: self._runs.reap(self._world.clock.monotonic())
+        )
 
-    def _enrol(self, *, patience: float) -> Bell:
-        """Begin to work under our name. Raises what keeps us from it, at once if waiting cannot help."""
-        deadline = self._world.clock.monotonic() + patience
-        while (bell := self._trouble.attempt(lambda: self._store.register(self._card()))) is None:
-            if self._trouble.last and (self._trouble.is_fatal or self._world.clock.monotonic() >= deadline):
-                raise self._trouble.last
-            self._pause()
-        return bell
+    def _give_back(self, now: float) -> None:
+        if self._membership.give_back(self._runs.forsaken, max_crashes=self._settings.max_crashes):
+            self._runs.forsaken = set()
+        else:
+            self._retry_at = now + RETRY_EVERY
 
-    def _say_alive(self) -> bool:
-        return self._store.heartbeat(self._plan.id, slots=self._slots, stopping=self._stop is not None)
-
-    def _card(self) -> NewWorker:
-        plan = self._plan
-        return NewWorker(plan.id, plan.host, plan.pid, plan.home, self._slots, plan.queues)
-
-    def _leave(self) -> None:
-        """Be forgotten. Whoever is in a hurry leaves that to others: they see that we are gone."""
-        while self._trouble.attempt(self._retire) is None and not self._trouble.is_fatal and self._signals.stops < 2:
-            self._pause()
-
-    def _retire(self) -> bool:
-        self._store.retire(self._plan.id)
-        return True
+    def _say_alive(self) -> bool | None:
+        return self._membership.say_alive(slots=self._slots, stopping=self._stop is not None)
 
     # ── sleep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sleep(self) -> None:
         now = self._world.clock.monotonic()
         seconds = min(min(self._wake_times(now)) - now, LONGEST_SLEEP)
-        self._world.wait((self._bell, self._signals), max(0.0, seconds))
+        self._world.wait((self._membership.bell, self._signals), max(0.0, seconds))
         now = self._world.clock.monotonic()
         self._signals.hush()
-        if self._bell.hush():
+        if self._membership.bell.hush():
             self._attend(now)
         if self._due_at is not None and now >= self._due_at:
             self._due_at, self._look = None, True
-
-    def _pause(self) -> None:
-        """Between two attempts of something without which nothing else can be done."""
-        self._world.wait((self._signals,), RETRY_EVERY)
-        self._signals.hush()
 
     def _wake_times(self, now: float) -> Iterator[float]:
         """Every moment that needs us, whether or not something else wakes us before."""

@@ -33,6 +33,7 @@ class Runs:
     def __init__(self, world: World, launcher: Launcher, settings: Settings) -> None:
         self.settings = settings
         self.over: list[End] = []
+        self.forsaken: set[str] = set()  # tokens of runs that were taken from us, see `abandon`
         self.last_active = world.clock.monotonic()
         self._world = world
         self._launcher = launcher
@@ -131,11 +132,17 @@ class Runs:
         Somebody of this machine has ended it already; somebody of another machine could not.
         """
         count = len(self._by_slot) + len(self.over)
+        self.forsaken |= {end.claim.token for end in self.over}
         self.over.clear()
         for run in self._by_slot.values():
             run.is_lost = True
+            self.forsaken.add(run.claim.token)
         self.release_all(now)
         return count
+
+    @property
+    def is_ending_lost(self) -> bool:
+        return any(run.is_lost for run in self._by_slot.values())
 
     def wake_times(self) -> Iterator[float]:
         for run in self._by_slot.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ from queuectl.store.sqlite.connection import Row
 from queuectl.store.sqlite.reads import SqliteReads
 
 PROMOTE_AT_ONCE: Final = 1000
+LOST: Final = "lost"
 
 
 def _by_position(statement: str, *names: str) -> str:
@@ -70,7 +71,10 @@ class SqliteRuns(SqliteReads):
         claims: list[Claim] = []
         with self._moving() as moves:
             now = self._clock.now_ms()
-            ((ageing, last_seq, is_known, due_at),) = self._db.all(SQL["outlook"], (worker,))
+            ((ageing, last_seq, worker_state, due_at),) = self._db.all(SQL["outlook"], (worker,))
+            is_known = worker_state is not None and worker_state != LOST
+            if worker_state == LOST:
+                starts, lost, ends = (), list(ends), ()
             at = _Moment(now, last_seq, read_ageing(ageing))
             for start in starts:
                 self._record_start(start, now)
@@ -104,17 +108,31 @@ class SqliteRuns(SqliteReads):
             more=not is_complete or (claim is not None and 0 < claim.limit == len(claims)),
         )
 
-    def rescue(self, worker: str, *, max_crashes: int, spans: Mapping[str, Span] = MappingProxyType({})) -> list[Lost]:
+    def fence(self, worker: str) -> list[Claim]:
+        with self._db.transaction():
+            self._db.execute(SQL["fence"], {"id": worker})
+            return self.running(worker)
+
+    def rescue(
+        self,
+        worker: str,
+        *,
+        max_crashes: int,
+        spans: Mapping[str, Span] = MappingProxyType({}),
+        only: Collection[str] | None = None,
+    ) -> list[Lost]:
         taken = []
         with self._moving() as moves:
             now = self._clock.now_ms()
             at = _Moment(now, self._last_seq(), self._ageing())
             for claim, is_cancelled in self._running(worker):
+                if only is not None and claim.token not in only:
+                    continue
                 settlement = cancelled(claim, None) if is_cancelled else lose(claim, max_crashes)
                 span = spans.get(claim.token, Span(None, None))
                 self._write_end(claim, settlement, _Facts(None, now, None, None, *span), at, moves)
                 taken.append(Lost(claim, settlement))
-            self._db.execute(SQL["retire"], {"id": worker})
+            self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
         self._ring()
         return taken
 

@@ -5,3 +5,4 @@ update workers
        slots = :slots,
        state = :state
  where id = :id
+   and state <> 'lost'

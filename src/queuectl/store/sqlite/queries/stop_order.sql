@@ -2,3 +2,4 @@
 select stop
   from workers
  where id = :id
+   and state <> 'lost'

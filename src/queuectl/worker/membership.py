@@ -1,0 +1,64 @@
+"""A worker's name in the store: taking it, saying that it lives, giving it back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection
+
+from queuectl.store.protocol import Bell, NewWorker
+from queuectl.worker.plan import Plan, World
+from queuectl.worker.signals import SignalPipe
+from queuectl.worker.trouble import RETRY_EVERY, Trouble
+
+
+class Membership:
+    """`bell` rings for us from `enrol` on."""
+
+    bell: Bell
+
+    def __init__(self, plan: Plan, world: World, *, signals: SignalPipe, trouble: Trouble) -> None:
+        self._plan = plan
+        self._world = world
+        self._store = world.store
+        self._signals = signals
+        self._trouble = trouble
+
+    def enrol(self, slots: int, *, patience: float, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Begin to work under our name. Raises what keeps us from it, at once if waiting cannot help."""
+        plan = self._plan
+        card = NewWorker(plan.id, plan.host, plan.pid, plan.home, slots, plan.queues)
+        deadline = self._world.clock.monotonic() + patience
+        while (bell := self._trouble.attempt(lambda: self._store.register(card))) is None:
+            if self._trouble.last and (self._trouble.is_fatal or self._world.clock.monotonic() >= deadline):
+                raise self._trouble.last
+            self._pause()
+            meanwhile()
+        self.bell = bell
+
+    def say_alive(self, *, slots: int, stopping: bool) -> bool | None:
+        """Whether the store still knows us, None if it cannot be asked."""
+        return self._trouble.attempt(lambda: self._store.heartbeat(self._plan.id, slots=slots, stopping=stopping))
+
+    def give_back(self, tokens: Collection[str], *, max_crashes: int) -> bool:
+        """Give back what was taken from us, now that nothing of it runs. Whoever took it may be gone, too, and then
+        nobody else does. False if the store cannot be asked."""
+        rescue = self._trouble.attempt(lambda: self._store.rescue(self._plan.id, max_crashes=max_crashes, only=tokens))
+        return rescue is not None
+
+    def leave(self) -> None:
+        """Be forgotten. Whoever is in a hurry leaves that to others: they see that we are gone."""
+        while self._trouble.attempt(self._retire) is None and not self._trouble.is_fatal and self._signals.stops < 2:
+            self._pause()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # closed already, if the store went while we began anew
+            self.bell.close()
+
+    def _retire(self) -> bool:
+        self._store.retire(self._plan.id)
+        return True
+
+    def _pause(self) -> None:
+        """Between two attempts of something without which nothing else can be done."""
+        self._world.wait((self._signals,), RETRY_EVERY)
+        self._signals.hush()

@@ -6,12 +6,19 @@ from pathlib import Path
 import pytest
 
 from queuectl.store.protocol import Store
+from tests import postgres
 from tests.clock import FakeClock
 from tests.store.backends import BACKENDS, Backend, swift_folder
 from tests.store.hands import Hands
 from tests.store.invariants import check_invariants
 
 Hire = Callable[..., Hands]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_server_is_left() -> Iterator[None]:
+    yield
+    postgres.stop_server()
 
 
 @pytest.fixture

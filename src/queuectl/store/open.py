@@ -1,14 +1,20 @@
-"""From an address to a store: the only module that knows every dialect."""
+"""From an address to a store: the only module that knows every dialect.
+
+`--db`, `$QUEUECTL_DB` or `queuectl.toml` in the home names it; a path or `sqlite:///path` is SQLite, `postgresql://…` PostgreSQL, and
+without any of them it is a SQLite file in the home. A driver is loaded only for a store that needs it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
 from queuectl.home import lock_file, make_folders, make_home, store_file
+from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address
+from queuectl.store.pointer import address_of
 
 if TYPE_CHECKING:
     from queuectl.store.protocol import Inbox, Store
@@ -16,31 +22,42 @@ if TYPE_CHECKING:
 # Called once when a locked store has been waited for so long that people wonder; `patience` is how long in all.
 OnWait = Callable[[], None] | None
 
-_SQLITE_SCHEME = "sqlite:///"
-
 
 def open_store(
     home: str, db: str | None = None, clock: Clock | None = None, *, patience: float = 30.0, on_wait: OnWait = None
 ) -> Store:
     """The store for writing: the home and the store are made if they are missing."""
-    from queuectl.store.sqlite.store import SqliteStore
+    match _address(home, db):
+        case PostgresUrl() as url:
+            make_home(home)
+            store = _open_postgres(url, clock, create=True)
+            assert store is not None
+            make_folders(home)
+            return store
+        case SqliteFile(path):
+            from queuectl.store.sqlite.store import SqliteStore
 
-    path = _place(home, db)
-    store = SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
-    make_folders(home)
-    return store
+            _place(home, path)
+            opened = SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+            make_folders(home)
+            return opened
+        case unreachable:
+            assert_never(unreachable)
 
 
 def open_inbox(
     home: str, db: str | None = None, clock: Clock | None = None, *, patience: float = 30.0, on_wait: OnWait = None
 ) -> Inbox:
     """The same store, to add jobs only, in a fraction of the time that it takes to load all of it."""
+    address = _address(home, db)
+    if isinstance(address, PostgresUrl):
+        return open_store(home, db, clock)  # the driver takes longer to load than all of ours
     from queuectl.store.sqlite.inbox import SqliteInbox
     from queuectl.store.sqlite.schema import connect
 
-    path = _place(home, db)
+    _place(home, address.path)
     clock = clock or SystemClock()
-    inbox = SqliteInbox(connect(path, clock=clock, patience=patience, on_wait=on_wait), clock)
+    inbox = SqliteInbox(connect(address.path, clock=clock, patience=patience, on_wait=on_wait), clock)
     make_folders(home)
     return inbox
 
@@ -52,7 +69,12 @@ def open_reads(
     from queuectl.store.sqlite.connection import MEMORY
     from queuectl.store.sqlite.store import SqliteStore
 
-    path = store_path(home, db) if store_exists(home, db) else MEMORY
+    address, path = _address(home, db), MEMORY
+    if isinstance(address, PostgresUrl):
+        if (store := _open_postgres(address, clock, create=False)) is not None:
+            return store
+    elif store_exists(home, db):
+        path = address.path
     return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
 
 
@@ -61,10 +83,16 @@ def store_exists(home: str, db: str | None = None) -> bool:
 
     Raises HomeUnusable where nobody can tell: a home that may not be entered is not an empty one.
     """
+    address = _address(home, db)
+    if isinstance(address, PostgresUrl):
+        found = _open_postgres(address, None, create=False)
+        if found is not None:
+            found.close()
+        return found is not None
     if os.path.exists(home) and not os.path.isdir(home):
         raise errors.HomeUnusable(home, "it is not a directory")
     try:
-        os.stat(store_path(home, db))
+        os.stat(address.path)
     except FileNotFoundError:
         return False
     except OSError as exc:
@@ -72,14 +100,47 @@ def store_exists(home: str, db: str | None = None) -> bool:
     return True
 
 
-def _place(home: str, db: str | None) -> str:
-    """Where the store is or will be. The home is made, but nothing in it before the store is known to be ours."""
+def store_path(home: str, db: str | None) -> str:
+    """What `db` names in a form that holds in any directory: the absolute path of a file, or a URL as it is.
+
+    For programs only: a URL may hold a password. `address.shown` is for people.
+    """
+    match _address(home, db):
+        case PostgresUrl(url):
+            return url
+        case SqliteFile(path):
+            return path
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _address(home: str, db: str | None) -> Address:
+    if db:
+        return parse_address(db)
+    if named := address_of(home):
+        return parse_address(named if "://" in named else os.path.join(home, named))
+    return SqliteFile(store_file(home))
+
+
+def _open_postgres(url: PostgresUrl, clock: Clock | None, *, create: bool) -> Store | None:
+    try:
+        import psycopg as psycopg
+    except ImportError as exc:
+        raise errors.DriverMissing("PostgreSQL", "postgres") from exc
+    from queuectl.store.postgres.schema import connect
+    from queuectl.store.postgres.store import PostgresStore
+
+    # The clock of this machine is none of the store's: there the database's rules. Another one is a test's.
+    connection = connect(url, clock=None if isinstance(clock, SystemClock) else clock, create=create)
+    return None if connection is None else PostgresStore(connection)
+
+
+def _place(home: str, path: str) -> None:
+    """Make the home, but nothing in it before the store is known to be ours."""
     make_home(home)
-    path = store_path(home, db)
     if not os.path.exists(path) and (alive := _somebody_works_in(home)):
         # Its store was removed under it: an empty one in its place would hide that.
         raise errors.StoreGone(path, worker=alive)
-    return path
 
 
 def _somebody_works_in(home: str) -> str | None:
@@ -90,15 +151,3 @@ def _somebody_works_in(home: str) -> str | None:
     names = os.listdir(folder) if os.path.isdir(folder) else []
     held = (name for name in names if name.endswith(".lock") and is_held(os.path.join(folder, name)))
     return next((name.removesuffix(".lock") for name in held), None)
-
-
-def store_path(home: str, db: str | None) -> str:
-    """The file that `db` names, or the one in the home."""
-    if not db:
-        return store_file(home)
-    if db.startswith(_SQLITE_SCHEME):
-        return os.path.abspath(db.removeprefix(_SQLITE_SCHEME))
-    scheme, separator, _ = db.partition("://")
-    if separator:
-        raise errors.StoreUnsupported(scheme)
-    return os.path.abspath(db)

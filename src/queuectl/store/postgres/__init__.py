@@ -1,0 +1,1 @@
+"""The store in PostgreSQL: the same queue for many machines."""

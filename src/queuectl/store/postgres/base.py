@@ -1,0 +1,69 @@
+"""What every part of the PostgreSQL store stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from queuectl.clock import SystemClock
+from queuectl.job.ageing import parse_ageing
+from queuectl.job.rank import Ageing, Strict
+from queuectl.store.counting import Moves
+from queuectl.store.postgres.connection import SQL, Connection, Question
+from queuectl.store.postgres.session import STATEMENT_SECONDS
+
+RINGS_AT_ONCE: Final = 20
+RINGS_A_SECOND: Final = 50.0
+
+
+class PostgresBase:
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._clock = db.clock
+        self._rings = _Allowance()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def config(self) -> dict[str, str]:
+        (rows,) = self._db.ask(Question(SQL["config"]))
+        return dict(rows)
+
+    def _ring(self) -> Sequence[Question]:
+        """What wakes the workers, to be sent after a commit: a worker that wakes before would find nothing.
+
+        A hint, and not more of it than workers can use: each ring wakes every worker of the store. One that is left out
+        comes after many in a short time; whoever slept through those still looks every poll-interval.
+        """
+        return (Question(SQL["ring"]),) if self._rings.take() else ()
+
+    @contextmanager
+    def _moving(self, *first: Question, ring: bool = False, seconds: float = STATEMENT_SECONDS) -> Iterator[Moves]:
+        """A write that takes jobs from state to state. `first`: the locks that it needs."""
+        moves = Moves()
+        with self._db.transaction(*first, after=self._ring() if ring else (), seconds=seconds):
+            yield moves
+            self._db.executemany(SQL["moved"], moves.rows())
+
+
+def read_ageing(stored: str | None) -> Ageing:
+    return Strict() if stored is None else parse_ageing(stored, subject="ageing")
+
+
+class _Allowance:
+    """So many at once, and so many a second in the long run."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()  # of this machine, also where a test brings its own: this is no time of the store
+        self._left = float(RINGS_AT_ONCE)
+        self._seen = self._clock.monotonic()
+
+    def take(self) -> bool:
+        now = self._clock.monotonic()
+        self._left = min(RINGS_AT_ONCE, self._left + (now - self._seen) * RINGS_A_SECOND)
+        self._seen = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

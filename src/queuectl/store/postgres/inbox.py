@@ -1,0 +1,64 @@
+"""Where jobs come in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from queuectl import errors
+from queuectl.job.newjob import NewJob
+from queuectl.store.counting import OUTSIDE
+from queuectl.store.entry import new_row
+from queuectl.store.ids import new_job_ids
+from queuectl.store.postgres.base import PostgresBase, read_ageing
+from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
+from queuectl.store.postgres.session import STATEMENT_SECONDS
+from queuectl.store.postgres.trouble import Taken, run_again
+
+MANY = 10_000  # jobs in one call that may take longer than a command does
+
+
+class PostgresInbox(PostgresBase):
+    @run_again
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
+        """As in the protocol. If the connection is lost before the answer, StoreUnreachable leaves open whether the jobs are
+        in: whoever must know gives them ids, and gets DuplicateId when trying again."""
+        made = iter(new_job_ids(sum(job.id is None for job in jobs)))
+        ids = [next(made) if job.id is None else job.id for job in jobs]
+        given = [job.id for job in jobs if job.id is not None]
+        if twice := next((id_ for id_, times in Counter(ids).items() if times > 1), None):
+            raise errors.DuplicateId(twice)
+        if not jobs:
+            return []
+        seconds = STATEMENT_SECONDS if len(jobs) < MANY else LONG_SECONDS
+        try:
+            with self._moving(Question(SQL["hold_ageing"]), ring=True, seconds=seconds) as moves:
+                ageing, places = self._db.ask(
+                    Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": given, "jobs": len(jobs)})
+                )
+                seqs = places[0][0]
+                if seqs is None:
+                    raise errors.DuplicateId(self._db.value(SQL["duplicate"], {"ids": given}))
+                self._insert(jobs, ids, seqs, stored_ageing=ageing[0][0] if ageing else None)
+                for queue, count in Counter(job.queue for job in jobs).items():
+                    moves.add(queue, OUTSIDE, "pending", jobs=count)
+        except Taken as exc:
+            # Somebody was faster with one of these ids.
+            (found,) = self._db.ask(Question(SQL["duplicate"], {"ids": ids}))
+            if not found:
+                raise
+            raise errors.DuplicateId(found[0][0]) from exc
+        return ids
+
+    def _insert(
+        self, jobs: Sequence[NewJob], ids: Sequence[str], seqs: Sequence[int], *, stored_ageing: str | None
+    ) -> None:
+        now, ageing = self._clock.now_ms(), read_ageing(stored_ageing)
+        numbered = zip(jobs, ids, seqs, strict=True)
+        self._db.copy(
+            SQL["enqueue"],
+            (new_row(job, seq=seq, job_id=id_, now_ms=now, ageing=ageing) for job, id_, seq in numbered),
+        )
+        if any(job.tags for job in jobs):
+            tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
+            self._db.copy(SQL["tag"], tagged)

@@ -1,0 +1,2 @@
+-- change_ageing: wait until nobody ranks by the old rule any more, and let nobody begin until the new one is written.
+select pg_advisory_xact_lock(1366647668, 2)

@@ -1,0 +1,5 @@
+-- completed_since: how many jobs were completed after a moment.
+select count(*)
+  from queuectl.jobs
+ where state = 'completed'
+   and finished_at > %(since)s

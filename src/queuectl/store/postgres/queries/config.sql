@@ -1,0 +1,3 @@
+-- config: all stored settings.
+select key, value
+  from queuectl.config

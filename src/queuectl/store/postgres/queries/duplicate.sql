@@ -1,0 +1,6 @@
+-- duplicate: the first of some ids that is taken.
+select given.id
+  from unnest(%(ids)s::text[]) with ordinality as given (id, place)
+  join queuectl.jobs on jobs.id = given.id
+ order by given.place
+ limit 1

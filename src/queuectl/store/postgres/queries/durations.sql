@@ -1,0 +1,6 @@
+-- durations: how often each run time occurred among the completed jobs of each queue: one scan gives every percentile.
+select queue, duration_ms, count(*)
+  from queuectl.jobs
+ where state = 'completed'
+   and duration_ms is not null
+ group by queue, duration_ms

@@ -1,0 +1,15 @@
+-- purge: remove a dead job, its history and its tags.
+with gone as (
+    delete from queuectl.jobs
+     where seq = %(seq)s
+       and state = 'dead'
+    returning seq
+),
+history as (
+    delete from queuectl.runs
+     using gone
+     where job = gone.seq
+)
+delete from queuectl.job_tags
+ using gone
+ where job = gone.seq

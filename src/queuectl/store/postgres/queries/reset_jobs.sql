@@ -1,0 +1,20 @@
+-- reset_jobs: remove every job with history and tags, and count them out. (SQLite counts by its tally: nobody else can
+-- write meanwhile.)
+with gone as (
+    delete from queuectl.jobs
+    returning seq, queue, state
+),
+history as (
+    delete from queuectl.runs
+),
+tags as (
+    delete from queuectl.job_tags
+),
+counted as (
+    insert into queuectl.moves (queue, was, now, ending, jobs)
+    select queue, state, '', '', count(*)
+      from gone
+     group by queue, state
+)
+select count(*)
+  from gone

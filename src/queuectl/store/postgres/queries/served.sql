@@ -1,0 +1,3 @@
+-- served: which queues are served, one row a set; null: all.
+select distinct queues
+  from queuectl.workers

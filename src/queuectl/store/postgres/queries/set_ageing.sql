@@ -1,0 +1,4 @@
+-- set_ageing: the setting of this name, for the statements that compute with it.
+update queuectl.meta
+   set ageing = %(ageing)s,
+       step_ms = %(step_ms)s

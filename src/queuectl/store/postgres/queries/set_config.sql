@@ -1,0 +1,4 @@
+-- set_config: store one setting.
+insert into queuectl.config (key, value)
+values (%(key)s, %(value)s)
+on conflict (key) do update set value = %(value)s

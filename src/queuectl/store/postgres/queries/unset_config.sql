@@ -1,0 +1,3 @@
+-- unset_config: forget one setting.
+delete from queuectl.config
+ where key = %(key)s

@@ -1,0 +1,12 @@
+-- was_settled: is this run in the books as ended by whoever held this token? Asked only by a worker that sent an end and lost
+-- the connection before the answer.
+select ending
+  from queuectl.jobs
+ where seq = %(seq)s
+   and last_token = %(token)s
+   and ending is not null
+union all
+select ending
+  from queuectl.runs
+ where job = %(seq)s
+   and token = %(token)s

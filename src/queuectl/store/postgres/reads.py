@@ -1,0 +1,213 @@
+"""Looking into the store: no method here writes or takes a lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, Final
+
+from queuectl import errors
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim, Job, Run, Worker
+from queuectl.job.outcome import Ending
+from queuectl.store import rows
+from queuectl.store.postgres import select
+from queuectl.store.postgres.base import PostgresBase, read_ageing
+from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+from queuectl.store.postgres.session import Row
+from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Throughput
+from queuectl.store.spread import histogram, spread
+
+CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
+PAGE: Final = 500  # jobs read at a time by a long list
+
+_FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
+_SNAPSHOT: Final = "begin isolation level repeatable read read only"
+
+
+class PostgresReads(PostgresBase):
+    def __init__(self, db: Connection) -> None:
+        super().__init__(db)
+        self._seen: Row | None = None
+
+    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, job_id: str) -> Job:
+        sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs where id = %s"
+        found, *present = self._db.ask(Question(sql, (job_id,)), *_present_questions())
+        if not found:
+            raise errors.JobNotFound(job_id)
+        return rows.job(found[0], self._present(present))
+
+    def resolve(self, ref: str) -> str:
+        if ref == "last":
+            (last,) = self._db.ask(Question(SQL["last_id"]))
+            if not last:
+                raise errors.JobNotFound(ref)
+            return str(last[0][0])
+        # Every id is ASCII; a word of the command line may hold bytes that PostgreSQL cannot even be asked for.
+        if ref == "" or not ref.isascii() or "\0" in ref:
+            raise errors.JobNotFound(ref)
+        (ids,) = self._db.ask(Question(SQL["ids_from"], {"ref": ref, "limit": CANDIDATES}))
+        found = [str(row[0]) for row in ids]
+        if not found:
+            raise errors.JobNotFound(ref)
+        if found[0] == ref or len(found) == 1:
+            return found[0]
+        raise errors.AmbiguousId(ref, found)
+
+    def jobs(
+        self,
+        where: Filter = Filter(),
+        *,
+        sort: Sort = Sort.CREATED,
+        descending: bool = True,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Iterator[Job]:
+        clause, values = select.where(where)
+        order = select.order(sort, descending=descending)
+        sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs{clause}{order} limit %s offset %s"
+        values += [limit, offset]
+        if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
+            found, *answers = self._db.ask(Question(sql, values), *_present_questions(), plan_freely=True)
+            present = self._present(answers)
+            for row in found:
+                yield rows.job(row, present)
+            return
+        # A cursor of the server's, in a transaction that sees one state of the store however long the reader takes.
+        with (
+            closing(self._db.beside()) as db,
+            db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
+        ):
+            present = self._present(db.ask(*_present_questions()))
+            for page in db.pages(sql, values, size=PAGE):
+                for row in page:
+                    yield rows.job(row, present)
+
+    def count(self, where: Filter = Filter()) -> int:
+        if not where.tags and not where.ids:
+            tally = self.tally()
+            return sum(
+                jobs
+                for queue, states in tally.items()
+                if not where.queues or queue in where.queues
+                for state, jobs in states.items()
+                if not where.states or state in where.states
+            )
+        clause, values = select.where(where)
+        question = Question(f"select count(*) from queuectl.jobs{clause}", values)
+        ((row,),) = self._db.ask(question, plan_freely=True)
+        return int(row[0])
+
+    def history(self, job_id: str) -> list[Run]:
+        with self._db.transaction(begin=_SNAPSHOT):
+            seq = self._db.value("select seq from queuectl.jobs where id = %s", (job_id,))
+            if seq is None:
+                raise errors.JobNotFound(job_id)
+            over, latest = self._db.ask(
+                Question(SQL["history"], {"seq": seq}), Question(SQL["latest_run"], {"seq": seq})
+            )
+        return [rows.run(row) for row in over + latest]
+
+    def running(self, worker: str) -> list[Claim]:
+        return [claim for claim, _ in self._running(worker)]
+
+    # ── counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tally(self) -> dict[str, dict[State, int]]:
+        tally: dict[str, dict[State, int]] = {}
+        for queue, state, jobs in self._all(SQL["tally"]):
+            tally.setdefault(queue, dict.fromkeys(State, 0))[State(state)] = jobs
+        return tally
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        names = ("enqueued", "started", "completed", "failed", "dead", "retried", "rescued")
+        totals: dict[str, dict[str, int]] = {}
+        for queue, was, now, ending, jobs in self._all(SQL["moves"]):
+            of = totals.setdefault(queue, dict.fromkeys(names, 0))
+            of["enqueued"] += jobs * (was == "")
+            of["started"] += jobs * (now == State.PROCESSING)
+            of["completed"] += jobs * (now == State.COMPLETED)
+            of["dead"] += jobs * (now == State.DEAD)
+            retried = (was, now) == (State.FAILED, State.PROCESSING) or (
+                now == State.PENDING and was in (State.FAILED, State.DEAD, State.CANCELLED)
+            )
+            of["retried"] += jobs * retried
+            of["failed"] += jobs * (ending in _FAILED_ENDINGS)
+            of["rescued"] += jobs * (ending == Ending.LOST)
+        return totals
+
+    def oldest_waiting_ms(self) -> dict[str, int]:
+        now = self._clock.now_ms()
+        return {queue: max(0, now - since) for queue, since in self._all(SQL["oldest_waiting"], {"now": now})}
+
+    def durations(self) -> tuple[Spread, Spread]:
+        ran, waited = self._db.ask(Question(SQL["durations"]), Question(SQL["waits"]), plan_freely=True)
+        return (
+            spread((value, times) for _, value, times in ran),
+            spread((value, times) for _, value, times in waited),
+        )
+
+    def histograms(self, bounds: Sequence[float]) -> dict[str, tuple[Histogram, Histogram]]:
+        by_queue: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
+        for which, found in enumerate(
+            self._db.ask(Question(SQL["durations"]), Question(SQL["waits"]), plan_freely=True)
+        ):
+            for queue, value, times in found:
+                by_queue.setdefault(queue, ([], []))[which].append((value, times))
+        return {queue: (histogram(run, bounds), histogram(wait, bounds)) for queue, (run, wait) in by_queue.items()}
+
+    def throughput(self) -> Throughput:
+        now = self._clock.now_ms()
+        spans = (60_000, 3_600_000, 86_400_000)
+        found = self._db.ask(*(Question(SQL["completed_since"], {"since": now - span}) for span in spans))
+        return Throughput(*(int(count[0][0]) for count in found))
+
+    def average_attempts(self) -> float | None:
+        (((average,),),) = self._db.ask(Question(SQL["average_attempts"]), plan_freely=True)
+        return None if average is None else float(average)
+
+    # ── workers and settings ────────────────────────────────────────────────────────────────────────────────────────
+
+    def workers(self) -> list[Worker]:
+        return [rows.worker(row) for row in self._all(SQL["workers"])]
+
+    def is_drained(self, queues: tuple[str, ...] | None) -> bool:
+        wanted = None if queues is None else list(queues)
+        ((drained,),) = self._all(SQL["is_drained"], {"queues": wanted, "now": self._clock.now_ms()})
+        return bool(drained)
+
+    def changed(self) -> bool:
+        ((snapshot, store),) = self._all(SQL["changed"])
+        seen, self._seen = self._seen, (snapshot, store)
+        if seen is not None and seen[1] != store:
+            raise errors.StoreGone(self._db.shown)
+        return seen is None or seen[0] != snapshot
+
+    # ── shared with the writing half ────────────────────────────────────────────────────────────────────────────────
+
+    def _all(self, statement: str, values: dict[str, Any] | None = None) -> list[Row]:
+        (found,) = self._db.ask(Question(statement, values or ()))
+        return found
+
+    def _present(self, answers: Sequence[list[Row]]) -> rows.Present:
+        served, last_seq, ageing = answers
+        return rows.Present(
+            now_ms=self._clock.now_ms(),
+            last_seq=last_seq[0][0],
+            ageing=read_ageing(ageing[0][0] if ageing else None),
+            served=rows.served_queues([None if queues is None else tuple(json.loads(queues)) for (queues,) in served]),
+        )
+
+    def _running(self, worker: str) -> list[tuple[Claim, bool]]:
+        """The claims of a worker, each with whether somebody cancelled it."""
+        found = []
+        for seq, id_, token, run, *rest, log, cancelled in self._all(SQL["running"], {"worker": worker}):
+            found.append((rows.claim((seq, id_, run, *rest), token=token, run=run, log=log), bool(cancelled)))
+        return found
+
+
+def _present_questions() -> list[Question]:
+    return [Question(SQL[name]) for name in ("served", "last_seq", "ageing")]

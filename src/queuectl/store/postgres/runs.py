@@ -1,0 +1,243 @@
+"""Runs: beginning them, ending them, and taking them from the dead. All of it guarded by the token of the claim."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from queuectl import errors
+from queuectl.job.lifecycle import WAITING
+from queuectl.job.model import Claim
+from queuectl.job.outcome import Ending, Exited, Signalled
+from queuectl.job.settle import Settlement, cancelled, lose
+from queuectl.store import rows
+from queuectl.store.ids import new_tokens
+from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
+from queuectl.store.postgres.doubt import Doubt
+from queuectl.store.postgres.floors import Floors
+from queuectl.store.postgres.reads import PostgresReads
+from queuectl.store.postgres.session import Row
+from queuectl.store.postgres.trouble import ConnectionLost, run_again
+from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, Span, Start
+
+PROMOTE_AT_ONCE: Final = 1000
+
+
+class _Facts(NamedTuple):
+    """What is known of a run that is over; None: what the job's row has."""
+
+    started_at: int | None
+    finished_at: int
+    duration_ms: int | None
+    pid: int | None
+    log_from: int | None
+    log_to: int | None
+
+
+class PostgresRuns(PostgresReads):
+    def __init__(self, db: Connection) -> None:
+        super().__init__(db)
+        self._doubt = Doubt()
+        self._floors = Floors()
+
+    @run_again
+    def exchange(
+        self, worker: str, *, starts: Sequence[Start] = (), ends: Sequence[End] = (), claim: ClaimRequest | None = None
+    ) -> Exchange:
+        """As in the protocol, in one round trip. If the connection is lost before the answer, the same may be sent again:
+        ends that were written come back as settled, jobs that were claimed are given out."""
+        wanted = 0 if claim is None else max(0, claim.limit)
+        claims = self._claims_in_doubt(worker, wanted)
+        tokens = new_tokens(wanted - len(claims))
+        now = self._clock.now_ms()
+        questions = {"hold": Question(SQL["hold_worker"], {"worker": worker})}
+        if starts:
+            began = json.dumps([_began(one, now) for one in starts])
+            questions["start"] = Question(SQL["start"], {"starts": began, "worker": worker})
+        if ends:
+            questions["settle"] = _settle(ends, worker=worker, now=now)
+        questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
+        if claim is not None and tokens:
+            floors = self._floors.parameters(claim.queues)
+            questions["claim"] = _claim(claim, worker=worker, tokens=tokens, now=now, floors=floors)
+        questions["next_due"] = Question(SQL["next_due"])
+        # Somebody else may have a slot for those that wait again, now or when they come due.
+        wait_again = any(end.settlement.state in WAITING for end in ends)
+        was_done = False
+        try:
+            answers = self._db.transact(list(questions.values()), after=self._ring() if wait_again else ())
+            was_done = True
+            told: dict[str, Answer] = dict(zip(questions, answers, strict=True))
+            written = _written(ends, told["settle"].rows) if ends else {}
+            self._settle_late([end for end in ends if end.claim.token not in written], worker, written)
+        except errors.Unavailable as exc:
+            self._doubt.take_back(claims)
+            if was_done or isinstance(exc, ConnectionLost):
+                self._doubt.add(ends=[end.claim.token for end in ends], offers=tokens)
+            raise
+        if claim is not None and "claim" in told:
+            found = sorted(told["claim"].rows)  # by the place in the line, which comes first and is no other's
+            claims += [rows.claim(row[5:], token=row[2], run=row[3], log=row[4]) for row in found]
+            places = [(row[10], row[1], row[5]) for row in found]
+            seen = told["hold"].rows[0][0]
+            self._floors.learn(claim.queues, places, seen=seen)
+        due = told["next_due"].rows
+        # Taken out as they are told: the same end told twice is written once.
+        settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
+        return Exchange(
+            settled=[(end, settlement) for end, settlement in settlements if settlement is not None],
+            lost=[end for end, settlement in settlements if settlement is None],
+            claims=claims,
+            next_due_ms=max(0, due[0][0] - now) if due else None,
+            more=told["promote"].touched >= PROMOTE_AT_ONCE or 0 < wanted == len(claims),
+        )
+
+    @run_again
+    def fence(self, worker: str) -> list[Claim]:
+        with self._db.transaction(Question(SQL["take_worker"], {"worker": worker})):
+            self._db.execute(SQL["fence"], {"id": worker})
+            return self.running(worker)
+
+    @run_again
+    def rescue(
+        self,
+        worker: str,
+        *,
+        max_crashes: int,
+        spans: Mapping[str, Span] = MappingProxyType({}),
+        only: Collection[str] | None = None,
+    ) -> list[Lost]:
+        taken, ends = [], []
+        take, hold = Question(SQL["take_worker"], {"worker": worker}), Question(SQL["hold_runs"], {"worker": worker})
+        with self._db.transaction(take, hold, after=self._ring()):
+            now = self._clock.now_ms()
+            for claim, is_cancelled in self._running(worker):
+                if only is not None and claim.token not in only:
+                    continue
+                settlement = cancelled(claim, None) if is_cancelled else lose(claim, max_crashes)
+                facts = _Facts(None, now, None, None, *spans.get(claim.token, Span(None, None)))
+                taken.append(Lost(claim, settlement))
+                ends.append(_told(claim, settlement, facts, now=now, called_off=is_cancelled))
+            if ends:
+                self._db.all(SQL["settle"], {"ends": json.dumps(ends), "worker": None, "now": now})
+            self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
+        return taken
+
+    # ── what the answer does not tell ───────────────────────────────────────────────────────────────────────────────
+
+    def _claims_in_doubt(self, worker: str, limit: int) -> list[Claim]:
+        if self._doubt.has_offers:
+            self._doubt.look(self.running(worker))
+        return self._doubt.hand_out(limit)
+
+    def _settle_late(self, ends: list[End], worker: str, written: dict[str, Settlement]) -> None:
+        """Once more, for those that found no row of theirs. A cancel that was committed while the statement waited for the
+        row is one reason: it chose between the two forms of an end by what the row was before. Adds to `written`."""
+        if not ends:
+            return
+        question = _settle(ends, worker=worker, now=self._clock.now_ms())
+        hold = Question(SQL["hold_worker"], {"worker": worker})
+        written.update(_written(ends, self._db.transact([hold, question])[1].rows))
+        for end in ends:
+            token = end.claim.token
+            if token not in written and self._doubt.is_about_end(token):
+                found = self._all(SQL["was_settled"], {"seq": end.claim.seq, "token": token})
+                # Another ending: somebody took us for dead, and wrote the end of this run in our place.
+                for settlement in (end.settlement, _called_off(end)):
+                    if found == [(settlement.ending,)]:
+                        written[token] = settlement
+                        break
+            self._doubt.forget_end(token)
+
+
+# ── what is sent ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _claim(
+    request: ClaimRequest, *, worker: str, tokens: Sequence[str], now: int, floors: Mapping[str, Any]
+) -> Question:
+    return Question(
+        SQL["claim"],
+        {
+            "worker": worker,
+            "host": request.host,
+            "logs": request.logs,
+            **floors,
+            "limit": len(tokens),
+            "tokens": tokens,
+            "now": now,
+        },
+    )
+
+
+def _settle(ends: Sequence[End], *, worker: str, now: int) -> Question:
+    told = []
+    for end in ends:
+        started_at = now - _ms(end.age)
+        finished_at = started_at + _ms(end.duration)
+        facts = _Facts(started_at, finished_at, _ms(end.duration), end.pid, end.log_from, end.log_to)
+        told.append(_told(end.claim, end.settlement, facts, now=now, called_off=False))
+        told.append(_told(end.claim, _called_off(end), facts, now=now, called_off=True))
+    return Question(SQL["settle"], {"ends": json.dumps(told), "worker": worker, "now": now})
+
+
+def _told(claim: Claim, settlement: Settlement, facts: _Facts, *, now: int, called_off: bool) -> dict[str, Any]:
+    waits = settlement.state in WAITING
+    return {
+        **facts._asdict(),
+        "called_off": called_off,
+        "seq": claim.seq,
+        "token": claim.token,
+        "state": settlement.state,
+        "ending": settlement.ending,
+        "waits": waits,
+        "is_due": waits and settlement.retry_in_ms == 0,
+        "retry_at": now + settlement.retry_in_ms if settlement.state == "failed" else None,
+        "attempts": settlement.attempts,
+        "crashes": settlement.crashes,
+        "exit_code": settlement.exit_code,
+        "signal": settlement.signal,
+        "error": settlement.error,
+    }
+
+
+def _began(start: Start, now: int) -> dict[str, Any]:
+    return {
+        "seq": start.claim.seq,
+        "token": start.claim.token,
+        "pid": start.pid,
+        "log_from": start.log_from,
+        "started_at": now - _ms(start.age),
+    }
+
+
+# ── what comes back ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _written(ends: Sequence[End], found: Sequence[Row]) -> dict[str, Settlement]:
+    """By token, what was written of these ends."""
+    called_off: dict[str, bool] = dict(found)
+    return {
+        end.claim.token: _called_off(end) if called_off[end.claim.token] else end.settlement
+        for end in ends
+        if end.claim.token in called_off
+    }
+
+
+def _called_off(end: End) -> Settlement:
+    """This end, if somebody called the job off before it."""
+    settlement = end.settlement
+    if settlement.ending is Ending.CANCELLED:
+        return settlement
+    how: Exited | Signalled | None = None
+    if settlement.signal is not None:
+        how = Signalled(settlement.signal)
+    elif settlement.exit_code is not None:
+        how = Exited(settlement.exit_code)
+    return cancelled(end.claim, how)
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

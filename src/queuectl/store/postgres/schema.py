@@ -1,0 +1,105 @@
+"""Bringing a database to the schema of this version, or refusing it: never damaging what is not ours or is newer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from queuectl import errors
+from queuectl.clock import Clock
+from queuectl.store.address import PostgresUrl
+from queuectl.store.migrate import migrations_of
+from queuectl.store.postgres.clock import DatabaseClock
+from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+
+# The newest migration of this version of queuectl; a test compares it with the files.
+LATEST: Final = 1
+OLDEST_SERVER: Final = 14
+
+_MIGRATE: Final = Question("select pg_advisory_xact_lock(1366647668, 1)")
+_VERSION: Final = Question("select version, id from queuectl.meta")
+
+
+def connect(address: PostgresUrl, *, clock: Clock | None = None, create: bool = True) -> Connection | None:
+    """Open the database and migrate it if it is older or empty. Any number of processes may do this at once.
+
+    None if it is empty and `create` is False. Without a clock, the database's clock rules.
+    """
+    threshold = _Threshold(create=create)
+    db = Connection(address, clock=clock or DatabaseClock(), on_connect=threshold)
+    try:
+        db.open()
+    except _NoStore:
+        return None
+    return db
+
+
+def measure(db: Connection) -> None:
+    """Set the store's clock by the server's, unless it is a clock of somebody's own."""
+    if isinstance(db.clock, DatabaseClock):
+        db.clock.set_by(lambda: int(db.ask(Question(SQL["measure"]))[0][0][0]))
+
+
+class _NoStore(Exception):  # not an error: an answer that has to pass through a connection
+    """There is no store in this database."""
+
+
+class _Threshold:
+    """What each new session passes before it is used: the server, the schema, the clock."""
+
+    def __init__(self, *, create: bool) -> None:
+        self._create = create
+        self._id: str | None = None  # of the store that the first session found
+
+    def __call__(self, db: Connection) -> None:
+        _check_server(db)
+        version, found = _look(db)
+        if version > LATEST:
+            raise errors.StoreTooNew(db.shown, version, LATEST)
+        if self._id is not None and found != self._id:
+            # Dropped, or another one in its place: an empty one would hide that.
+            raise errors.StoreGone(db.shown)
+        if version == 0 and not self._create:
+            raise _NoStore
+        if version < LATEST:
+            _migrate(db)
+            _, found = _look(db)
+        self._id = found
+        measure(db)
+
+
+def _check_server(db: Connection) -> None:
+    version, encoding = db.server()
+    if version < OLDEST_SERVER:
+        problem = f"it is PostgreSQL {version}, {OLDEST_SERVER} or newer is needed"
+        raise errors.StoreRefused(db.shown, problem, hint="upgrade the server")
+    if encoding != "UTF8":
+        problem = f"its encoding is {encoding}, UTF8 is needed"
+        raise errors.StoreRefused(db.shown, problem, hint="create database … encoding 'UTF8' template template0")
+
+
+def _look(db: Connection) -> tuple[int, str | None]:
+    """The schema's version and the store's id; 0 where there is none."""
+    try:
+        ((row,),) = db.ask(_VERSION)
+    except errors.StoreGone:
+        return 0, None
+    return row[0], row[1]
+
+
+def _migrate(db: Connection) -> None:
+    for migration in migrations_of(__file__):
+        with db.transaction(_MIGRATE, seconds=LONG_SECONDS, plan_freely=True):
+            # Asked again now that we are alone: another process may have been first.
+            if _version(db) >= migration.version:
+                continue
+            # Not "if not exists": that asks for the right to create schemas also where somebody has made it for us.
+            if not db.value("select 1 from pg_namespace where nspname = 'queuectl'"):
+                db.execute("create schema queuectl")
+            db.script(migration.read())
+            db.execute("update queuectl.meta set version = %s", (migration.version,))
+
+
+def _version(db: Connection) -> int:
+    if db.value("select to_regclass('queuectl.meta')") is None:
+        return 0
+    return int(db.value("select version from queuectl.meta"))

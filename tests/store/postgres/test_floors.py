@@ -1,0 +1,122 @@
+"""Floors: where a claim begins to look. They spare it what was claimed before, and never hide a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from queuectl.job.lifecycle import State
+from queuectl.job.outcome import Released
+from queuectl.store.postgres.runs import _claim
+from queuectl.store.postgres.store import PostgresStore
+from queuectl.store.protocol import ClaimRequest
+from tests.factories import new_job
+from tests.store.hands import Hands
+from tests.store.postgres.conftest import Open
+
+
+@pytest.fixture(params=[None, ("q",)], ids=["any-queue", "named-queue"])
+def hands(request: pytest.FixtureRequest, store: PostgresStore, home: Path) -> Iterator[Hands]:
+    made = Hands(store, home, queues=request.param)
+    yield made
+    made.bell.close()
+
+
+def ids(hands: Hands, limit: int) -> list[str]:
+    return [claim.id for claim in hands.claim(limit)]
+
+
+def test_who_comes_later_with_a_higher_priority_goes_first(store: PostgresStore, open_pg: Open, hands: Hands) -> None:
+    store.enqueue([new_job(f"low{number}", queue="q") for number in range(6)])
+    assert ids(hands, 2) == ["low0", "low1"]
+    open_pg(store._clock).enqueue([new_job("high", queue="q", priority=1)])
+    assert ids(hands, 2) == ["high", "low2"]
+    assert ids(hands, 2) == ["low3", "low4"]
+
+
+def test_who_goes_back_to_the_line_is_found_again(store: PostgresStore, hands: Hands) -> None:
+    store.enqueue([new_job(f"j{number}", queue="q") for number in range(6)])
+    first, _ = hands.claim(2)
+    hands.end(first, Released(None))
+    assert ids(hands, 2) == ["j0", "j2"]
+    store.cancel("j4")
+    store.revive("j4", states=frozenset(State))
+    assert ids(hands, 2) == ["j3", "j4"]
+
+
+def test_who_is_committed_late_is_found_though_others_were_before(store: PostgresStore, url: str, hands: Hands) -> None:
+    """Its number is the lowest of all, and nobody could see it when the floor was laid."""
+    store.enqueue([new_job(f"j{number}", queue="q", priority=-1) for number in range(6)])
+    with psycopg.connect(url) as slow:
+        slow.execute(
+            "insert into queuectl.jobs (id, command, queue, ready, priority, rank, eligible_at, run_at, max_retries,"
+            " first_is_free, backoff_base, cwd, created_at, updated_at)"
+            " select 'slow', command, queue, true, 0, 0, eligible_at, run_at, max_retries, first_is_free, backoff_base, cwd,"
+            " created_at, updated_at from queuectl.jobs where id = 'j5'"
+        )
+        assert ids(hands, 2) == ["j0", "j1"]
+        assert ids(hands, 1) == ["j2"]
+        slow.commit()
+        assert ids(hands, 2) == ["slow", "j3"]
+
+
+def test_who_comes_to_a_queue_that_was_not_looked_at_is_found(store: PostgresStore, home: Path) -> None:
+    hands = Hands(store, home, queues=("a", "b"))
+    store.enqueue([new_job(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(4)])
+    assert ids(hands, 6) == ["a0", "a1", "a2", "a3", "b0", "b1"]
+    store.enqueue([new_job("high", queue="b", priority=1), new_job("a4", queue="a"), new_job("a5", queue="a")])
+    assert ids(hands, 2) == ["a4", "a5"]  # content with the first queue
+    assert ids(hands, 2) == ["high", "b2"]
+    hands.bell.close()
+
+
+def test_a_floor_is_not_laid_by_who_may_not_claim(store: PostgresStore, home: Path) -> None:
+    hands = Hands(store, home)
+    store.enqueue([new_job(f"j{number}") for number in range(4)])
+    assert ids(hands, 2) == ["j0", "j1"]
+    store.fence("w1")
+    store.enqueue([new_job("high", priority=1)])
+    assert ids(hands, 2) == []
+    anew = Hands(store, home)
+    assert ids(anew, 2) == ["high", "j2"]
+    for one in (hands, anew):
+        one.bell.close()
+
+
+def test_a_crowd_of_newcomers_is_not_looked_through_one_by_one(store: PostgresStore, hands: Hands) -> None:
+    store.enqueue([new_job(f"j{number}", queue="q") for number in range(4)])
+    assert ids(hands, 2) == ["j0", "j1"]
+    store.enqueue([new_job(queue="q") for _ in range(2100)] + [new_job("high", queue="q", priority=1)])
+    assert ids(hands, 2) == ["high", "j2"]
+
+
+def test_while_a_transaction_is_held_open_a_claim_does_not_step_over_all_that_was_claimed(
+    store: PostgresStore, url: str, hands: Hands
+) -> None:
+    with psycopg.connect(url) as somebody:
+        somebody.execute("set transaction isolation level repeatable read")
+        somebody.execute("select pg_current_xact_id()")
+        store.enqueue([new_job(queue="q") for _ in range(3000)])
+        for _ in range(28):
+            for claim in hands.claim(100):
+                assert claim.queue == "q"
+        touched = _pages_of(store, hands)
+        assert touched < 30, touched
+
+
+def _pages_of(store: PostgresStore, hands: Hands) -> int:
+    """How many pages the scan of the line touches in the next claim."""
+    request = ClaimRequest(5, hands.queues, "here", "/logs")
+    floors = store._floors.parameters(request.queues)
+    text, values = _claim(request, worker="w1", tokens=["x"] * 5, now=store._clock.now_ms(), floors=floors)
+    with store._db.transaction():
+        plan = "\n".join(
+            row[0] for row in store._db.all(f"explain (analyze, buffers, costs off, timing off) {text}", values)
+        )
+    scans = re.findall(r"Index Scan using jobs_(?:line|ready) .*(?:\n.*?){0,6}?Buffers: shared hit=(\d+)", plan)
+    assert scans, plan
+    return sum(map(int, scans))

@@ -1,0 +1,197 @@
+"""Many at once, on real connections: no job twice, nobody waits for ever, and the counts stay right."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from queuectl import errors
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim
+from queuectl.job.outcome import Exited, Released
+from queuectl.store.postgres.connection import Question
+from queuectl.store.postgres.store import PostgresStore
+from queuectl.store.protocol import ClaimRequest, End
+from tests.factories import new_job, settlement
+from tests.store.hands import PID, Hands
+from tests.store.postgres.conftest import Open
+
+WORKERS = 4
+
+
+def at_once(*tasks: Callable[[], None]) -> None:
+    """Run all of them, each in a thread; whatever one raises is raised here."""
+    failures: list[BaseException] = []
+    gate = threading.Barrier(len(tasks))
+
+    def guarded(task: Callable[[], None]) -> None:
+        try:
+            gate.wait(10)
+            task()
+        except BaseException as exc:  # noqa: BLE001 # a thread's failure is the test's
+            failures.append(exc)
+
+    threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(40)
+        assert not thread.is_alive(), "somebody waits for ever"
+    if failures:
+        raise failures[0]
+
+
+def end_all(store: PostgresStore, worker: str, claims: list[Claim], request: ClaimRequest | None) -> list[Claim]:
+    ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0) for claim in claims]
+    exchange = store.exchange(worker, ends=ends, claim=request)
+    assert not exchange.lost
+    return exchange.claims
+
+
+def test_no_job_is_given_to_two(open_pg: Open, home: Path) -> None:
+    jobs = 600
+    boss = open_pg()
+    boss.enqueue([new_job(queue=f"q{number % 3}", priority=number % 5) for number in range(jobs)])
+    stores = [open_pg() for _ in range(WORKERS)]
+    hands = [Hands(store, home, name=f"w{number}") for number, store in enumerate(stores)]
+    taken: list[list[Claim]] = [[] for _ in stores]
+
+    def work(number: int) -> None:
+        claims: list[Claim] = []
+        while True:
+            claims = end_all(stores[number], f"w{number}", claims, hands[number].request(7))
+            taken[number] += claims
+            if not claims and boss_is_drained():
+                return
+
+    lock = threading.Lock()
+
+    def boss_is_drained() -> bool:
+        with lock:
+            return boss.is_drained(None)
+
+    at_once(*(lambda number=number: work(number) for number in range(WORKERS)))  # type: ignore[misc]
+    given = Counter(claim.id for claims in taken for claim in claims)
+    assert len(given) == jobs
+    assert set(given.values()) == {1}
+    assert sum(states[State.COMPLETED] for states in boss.tally().values()) == jobs
+    assert sum(worker.jobs_done for worker in boss.workers()) == jobs
+    for one in hands:
+        one.bell.close()
+
+
+@pytest.mark.timeout(120)
+def test_all_verbs_at_once_neither_block_each_other_nor_lose_count(open_pg: Open, home: Path) -> None:
+    """Claims, ends, enqueues, cancels, revivals, changes of ageing, folds and rescues, each on its own connection."""
+    boss = open_pg()
+    ids = boss.enqueue([new_job(f"j{number}", max_retries=2, backoff_base=1.0) for number in range(200)])
+    claimed: list[str] = []
+
+    def work(number: int) -> None:
+        store, name = open_pg(), f"w{number}"
+        hands = Hands(store, home, name=name)
+        claims: list[Claim] = []
+        for turn in range(60):
+            outcome = (Exited(0), Exited(1), Released(None))[turn % 3]
+            ends = [End(claim, settlement(claim, outcome), PID, 0, 0, 0, 0) for claim in claims]
+            claims = store.exchange(name, ends=ends, claim=hands.request(5)).claims
+            claimed.extend(claim.token for claim in claims)
+            store.heartbeat(name, slots=5, stopping=False)
+        hands.bell.close()
+
+    def meddle() -> None:
+        store = open_pg()
+        for number, job_id in enumerate(ids[:60]):
+            store.cancel(job_id)
+            store.revive(job_id, states=frozenset(State))
+            if number % 10 == 0:
+                store.set_config({"ageing": ("off", "enqueues", "1s")[number // 10 % 3]})
+
+    def feed() -> None:
+        store = open_pg()
+        for number in range(60):
+            store.enqueue([new_job(f"n{number}.{part}", priority=part) for part in range(3)])
+
+    def rescue() -> None:
+        store = open_pg()
+        for _ in range(20):
+            store.rescue("w0", max_crashes=1000)
+
+    at_once(*(lambda number=number: work(number) for number in range(3)), meddle, feed, rescue)  # type: ignore[misc]
+    assert len(claimed) == len(set(claimed))
+    real = Counter(job.state for job in boss.jobs())
+    tally = boss.tally()["default"]
+    assert {state: jobs for state, jobs in tally.items() if jobs} == real
+    assert sum(real.values()) == 200 + 180
+    for job in boss.jobs():
+        assert [run.number for run in boss.history(job.id)][: job.runs] == list(range(1, job.runs + 1))
+
+
+def test_a_rescued_worker_never_holds_what_nobody_can_find(open_pg: Open, home: Path) -> None:
+    """A claim and the rescue of the same worker at the same moment: the job is with the known, or free."""
+    boss, rescuer, worker = open_pg(), open_pg(), open_pg()
+    for turn in range(30):
+        boss.enqueue([new_job(f"t{turn}")])
+        hands = Hands(worker, home, name="w")
+        at_once(lambda hands=hands: hands.claim(1), lambda: rescuer.rescue("w", max_crashes=100))  # type: ignore[misc]
+        known = {one.id for one in boss.workers()}
+        held = [job for job in boss.jobs() if job.state is State.PROCESSING]
+        assert all(job.worker in known for job in held)
+        boss.rescue("w", max_crashes=100)
+        hands.bell.close()
+        boss.reset()
+
+
+def test_a_cancel_at_the_moment_of_the_end_is_either_late_or_wins(open_pg: Open, home: Path) -> None:
+    boss, person, worker = open_pg(), open_pg(), open_pg()
+    hands = Hands(worker, home, name="w")
+    for turn in range(40):
+        job_id = f"t{turn}"
+        boss.enqueue([new_job(job_id)])
+        (claim,) = hands.claim(1)
+        answers: list[State] = []
+
+        def settle(claim: Claim = claim) -> None:
+            end_all(worker, "w", [claim], None)
+
+        def cancel(job_id: str = job_id, answers: list[State] = answers) -> None:
+            answers.append(person.cancel(job_id).before)
+
+        at_once(settle, cancel)
+        expected = State.CANCELLED if answers == [State.PROCESSING] else State.COMPLETED
+        assert boss.get(job_id).state is expected
+    hands.bell.close()
+
+
+def test_what_is_counted_is_folded_without_losing_any(open_pg: Open, home: Path, server: object, url: str) -> None:
+    boss = open_pg()
+    hands = Hands(boss, home)
+    for _ in range(300):
+        boss.enqueue([new_job()])
+        hands.run()
+    before = boss.tally(), boss.totals()
+    stores = [open_pg() for _ in range(3)]
+    at_once(*(lambda store=store: store.heartbeat("w1", slots=1, stopping=False) for store in stores))  # type: ignore[misc]
+    assert (boss.tally(), boss.totals()) == before
+    ((rows,),) = boss._db.ask(Question("select count(*) from queuectl.moves"))
+    assert rows[0] <= 3 * len(stores)
+    hands.bell.close()
+
+
+def test_ids_given_at_once_by_two_are_taken_by_one(open_pg: Open) -> None:
+    stores = [open_pg() for _ in range(4)]
+    refused: list[str] = []
+
+    def add(store: PostgresStore) -> None:
+        try:
+            store.enqueue([new_job("same"), new_job()])
+        except errors.DuplicateId as exc:
+            refused.append(exc.job_id)
+
+    at_once(*(lambda store=store: add(store) for store in stores))  # type: ignore[misc]
+    assert refused == ["same"] * 3
+    assert stores[0].count() == 2

@@ -1,0 +1,104 @@
+"""The hot statements stay on their indexes, also with a plan that was made while the tables were empty."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from queuectl.store.postgres.connection import SQL
+from queuectl.store.postgres.store import PostgresStore
+from tests.factories import new_job
+from tests.store.hands import BAD, Hands
+
+NOW: Final = 1_900_000_000_000
+ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
+LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:"}
+END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
+
+SCAN: Final = r"Seq Scan on (jobs|runs|job_tags)\b"
+ONE_JOB: Final = r"jobs_(pkey|state) on jobs .*\n.*Index Cond: .*\(seq = "  # the second one with its state: as exact
+
+# Statement: its values, and how it has to find its jobs.
+HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "promote": ({**ONE, "limit": 10}, "jobs_due"),
+    "next_due": ({}, "jobs_due"),
+    "start": ({"starts": END, "worker": "w1"}, "jobs_pkey"),
+    "settle": ({**ONE, "ends": END}, "jobs_pkey"),
+    "archive": (ONE, ONE_JOB),
+    "cancel_running": (ONE, ONE_JOB),
+    "cancel_waiting": (ONE, ONE_JOB),
+    "revive": (ONE, ONE_JOB),
+    "purge": (ONE, ONE_JOB),
+    "latest_run": (ONE, ONE_JOB),
+    "history": (ONE, "runs_pkey"),
+    "was_settled": ({"seq": 1, "token": "x"}, "runs_pkey"),
+    "running": (ONE, "jobs_running"),
+    "hold_runs": (ONE, "jobs_running"),
+    "cancel_orders": (ONE, "jobs_running"),
+    "workers": ({}, "jobs_running"),
+    "retire": (ONE, "jobs_running"),
+    "standing": (ONE, "jobs_id_key"),
+    "ids_from": ({"ref": "a", "limit": 5}, "jobs_id_key"),
+    "completed_since": ({"since": NOW}, "jobs_completed"),
+    "oldest_waiting": (ONE, "jobs_oldest"),
+    "is_drained": ({**ONE, "queues": ["q"]}, "jobs_due"),
+}
+
+
+@pytest.fixture
+def used(store: PostgresStore, home: Path) -> PostgresStore:
+    """Few jobs: a planner that may do as it likes goes through all of them."""
+    hands = Hands(store, home)
+    store.enqueue([new_job("a"), new_job("b", queue="q"), new_job("c", delay_ms=1000), new_job("d")])
+    hands.run()
+    hands.run(BAD)
+    hands.claim(1)
+    hands.bell.close()
+    return store
+
+
+def plan(store: PostgresStore, name: str, values: dict[str, Any]) -> str:
+    try:
+        with store._db.transaction():
+            found = store._db.all(
+                f"explain (generic_plan off) {SQL[name]}" if False else f"explain {SQL[name]}", values
+            )
+            raise _Back("\n".join(row[0] for row in found))
+    except _Back as back:
+        return str(back)
+
+
+class _Back(Exception):
+    """Out of the transaction without a commit."""
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_statement_uses_its_index(used: PostgresStore, name: str) -> None:
+    values, index = HOT[name]
+    steps = plan(used, name, values)
+    assert re.search(index, steps), steps
+    assert not re.search(SCAN, steps), steps
+
+
+def test_a_claim_of_any_queue_goes_along_the_line(used: PostgresStore) -> None:
+    steps = plan(used, "claim", {**ONE, **LINE, "queues": [None], "floor_ranks": [0], "floor_seqs": [5]})
+    assert "jobs_line" in steps, steps
+    assert not re.search(SCAN, steps), steps
+    assert "Sort Key: jobs" not in steps, steps
+
+
+def test_a_claim_of_named_queues_locks_no_more_than_it_takes(used: PostgresStore) -> None:
+    """A limit above a nested loop above a limit above a lock: nothing sorts in between, so nothing is read ahead."""
+    steps = plan(
+        used, "claim", {**ONE, **LINE, "queues": ["default", "q"], "floor_ranks": [None, 0], "floor_seqs": [None, 1]}
+    )
+    assert "jobs_ready" in steps, steps
+    _, _, named = steps.partition("CTE named_queues")
+    order = [
+        word for line in named.splitlines() for word in ("Limit", "Nested Loop", "LockRows", "Sort") if word in line
+    ]
+    assert order[:4] == ["Limit", "Nested Loop", "Limit", "LockRows"], steps

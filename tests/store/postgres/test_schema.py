@@ -1,0 +1,125 @@
+"""The schema: made by whoever comes first, by one of any number at once, and never over what is not ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from queuectl import errors
+from queuectl.clock import SystemClock
+from queuectl.store.address import PostgresUrl
+from queuectl.store.migrate import migrations_of
+from queuectl.store.open import open_reads, open_store, store_exists
+from queuectl.store.postgres import schema
+from queuectl.store.postgres.store import PostgresStore
+from queuectl.store.sqlite.store import SqliteStore
+from tests import postgres
+from tests.factories import new_job
+from tests.store.postgres.conftest import Open
+from tests.store.postgres.test_parallel import at_once
+
+
+def test_the_latest_migration_is_the_one_written_down() -> None:
+    assert [migration.version for migration in migrations_of(schema.__file__)] == list(range(1, schema.LATEST + 1))
+
+
+def test_all_who_start_at_once_on_an_empty_database_succeed(home: Path, empty: str) -> None:
+    ids: list[str] = []
+
+    def start() -> None:
+        store = open_store(str(home), empty)
+        ids.extend(store.enqueue([new_job()]))
+        store.close()
+
+    at_once(*[start] * 6)
+    store = open_reads(str(home), empty)
+    assert sorted(job.id for job in store.jobs()) == sorted(ids)
+    store.close()
+
+
+def test_looking_into_an_empty_database_makes_nothing(home: Path, empty: str, server: postgres.Server) -> None:
+    assert not store_exists(str(home), empty)
+    reads = open_reads(str(home), empty)
+    assert isinstance(reads, SqliteStore)
+    assert (list(reads.jobs()), reads.tally(), reads.workers()) == ([], {}, [])
+    reads.close()
+    assert server.execute("select 1 from pg_namespace where nspname = 'queuectl'", empty) == []
+    assert not home.exists()
+
+
+def test_a_schema_of_a_newer_version_is_refused(home: Path, url: str, server: postgres.Server) -> None:
+    server.execute("update queuectl.meta set version = 99", url)
+    for opener in (open_store, open_reads):
+        with pytest.raises(errors.StoreTooNew, match="99"):
+            opener(str(home), url)
+
+
+def test_tables_of_somebody_else_are_left_alone(home: Path, empty: str, server: postgres.Server) -> None:
+    server.execute("create schema queuectl; create table queuectl.jobs (mine text)", empty)
+    with pytest.raises(errors.StoreForeign):
+        open_store(str(home), empty)
+    assert server.execute(
+        "select table_name from information_schema.tables where table_schema = 'queuectl'", empty
+    ) == [("jobs",)]
+
+
+def test_a_schema_that_somebody_made_for_us_is_enough(home: Path, empty: str, server: postgres.Server) -> None:
+    """The role may make tables in it, and no schema."""
+    role = f"plain_{empty.partition('?')[0].rpartition('/')[2]}"
+    server.execute(f"create role {role} login; create schema queuectl authorization {role}", empty)
+    try:
+        store = open_store(str(home), empty.replace("//postgres@", f"//{role}@"))
+        store.enqueue([new_job("a")])
+        assert store.get("a").id == "a"
+        store.close()
+    finally:
+        server.execute(f"drop owned by {role} cascade; drop role {role}", empty)
+
+
+def test_a_store_that_is_dropped_is_gone_and_not_made_anew(
+    store: PostgresStore, url: str, server: postgres.Server
+) -> None:
+    store.changed()
+    server.execute("drop schema queuectl cascade", url)
+    with pytest.raises(errors.StoreGone):
+        store.changed()
+    store._db.close()
+    with pytest.raises(errors.StoreGone):
+        store.tally()
+    assert server.execute("select 1 from pg_namespace where nspname = 'queuectl'", url) == []
+
+
+def test_another_store_in_its_place_is_not_taken_for_it(
+    store: PostgresStore, url: str, home: Path, server: postgres.Server
+) -> None:
+    store.changed()
+    server.execute("drop schema queuectl cascade", url)
+    open_store(str(home), url).close()
+    with pytest.raises(errors.StoreGone):
+        store.changed()
+
+
+def test_the_database_must_speak_utf8(home: Path, server: postgres.Server) -> None:
+    name = f"{server.create()}_latin"
+    server.execute(f"create database {name} template template0 encoding 'LATIN1' locale 'C'")
+    try:
+        with pytest.raises(errors.StoreRefused, match="UTF8"):
+            open_store(str(home), server.database(name))
+    finally:
+        server.drop(name)
+        server.drop(name.removesuffix("_latin"))
+
+
+def test_the_clock_of_this_machine_is_not_the_stores(open_pg: Open) -> None:
+    """What commands pass along is the system's clock; the database's rules all the same."""
+    store = open_pg(SystemClock())
+    assert not isinstance(store._clock, SystemClock)
+
+
+def test_connecting_again_does_not_migrate_again(url: str) -> None:
+    first, second = schema.connect(PostgresUrl(url)), schema.connect(PostgresUrl(url))
+    assert first is not None
+    assert second is not None
+    first.close()
+    second.close()

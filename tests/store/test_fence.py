@@ -1,0 +1,58 @@
+"""fence: a worker that was only silent writes nothing more, until it begins anew."""
+
+from __future__ import annotations
+
+from queuectl.job.lifecycle import State
+from queuectl.job.model import to_ms
+from queuectl.store.protocol import Store
+from tests.clock import FakeClock
+from tests.factories import new_job
+from tests.store.conftest import Hire
+from tests.store.hands import Hands
+
+
+def test_what_a_fenced_worker_tells_does_not_count(store: Store, worker: Hands, clock: FakeClock) -> None:
+    store.enqueue([new_job("a"), new_job("b")])
+    claim = worker.claim_one()
+    started = store.get("a").started_at
+    assert store.fence("w1") == [claim]
+    clock.advance(5)
+    worker.start(claim)
+    exchange = worker.end(claim)
+    assert (exchange.settled, [end.claim for end in exchange.lost]) == ([], [claim])
+    assert (store.get("a").state, store.get("a").started_at) == (State.PROCESSING, started)
+    assert worker.claim(1) == []
+    assert not store.heartbeat("w1", slots=1, stopping=False)
+    assert not store.orders("w1").known
+    assert [(one.id, one.state) for one in store.workers()] == [("w1", "lost")]
+
+
+def test_a_fenced_worker_is_forgotten_with_what_it_held(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    worker.claim_one()
+    tokens = {claim.token for claim in store.fence("w1")}
+    assert [lost.claim.id for lost in store.rescue("w1", max_crashes=3, only=tokens)] == ["a"]
+    assert store.workers() == []
+    assert store.get("a").state is State.PENDING
+
+
+def test_a_worker_that_began_anew_keeps_its_name_and_what_it_claimed_since(
+    store: Store, worker: Hands, hire: Hire, clock: FakeClock
+) -> None:
+    store.enqueue([new_job("a"), new_job("b")])
+    worker.claim_one()
+    tokens = {claim.token for claim in store.fence("w1")}
+    clock.advance(1)
+    anew = hire("w1")
+    held = anew.claim_one()
+    assert [lost.claim.id for lost in store.rescue("w1", max_crashes=3, only=tokens)] == ["a"]
+    assert [(one.id, one.state, to_ms(one.started_at)) for one in store.workers()] == [
+        ("w1", "running", clock.now_ms())
+    ]
+    assert store.running("w1") == [held]
+    assert [written.state for _, written in anew.end(held).settled] == [State.COMPLETED]
+
+
+def test_a_worker_that_nobody_knows_can_be_fenced(store: Store) -> None:
+    assert store.fence("nobody") == []
+    assert store.workers() == []

@@ -184,7 +184,7 @@ def configuration() -> Iterator[str]:
         (
             ("`QUEUECTL_HOME`", "`--home`", "the [home](home.md); default `~/.queuectl`"),
             ("`QUEUECTL_DB`", "`--db`", "the store, a path or `sqlite:///path`; default `queue.db` in the home"),
-            ("`QUEUECTL_HOST`", "", "the name of this machine, if not the one that the system has"),
+            ("`QUEUECTL_HOST`", "", "the name of this machine, if not the one that the system has; machines that share a store need names of their own"),
         ),
     )
     yield ""

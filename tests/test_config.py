@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,8 @@ from queuectl.config import (
     change_settings,
     db_address,
     environ,
+    here,
     home_path,
-    host_name,
     job_environment_base,
     load_settings,
     resolve_key,
@@ -25,6 +28,7 @@ from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job.rank import ByEnqueues, ByTime, Strict
 from queuectl.job.settings import Key, Value
 from tests.job.said import assert_well_said
+from tests.needs import require
 
 # ── what is in force ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -336,8 +340,18 @@ def test_the_address_of_the_store_is_the_flag_else_the_variable_else_none() -> N
 
 
 def test_the_host_is_what_the_variable_says_else_the_machine() -> None:
-    assert host_name({"QUEUECTL_HOST": "other"}) == "other"
-    assert host_name({}) == os.uname().nodename
+    assert here({"QUEUECTL_HOST": "other"}) == ("other", "other")
+    assert here({}).host == os.uname().nodename
+
+
+def test_the_machine_is_the_same_for_every_process_that_sees_the_same_processes() -> None:
+    ask = [sys.executable, "-c", "from queuectl.config import here; print(here({}).machine)"]
+    assert subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip() == here({}).machine
+    aside = ["unshare", "--pid", "--fork", "--mount-proc"]
+    able = shutil.which("unshare") and subprocess.run([*aside, "true"], capture_output=True).returncode == 0
+    require("unshare --pid", able, "a process namespace of its own needs privileges")
+    elsewhere = subprocess.run([*aside, *ask], capture_output=True, text=True, check=True).stdout.strip()
+    assert elsewhere != here({}).machine
 
 
 def test_a_job_inherits_the_environment_but_not_that_of_another_job() -> None:
@@ -355,6 +369,6 @@ def test_without_another_the_environment_is_that_of_the_process(monkeypatch: pyt
     for name, value in {"HOME": "/d", "DB": "/d/db", "HOST": "h", "JOB_ID": "j"}.items():
         monkeypatch.setenv(f"QUEUECTL_{name}", value)
     assert environ()["QUEUECTL_HOME"] == "/d"
-    assert (home_path(), db_address(), host_name()) == ("/d", "/d/db", "h")
+    assert (home_path(), db_address(), here().host) == ("/d", "/d/db", "h")
     assert job_environment_base()["QUEUECTL_HOST"] == "h"
     assert "QUEUECTL_JOB_ID" not in job_environment_base()

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import Settings, db_address, environ, home_path, host_name, load_settings, working_directory
+from queuectl.config import Settings, db_address, environ, here, home_path, load_settings, working_directory
 from queuectl.errors import InvalidInput, InvalidItem
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Job, Worker
@@ -163,12 +163,10 @@ class Queue:
         """
         from queuectl.upkeep.liveness import is_serving
 
-        host, reads = host_name(), self._look()
+        where, reads = here(), self._look()
 
         def serves(worker: Worker) -> bool:
-            return is_serving(
-                worker, host=host, now_ms=self._clock.now_ms(), lease_ms=lambda: self._settings().lease_ms
-            )
+            return is_serving(worker, here=where, now_ms=reads.now_ms(), lease_ms=lambda: self._settings().lease_ms)
 
         return inspect.status(reads, is_alive=serves).to_dict()
 
@@ -224,7 +222,7 @@ class Queue:
     def _rescue(self) -> None:
         from queuectl.upkeep.rescue import rescue_dead
 
-        rescue_dead(self._write(), host=host_name(), clock=self._clock, settings=self._settings())
+        rescue_dead(self._write(), here=here(), clock=self._clock, settings=self._settings())
 
     def _settings(self) -> Settings:
         return load_settings(self._look().config(), environ())

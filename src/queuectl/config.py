@@ -6,9 +6,10 @@ What the keys are, and what each accepts, is in job/settings.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput
 from queuectl.job.settings import KEYS, Entry, Key, Settings, Value, resolve_key
@@ -16,14 +17,15 @@ from queuectl.job.settings import KEYS, Entry, Key, Settings, Value, resolve_key
 __all__ = [
     "KEYS",
     "Entry",
+    "Here",
     "Key",
     "Settings",
     "change_settings",
     "check_environment",
     "db_address",
     "environ",
+    "here",
     "home_path",
-    "host_name",
     "job_environment_base",
     "load_settings",
     "resolve_key",
@@ -164,8 +166,32 @@ def db_address(
     return _given(flag, "db", os.environ if env is None else env, spelled=spelled)
 
 
-def host_name(env: Mapping[str, str] | None = None) -> str:
-    return _given(None, "host", os.environ if env is None else env, spelled="") or os.uname().nodename
+class Here(NamedTuple):
+    """Where we are. `host` is a name, which may be given twice; `machine` tells two of one name apart, one before and after
+    it was started anew, and a container that sees other processes than we do: nobody there can tell whether one here lives.
+    """
+
+    host: str
+    machine: str
+
+
+def here(env: Mapping[str, str] | None = None) -> Here:
+    """By what the system says, or both by $QUEUECTL_HOST."""
+    if given := _given(None, "host", os.environ if env is None else env, spelled=""):
+        return Here(given, given)
+    import hashlib
+
+    name = os.uname().nodename
+    facts = [name, *map(_fact, ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"))]
+    with contextlib.suppress(OSError):
+        facts.append(os.readlink("/proc/self/ns/pid"))
+    return Here(name, hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16])
+
+
+def _fact(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, encoding="ascii", errors="replace") as file:
+        return file.read().strip()
+    return ""
 
 
 def working_directory() -> str:

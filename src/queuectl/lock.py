@@ -17,6 +17,11 @@ class Lock:
         self._path = path
         self._fd = fd
 
+    @property
+    def mark(self) -> str:
+        """Tells this file from any other that has, or will have, its path: in another container, on another machine."""
+        return _mark(os.fstat(self._fd))
+
     def release(self) -> None:
         os.close(self._fd)
 
@@ -48,6 +53,14 @@ def take_lock(path: str, *, create: bool = True) -> Lock | None:
         os.close(fd)
 
 
+def mark_of(path: str) -> str | None:
+    """The mark of the file that is there now, None if there is none, or none that we may see."""
+    try:
+        return _mark(os.stat(path))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+
+
 def is_held(path: str) -> bool:
     """Whether somebody holds the lock on this file. Asked with a shared lock: any number may ask at once."""
     try:
@@ -61,6 +74,10 @@ def is_held(path: str) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+def _mark(status: os.stat_result) -> str:
+    return f"{status.st_ino}.{status.st_mtime_ns}"  # nobody writes into it, so this is when it was made
 
 
 def _is_same_file(fd: int, path: str) -> bool:

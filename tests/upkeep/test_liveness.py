@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from queuectl.config import Here
 from queuectl.home import lock_file
 from queuectl.job.model import Worker, from_ms
-from queuectl.lock import take_lock
+from queuectl.lock import mark_of, take_lock
 from queuectl.upkeep.liveness import Silence, is_alive, lock_of_the_dead
 from queuectl.upkeep.rescue import dead_workers
 from tests.wait import wait_until
 
+HERE = Here("here", "here")
 NO_SUCH_PID = 2**22 + 1  # beyond what the kernel gives out
 
 
@@ -28,6 +30,7 @@ def worker(tmp_path: Path) -> Worker:
     return Worker(
         id="w1",
         host="here",
+        machine="here",
         pid=NO_SUCH_PID,
         home=str(tmp_path),
         state="running",
@@ -41,9 +44,14 @@ def worker(tmp_path: Path) -> Worker:
     )
 
 
+def locked(worker: Worker) -> Worker:
+    """As it is known once it has made its lock file."""
+    return replace(worker, lock=mark_of(lock_file(worker.home, worker.id)) or "")
+
+
 HOLD = """
 import sys
-from queuectl.lock import take_lock
+from queuectl.lock import mark_of, take_lock
 assert take_lock(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()
@@ -63,39 +71,52 @@ def held(worker: Worker) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_whoever_holds_its_lock_is_alive_whatever_its_pid_is(worker: Worker) -> None:
     with held(worker):
-        assert is_alive(worker, host="here")
-        assert lock_of_the_dead(worker) is None
-        assert list(dead_workers([worker], host="here")) == []
+        worker = locked(worker)
+        for known in (worker, replace(worker, machine="a container of this host")):
+            assert is_alive(known, here=HERE)
+            assert lock_of_the_dead(known, here=HERE) is None
+            assert list(dead_workers([known], here=HERE)) == []
 
 
 def test_a_lock_that_nobody_holds_proves_that_the_worker_is_gone_whoever_has_its_pid(worker: Worker) -> None:
     with held(worker):
         pass
-    reused = replace(worker, pid=os.getpid())
-    assert not is_alive(reused, host="here")
-    ((dead, lock),) = dead_workers([reused], host="here")
-    assert dead == reused
-    assert lock is not None
-    assert list(dead_workers([reused], host="here")) == []  # there is one heir only
-    lock.release()
+    reused = replace(locked(worker), pid=os.getpid())
+    for known in (reused, replace(reused, machine="this one before it was started anew")):
+        assert not is_alive(known, here=HERE)
+        ((dead, lock),) = dead_workers([known], here=HERE)
+        assert dead == known
+        assert lock is not None
+        assert list(dead_workers([known], here=HERE)) == []  # there is one heir only
+        lock.release()
+
+
+def test_the_lock_of_a_namesake_in_another_home_of_the_same_path_proves_nothing(worker: Worker) -> None:
+    with held(worker):
+        pass
+    elsewhere = replace(worker, machine="a machine of the same name", lock="1.1")
+    assert is_alive(elsewhere, here=HERE)
+    assert list(dead_workers([elsewhere], here=HERE)) == []
+    with held(worker):
+        assert not is_alive(replace(worker, lock="1.1"), here=HERE)  # of this machine, and its pid is gone
 
 
 def test_where_the_lock_file_was_removed_the_pid_has_to_do(worker: Worker) -> None:
-    assert not is_alive(worker, host="here")
-    assert is_alive(replace(worker, pid=os.getpid()), host="here")
-    assert list(dead_workers([worker], host="here")) == [(worker, None)]
-    assert list(dead_workers([replace(worker, pid=os.getpid())], host="here")) == []
+    assert not is_alive(worker, here=HERE)
+    assert is_alive(replace(worker, pid=os.getpid()), here=HERE)
+    assert list(dead_workers([worker], here=HERE)) == [(worker, None)]
+    assert list(dead_workers([replace(worker, pid=os.getpid())], here=HERE)) == []
 
 
 def test_a_zombie_is_not_alive(worker: Worker) -> None:
     with subprocess.Popen(["true"]) as zombie:
         wait_until(lambda: " Z " in Path(f"/proc/{zombie.pid}/stat").read_text(), what="it to end")
-        assert not is_alive(replace(worker, pid=zombie.pid), host="here")
+        assert not is_alive(replace(worker, pid=zombie.pid), here=HERE)
 
 
 def test_of_another_host_nobody_here_can_tell(worker: Worker) -> None:
-    assert is_alive(replace(worker, host="elsewhere"), host="here")
-    assert list(dead_workers([replace(worker, host="elsewhere")], host="here")) == []
+    assert is_alive(replace(worker, host="elsewhere", machine="elsewhere"), here=HERE)
+    assert list(dead_workers([replace(worker, host="elsewhere", machine="elsewhere")], here=HERE)) == []
 
 
 def test_any_number_may_ask_at_once_without_taking_each_other_for_the_worker(worker: Worker) -> None:
@@ -128,9 +149,9 @@ def test_a_home_of_another_user_is_told_by_pid_and_never_taken_from_it(worker: W
     folder.chmod(0)
     try:
         with nobody():
-            assert lock_of_the_dead(worker) is None
-            assert is_alive(replace(worker, pid=1), host="here")
-            assert list(dead_workers([replace(worker, pid=1)], host="here")) == []
+            assert lock_of_the_dead(worker, here=HERE) is None
+            assert is_alive(replace(worker, pid=1), here=HERE)
+            assert list(dead_workers([replace(worker, pid=1)], here=HERE)) == []
     finally:
         folder.chmod(0o700)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from queuectl.config import Here
 from queuectl.home import lock_file
 from queuectl.job.model import Worker, from_ms
 from queuectl.process.table import entry
@@ -19,6 +20,7 @@ from queuectl.upkeep import stopped
 from queuectl.upkeep.liveness import is_serving
 from tests.wait import wait_until
 
+HERE = Here("here", "here")
 LEASE_MS = 30_000
 
 HOLD = """
@@ -33,7 +35,7 @@ sys.stdin.read()
 @pytest.fixture
 def worker(tmp_path: Path) -> Worker:
     (tmp_path / "workers").mkdir()
-    return Worker("w1", "here", 0, str(tmp_path), "running", 1, 0, None, from_ms(0), from_ms(0), 0, 0)
+    return Worker("w1", "here", 0, str(tmp_path), "running", 1, 0, None, from_ms(0), from_ms(0), 0, 0, "here")
 
 
 @contextlib.contextmanager
@@ -61,18 +63,18 @@ def state(child: subprocess.Popen[bytes]) -> str | None:
 def test_a_stopped_worker_is_seen_and_can_be_woken(worker: Worker) -> None:
     with process(lock_file(worker.home, worker.id)) as child:
         worker = replace(worker, pid=child.pid)
-        assert not stopped.is_stopped(worker, host="here")
+        assert not stopped.is_stopped(worker, here=HERE)
         stop(child)
-        assert stopped.is_stopped(worker, host="here")
-        assert not stopped.is_stopped(worker, host="elsewhere")
-        stopped.wake(worker, host="here")
+        assert stopped.is_stopped(worker, here=HERE)
+        assert not stopped.is_stopped(worker, here=Here("elsewhere", "elsewhere"))
+        stopped.wake(worker, here=HERE)
         wait_until(lambda: state(child) == "S", what="it to go on")
 
 
 def test_a_stopped_worker_can_be_ended(worker: Worker) -> None:
     with process(lock_file(worker.home, worker.id)) as child:
         stop(child)
-        stopped.kill(replace(worker, pid=child.pid), host="here")
+        stopped.kill(replace(worker, pid=child.pid), here=HERE)
         assert child.wait(10) == -signal.SIGKILL
 
 
@@ -80,15 +82,15 @@ def test_who_has_the_number_of_a_worker_and_not_its_lock_is_left_alone(worker: W
     with process(lock_file(worker.home, worker.id)), process() as stranger:
         worker = replace(worker, pid=stranger.pid)
         stop(stranger)
-        assert not stopped.is_stopped(worker, host="here")
-        stopped.wake(worker, host="here")
-        stopped.kill(worker, host="here")
+        assert not stopped.is_stopped(worker, here=HERE)
+        stopped.wake(worker, here=HERE)
+        stopped.kill(worker, here=HERE)
         assert state(stranger) == "T"
 
 
 def test_only_who_is_stopped_past_its_lease_serves_no_longer(worker: Worker) -> None:
     def serves(at_ms: int) -> bool:
-        return is_serving(worker, host="here", now_ms=at_ms, lease_ms=lambda: LEASE_MS)
+        return is_serving(worker, here=HERE, now_ms=at_ms, lease_ms=lambda: LEASE_MS)
 
     with process(lock_file(worker.home, worker.id)) as child:
         worker = replace(worker, pid=child.pid)
@@ -99,6 +101,6 @@ def test_only_who_is_stopped_past_its_lease_serves_no_longer(worker: Worker) -> 
 
 
 def test_of_another_host_its_last_sign_has_to_tell(worker: Worker) -> None:
-    worker = replace(worker, host="elsewhere")
-    assert is_serving(worker, host="here", now_ms=LEASE_MS - 1, lease_ms=lambda: LEASE_MS)
-    assert not is_serving(worker, host="here", now_ms=LEASE_MS, lease_ms=lambda: LEASE_MS)
+    worker = replace(worker, host="elsewhere", machine="elsewhere")
+    assert is_serving(worker, here=HERE, now_ms=LEASE_MS - 1, lease_ms=lambda: LEASE_MS)
+    assert not is_serving(worker, here=HERE, now_ms=LEASE_MS, lease_ms=lambda: LEASE_MS)

@@ -30,7 +30,7 @@ _ENDING_STYLE: Final = {
 
 
 def job_sheet(app: App, shown: Shown, *, show_env: bool) -> Iterator[str]:
-    job, now_ms = shown.job, app.clock.now_ms()
+    job, now_ms = shown.job, app.open_reads().now_ms()
     yield _title(app, job, now_ms)
     yield ""
     facts = [(label, text) for label, text in _facts(job, now_ms, show_env=show_env) if text]

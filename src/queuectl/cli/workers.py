@@ -9,31 +9,31 @@ from collections.abc import Callable
 
 from queuectl.cli.app import App
 from queuectl.cli.printable import printable
-from queuectl.config import host_name
+from queuectl.config import here
 from queuectl.job.model import Job, Worker
 from queuectl.queue.stop import Hands
 from queuectl.queue.wait import UnservedWatch
 
 
 def is_alive(app: App) -> Callable[[Worker], bool]:
-    host = host_name(app.environ)
+    where = here(app.environ)
 
     def lives(worker: Worker) -> bool:
         from queuectl.upkeep.liveness import is_alive as lives_on
 
-        return lives_on(worker, host=host)
+        return lives_on(worker, here=where)
 
     return lives
 
 
 def is_serving(app: App) -> Callable[[Worker], bool]:
     """Whether it lives and gives signs of it. One that is stopped for longer than the lease is treated as gone."""
-    host = host_name(app.environ)
+    where = here(app.environ)
 
     def serves(worker: Worker) -> bool:
         from queuectl.upkeep.liveness import is_serving as serves_on
 
-        return serves_on(worker, host=host, now_ms=app.clock.now_ms(), lease_ms=lambda: app.settings.lease_ms)
+        return serves_on(worker, here=where, now_ms=app.open_reads().now_ms(), lease_ms=lambda: app.settings.lease_ms)
 
     return serves
 
@@ -42,25 +42,25 @@ def hands(app: App) -> Hands:
     """What `worker stop` can see and do from here."""
     from queuectl.upkeep import stopped
 
-    host, alive = host_name(app.environ), is_alive(app)
+    where, alive = here(app.environ), is_alive(app)
     return Hands(
         # Of another host nobody here can see the process: that the store has forgotten it has to do.
-        is_gone=lambda worker: worker.host != host or not alive(worker),
-        is_stopped=lambda worker: stopped.is_stopped(worker, host=host),
-        wake=lambda worker: stopped.wake(worker, host=host),
-        kill=lambda worker: stopped.kill(worker, host=host),
+        is_gone=lambda worker: worker.machine != where.machine or not alive(worker),
+        is_stopped=lambda worker: stopped.is_stopped(worker, here=where),
+        wake=lambda worker: stopped.wake(worker, here=where),
+        kill=lambda worker: stopped.kill(worker, here=where),
         rescue=rescuer(app),
     )
 
 
 def rescuer(app: App) -> Callable[[], None]:
     """Deals with the jobs of dead workers of this host."""
-    host = host_name(app.environ)
+    where = here(app.environ)
 
     def rescue() -> None:
         from queuectl.upkeep.rescue import rescue_dead
 
-        rescue_dead(app.open_store(), host=host, clock=app.clock, settings=app.settings)
+        rescue_dead(app.open_store(), here=where, clock=app.clock, settings=app.settings)
 
     return rescue
 

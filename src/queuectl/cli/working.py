@@ -12,7 +12,7 @@ from typing import NamedTuple
 from queuectl import home as places
 from queuectl.cli.app import App
 from queuectl.cli.worker_log import WorkerLog
-from queuectl.config import host_name, job_environment_base, load_settings
+from queuectl.config import here, job_environment_base, load_settings
 from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
@@ -60,7 +60,7 @@ def work(app: App, order: Order, *, ready_fd: int | None = None) -> int:
 
 def _work(app: App, order: Order, ready_fd: int | None) -> int:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
-    host = host_name(app.environ)
+    where = here(app.environ)
     _check_settings(app)
     # With the patience of a command: what follows is only begun, and two may well begin at once.
     opening = open_store(app.home, app.db, app.clock)
@@ -69,11 +69,12 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         return load_settings(store.config(), app.environ)
 
     store = opening
-    rescue_dead(opening, host=host, clock=app.clock, settings=settings())
+    rescue_dead(opening, here=where, clock=app.clock, settings=settings())
     store = open_store(app.home, app.db, app.clock, patience=PATIENCE)
     plan = Plan(
         id=order.name or new_worker_id(),
-        host=host,
+        host=where.host,
+        machine=where.machine,
         pid=os.getpid(),
         home=app.home,
         slots=order.slots,
@@ -82,7 +83,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         idle_timeout=order.idle_timeout,
     )
     log = WorkerLog(app, remaining=_remaining(store, order.queues) if order.drain else None)
-    duty = RescueDuty(plan.id, host, store=store, clock=app.clock, settings=settings, emit=log)
+    duty = RescueDuty(plan.id, where, store=store, clock=app.clock, settings=settings, emit=log)
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
 

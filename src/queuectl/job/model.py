@@ -171,6 +171,8 @@ class Worker:
     heartbeat_at: datetime
     beats: int
     jobs_done: int
+    machine: str = ""  # which one, whatever it is called: see config.Here
+    lock: str = ""  # the mark of its lock file, see lock.py
 
     def to_dict(self) -> dict[str, Any]:
         return {

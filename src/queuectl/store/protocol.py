@@ -66,6 +66,8 @@ class NewWorker(NamedTuple):
     home: str
     slots: int
     queues: tuple[str, ...] | None
+    machine: str = ""  # which one, whatever it is called
+    lock: str = ""  # the mark of its lock file
 
 
 class Orders(NamedTuple):
@@ -157,6 +159,10 @@ class Histogram:
 
 class Reads(Protocol):
     """Looking only: no method here writes or waits for a lock."""
+
+    def now_ms(self) -> int:
+        """What time it is by the clock that all times of this store go by: milliseconds since 1970-01-01 UTC."""
+        ...
 
     def get(self, job_id: str) -> Job:
         """The job with exactly this id, or JobNotFound."""

@@ -137,7 +137,7 @@ def run(row: Row) -> Run:
 
 
 def worker(row: Row) -> Worker:
-    id_, host, pid, home, state, slots, busy, queues, started, heartbeat, beats, jobs_done = row
+    id_, host, pid, home, state, slots, busy, queues, started, heartbeat, beats, jobs_done, machine, lock = row
     return Worker(
         id=id_,
         host=host,
@@ -151,6 +151,8 @@ def worker(row: Row) -> Worker:
         heartbeat_at=from_ms(heartbeat),
         beats=beats,
         jobs_done=jobs_done,
+        machine=machine,
+        lock=lock,
     )
 
 

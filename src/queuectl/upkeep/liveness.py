@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from queuectl.config import Here
 from queuectl.home import lock_file
 from queuectl.job.model import Worker, to_ms
-from queuectl.lock import Lock, is_held, take_lock
+from queuectl.lock import Lock, is_held, mark_of, take_lock
 from queuectl.process.table import lives
 from queuectl.upkeep.stopped import is_stopped
 
 
-def lock_of_the_dead(worker: Worker) -> Lock | None:
+def lock_of_the_dead(worker: Worker, *, here: Here) -> Lock | None:
     """The lock of a worker of this host that is gone; None if it lives. Whoever has the lock is its only heir."""
+    if worker.host != here.host:
+        return None
     try:
-        return take_lock(lock_file(worker.home, worker.id), create=False)
+        lock = take_lock(lock_file(worker.home, worker.id), create=False)
     except PermissionError:  # the home of another user: only its silence will tell
         return None
+    if (
+        lock is not None and lock.mark != worker.lock
+    ):  # of another worker, which had its name, in another home of this path
+        lock.release()
+        return None
+    return lock
 
 
-def is_alive(worker: Worker, *, host: str) -> bool:
+def is_alive(worker: Worker, *, here: Here) -> bool:
     """Whether its process exists. Of another host nobody here can tell: it counts as alive."""
-    if worker.host != host:
-        return True
     path = lock_file(worker.home, worker.id)
     try:
         # Held by the worker, whatever its pid is in a container; or for a moment by its heir.
-        if os.path.exists(path):
+        if worker.host == here.host and mark_of(path) == worker.lock:
             return is_held(path)
     except PermissionError:  # the home of another user
         pass
-    # Somebody removed the file, maybe under a worker that is still there.
-    return lives(worker.pid)
+    # Of another machine, or somebody removed the file, maybe under a worker that is still there.
+    return worker.machine != here.machine or lives(worker.pid)
 
 
-def is_serving(worker: Worker, *, host: str, now_ms: int, lease_ms: Callable[[], int]) -> bool:
+def is_serving(worker: Worker, *, here: Here, now_ms: int, lease_ms: Callable[[], int]) -> bool:
     """Whether it lives and gave a sign within the lease, as far as one look can tell; without one it is treated as gone.
 
     Of this host only one that is stopped can be silent: the wall clock may have jumped, and who runs will give a sign.
     For showing only: whoever acts on it has to watch for a lease (`Silence`).
     """
-    if not is_alive(worker, host=host):
+    if not is_alive(worker, here=here):
         return False
-    if worker.host == host and not is_stopped(worker, host=host):
+    if worker.machine == here.machine and not is_stopped(worker, here=here):
         return True
     return now_ms - to_ms(worker.heartbeat_at) < lease_ms()
 

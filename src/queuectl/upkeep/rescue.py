@@ -10,12 +10,13 @@ from typing import Final
 
 from queuectl import home as places
 from queuectl.clock import Clock
+from queuectl.config import Here
 from queuectl.errors import UsageError
 from queuectl.events import JobRescued, Sink
 from queuectl.job.model import Claim, Worker
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
-from queuectl.lock import Lock
+from queuectl.lock import Lock, mark_of
 from queuectl.output.files import end_log
 from queuectl.process.ending import kill_groups, orphans, send
 from queuectl.process.ledger import Footprint, read_ledger
@@ -92,10 +93,10 @@ class RescueDuty:
     """Looks after the other workers of the store, once a second."""
 
     def __init__(
-        self, me: str, host: str, *, store: Store, clock: Clock, settings: Callable[[], Settings], emit: Sink
+        self, me: str, here: Here, *, store: Store, clock: Clock, settings: Callable[[], Settings], emit: Sink
     ) -> None:
         self._me = me
-        self._host = host
+        self._here = here
         self._store = store
         self._clock = clock
         self._load_settings = settings
@@ -124,7 +125,7 @@ class RescueDuty:
             self._settings = self._load_settings()
         lease = self._settings.lease_ms / 1000
         silent = {worker.id for worker in self._silence.silent(workers, now=now, lease=lease)}
-        for worker, lock in dead_workers(workers, host=self._host):
+        for worker, lock in dead_workers(workers, here=self._here):
             self._begin(worker, lock)
         for worker in workers:
             if worker.id in silent:
@@ -140,22 +141,26 @@ class RescueDuty:
         )
 
 
-def dead_workers(workers: Iterable[Worker], *, host: str) -> Iterable[tuple[Worker, Lock | None]]:
+def dead_workers(workers: Iterable[Worker], *, here: Here) -> Iterable[tuple[Worker, Lock | None]]:
     """The workers of this host that are gone, each with its lock, or without one if somebody removed the file."""
     for worker in workers:
-        if worker.host != host:
-            continue
-        lock = lock_of_the_dead(worker)
+        lock = lock_of_the_dead(worker, here=here)
         if lock is not None:
             yield worker, lock
-        elif not os.path.exists(places.lock_file(worker.home, worker.id)) and not lives(worker.pid):
+        elif worker.machine == here.machine and _has_no_lock(worker) and not lives(worker.pid):
             yield worker, None
 
 
-def rescue_dead(store: Store, *, host: str, clock: Clock, settings: Settings, emit: Sink = lambda _: None) -> list[str]:
+def _has_no_lock(worker: Worker) -> bool:
+    return mark_of(places.lock_file(worker.home, worker.id)) != worker.lock
+
+
+def rescue_dead(
+    store: Store, *, here: Here, clock: Clock, settings: Settings, emit: Sink = lambda _: None
+) -> list[str]:
     """Rescue from every dead worker of this host and return their names. Waits until it is done."""
     names = []
-    for worker, lock in dead_workers(store.workers(), host=host):
+    for worker, lock in dead_workers(store.workers(), here=here):
         _finish(Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit), clock)
         names.append(worker.id)
     return names

@@ -6,6 +6,7 @@ import os
 import signal
 from typing import Final
 
+from queuectl.config import Here
 from queuectl.home import lock_file
 from queuectl.job.model import Worker
 from queuectl.process.ending import send
@@ -14,27 +15,27 @@ from queuectl.process.table import PROC, Entry, entry
 STOPPED: Final = "Tt"  # by a signal, by a debugger
 
 
-def is_stopped(worker: Worker, *, host: str) -> bool:
+def is_stopped(worker: Worker, *, here: Here) -> bool:
     # Its state first, which costs next to nothing: most workers are not, and this is asked of all of them.
-    found = entry(worker.pid) if worker.host == host else None
-    return found is not None and found.state in STOPPED and _process(worker, host) is not None
+    found = entry(worker.pid) if worker.machine == here.machine else None
+    return found is not None and found.state in STOPPED and _process(worker, here) is not None
 
 
-def wake(worker: Worker, *, host: str) -> None:
+def wake(worker: Worker, *, here: Here) -> None:
     """Let a stopped worker go on. One that a debugger holds does not."""
-    if found := _process(worker, host):
+    if found := _process(worker, here):
         send(signal.SIGCONT, [found])
 
 
-def kill(worker: Worker, *, host: str) -> None:
+def kill(worker: Worker, *, here: Here) -> None:
     """End its process at once; what it ran is left to `rescue`."""
-    if found := _process(worker, host):
+    if found := _process(worker, here):
         send(signal.SIGKILL, [found])
 
 
-def _process(worker: Worker, host: str) -> Entry | None:
+def _process(worker: Worker, here: Here) -> Entry | None:
     """The process of this worker, and of nobody who has its number now: the worker has its own lock file open."""
-    found = entry(worker.pid) if worker.host == host else None
+    found = entry(worker.pid) if worker.machine == here.machine else None
     if found is None or not _has_open(worker.pid, lock_file(worker.home, worker.id)):
         return None
     # Asked again, since the number may have changed hands between the two: `send` compares with the time it started.

@@ -26,7 +26,7 @@ class Membership:
     def enrol(self, slots: int, *, patience: float, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Begin to work under our name. Raises what keeps us from it, at once if waiting cannot help."""
         plan = self._plan
-        card = NewWorker(plan.id, plan.host, plan.pid, plan.home, slots, plan.queues)
+        card = NewWorker(plan.id, plan.host, plan.pid, plan.home, slots, plan.queues, plan.machine, plan.lock)
         deadline = self._world.clock.monotonic() + patience
         while (bell := self._trouble.attempt(lambda: self._store.register(card))) is None:
             if self._trouble.last and (self._trouble.is_fatal or self._world.clock.monotonic() >= deadline):

@@ -17,12 +17,14 @@ from queuectl.store.protocol import Store
 class Plan(NamedTuple):
     id: str
     host: str
+    machine: str
     pid: int
     home: str
     slots: int | None  # None: as the setting worker-count says, also when it changes
     queues: tuple[str, ...] | None
     drain: bool = False
     idle_timeout: float | None = None
+    lock: str = ""  # the mark of the lock that makes the name ours, once it does
 
 
 class Duty(Protocol):

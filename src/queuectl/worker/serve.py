@@ -41,6 +41,7 @@ def serve(
         raise errors.SystemUnsupported("there is no /proc: processes cannot be told apart here")
     forbid_inheritance()
     lock = _claim_name(plan, world)
+    plan = plan._replace(lock=lock.mark)
     try:
         inherit()
         runs_file = places.runs_file(plan.home, plan.id)

@@ -199,7 +199,7 @@ def _words_about(app: App, job_id: str) -> str:
 
     store = app.open_store()
     job = store.get(job_id)
-    wait_ms = to_ms(job.run_at) - app.clock.now_ms()
+    wait_ms = to_ms(job.run_at) - store.now_ms()
     # A worker may have been quicker than these words: then the time is that of a retry, and no news of the enqueue.
     when = f", due in {took(wait_ms)}" if wait_ms > 0 and not job.runs else ""
     idle = "; no worker is running: queuectl worker start" if _is_idle(app) else ""

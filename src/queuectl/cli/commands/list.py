@@ -101,7 +101,7 @@ def list_table(
     more = store.count(where) - offset - len(rows) if len(rows) == limit else 0
     return Table(
         rows,
-        columns(rows, app.clock.now_ms(), width=app.width),
+        columns(rows, store.now_ms(), width=app.width),
         to_json=lambda job: job.to_dict(),
         to_id=lambda job: job.id,
         empty=empty if where == Filter() else f"{empty} like that",

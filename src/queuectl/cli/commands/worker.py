@@ -155,7 +155,7 @@ def worker_list(app: App) -> Result:
     gives no sign for longer than the lease, because somebody stopped it (Ctrl-Z) or its machine is gone.
     """
     alive = is_serving(app)
-    now_ms = app.clock.now_ms()
+    now_ms = app.open_reads().now_ms()
 
     def state(found: Worker) -> str:
         return found.state if alive(found) else "lost"

@@ -179,6 +179,9 @@ class PostgresReads(PostgresBase):
         ((drained,),) = self._all(SQL["is_drained"], {"queues": wanted, "now": self._clock.now_ms()})
         return bool(drained)
 
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def changed(self) -> bool:
         ((snapshot, store),) = self._all(SQL["changed"])
         seen, self._seen = self._seen, (snapshot, store)

@@ -98,6 +98,9 @@ class SqliteReads(SqliteBase):
             found = self._db.all(SQL["history"], {"seq": seq}) + self._db.all(SQL["latest_run"], {"seq": seq})
         return [rows.run(row) for row in found]
 
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def running(self, worker: str) -> list[Claim]:
         return [claim for claim, _ in self._running(worker)]
 

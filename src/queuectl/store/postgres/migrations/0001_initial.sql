@@ -146,6 +146,8 @@ create index job_tags_job on queuectl.job_tags (job);
 create table queuectl.workers (
     id text collate "C" primary key,
     host text not null,
+    machine text not null,  -- which one, whatever it is called: names are given twice
+    lock text not null,     -- the mark of its lock file: paths are given twice, too
     pid bigint not null,
     home text not null,
     state text not null check (state in ('running', 'stopping', 'lost')),  -- lost: its jobs are being taken from it

@@ -3,10 +3,12 @@ with done as (
     delete from queuectl.done
      where worker = %(id)s
 )
-insert into queuectl.workers (id, host, pid, home, state, slots, queues, started_at, heartbeat_at)
-values (%(id)s, %(host)s, %(pid)s, %(home)s, 'running', %(slots)s, %(queues)s, %(now)s, %(now)s)
+insert into queuectl.workers (id, host, machine, lock, pid, home, state, slots, queues, started_at, heartbeat_at)
+values (%(id)s, %(host)s, %(machine)s, %(lock)s, %(pid)s, %(home)s, 'running', %(slots)s, %(queues)s, %(now)s, %(now)s)
 on conflict (id) do update
    set host = excluded.host,
+       machine = excluded.machine,
+       lock = excluded.lock,
        pid = excluded.pid,
        home = excluded.home,
        state = excluded.state,

@@ -119,6 +119,8 @@ create index job_tags_job on job_tags (job);
 create table workers (
     id text primary key,
     host text not null,
+    machine text not null,  -- which one, whatever it is called: names are given twice
+    lock text not null,     -- the mark of its lock file: paths are given twice, too
     pid integer not null,
     home text not null,
     state text not null check (state in ('running', 'stopping', 'lost')),  -- lost: its jobs are being taken from it

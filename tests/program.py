@@ -54,10 +54,17 @@ def environment(home: Path, extra: Mapping[str, str | None] | None = None) -> di
 
 
 class Program:
-    """`queuectl("enqueue", "true", check=0)` runs it to its end and gives its exit code and output."""
+    """`queuectl("enqueue", "true", check=0)` runs it to its end and gives its exit code and output.
 
-    def __init__(self, home: Path) -> None:
+    `env`: variables that it is always run with.
+    """
+
+    def __init__(self, home: Path, env: Mapping[str, str | None] | None = None) -> None:
         self.home = home
+        self.env = dict(env or {})
+
+    def environment(self, extra: Mapping[str, str | None] | None = None) -> dict[str, str]:
+        return environment(self.home, {**self.env, **(extra or {})})
 
     def __call__(
         self,
@@ -73,7 +80,7 @@ class Program:
         fed = input.encode() if isinstance(input, str) else input
         source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if fed is None else {"input": fed}
         done = subprocess.run(
-            command, capture_output=True, env=environment(self.home, env), cwd=cwd, timeout=timeout, **source
+            command, capture_output=True, env=self.environment(env), cwd=cwd, timeout=timeout, **source
         )
         result = Completed(
             done.returncode,
@@ -88,7 +95,7 @@ class Program:
     ) -> subprocess.Popen[bytes]:
         """The program as a process to go on beside the test; the caller ends it."""
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, **popen}
-        return subprocess.Popen([*COMMAND, *map(str, args)], env=environment(self.home, env), cwd=cwd, **streams)
+        return subprocess.Popen([*COMMAND, *map(str, args)], env=self.environment(env), cwd=cwd, **streams)
 
 
 class WorkerProcess:

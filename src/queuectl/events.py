@@ -58,6 +58,12 @@ class DeclaredLost(NamedTuple):
     runs: int
 
 
+class WakeUpSilent(NamedTuple):
+    """Nobody can wake us: we look by ourselves now and then."""
+
+    why: str
+
+
 class StoreTrouble(NamedTuple):
     problem: str
 
@@ -76,6 +82,7 @@ Event = (
     | JobLost
     | JobRescued
     | DeclaredLost
+    | WakeUpSilent
     | StoreTrouble
     | StoreRecovered
 )

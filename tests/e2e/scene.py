@@ -18,7 +18,7 @@ from queuectl.job.lifecycle import State
 from queuectl.store.open import open_reads
 from queuectl.store.protocol import Filter, Store
 from tests.e2e.processes import carrying, process
-from tests.program import COMMAND, Leftovers, Program, WorkerProcess, environment
+from tests.program import COMMAND, Leftovers, Program, WorkerProcess
 from tests.wait import wait_until
 
 FINAL = frozenset({"completed", "dead", "cancelled"})
@@ -35,7 +35,7 @@ class WrappedWorker(WorkerProcess):
         self._log = log
         with log.open("wb") as file:
             streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, **popen}
-            self.process = subprocess.Popen(command, env=environment(scene.home, env), **streams)
+            self.process = subprocess.Popen(command, env=scene.queuectl.environment(env), **streams)
 
     def wait_until_ready(self, timeout: float = 20) -> WorkerProcess:
         """Until the store knows it, or it has ended already."""
@@ -56,6 +56,7 @@ class Scene:
     def __init__(self, queuectl: Program, directory: Path) -> None:
         self.queuectl = queuectl
         self.home = queuectl.home
+        self.db = queuectl.env.get("QUEUECTL_DB")  # None: SQLite, in the home
         self.directory = directory
         self._reads: Store | None = None
         self._workers: list[WorkerProcess] = []
@@ -103,7 +104,7 @@ class Scene:
             self._reads.close()
 
     def forge(self, statement: str, values: Sequence[Any] = (), *, patience: float = 10) -> None:
-        """Write into the store behind everybody's back."""
+        """Write into the store, a SQLite file, behind everybody's back."""
         with closing(sqlite3.connect(self.home / "queue.db", isolation_level=None, timeout=patience)) as other:
             other.execute(statement, values)
 
@@ -111,14 +112,14 @@ class Scene:
 
     @property
     def is_there(self) -> bool:
-        return (self.home / "queue.db").exists()
+        return self.db is not None or (self.home / "queue.db").exists()
 
     @property
     def store(self) -> Store:
         """To look only."""
         if self._reads is None:
             assert self.is_there, "nothing has been enqueued yet"
-            self._reads = open_reads(str(self.home))
+            self._reads = open_reads(str(self.home), self.db)
         return self._reads
 
     def job(self, job_id: str) -> dict[str, Any]:

@@ -105,6 +105,8 @@ class WorkerLog:
                     "lost",
                     f"we were silent for too long: others took our {_count(runs, 'job')}; beginning anew",
                 )
+            case events.WakeUpSilent(why):
+                return "yellow", "polling", printable(why)
             case events.StoreTrouble(problem):
                 return "red", "trouble", f"{printable(problem)}; trying again"
             case events.StoreRecovered():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection
 
+from queuectl.events import WakeUpSilent
 from queuectl.store.protocol import Bell, NewWorker
 from queuectl.worker.plan import Plan, World
 from queuectl.worker.signals import SignalPipe
@@ -22,6 +23,7 @@ class Membership:
         self._store = world.store
         self._signals = signals
         self._trouble = trouble
+        self._mentioned: set[str] = set()
 
     def enrol(self, slots: int, *, patience: float, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Begin to work under our name. Raises what keeps us from it, at once if waiting cannot help."""
@@ -34,10 +36,14 @@ class Membership:
             self._pause()
             meanwhile()
         self.bell = bell
+        self._mention_silence()
 
     def say_alive(self, *, slots: int, stopping: bool) -> bool | None:
         """Whether the store still knows us, None if it cannot be asked."""
-        return self._trouble.attempt(lambda: self._store.heartbeat(self._plan.id, slots=slots, stopping=stopping))
+        known = self._trouble.attempt(lambda: self._store.heartbeat(self._plan.id, slots=slots, stopping=stopping))
+        if known:
+            self._mention_silence()
+        return known
 
     def give_back(self, tokens: Collection[str], *, max_crashes: int) -> bool:
         """Give back what was taken from us, now that nothing of it runs. Whoever took it may be gone, too, and then
@@ -53,6 +59,13 @@ class Membership:
     def close(self) -> None:
         with contextlib.suppress(OSError):  # closed already, if the store went while we began anew
             self.bell.close()
+
+    def _mention_silence(self) -> None:
+        """Once for each reason: it may last for as long as we live."""
+        why = self.bell.silent_because
+        if why is not None and why not in self._mentioned:
+            self._mentioned.add(why)
+            self._world.emit(WakeUpSilent(why))
 
     def _retire(self) -> bool:
         self._store.retire(self._plan.id)

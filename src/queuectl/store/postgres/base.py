@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from queuectl.clock import SystemClock
-from queuectl.job.ageing import parse_ageing
-from queuectl.job.rank import Ageing, Strict
+from queuectl.job.ageing import format_ageing, parse_ageing
+from queuectl.job.rank import Ageing, ByTime, Strict
 from queuectl.store.counting import Moves
 from queuectl.store.postgres.connection import SQL, Connection, Question
-from queuectl.store.postgres.session import STATEMENT_SECONDS
 
 RINGS_AT_ONCE: Final = 20
 RINGS_A_SECOND: Final = 50.0
@@ -39,7 +38,7 @@ class PostgresBase:
         return (Question(SQL["ring"]),) if self._rings.take() else ()
 
     @contextmanager
-    def _moving(self, *first: Question, ring: bool = False, seconds: float = STATEMENT_SECONDS) -> Iterator[Moves]:
+    def _moving(self, *first: Question, ring: bool = False, seconds: float | None = None) -> Iterator[Moves]:
         """A write that takes jobs from state to state. `first`: the locks that it needs."""
         moves = Moves()
         with self._db.transaction(*first, after=self._ring() if ring else (), seconds=seconds):
@@ -49,6 +48,13 @@ class PostgresBase:
 
 def read_ageing(stored: str | None) -> Ageing:
     return Strict() if stored is None else parse_ageing(stored, subject="ageing")
+
+
+def ageing_values(ageing: Ageing) -> dict[str, str | int]:
+    """In the form that set_ageing.sql and rerank.sql compute with."""
+    if isinstance(ageing, ByTime):
+        return {"ageing": "time", "step_ms": ageing.step_ms}
+    return {"ageing": format_ageing(ageing), "step_ms": 0}
 
 
 class _Allowance:

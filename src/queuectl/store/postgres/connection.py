@@ -15,6 +15,7 @@ from psycopg import sql
 
 from queuectl.clock import Clock
 from queuectl.store.address import PostgresUrl
+from queuectl.store.postgres.pause import Pause
 from queuectl.store.postgres.session import MARGIN_SECONDS, STATEMENT_SECONDS, Row, Wire, connect, is_idle, was_hung_up
 from queuectl.store.postgres.trouble import Clash, ConnectionLost, translate
 from queuectl.store.statements import Statements
@@ -52,19 +53,28 @@ class Answer(NamedTuple):
 class Connection:
     """A connection with our settings, opened when it is first used and again when it was lost.
 
-    `on_connect` is called with each new session, before anything else uses it.
+    `on_connect` is called with each new session, before anything else uses it. `seconds` is what a statement may take
+    before it is given up. A server that cannot be reached is asked again after pauses that grow; in between the last
+    answer stands.
     """
 
     def __init__(
-        self, address: PostgresUrl, *, clock: Clock, on_connect: Callable[[Connection], None] | None = None
+        self,
+        address: PostgresUrl,
+        *,
+        clock: Clock,
+        on_connect: Callable[[Connection], None] | None = None,
+        seconds: float = STATEMENT_SECONDS,
     ) -> None:
         self.address = address
+        self.seconds = seconds
         self.shown = address.shown()
         self.clock = clock
         self._on_connect = on_connect
         self._wire: Wire | None = None
         self._is_inside = False  # of a transaction
         self._prepare_after: int | None = 3
+        self._pause = Pause()
 
     def open(self) -> None:
         """Connect now and not at the first use."""
@@ -77,7 +87,7 @@ class Connection:
 
     def beside(self) -> Connection:
         """Another connection to the same store, for a read that goes on while this one is used."""
-        return Connection(self.address, clock=self.clock)
+        return Connection(self.address, clock=self.clock, seconds=self.seconds)
 
     # ── one round trip ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +119,7 @@ class Connection:
         with self._session() as wire:
             with _finish(wire, after) as finish, wire.pipeline() as pipeline:
                 wire.execute(_own(begin))
-                wire.execute(*_enter(plan_freely=plan_freely))
+                wire.execute(*_enter(seconds=self.seconds, plan_freely=plan_freely))
                 cursors = [wire.execute(_own(text), values or None) for text, values in questions]
                 finish(pipeline)
             return [Answer(_rows(cursor), cursor.rowcount) for cursor in cursors]
@@ -122,11 +132,12 @@ class Connection:
         *first: Question,
         after: Sequence[Question] = (),
         begin: str = "begin",
-        seconds: float = STATEMENT_SECONDS,
+        seconds: float | None = None,
         plan_freely: bool = False,
     ) -> Iterator[None]:
         """Commits at the end, rolls back on any exception. `first`: what to send along with its beginning; `after`: as in
         `transact`."""
+        seconds = self.seconds if seconds is None else seconds
         with self._session(patience=seconds + MARGIN_SECONDS) as wire:
             with wire.pipeline():
                 wire.execute(_own(begin))
@@ -187,11 +198,11 @@ class Connection:
     # ── the session ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def _session(self, *, patience: float = STATEMENT_SECONDS + MARGIN_SECONDS) -> Iterator[Wire]:
+    def _session(self, *, patience: float | None = None) -> Iterator[Wire]:
         """The session; whatever goes wrong with it comes out as an error of ours, and leaves no transaction open."""
         assert not self._is_inside, "one transaction at a time"
         wire = self._open()
-        wire.patience = patience
+        wire.patience = self.seconds + MARGIN_SECONDS if patience is None else patience
         try:
             yield wire
         except psycopg.Error as exc:
@@ -223,7 +234,7 @@ class Connection:
         if self._wire is not None and was_hung_up(self._wire):
             self.close()
         if self._wire is None:
-            self._wire = self.new_session()
+            self._wire = self._pause.attempt(self.new_session)
             if self._on_connect is not None:
                 try:
                     self._on_connect(self)
@@ -233,7 +244,7 @@ class Connection:
         return self._wire
 
     def new_session(self) -> Wire:
-        return connect(self.address, prepare_after=self._prepare_after)
+        return connect(self.address, prepare_after=self._prepare_after, seconds=self.seconds)
 
 
 @contextmanager
@@ -257,7 +268,7 @@ def _finish(wire: Wire, after: Sequence[Question]) -> Iterator[Callable[[psycopg
             raise
 
 
-def _enter(*, seconds: float = STATEMENT_SECONDS, plan_freely: bool) -> tuple[sql.SQL, dict[str, str]]:
+def _enter(*, seconds: float, plan_freely: bool) -> tuple[sql.SQL, dict[str, str]]:
     return _own(SQL["enter"]), {
         "statement_ms": f"{seconds * 1000:.0f}",
         "lock_ms": f"{LOCK_SECONDS * 1000:.0f}",

@@ -12,7 +12,6 @@ from queuectl.store.entry import new_row
 from queuectl.store.ids import new_job_ids
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
-from queuectl.store.postgres.session import STATEMENT_SECONDS
 from queuectl.store.postgres.trouble import Taken, run_again
 
 MANY = 10_000  # jobs in one call that may take longer than a command does
@@ -30,7 +29,7 @@ class PostgresInbox(PostgresBase):
             raise errors.DuplicateId(twice)
         if not jobs:
             return []
-        seconds = STATEMENT_SECONDS if len(jobs) < MANY else LONG_SECONDS
+        seconds = None if len(jobs) < MANY else LONG_SECONDS
         try:
             with self._moving(Question(SQL["hold_ageing"]), ring=True, seconds=seconds) as moves:
                 ageing, places = self._db.ask(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import select
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,13 +23,14 @@ Row = tuple[Any, ...]
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 STATEMENT_SECONDS: Final = 8.0  # what a command may take before the server ends it: a command fails within 10 s
+HASTY_SECONDS: Final = 3.0  # the same for a worker, which has jobs to look after meanwhile
+CONNECT_SECONDS: Final = 5.0
 MARGIN_SECONDS: Final = 1.0  # the server ends a statement first, if it still lives
 
 # What the address does not say itself. A connection that is dead without a word is noticed by the kernel after some 10 s
 # if something was sent, after some 20 s if not; one whose peer still acknowledges by `Wire.wait`.
 _DEFAULTS: Final[Mapping[str, str | int]] = {
     "application_name": "queuectl",
-    "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 3,
     "keepalives_count": 3,
@@ -59,14 +61,19 @@ class Wire(psycopg.Connection[Row]):
             return over.value
 
 
-def connect(address: PostgresUrl, *, prepare_after: int | None = None) -> Wire:
-    """A new session. `prepare_after`: how often a statement is used before the server keeps it; None: never."""
+def connect(address: PostgresUrl, *, prepare_after: int | None = None, seconds: float = STATEMENT_SECONDS) -> Wire:
+    """A new session, within `seconds`. `prepare_after`: how often a statement is used before the server keeps it; None:
+    never."""
     try:
         given = conninfo_to_dict(address.url)
     except psycopg.Error:
         # Not `from` it: what the parser quotes may be the password.
         raise errors.StoreRefused(address.shown(), "it is not an address that PostgreSQL understands") from None
-    missing: dict[str, Any] = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    defaults = {
+        **_DEFAULTS,
+        "connect_timeout": max(2, math.ceil(min(CONNECT_SECONDS, seconds))),
+    }  # libpq knows no shorter
+    missing: dict[str, Any] = {name: value for name, value in defaults.items() if name not in given}
     try:
         return Wire.connect(address.url, autocommit=True, prepare_threshold=prepare_after, **missing)
     except psycopg.Error as exc:

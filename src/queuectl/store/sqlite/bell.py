@@ -15,6 +15,8 @@ from queuectl.home import bell_file
 
 
 class PipeBell:
+    silent_because: str | None = None
+
     def __init__(self, path: str) -> None:
         self._path = path
         with contextlib.suppress(FileNotFoundError):
@@ -41,6 +43,8 @@ class PipeBell:
 
 class SilentBell:
     """For a store that nobody else can write to."""
+
+    silent_because: str | None = None
 
     def __init__(self) -> None:
         self._fd, self._other = os.pipe()

@@ -222,8 +222,18 @@ class FragileServer(Server):
 
 
 @contextmanager
-def fragile_server() -> Iterator[FragileServer]:
+def fragile_server(*, inside: str | None = None, listen: str | None = None) -> Iterator[FragileServer]:
+    """`inside`: a network namespace to run in; `listen`: an address of it, for everybody there."""
     cluster = _make_cluster(_needed())
+    if listen is not None:
+        cluster = cluster._replace(words=[*cluster.words, "-c", f"listen_addresses={listen}"])
+        with open(cluster.folder / "data" / "pg_hba.conf", "a", encoding="ascii") as rules:
+            rules.write("host all all samenet trust\n")
+    if inside is not None:
+        # Only root may enter it, and root must not run a server.
+        become = [f"--re{kind}={cluster.as_whom[word]}" for kind, word in (("uid", "user"), ("gid", "group"))]
+        enter = ["ip", "netns", "exec", inside, "setpriv", *become, "--clear-groups", "--"]
+        cluster = cluster._replace(words=[*enter, *cluster.words], as_whom={})
     made = FragileServer(cluster)
     try:
         made.start()

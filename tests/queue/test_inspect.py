@@ -90,7 +90,7 @@ def test_figures_of_nothing_are_null_and_there(store: Store) -> None:
 
 def test_a_job_that_never_ran_has_no_history_and_no_output(store: Store) -> None:
     enqueue(store, "alpha")
-    shown = show(store, "al", output_limit=100)
+    shown = show(store, "al", host="here", output_limit=100)
     assert shown.job.id == "alpha"
     assert shown.to_dict()["history"] == []
     assert shown.to_dict()["output"] is None
@@ -109,9 +109,9 @@ def test_show_ends_with_the_last_bytes_of_the_last_run(store: Store, home: Path)
     with log.open("ab") as file:
         file.write(b"--- START x run=2 worker=w1 ---\nab\xffcd\n--- END x rc=0 ---\n")
     end(store, held, span=(begin, begin + 6))
-    assert show(store, "a", output_limit=4).output == "\ufffdcd\n"
-    assert show(store, "a", output_limit=1000).output == "ab\ufffdcd\n"
-    assert [run["outcome"] for run in show(store, "a", output_limit=0).to_dict()["history"]] == [
+    assert show(store, "a", host="here", output_limit=4).output == "\ufffdcd\n"
+    assert show(store, "a", host="here", output_limit=1000).output == "ab\ufffdcd\n"
+    assert [run["outcome"] for run in show(store, "a", host="here", output_limit=0).to_dict()["history"]] == [
         "signalled",
         "completed",
     ]
@@ -119,7 +119,7 @@ def test_show_ends_with_the_last_bytes_of_the_last_run(store: Store, home: Path)
 
 def test_values_of_the_environment_are_hidden_unless_asked_for(store: Store) -> None:
     enqueue(store, "a", env={"TOKEN": "secret"})
-    shown = show(store, "a", output_limit=0)
+    shown = show(store, "a", host="here", output_limit=0)
     assert shown.to_dict()["env"] == {"TOKEN": "***"}
     assert shown.to_dict(show_env=True)["env"] == {"TOKEN": "secret"}
 
@@ -127,8 +127,8 @@ def test_values_of_the_environment_are_hidden_unless_asked_for(store: Store) -> 
 def test_an_id_may_be_cut_and_last_is_the_newest(store: Store) -> None:
     for job_id in ("abc", "abd", "b"):
         enqueue(store, job_id)
-    assert show(store, "last", output_limit=0).job.id == "b"
+    assert show(store, "last", host="here", output_limit=0).job.id == "b"
     with pytest.raises(AmbiguousId):
-        show(store, "ab", output_limit=0)
+        show(store, "ab", host="here", output_limit=0)
     with pytest.raises(JobNotFound):
-        show(store, "zzz", output_limit=0)
+        show(store, "zzz", host="here", output_limit=0)

@@ -8,8 +8,9 @@ import pytest
 from queuectl.errors import NotFound
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited
+from queuectl.queue.inspect import show
 from queuectl.queue.logs import LogView, follow, read
-from queuectl.store.protocol import Store
+from queuectl.store.protocol import OutputPiece, Store
 from tests.clock import FakeClock
 from tests.queue.life import OK, claim, end, enqueue, register
 
@@ -60,12 +61,12 @@ def writer(store: Store, other: Store, home: Path) -> Writer:
 
 
 def followed(store: Store, clock: FakeClock, ids: list[str], view: LogView = BARE) -> list[tuple[str, bytes]]:
-    return [tuple(piece) for piece in follow(store, clock, ids, view)]
+    return [tuple(piece) for piece in follow(store, clock, ids, view, host="here")]
 
 
 def test_a_job_that_never_ran_has_printed_nothing(store: Store) -> None:
     enqueue(store, "a")
-    assert list(read(store, "a", LogView())) == []
+    assert list(read(store, "a", LogView(), host="here")) == []
 
 
 def test_a_log_is_read_by_run_and_from_its_end(store: Store, writer: Writer) -> None:
@@ -75,11 +76,14 @@ def test_a_log_is_read_by_run_and_from_its_end(store: Store, writer: Writer) -> 
         writer.write("a", output)
         writer.end("a", Exited(1))
         store.revive("a", states=frozenset({store.get("a").state}))
-    assert b"".join(read(store, "a", LogView(markers=False))) == b"1\n2\n3\n4\n"
-    assert b"".join(read(store, "a", LogView(markers=False, tail=3))) == b"2\n3\n4\n"
-    assert b"".join(read(store, "a", LogView(run=2))) == b"--- START x run=2 worker=w1 ---\n3\n4\n--- END x ---\n"
+    assert b"".join(read(store, "a", LogView(markers=False), host="here")) == b"1\n2\n3\n4\n"
+    assert b"".join(read(store, "a", LogView(markers=False, tail=3), host="here")) == b"2\n3\n4\n"
+    assert (
+        b"".join(read(store, "a", LogView(run=2), host="here"))
+        == b"--- START x run=2 worker=w1 ---\n3\n4\n--- END x ---\n"
+    )
     with pytest.raises(NotFound, match="no run 3, it has had 2"):
-        list(read(store, "a", LogView(run=3)))
+        list(read(store, "a", LogView(run=3), host="here"))
 
 
 def test_following_lasts_from_before_the_start_to_the_end_for_good(store: Store, writer: Writer) -> None:
@@ -133,3 +137,13 @@ def test_several_jobs_are_followed_side_by_side(store: Store, writer: Writer) ->
         lambda: [writer.write("b", b"b2\n"), writer.end("b")],
     )
     assert followed(store, clock, ["a", "b"]) == [("b", b"b1\n"), ("a", b"a1\n"), ("b", b"b2\n")]
+
+
+def test_a_copy_of_a_shared_store_has_what_other_hosts_printed(store: Store, home: Path) -> None:
+    register(store, home)
+    enqueue(store, "a")
+    held = claim(store, home)
+    store.exchange("w1", outputs=[OutputPiece(held, 0, b"far away\n", 0)])
+    end(store, held, span=(50, 59))
+    assert b"".join(read(store, "a", BARE, host="here")) == b"far away\n"
+    assert show(store, "a", host="here", output_limit=5).output == "away\n"

@@ -9,11 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from functools import lru_cache
 
-from queuectl.job.model import Claim, from_ms, iso
-from queuectl.job.outcome import Ending
+from queuectl.job.model import Claim
 from queuectl.job.settle import Settlement
+from queuectl.output.frames import end_line, start_line
 
 
 def begin_log(claim: Claim, *, worker: str, now_ms: int) -> tuple[int, int]:
@@ -34,7 +33,7 @@ def begin_log(claim: Claim, *, worker: str, now_ms: int) -> tuple[int, int]:
         if claim.run == 1 and size:
             os.ftruncate(fd, 0)
             size = 0
-        start = f"--- START {_stamp(now_ms)} run={claim.run} worker={worker} ---\n".encode()
+        start = start_line(claim.run, worker=worker, now_ms=now_ms)
         if os.write(fd, start) < len(start):  # the disk had room for a part of it
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError:
@@ -49,31 +48,17 @@ def end_log(path: str, log_from: int, settlement: Settlement, *, duration: float
     fd = os.open(path, os.O_APPEND | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         log_to = max(os.fstat(fd).st_size, log_from)
-        text = f"--- END {_stamp(now_ms)} {_how(settlement)}{_took(duration)} ---\n"
+        line = end_line(
+            settlement.ending,
+            exit_code=settlement.exit_code,
+            signal=settlement.signal,
+            error=settlement.error,
+            duration=duration,
+            now_ms=now_ms,
+        )
         # A frame begins at the beginning of a line, also where the job's last line has no end.
         lead = b"" if log_to == log_from or os.pread(fd, 1, log_to - 1) == b"\n" else b"\n"
-        os.write(fd, lead + text.encode(errors="replace"))
+        os.write(fd, lead + line)
     finally:
         os.close(fd)
     return log_to
-
-
-@lru_cache(maxsize=2)  # a worker writes several frames within a millisecond
-def _stamp(now_ms: int) -> str | None:
-    return iso(from_ms(now_ms))
-
-
-def _how(settlement: Settlement) -> str:
-    match settlement.ending:
-        case Ending.SIGNALLED:
-            return f"signal={settlement.signal}"
-        case Ending.UNSTARTABLE:
-            return settlement.error or "unstartable"
-        case Ending.COMPLETED | Ending.FAILED:
-            return f"rc={settlement.exit_code}"
-        case Ending.TIMEOUT | Ending.CANCELLED | Ending.RELEASED | Ending.LOST | Ending.RUNNING:
-            return settlement.ending.value
-
-
-def _took(duration: float | None) -> str:
-    return "" if duration is None else f" duration={duration:.3f}s"

@@ -22,7 +22,8 @@ class Follower:
         self._log: Log | None = None
         self._printed = 0  # nothing before this byte is printed (again)
 
-    def new(self, path: str | None, runs: Sequence[Run]) -> Iterator[bytes]:
+    def new(self, path: str | None, runs: Sequence[Run], *, ask: bool = True) -> Iterator[bytes]:
+        del ask  # all there is to know is in the file
         self._log = self._log or open_log(path)
         if self._log is None:
             return

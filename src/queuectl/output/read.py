@@ -35,7 +35,32 @@ class Span(NamedTuple):
     stop: int
 
 
-class Log:
+class Source:
+    """Something to read that is too long to be held."""
+
+    def at(self, span: Span) -> bytes:
+        """The bytes of a span that is known to be short; fewer if the source ends before it does."""
+        raise NotImplementedError
+
+    def read(self, spans: Sequence[Span]) -> Iterator[bytes]:
+        for span in spans:
+            place = span.start
+            while place < span.stop:
+                block = self.at(Span(place, min(span.stop, place + BLOCK)))
+                if not block:
+                    return
+                yield block
+                place += len(block)
+
+
+class Stretch(NamedTuple):
+    """A part of a source."""
+
+    source: Source
+    span: Span
+
+
+class Log(Source):
     """An open log. Its size is what it was when last asked: a job may be writing to it."""
 
     def __init__(self, path: str) -> None:
@@ -49,18 +74,7 @@ class Log:
         return os.fstat(self._fd).st_size
 
     def at(self, span: Span) -> bytes:
-        """The bytes of a span that is known to be short; fewer if the log ends before it does."""
         return os.pread(self._fd, span.stop - span.start, span.start)
-
-    def read(self, spans: Sequence[Span]) -> Iterator[bytes]:
-        for span in spans:
-            place = span.start
-            while place < span.stop:
-                block = self.at(Span(place, min(span.stop, place + BLOCK)))
-                if not block:
-                    return
-                yield block
-                place += len(block)
 
     def close(self) -> None:
         os.close(self._fd)
@@ -72,6 +86,32 @@ class Log:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Joined(Source):
+    """Parts of several sources, one behind the other."""
+
+    def __init__(self, parts: Sequence[Stretch]) -> None:
+        self._parts = parts
+        self.size = sum(stop - start for _, (start, stop) in parts)
+
+    def at(self, span: Span) -> bytes:
+        data, place = [], 0
+        for source, (start, stop) in self._parts:
+            first, last = max(span.start - place, 0), min(span.stop - place, stop - start)
+            if first < last:
+                data.append(source.at(Span(start + first, start + last)))
+            place += stop - start
+        return b"".join(data)
+
+    def cut(self, begin: int) -> list[Stretch]:
+        """The parts from this byte on."""
+        found = []
+        for source, (start, stop) in self._parts:
+            if begin < stop - start:
+                found.append(Stretch(source, Span(start + max(begin, 0), stop)))
+            begin -= stop - start
+        return found
 
 
 def open_log(path: str | None) -> Log | None:
@@ -86,15 +126,27 @@ def open_log(path: str | None) -> Log | None:
         raise Unavailable(f"cannot read the log {path}: {exc.strerror}", hint="check who owns it") from exc
 
 
+def log_exists(path: str) -> bool:
+    return os.path.lexists(path)
+
+
+def log_size(path: str) -> int:
+    """0 where there is none."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
 def spans(log: Log, runs: Sequence[Run], *, run: int | None = None, markers: bool = True) -> list[Span]:
     """What to read: all runs or the one numbered `run`, with the lines of ours around the output or without."""
     if run is None and markers:
         return [Span(0, log.size)]
-    place = _frame if markers else output_of
+    place = frame if markers else output_of
     return [place(log, runs, index) for index, known in enumerate(runs) if run in (None, known.number)]
 
 
-def last_lines(log: Log, view: Sequence[Span], count: int) -> list[Span]:
+def last_lines(log: Source, view: Sequence[Span], count: int) -> list[Span]:
     """The end of `view` that holds its last `count` lines; the newline that ends the last one begins no other."""
     wanted, at_the_end = count, True
     for index in range(len(view) - 1, -1, -1):
@@ -114,7 +166,7 @@ def last_lines(log: Log, view: Sequence[Span], count: int) -> list[Span]:
     return list(view) if count else []
 
 
-def last_bytes(log: Log, view: Sequence[Span], limit: int) -> bytes:
+def last_bytes(log: Source, view: Sequence[Span], limit: int) -> bytes:
     """The last `limit` bytes of `view`."""
     parts: list[bytes] = []
     for start, stop in reversed(view):
@@ -122,6 +174,24 @@ def last_bytes(log: Log, view: Sequence[Span], limit: int) -> bytes:
         parts.append(part)
         limit -= len(part)
     return b"".join(reversed(parts))
+
+
+def last_stretches(view: Sequence[Stretch], count: int) -> list[Stretch]:
+    """As `last_lines`, of several sources in a row."""
+    joined = Joined(view)
+    wanted = last_lines(joined, [Span(0, joined.size)], count)
+    return joined.cut(wanted[0].start) if wanted else []
+
+
+def holds(log: Log, runs: Sequence[Run]) -> bool:
+    """Whether the last of `runs` is in this log, as the others are: the latest run of a job may have been in another home,
+    and its log is not the log of this one."""
+    run = runs[-1]
+    if run.log_from is None:
+        found = _find_start(log, runs, len(runs) - 1)
+        return found.stop > found.start
+    before = log.at(Span(max(0, run.log_from - LONGEST_FRAME), run.log_from))
+    return re.search(rb"--- START [^\n]* run=%d [^\n]*\n\Z" % run.number, before) is not None
 
 
 def output_of(log: Log, runs: Sequence[Run], index: int) -> Span:
@@ -138,12 +208,17 @@ def output_of(log: Log, runs: Sequence[Run], index: int) -> Span:
     return Span(start, max(start, _before_end_line(log, Span(start, ceiling), run)))
 
 
-def _frame(log: Log, runs: Sequence[Run], index: int) -> Span:
+def frame(log: Log, runs: Sequence[Run], index: int) -> Span:
     """The output of `runs[index]` with the lines of ours before and behind it."""
     run = runs[index]
     start = _find_start(log, runs, index).start if run.log_from is None else _start_line(log, run.log_from)
     stop = _ceiling(log, runs, index) if run.log_to is None else _behind_end_line(log, run.log_to)
     return Span(start, max(start, stop))
+
+
+def reach(log: Log, runs: Sequence[Run], index: int) -> Span:
+    """As `frame`, with all that comes before the next run: children that a run left behind may print behind its end."""
+    return Span(frame(log, runs, index).start, _ceiling(log, runs, index))
 
 
 def _start_line(log: Log, log_from: int) -> int:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from queuectl.errors import Unavailable
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker
-from queuectl.output.read import last_bytes, open_log, output_of
+from queuectl.queue.printed import end_of_output
 from queuectl.store.protocol import Reads, Spread, Throughput
 
 States = dict[str, int]  # all seven, 0 included
@@ -20,7 +19,7 @@ class Shown(NamedTuple):
 
     job: Job
     history: list[Run]
-    output: str | None  # the end of what the last run printed; None if it never ran or its log is not here
+    output: str | None  # the end of what the last run printed; None if it never ran or nobody knows any more
 
     def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
         history = [run.to_dict() for run in self.history]
@@ -75,13 +74,14 @@ class Metrics(NamedTuple):
         }
 
 
-def show(store: Reads, ref: str, *, output_limit: int) -> Shown:
-    """The job that `ref` names. Raises JobNotFound or AmbiguousId."""
+def show(store: Reads, ref: str, *, host: str, output_limit: int) -> Shown:
+    """The job that `ref` names. `host` is where we are. Raises JobNotFound or AmbiguousId."""
     # History first: if the run ends in between, the job is newer than its history, never the other way round.
     job_id = store.resolve(ref)
     history = store.history(job_id)
     job = store.get(job_id)
-    return Shown(job, history, _end_of_output(job, history, output_limit))
+    end = end_of_output(store, job, history, host=host, limit=output_limit)
+    return Shown(job, history, None if end is None else end.decode("utf-8", "replace"))
 
 
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
@@ -115,18 +115,6 @@ def metrics(store: Reads) -> Metrics:
         wait_ms=waits,
         throughput=store.throughput(),
     )
-
-
-def _end_of_output(job: Job, history: list[Run], limit: int) -> str | None:
-    try:
-        log = open_log(job.log) if history else None
-    except Unavailable:  # everything else about the job is worth showing all the same; `logs` says why
-        return None
-    if log is None:
-        return None
-    with log:
-        end = last_bytes(log, [output_of(log, history, len(history) - 1)], limit)
-    return end.decode("utf-8", "replace")
 
 
 def _success_rate(states: States) -> float | None:

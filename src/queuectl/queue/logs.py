@@ -10,19 +10,12 @@ from queuectl.clock import Clock
 from queuectl.errors import JobNotFound, NotFound
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Job, Run
-from queuectl.output.follow import Follower
-from queuectl.output.read import last_lines, open_log, spans
+from queuectl.queue.printed import LogView as LogView
+from queuectl.queue.printed import open_output
 from queuectl.store.protocol import Reads
 
 POLL: Final = 0.05
-
-
-class LogView(NamedTuple):
-    """Which part of a log is wanted: one run or all, our lines around the output or not, the last lines or all."""
-
-    run: int | None = None
-    markers: bool = True
-    tail: int | None = None
+REST: Final = 5  # as in wait: who looks on must not keep busy those who work
 
 
 class Piece(NamedTuple):
@@ -32,18 +25,17 @@ class Piece(NamedTuple):
     data: bytes
 
 
-def read(store: Reads, job_id: str, view: LogView) -> Iterator[bytes]:
-    """The log as it is now, in bounded memory; nothing if the job never ran. NotFound if there is no such run."""
+def read(store: Reads, job_id: str, view: LogView, *, host: str) -> Iterator[bytes]:
+    """The log as it is now, in bounded memory; nothing if the job never ran. NotFound if there is no such run.
+
+    `host` is where we are: what ran elsewhere is in the store, as far as it is kept.
+    """
     runs = store.history(job_id)
     path = store.get(job_id).log
     if view.run is not None and not any(run.number == view.run for run in runs):
         raise NotFound(f"job {job_id!r} has no run {view.run}, it has had {len(runs)}", hint=f"queuectl show {job_id}")
-    log = open_log(path)
-    if log is None:
-        return
-    with log:
-        wanted = spans(log, runs, run=view.run, markers=view.markers)
-        yield from log.read(wanted if view.tail is None else last_lines(log, wanted, view.tail))
+    with closing(open_output(store, job_id, view, host=host, path=path, runs=runs)) as follower:
+        yield from follower.new(path, runs)
 
 
 def follow(
@@ -52,33 +44,40 @@ def follow(
     ids: Sequence[str],
     view: LogView,
     *,
+    host: str,
     watch: Callable[[Sequence[Job]], None] = lambda _: None,
 ) -> Iterator[Piece]:
     """All that the jobs print, as they print it, until each has ended for good. May begin before they do.
 
-    `watch` is told at every look which jobs have not ended.
+    `host` is as in `read`. `watch` is told at every look which jobs have not ended.
     """
     with ExitStack() as stack:
-        followed = {
-            job_id: stack.enter_context(closing(Follower(run=view.run, markers=view.markers, tail=view.tail)))
-            for job_id in ids
-        }
         store.changed()  # from here on, as in wait
         known = {job_id: _look(store, job_id) for job_id in ids}
+        followed = {
+            job_id: stack.enter_context(
+                closing(open_output(store, job_id, view, host=host, path=job.log if job else None, runs=runs))
+            )
+            for job_id, (job, runs) in known.items()
+        }
+        has_news, pause = True, POLL
         while True:
             for job_id, follower in followed.items():
                 job, runs = known[job_id]
                 if job is not None:
-                    for data in follower.new(job.log, runs):
+                    for data in follower.new(job.log, runs, ask=has_news):
                         yield Piece(job_id, data)
             unended = [job for job, runs in known.values() if job is not None and not _is_over(job, runs, view)]
             if not unended:
                 return
             watch(unended)
-            clock.sleep(POLL)
-            if store.changed():
+            clock.sleep(pause)
+            began = clock.monotonic()
+            has_news, pause = store.changed(), POLL
+            if has_news:
                 # Before the logs are read again, so that what an ended job printed last is not missed.
                 known.update({job.id: _look(store, job.id) for job in unended})
+                pause = max(POLL, REST * (clock.monotonic() - began))
 
 
 def _look(store: Reads, job_id: str) -> tuple[Job | None, list[Run]]:

@@ -55,7 +55,7 @@ def logs(app: App, ids: tuple[str, ...], follow: bool, tail: int | None, run: in
 def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
     for job_id in ids:
         is_empty = True
-        for data in use.read(app.open_reads(), job_id, view):
+        for data in use.read(app.open_reads(), job_id, view, host=app.host):
             is_empty = False
             yield Piece(job_id, data)
         if is_empty:
@@ -63,7 +63,7 @@ def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
 
 
 def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
-    return use.follow(app.open_reads(), app.clock, ids, view, watch=unserved_watch(app))
+    return use.follow(app.open_reads(), app.clock, ids, view, host=app.host, watch=unserved_watch(app))
 
 
 def _prefixed(pieces: Iterator[Piece]) -> Iterator[bytes]:

@@ -65,7 +65,8 @@ class _Output:
         app, job_id = self._app, self._job_id
         watch = unserved_watch(app)
         try:
-            for piece in logs.follow(app.open_reads(), app.clock, [job_id], LogView(markers=False), watch=watch):
+            view, reads = LogView(markers=False), app.open_reads()
+            for piece in logs.follow(reads, app.clock, [job_id], view, host=app.host, watch=watch):
                 yield piece.data
         except KeyboardInterrupt:
             self._is_left = True
@@ -92,7 +93,7 @@ def _answer(app: App, job_id: str) -> Result:
         ended = wait(app.open_reads(), app.clock, [job_id])
     except KeyboardInterrupt:
         raise Interrupted(job_id) from None
-    shown = inspect.show(app.open_reads(), job_id, output_limit=app.settings.output_limit)
+    shown = inspect.show(app.open_reads(), job_id, host=app.host, output_limit=app.settings.output_limit)
     return Sheet(shown.to_dict(), people=lambda: (), exit_code=exit_code(ended))
 
 

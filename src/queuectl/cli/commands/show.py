@@ -28,7 +28,7 @@ def show(app: App, id: str, show_env: bool) -> Result:
 
 
 def show_job(app: App, ref: str, *, show_env: bool) -> Result:
-    shown = inspect.show(app.open_reads(), ref, output_limit=app.settings.output_limit)
+    shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=app.settings.output_limit)
     return Sheet(
         value=shown.to_dict(show_env=show_env),
         people=lambda: job_sheet(app, shown, show_env=show_env),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.processes import carrying
 from tests.e2e.scene import Scene, freeze
 from tests.wait import wait_until
 
@@ -171,3 +172,22 @@ def test_an_empty_store_is_never_made_in_the_place_of_one_that_a_worker_serves(s
     assert "was removed" in answer.err
     assert not (scene.home / "queue.db").exists()
     worker.kill()
+
+
+def test_time_is_kept_and_a_stop_is_heard_however_long_the_store_cannot_be_asked(scene: Scene) -> None:
+    scene.configure(heartbeat="100ms", lease="300ms", kill_grace="100ms")
+    slow = scene.enqueue(f"{scene.note('begun')}; {scene.until('never')}", timeout="2s", max_retries=1)
+    other = scene.enqueue(f"{scene.note('begun')}; trap '{scene.note('ended')}; exit 0' TERM; {scene.until('never')}")
+    worker = scene.worker("--count", "2")
+    scene.wait_for_lines("begun", 2)
+    with locked(scene.home):
+        # Much longer than the lease: the timeout of one job comes, and a signal for the other.
+        wait_until(lambda: "trouble" in worker.output, what="the worker to notice")
+        worker.send(signal.SIGTERM)
+        wait_until(lambda: "finishing" in worker.output, what="the worker to hear it")
+        worker.send(signal.SIGTERM)
+        scene.wait_for_file("ended")
+        wait_until(lambda: not carrying(f"QUEUECTL_JOB_ID={slow}"), what="the slow one to be ended")
+    assert worker.wait() == 128 + signal.SIGTERM
+    assert scene.state(other) == "pending"
+    assert scene.state(slow) in ("dead", "pending")  # its time was over, or it was given back before

@@ -22,6 +22,7 @@ from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
 from queuectl.worker.runs import Runs, as_start
 from queuectl.worker.signals import SignalPipe
+from queuectl.worker.streaming import Streaming
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
 
 LOG_PAUSES: Final = (1.0, 8.0)  # the first and the longest: each attempt is a run in the history of the job
@@ -42,6 +43,7 @@ class Worker:
         self._settings = world.load_settings()
         self._slots = plan.slots or self._settings.worker_count
         self._runs = Runs(world, launcher, self._settings)
+        self._streaming = Streaming(is_shared=world.store.is_shared)
         self._trouble = Trouble(world.clock, world.emit)
         self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
         self._stop: StopMode | None = None
@@ -49,6 +51,8 @@ class Worker:
         self._jobs_done = 0
         now = world.clock.monotonic()
         self._last_beat = now
+        self._last_turn = now
+        self._is_unsure = False  # we were stopped for so long that others may have taken our jobs
         self._poll_at = now
         self._retry_at = 0.0  # after trouble: not before
         self._claim_at = 0.0
@@ -66,10 +70,14 @@ class Worker:
         try:
             while True:
                 now = clock.monotonic()
-                # Before anything is signalled: others may have taken our jobs while we were stopped.
-                if now - self._last_beat <= self._settings.lease_ms / 1000 or self._beat(now):
-                    self._mind_signals(now)
-                    self._runs.reap(now)
+                # A store that cannot be asked is another matter: then we go on, and time is kept.
+                self._is_unsure |= now - self._last_turn > self._settings.lease_ms / 1000
+                if self._is_unsure and self._beat(now):
+                    self._is_unsure = False
+                self._last_turn = now
+                self._mind_signals(now)
+                self._runs.reap(now)
+                if not self._is_unsure:
                     self._runs.end_overdue(now)
                     self._trade(clock.monotonic())
                     self._keep_house(clock.monotonic())
@@ -88,8 +96,10 @@ class Worker:
         if self._runs:
             return False
         if self._trouble.is_fatal and self._trouble.last is not None:
+            if self._trouble.is_outdated:
+                self._membership.leave()
             raise self._trouble.last
-        if self._runs.over:
+        if self._runs.over and self._signals.stops < 3:  # then whoever comes next finds out how far we got
             return False
         if self._stop is not None:
             return True
@@ -124,10 +134,11 @@ class Worker:
         if now < self._retry_at:
             return
         starts = self._runs.unrecorded(now)
+        printed = self._streaming.look(self._runs.under_way, now)
         free = self._free() if self._stop is None and now >= self._claim_at else 0
-        if not (starts or self._runs.over or (free and self._look)):
+        if not (starts or printed or self._runs.over or (free and self._look)):
             return
-        written = self._exchange(starts, free)
+        written = self._exchange(starts, printed, free)
         if written is None:
             self._retry_at = now + RETRY_EVERY
             return
@@ -149,12 +160,13 @@ class Worker:
     def _free(self) -> int:
         return max(0, self._slots - len(self._runs))
 
-    def _exchange(self, starts: Sequence[Running], free: int) -> Exchange | None:
+    def _exchange(self, starts: Sequence[Running], printed: Sequence[Running], free: int) -> Exchange | None:
         plan, now = self._plan, self._world.clock.monotonic()
         return self._trouble.attempt(
             lambda: self._store.exchange(
                 plan.id,
                 starts=[as_start(run, now) for run in starts],
+                outputs=self._streaming.pieces(printed, self._runs.over, limit=self._settings.output_limit),
                 ends=[end._replace(age=now - end.age) for end in self._runs.over],
                 claim=ClaimRequest(free, plan.queues, plan.host, places.logs(plan.home)) if free else None,
             )
@@ -164,6 +176,7 @@ class Worker:
         for run in starts:
             run.is_recorded = True
         self._runs.over.clear()
+        self._streaming.note(self._runs.under_way)
         for end, settlement in written.settled:
             self._world.emit(events.JobEnded(end.claim, settlement, end.duration))
         for end in written.lost:
@@ -194,6 +207,8 @@ class Worker:
         self._poll_at = now + self._settings.poll_interval_ms / 1000
         if self._trouble.ask(self._store.changed):
             self._attend(now)
+        if self._trouble.is_outdated:
+            self._begin_stop(StopMode.FINISH, now)
         if self._due_ms is not None and self._world.clock.now_ms() >= self._due_ms:
             self._look = True
 
@@ -223,7 +238,7 @@ class Worker:
             if exc.message != self._complaint:  # once, not at every beat
                 self._complaint = exc.message
                 self._world.emit(events.StoreTrouble(exc.message))
-        self._poll_at = min(self._poll_at, now + self._settings.poll_interval_ms / 1000)
+        self._poll_at = now  # whatever the interval: a store that has become too new is noticed within a heartbeat
         slots = self._plan.slots or self._settings.worker_count
         if slots != self._slots:
             self._slots, self._look = slots, True
@@ -268,6 +283,8 @@ class Worker:
         yield from self._duties.values()
         for moment in self._runs.wake_times():
             yield max(moment, self._retry_at)
+        if self._runs:
+            yield max(self._streaming.look_at, self._retry_at)
         if self._runs.over:
             yield self._retry_at
         if self._stop is None and self._free():

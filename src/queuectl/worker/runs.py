@@ -42,6 +42,10 @@ class Runs:
     def __len__(self) -> int:
         return len(self._by_slot)
 
+    @property
+    def under_way(self) -> Collection[Running]:
+        return self._by_slot.values()
+
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, claims: Sequence[Claim]) -> None:

@@ -26,7 +26,7 @@ class Trouble:
     def attempt(self, write: Callable[[], T]) -> T | None:
         """What `write` returns, or None if the store cannot serve now: then try again later."""
         result = self.ask(write)
-        if result is not None:
+        if result is not None and not self.is_outdated:
             if self._said:
                 self._emit(StoreRecovered())
                 self._said.clear()
@@ -46,7 +46,14 @@ class Trouble:
         """Whether waiting cannot help: the store is gone, or not what it was."""
         return isinstance(self.last, errors.StoreGone | errors.StoreDamaged | errors.StoreForeign | errors.StoreTooNew)
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a newer queuectl has changed the store. That it still takes what we write changes nothing about it."""
+        return isinstance(self.last, errors.StoreTooNew)
+
     def _note(self, exc: errors.Unavailable) -> None:
+        if self.is_outdated:
+            return
         now = self._clock.monotonic()
         self._since = now if self._since is None else self._since
         self.last = exc

@@ -17,7 +17,7 @@ import click
 
 from docs.words import COUNTS, ERRORS, IN_FORCE, STATES
 
-# These two define errors of their own; importing them is how they are found.
+# These define errors of their own; importing them is how they are found.
 from queuectl.cli import confirm as confirm
 from queuectl.cli import failure as failure
 from queuectl.cli.command import GLOBAL_OPTIONS, Command, LazyGroup
@@ -26,6 +26,7 @@ from queuectl.cli.exits import exit_status
 from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import FINAL, TRANSITIONS, WAITING, Event, State
 from queuectl.job.settings import KEYS, Key
+from queuectl.queue import copy as copy
 
 WIDTH = 110
 REFERENCE = Path(__file__).parent / "reference"
@@ -184,7 +185,11 @@ def configuration() -> Iterator[str]:
         (
             ("`QUEUECTL_HOME`", "`--home`", "the [home](home.md); default `~/.queuectl`"),
             ("`QUEUECTL_DB`", "`--db`", "the store, a path or `sqlite:///path`; default `queue.db` in the home"),
-            ("`QUEUECTL_HOST`", "", "the name of this machine, if not the one that the system has; machines that share a store need names of their own"),
+            (
+                "`QUEUECTL_HOST`",
+                "",
+                "the name of this machine, if not the one that the system has; machines that share a store need names of their own",
+            ),
         ),
     )
     yield ""
@@ -218,10 +223,19 @@ def all_errors() -> Iterator[type[QueuectlError]]:
     waiting: list[type[QueuectlError]] = [QueuectlError]
     while waiting:
         kind = waiting.pop(0)
-        # Not those of a test, or of a program that builds on ours.
-        if kind.__module__.split(".")[0] == "queuectl":
-            yield kind
-            waiting[:0] = kind.__subclasses__()
+        yield kind
+        waiting[:0] = kinds_of(kind)
+
+
+def kinds_of(kind: type[QueuectlError]) -> list[type[QueuectlError]]:
+    """Right below it, in an order that does not depend on what was imported first."""
+    below = [
+        sub
+        for sub in kind.__subclasses__()
+        # Not those of a test, or of a program that builds on ours; nor those that only we tell apart.
+        if sub.__module__.split(".")[0] == "queuectl" and "code" in vars(sub)
+    ]
+    return sorted(below, key=lambda sub: (sub.__module__ != QueuectlError.__module__, sub.__module__))
 
 
 def status_of(kind: type[QueuectlError]) -> int:
@@ -257,7 +271,7 @@ def errors() -> Iterator[str]:
 
 def _tree(kind: type[QueuectlError], lead: str, rest: str) -> Iterator[str]:
     yield f"{lead}{kind.__name__}"
-    below = [sub for sub in kind.__subclasses__() if sub.__module__.split(".")[0] == "queuectl"]
+    below = kinds_of(kind)
     for at, sub in enumerate(below):
         is_last = at + 1 == len(below)
         yield from _tree(sub, f"{rest}{'└── ' if is_last else '├── '}", f"{rest}{'    ' if is_last else '│   '}")

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import Settings, db_address, environ, here, home_path, load_settings, working_directory
+from queuectl.config import Settings, db_address, environ, here, home_path, host_name, load_settings, working_directory
 from queuectl.errors import InvalidInput, InvalidItem
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Job, Worker
@@ -146,13 +146,14 @@ class Queue:
         """What the job printed so far, in all its runs or one of them; U+FFFD for what is not UTF-8."""
         reads = self._look()
         view = logs.LogView(run=run, markers=markers, tail=parse_count(tail, subject="tail"))
-        return b"".join(logs.read(reads, _resolve(reads, job_id), view)).decode("utf-8", "replace")
+        return b"".join(logs.read(reads, _resolve(reads, job_id), view, host=host_name())).decode("utf-8", "replace")
 
     def follow(self, job_id: str, *, markers: bool = False) -> Iterator[bytes]:
         """What the job prints, as it prints it, until it has ended for good. May begin before the job does."""
         reads = self._look()
         view = logs.LogView(markers=markers)
-        return (piece.data for piece in logs.follow(reads, self._clock, [_resolve(reads, job_id)], view))
+        ids = [_resolve(reads, job_id)]
+        return (piece.data for piece in logs.follow(reads, self._clock, ids, view, host=host_name()))
 
     def status(self) -> dict[str, Any]:
         """How many jobs are in each state and who works, as `status --json` has it.

@@ -26,6 +26,7 @@ __all__ = [
     "environ",
     "here",
     "home_path",
+    "host_name",
     "job_environment_base",
     "load_settings",
     "resolve_key",
@@ -177,15 +178,24 @@ class Here(NamedTuple):
 
 def here(env: Mapping[str, str] | None = None) -> Here:
     """By what the system says, or both by $QUEUECTL_HOST."""
-    if given := _given(None, "host", os.environ if env is None else env, spelled=""):
+    if given := _host(env):
         return Here(given, given)
     import hashlib
 
-    name = os.uname().nodename
+    name = host_name(env)
     facts = [name, *map(_fact, ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"))]
     with contextlib.suppress(OSError):
         facts.append(os.readlink("/proc/self/ns/pid"))
     return Here(name, hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16])
+
+
+def host_name(env: Mapping[str, str] | None = None) -> str:
+    """The `host` of `here`, in a fraction of the time."""
+    return _host(env) or os.uname().nodename
+
+
+def _host(env: Mapping[str, str] | None) -> str | None:
+    return _given(None, "host", os.environ if env is None else env, spelled="")
 
 
 def _fact(path: str) -> str:

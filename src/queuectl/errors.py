@@ -179,8 +179,8 @@ class WorkerNameTaken(Conflict):
 class WorkersAlive(Conflict):
     code = "workers-alive"
 
-    def __init__(self, verb: str, names: Sequence[str]) -> None:
-        super().__init__(f"cannot {verb} while workers run: {', '.join(names)}", hint="queuectl worker stop")
+    def __init__(self, verb: str, names: Sequence[str], *, hint: str = "queuectl worker stop") -> None:
+        super().__init__(f"cannot {verb} while workers run: {', '.join(names)}", hint=hint)
 
 
 class Refusals(Conflict):

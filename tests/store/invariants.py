@@ -56,7 +56,7 @@ def _check_history(store: Store, backend: Backend) -> None:
     tags: dict[int, list[str]] = {}
     for row in backend.rows("job_tags"):
         tags.setdefault(row["job"], []).append(row["tag"])
-    assert set(tags) | {row["job"] for row in backend.rows("runs")} <= set(jobs)
+    assert set(tags) | {row["job"] for table in ("runs", "output") for row in backend.rows(table)} <= set(jobs)
     for row in itertools.islice(jobs.values(), MANY):
         history = store.history(row["id"])
         assert [run.number for run in history] == list(range(1, row["runs"] + 1)), row

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from queuectl.cli.style import paint
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import Settings, db_address, environ, home_path, load_settings
+from queuectl.config import Settings, db_address, environ, home_path, host_name, load_settings
 from queuectl.errors import OutputFailed
 
 if TYPE_CHECKING:
@@ -63,12 +63,17 @@ class App:
     def db(self) -> str | None:
         return db_address(self.flags.db)
 
+    @property
+    def host(self) -> str:
+        """The name that runs of this machine have in the store."""
+        return host_name(self.environ)
+
     def open_store(self) -> Store:
         """The store, to write; home and store are made when they are missing. Validate what was said before."""
         if self._store is None:
             from queuectl.store.open import open_store
 
-            self._store = open_store(self.home, self.db, self.clock, on_wait=self._say_locked)
+            self._store = open_store(self.home, self.db, self.clock, on_wait=self.say_locked)
         return self._store
 
     def open_inbox(self) -> Inbox:
@@ -78,7 +83,7 @@ class App:
         if self._inbox is None:
             from queuectl.store.open import open_inbox
 
-            self._inbox = open_inbox(self.home, self.db, self.clock, on_wait=self._say_locked)
+            self._inbox = open_inbox(self.home, self.db, self.clock, on_wait=self.say_locked)
         return self._inbox
 
     def open_reads(self) -> Reads:
@@ -93,7 +98,7 @@ class App:
             self._is_found = store_exists(self.home, self.db)
             if self._reads is None or self._is_found:
                 with looking(lambda: store_path(self.home, self.db)):
-                    self._reads = open_reads(self.home, self.db, self.clock, on_wait=self._say_locked)
+                    self._reads = open_reads(self.home, self.db, self.clock, on_wait=self.say_locked)
         return self._reads
 
     @property
@@ -102,7 +107,7 @@ class App:
         source = self._inbox if self._inbox is not None else self.open_reads()
         return load_settings(source.config(), self.environ)
 
-    def _say_locked(self) -> None:
+    def say_locked(self) -> None:
         self.say("the store is locked by another program; waiting for it, up to 30 s in all")
 
     def close(self) -> None:

@@ -179,7 +179,7 @@ KEYS: Final = (
     Key("heartbeat", _duration(100, HOUR_MS), 5_000, "how often a worker says that it lives", unit="_ms"),
     Key("lease", _duration(200, DAY_MS), 30_000, "silence after which a worker counts as gone", unit="_ms"),
     Key("log-limit", _size(KIB, 1024 * GIB), 64 * MIB, "disk that the log of one job may take"),
-    Key("output-limit", _size(0, GIB), 64 * KIB, "bytes of output that show prints"),
+    Key("output-limit", _size(0, GIB), 64 * KIB, "bytes of output that show prints, and PostgreSQL keeps of a run"),
     Key("retain-completed", _duration(0, LONGEST_MS, nothing="forever"), 30 * DAY_MS,
         "how long completed jobs are kept", unit="_ms"),
     Key("retain-dead", _duration(0, LONGEST_MS, nothing="forever"), None, "how long dead jobs are kept", unit="_ms"),

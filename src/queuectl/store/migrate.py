@@ -1,4 +1,8 @@
-"""Numbered migrations: `migrations/0001_initial.sql` and so on, each applied once, in order, in a transaction of its own."""
+"""Numbered migrations: `migrations/0001_initial.sql` and so on, each applied once, in order, in a transaction of its own.
+
+A migration finds workers of the version before at work. They notice within a heartbeat and begin nothing more, but still
+start, settle, beat and retire by their own statements: it must leave those valid. What they need goes one version later.
+"""
 
 from __future__ import annotations
 

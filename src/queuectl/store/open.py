@@ -17,6 +17,8 @@ from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_addre
 from queuectl.store.pointer import address_of
 
 if TYPE_CHECKING:
+    from queuectl.store.copying import Movable
+    from queuectl.store.postgres.store import PostgresStore
     from queuectl.store.protocol import Inbox, Store
 
 # Called once when a locked store has been waited for so long that people wonder; `patience` is how long in all.
@@ -30,7 +32,7 @@ def open_store(
     match _address(home, db):
         case PostgresUrl() as url:
             make_home(home)
-            store = _open_postgres(url, clock, create=True)
+            store = _open_postgres(url, clock, create=True, patience=patience)
             assert store is not None
             make_folders(home)
             return store
@@ -78,6 +80,23 @@ def open_reads(
     return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
 
 
+def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait = None) -> Movable | None:
+    """The store at this address, whatever the home; None if there is none and it is not to be made."""
+    match parse_address(address):
+        case PostgresUrl() as url:
+            return _open_postgres(url, clock, create=create)
+        case SqliteFile(path):
+            from queuectl.store.sqlite.store import SqliteStore
+
+            if not _is_there(path):
+                if not create:
+                    return None
+                _place_beside(path)
+            return SqliteStore(path, clock=clock or SystemClock(), on_wait=on_wait)
+        case unreachable:
+            assert_never(unreachable)
+
+
 def store_exists(home: str, db: str | None = None) -> bool:
     """Whether `open_reads` would find a store, and not give an empty one in its place.
 
@@ -122,16 +141,21 @@ def _address(home: str, db: str | None) -> Address:
     return SqliteFile(store_file(home))
 
 
-def _open_postgres(url: PostgresUrl, clock: Clock | None, *, create: bool) -> Store | None:
+def _open_postgres(
+    url: PostgresUrl, clock: Clock | None, *, create: bool, patience: float = 30.0
+) -> PostgresStore | None:
     try:
         import psycopg as psycopg
     except ImportError as exc:
         raise errors.DriverMissing("PostgreSQL", "postgres") from exc
     from queuectl.store.postgres.schema import connect
+    from queuectl.store.postgres.session import HASTY_SECONDS, STATEMENT_SECONDS
     from queuectl.store.postgres.store import PostgresStore
 
     # The clock of this machine is none of the store's: there the database's rules. Another one is a test's.
-    connection = connect(url, clock=None if isinstance(clock, SystemClock) else clock, create=create)
+    clock = None if isinstance(clock, SystemClock) else clock
+    seconds = min(STATEMENT_SECONDS, max(patience, HASTY_SECONDS))
+    connection = connect(url, clock=clock, create=create, seconds=seconds)
     return None if connection is None else PostgresStore(connection)
 
 
@@ -140,6 +164,29 @@ def _place(home: str, path: str) -> None:
     make_home(home)
     if not os.path.exists(path) and (alive := _somebody_works_in(home)):
         # Its store was removed under it: an empty one in its place would hide that.
+        raise errors.StoreGone(path, worker=alive)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as exc:
+        raise errors.StoreFailed(path, exc.strerror or str(exc), hint="check its path and who may enter it") from exc
+    if os.path.isdir(path):
+        raise errors.StoreFailed(path, "it is a directory", hint=f"name the file in it: {store_file(path)}")
+    return True
+
+
+def _place_beside(path: str) -> None:
+    """Make sure that a new store may be at this path."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise errors.StoreFailed(
+            path, "its directory does not exist", hint=f"make it, for yourself only: mkdir -m 700 {folder}"
+        )
+    if alive := _somebody_works_in(folder):
         raise errors.StoreGone(path, worker=alive)
 
 

@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker
 from queuectl.job.settle import Settlement
+
+OUTPUT_AT_ONCE: Final = 64
 
 
 class ClaimRequest(NamedTuple):
@@ -44,6 +46,22 @@ class End(NamedTuple):
     duration: float
     log_from: int | None
     log_to: int | None
+
+
+class OutputPiece(NamedTuple):
+    """What the run of `claim` printed after its first `at` bytes. What ends at or before `keep_from` need not be kept."""
+
+    claim: Claim
+    at: int
+    data: bytes
+    keep_from: int
+
+
+class Printed(NamedTuple):
+    """What a run printed after its first `at` bytes."""
+
+    at: int
+    data: bytes
 
 
 class Exchange(NamedTuple):
@@ -102,6 +120,8 @@ class Lost(NamedTuple):
 
 class Bell(Protocol):
     """What rings when there may be something to do. A hint: it may ring for nothing, and a ring may be lost."""
+
+    silent_because: str | None  # why it never rings now, so that workers have to poll; None if it does
 
     def fileno(self) -> int: ...
 
@@ -209,6 +229,16 @@ class Reads(Protocol):
         """All runs in order, the one under way included."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether workers of several hosts use it: then they bring what their jobs print."""
+        ...
+
+    def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
+        """What is kept of what a run printed, from byte `start` on, in order; the first piece may begin before it, and one
+        before the end of another. At most OUTPUT_AT_ONCE pieces: fewer mean that there is no more yet."""
+        ...
+
     def durations(self) -> tuple[Spread, Spread]:
         """Run time and waiting time of the completed jobs."""
         ...
@@ -236,7 +266,8 @@ class Reads(Protocol):
     def changed(self) -> bool:
         """Whether another connection has written since the last call. Cheap enough to ask a hundred times a second.
 
-        Raises StoreGone if the store was removed or replaced: there will never be a change to see.
+        Raises StoreGone if the store was removed or replaced: there will never be a change to see. Raises StoreTooNew if a
+        newer queuectl has changed its schema: what has begun may be ended, and nothing more may be begun.
         """
         ...
 
@@ -260,13 +291,21 @@ class Inbox(Protocol):
 
 class Store(Inbox, Reads, Protocol):
     def exchange(
-        self, worker: str, *, starts: Sequence[Start] = (), ends: Sequence[End] = (), claim: ClaimRequest | None = None
+        self,
+        worker: str,
+        *,
+        starts: Sequence[Start] = (),
+        outputs: Sequence[OutputPiece] = (),
+        ends: Sequence[End] = (),
+        claim: ClaimRequest | None = None,
     ) -> Exchange:
-        """Record starts, settle what ended, let in what came due and claim what is next, in one transaction.
+        """Record starts, keep what was printed, settle what ended, let in what came due and claim what is next, in one transaction.
 
         Eligible to be claimed: pending or failed, due, not held. Order: rank, then first in, first out. Two callers never
         receive the same job. Each claim starts a new run and carries a new token. A worker that the store does not know
         (any more) is given nothing: nobody would ever rescue its jobs.
+        Output and starts are those of runs under way, and of those that end with this. Of a run whose token is no longer
+        the job's, they change nothing.
         An end whose token is no longer the job's changes nothing and comes back in `lost`.
         A cancel that was recorded before the end wins: the job is cancelled, uncharged.
         """

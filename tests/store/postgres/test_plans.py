@@ -19,7 +19,9 @@ ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "ef
 LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:"}
 END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
-SCAN: Final = r"Seq Scan on (jobs|runs|job_tags)\b"
+TOLD: Final = {"seqs": [1], "tokens": ["x"], "worker": "w1"}
+
+SCAN: Final = r"Seq Scan on (jobs|runs|output|job_tags)\b"
 ONE_JOB: Final = r"jobs_(pkey|state) on jobs .*\n.*Index Cond: .*\(seq = "  # the second one with its state: as exact
 
 # Statement: its values, and how it has to find its jobs.
@@ -35,6 +37,9 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "purge": (ONE, ONE_JOB),
     "latest_run": (ONE, ONE_JOB),
     "history": (ONE, "runs_pkey"),
+    "add_output": ({**TOLD, "ats": [0], "data": [b"x"]}, "jobs_pkey"),
+    "drop_output": ({**TOLD, "keep_from": [5]}, "output_pkey"),
+    "output": ({"id": "a", "run": 1, "start": 0, "limit": 5}, "output_pkey"),
     "was_settled": ({"seq": 1, "token": "x"}, "runs_pkey"),
     "running": (ONE, "jobs_running"),
     "hold_runs": (ONE, "jobs_running"),

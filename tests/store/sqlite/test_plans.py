@@ -40,6 +40,9 @@ HOT: Final = {
     "purge": "INTEGER PRIMARY KEY (rowid=?)",
     "latest_run": "INTEGER PRIMARY KEY (rowid=?)",
     "history": "PRIMARY KEY (job=?)",
+    "add_output": "INTEGER PRIMARY KEY (rowid=?)",
+    "drop_output": "sqlite_autoindex_output_1 (job=? AND run=? AND at<?)",
+    "output": "sqlite_autoindex_output_1 (job=? AND run=? AND at>?)",
     "running": "jobs_running (worker=?)",
     "cancel_orders": "jobs_running (worker=?)",
     "workers": "jobs_running (worker=?)",
@@ -50,7 +53,7 @@ HOT: Final = {
     "rerank": "jobs_state (state=?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
-SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|job_tags)"
+SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
 # These never look at jobs at all.
 APART: Final = [
     "tally",

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "retry": Entry(f"{_HERE}.retry", "retry", "Give failed, dead or cancelled jobs another chance.", _STEER),
     "dlq": Entry(f"{_HERE}.dlq", "dlq", "The dead letter queue: jobs that failed for good.", _STEER),
     "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),
+    "copy": Entry(f"{_HERE}.copy", "copy", "Copy a whole store into another one.", _HOUSE),
     "reset": Entry(f"{_HERE}.reset", "reset", "Remove all jobs, keep the settings and a backup.", _HOUSE),
     "demo": Entry(f"{_HERE}.demo", "demo", "See the whole life of some jobs, in 20 seconds.", _HOUSE),
     "completion": Entry(f"{_HERE}.completion", "completion", "Completion for your shell.", _HOUSE),

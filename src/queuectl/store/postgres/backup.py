@@ -7,20 +7,19 @@ there was can be looked at and used again, whatever happens to the server.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
 from queuectl import errors
 from queuectl.clock import Clock
-from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection
-from queuectl.store.sqlite.connection import Connection as SqliteFile
+from queuectl.store.copying import TABLES, Table
+from queuectl.store.postgres.connection import LONG_SECONDS, Connection
+from queuectl.store.postgres.copying import SNAPSHOT, PostgresDump
+from queuectl.store.sqlite.copying import SqliteLoad
 from queuectl.store.sqlite.schema import connect
 
-PAGE: Final = 1000
-_SNAPSHOT: Final = "begin isolation level repeatable read read only"
-# Tables that hold the same in both, each with an order to read it in.
-_TABLES: Final = {"config": "key", "jobs": "seq", "runs": "job, number", "job_tags": "job, tag", "workers": "id"}
+# Unlike a copy to work with, a backup shows who was at work.
+_WORKERS: Final = Table("workers", "id")
 
 
 def backup(db: Connection, path: str, *, clock: Clock) -> None:
@@ -34,30 +33,18 @@ def backup(db: Connection, path: str, *, clock: Clock) -> None:
         with (
             closing(db.beside()) as source,
             closing(connect(path, clock=clock)) as target,
-            source.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
+            source.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
             target.transaction(),
         ):
-            _copy(source, target)
+            _copy(PostgresDump(source), SqliteLoad(target))
     except BaseException:
         os.unlink(path)
         raise
 
 
-def _copy(source: Connection, target: SqliteFile) -> None:
-    for table, order in _TABLES.items():
-        names = ", ".join(_columns(target, table))
-        marks = ", ".join("?" * len(_columns(target, table)))
-        for page in source.pages(f"select {names} from queuectl.{table} order by {order}", size=PAGE):
-            target.executemany(f"insert into {table} ({names}) values ({marks})", page)
-    target.executemany("insert into moves (queue, was, now, ending, jobs) values (?, ?, ?, ?, ?)", _moves(source))
-    last_seq = source.value(SQL["last_seq"])
-    target.execute("delete from sqlite_sequence where name = 'jobs'")
-    target.execute("insert into sqlite_sequence (name, seq) values ('jobs', ?)", (last_seq,))
-
-
-def _moves(source: Connection) -> Iterator[tuple[object, ...]]:
-    yield from source.all(SQL["moves"])
-
-
-def _columns(target: SqliteFile, table: str) -> Sequence[str]:
-    return [str(row[1]) for row in target.all(f"pragma table_info({table})")]
+def _copy(dump: PostgresDump, load: SqliteLoad) -> None:
+    for table in (*TABLES, _WORKERS):
+        columns = dump.columns(table)
+        for page in dump.pages(table):
+            load.add(table, columns, page)
+    load.finish(last_seq=dump.last_seq())

@@ -15,8 +15,9 @@ from queuectl.store import rows
 from queuectl.store.postgres import select
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.session import Row
-from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Throughput
+from queuectl.store.protocol import OUTPUT_AT_ONCE, Filter, Histogram, Printed, Sort, Spread, Throughput
 from queuectl.store.spread import histogram, spread
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
@@ -27,6 +28,8 @@ _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 
 
 class PostgresReads(PostgresBase):
+    is_shared: Final = True
+
     def __init__(self, db: Connection) -> None:
         super().__init__(db)
         self._seen: Row | None = None
@@ -111,6 +114,10 @@ class PostgresReads(PostgresBase):
             )
         return [rows.run(row) for row in over + latest]
 
+    def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
+        values = {"id": job_id, "run": run, "start": start, "limit": OUTPUT_AT_ONCE}
+        return [Printed(at, bytes(data)) for at, data in self._all(SQL["output"], values)]
+
     def running(self, worker: str) -> list[Claim]:
         return [claim for claim, _ in self._running(worker)]
 
@@ -183,7 +190,9 @@ class PostgresReads(PostgresBase):
         return self._clock.now_ms()
 
     def changed(self) -> bool:
-        ((snapshot, store),) = self._all(SQL["changed"])
+        ((snapshot, store, schema),) = self._all(SQL["changed"])
+        if schema > LATEST:
+            raise errors.StoreTooNew(self._db.shown, schema, LATEST)
         seen, self._seen = self._seen, (snapshot, store)
         if seen is not None and seen[1] != store:
             raise errors.StoreGone(self._db.shown)

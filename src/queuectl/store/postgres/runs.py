@@ -20,7 +20,7 @@ from queuectl.store.postgres.floors import Floors
 from queuectl.store.postgres.reads import PostgresReads
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, run_again
-from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, Span, Start
+from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
 
 PROMOTE_AT_ONCE: Final = 1000
 
@@ -44,7 +44,13 @@ class PostgresRuns(PostgresReads):
 
     @run_again
     def exchange(
-        self, worker: str, *, starts: Sequence[Start] = (), ends: Sequence[End] = (), claim: ClaimRequest | None = None
+        self,
+        worker: str,
+        *,
+        starts: Sequence[Start] = (),
+        outputs: Sequence[OutputPiece] = (),
+        ends: Sequence[End] = (),
+        claim: ClaimRequest | None = None,
     ) -> Exchange:
         """As in the protocol, in one round trip. If the connection is lost before the answer, the same may be sent again:
         ends that were written come back as settled, jobs that were claimed are given out."""
@@ -56,6 +62,8 @@ class PostgresRuns(PostgresReads):
         if starts:
             began = json.dumps([_began(one, now) for one in starts])
             questions["start"] = Question(SQL["start"], {"starts": began, "worker": worker})
+        # Before the ends: with its token a run loses its say.
+        questions |= _printed(outputs, worker=worker)
         if ends:
             questions["settle"] = _settle(ends, worker=worker, now=now)
         questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
@@ -211,6 +219,22 @@ def _began(start: Start, now: int) -> dict[str, Any]:
         "log_from": start.log_from,
         "started_at": now - _ms(start.age),
     }
+
+
+def _printed(pieces: Sequence[OutputPiece], *, worker: str) -> dict[str, Question]:
+    questions = {}
+    if short := [piece for piece in pieces if piece.keep_from > 0]:
+        values = {"keep_from": [piece.keep_from for piece in short], **_holders(short), "worker": worker}
+        questions["drop_output"] = Question(SQL["drop_output"], values)
+    if pieces:
+        at, data = [piece.at for piece in pieces], [piece.data for piece in pieces]
+        values = {"ats": at, "data": data, **_holders(pieces), "worker": worker}
+        questions["add_output"] = Question(SQL["add_output"], values)
+    return questions
+
+
+def _holders(pieces: Sequence[OutputPiece]) -> dict[str, Any]:
+    return {"seqs": [piece.claim.seq for piece in pieces], "tokens": [piece.claim.token for piece in pieces]}
 
 
 # ── what comes back ─────────────────────────────────────────────────────────────────────────────────────────────────

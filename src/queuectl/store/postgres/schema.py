@@ -10,6 +10,7 @@ from queuectl.store.address import PostgresUrl
 from queuectl.store.migrate import migrations_of
 from queuectl.store.postgres.clock import DatabaseClock
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+from queuectl.store.postgres.session import STATEMENT_SECONDS
 
 # The newest migration of this version of queuectl; a test compares it with the files.
 LATEST: Final = 1
@@ -19,13 +20,15 @@ _MIGRATE: Final = Question("select pg_advisory_xact_lock(1366647668, 1)")
 _VERSION: Final = Question("select version, id from queuectl.meta")
 
 
-def connect(address: PostgresUrl, *, clock: Clock | None = None, create: bool = True) -> Connection | None:
+def connect(
+    address: PostgresUrl, *, clock: Clock | None = None, create: bool = True, seconds: float = STATEMENT_SECONDS
+) -> Connection | None:
     """Open the database and migrate it if it is older or empty. Any number of processes may do this at once.
 
     None if it is empty and `create` is False. Without a clock, the database's clock rules.
     """
     threshold = _Threshold(create=create)
-    db = Connection(address, clock=clock or DatabaseClock(), on_connect=threshold)
+    db = Connection(address, clock=clock or DatabaseClock(), on_connect=threshold, seconds=seconds)
     try:
         db.open()
     except _NoStore:
@@ -53,7 +56,8 @@ class _Threshold:
     def __call__(self, db: Connection) -> None:
         _check_server(db)
         version, found = _look(db)
-        if version > LATEST:
+        # Whoever was here before the schema became newer may finish what it has begun, see `Reads.changed`.
+        if version > LATEST and self._id is None:
             raise errors.StoreTooNew(db.shown, version, LATEST)
         if self._id is not None and found != self._id:
             # Dropped, or another one in its place: an empty one would hide that.

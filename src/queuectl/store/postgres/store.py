@@ -10,12 +10,13 @@ from typing import Final
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.rank import ByTime, Standing, effective_priority, rank
+from queuectl.job.rank import Standing, effective_priority, rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.postgres.backup import backup
-from queuectl.store.postgres.base import read_ageing
+from queuectl.store.postgres.base import ageing_values, read_ageing
 from queuectl.store.postgres.bell import NotifyBell
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
+from queuectl.store.postgres.copying import PostgresMovable
 from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.runs import PostgresRuns
 from queuectl.store.postgres.schema import measure
@@ -26,7 +27,7 @@ FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
 
 
-class PostgresStore(PostgresInbox, PostgresRuns):
+class PostgresStore(PostgresInbox, PostgresRuns, PostgresMovable):
     _bell: NotifyBell | None = None
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,8 +137,7 @@ class PostgresStore(PostgresInbox, PostgresRuns):
                     self._db.execute(SQL["set_config"], {"key": key, "value": value})
             ageing = read_ageing(self._db.value(SQL["ageing"]))
             if format_ageing(ageing) != format_ageing(before):
-                kind = "time" if isinstance(ageing, ByTime) else format_ageing(ageing)
-                values = {"ageing": kind, "step_ms": ageing.step_ms if isinstance(ageing, ByTime) else 0}
+                values = ageing_values(ageing)
                 self._db.execute(SQL["set_ageing"], values)
                 self._db.execute(SQL["rerank"], values)
 

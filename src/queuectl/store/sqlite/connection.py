@@ -140,6 +140,10 @@ class Connection:
         if self.path != MEMORY and _inode(self.path) != self._inode:
             raise errors.StoreGone(self.path)
 
+    def identity(self) -> str:
+        """The file itself, by whatever name."""
+        return self.path if self._inode is None else ":".join(map(str, self._inode))
+
     def beside(self) -> Connection:
         """Another connection to the same file, for a read that goes on while this one is used: as long as a statement of a
         connection has rows to give, all of that connection sees the past and cannot write."""

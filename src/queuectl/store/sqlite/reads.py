@@ -12,7 +12,8 @@ from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.job.outcome import Ending
 from queuectl.store import rows
-from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Throughput
+from queuectl.store.migrate import LATEST
+from queuectl.store.protocol import OUTPUT_AT_ONCE, Filter, Histogram, Printed, Sort, Spread, Throughput
 from queuectl.store.spread import histogram, spread
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL, SqliteBase
@@ -25,6 +26,8 @@ _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Endin
 
 
 class SqliteReads(SqliteBase):
+    is_shared: Final = False  # its lock is of one machine
+
     def __init__(self, db: Connection, clock: Clock) -> None:
         super().__init__(db, clock)
         self._seen_version = -1
@@ -101,6 +104,10 @@ class SqliteReads(SqliteBase):
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
+    def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
+        values = {"id": job_id, "run": run, "start": start, "limit": OUTPUT_AT_ONCE}
+        return [Printed(*row) for row in self._db.all(SQL["output"], values)]
+
     def running(self, worker: str) -> list[Claim]:
         return [claim for claim, _ in self._running(worker)]
 
@@ -176,8 +183,12 @@ class SqliteReads(SqliteBase):
     def changed(self) -> bool:
         self._db.check_in_place()
         version = int(self._db.value("pragma data_version"))
-        seen, self._seen_version = self._seen_version, version
-        return version != seen
+        if version == self._seen_version:
+            return False
+        if (schema := int(self._db.value("pragma user_version"))) > LATEST:
+            raise errors.StoreTooNew(self._db.path, schema, LATEST)
+        self._seen_version = version
+        return True
 
     # ── shared with the writing half ────────────────────────────────────────────────────────────────────────────────
 

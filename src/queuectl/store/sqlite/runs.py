@@ -15,7 +15,7 @@ from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
 from queuectl.store.counting import Moves
 from queuectl.store.ids import new_tokens
-from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, Span, Start
+from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
 from queuectl.store.sqlite.reads import SqliteReads
@@ -64,7 +64,13 @@ class _Facts(NamedTuple):
 
 class SqliteRuns(SqliteReads):
     def exchange(
-        self, worker: str, *, starts: Sequence[Start] = (), ends: Sequence[End] = (), claim: ClaimRequest | None = None
+        self,
+        worker: str,
+        *,
+        starts: Sequence[Start] = (),
+        outputs: Sequence[OutputPiece] = (),
+        ends: Sequence[End] = (),
+        claim: ClaimRequest | None = None,
     ) -> Exchange:
         settled: list[tuple[End, Settlement]] = []
         lost: list[End] = []
@@ -74,10 +80,12 @@ class SqliteRuns(SqliteReads):
             ((ageing, last_seq, worker_state, due_at),) = self._db.all(SQL["outlook"], (worker,))
             is_known = worker_state is not None and worker_state != LOST
             if worker_state == LOST:
-                starts, lost, ends = (), list(ends), ()
+                starts, outputs, lost, ends = (), (), list(ends), ()
             at = _Moment(now, last_seq, read_ageing(ageing))
             for start in starts:
                 self._record_start(start, now)
+            for piece in outputs:
+                self._keep(piece)
             for end in ends:
                 written = self._settle(end, at, moves)
                 if written is None:
@@ -184,6 +192,12 @@ class SqliteRuns(SqliteReads):
                 "started_at": now - _ms(start.age),
             },
         )
+
+    def _keep(self, piece: OutputPiece) -> None:
+        of_run = {"seq": piece.claim.seq, "token": piece.claim.token}
+        if piece.keep_from > 0:
+            self._db.execute(SQL["drop_output"], {**of_run, "keep_from": piece.keep_from})
+        self._db.execute(SQL["add_output"], {**of_run, "at": piece.at, "data": piece.data})
 
     def _settle(self, end: End, at: _Moment, moves: Moves) -> Settlement | None:
         """Write an end; None if the job has passed to somebody else."""

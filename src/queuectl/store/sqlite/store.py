@@ -16,12 +16,13 @@ from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, StopM
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
 from queuectl.store.sqlite.connection import MEMORY
+from queuectl.store.sqlite.copying import SqliteMovable
 from queuectl.store.sqlite.inbox import SqliteInbox
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.store.sqlite.schema import connect
 
 
-class SqliteStore(SqliteInbox, SqliteRuns):
+class SqliteStore(SqliteInbox, SqliteRuns, SqliteMovable):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
     ) -> None:

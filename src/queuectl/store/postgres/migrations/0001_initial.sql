@@ -135,6 +135,16 @@ create table queuectl.runs (
     primary key (job, number)
 ) with (autovacuum_vacuum_insert_scale_factor = 0.05);
 
+-- What runs printed, in pieces, as far as it is kept: the log of a job lies on the disk of another host. `at`: how many bytes
+-- of the output of this run come before; pieces may overlap, see add_output.sql.
+create table queuectl.output (
+    job bigint not null,
+    run integer not null check (run >= 1),
+    at bigint not null check (at >= 0),
+    data bytea not null check (length(data) > 0),
+    primary key (job, run, at)
+) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 2000);
+
 create table queuectl.job_tags (
     tag text collate "C" not null,
     job bigint not null,

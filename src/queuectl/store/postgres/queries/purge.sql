@@ -1,4 +1,4 @@
--- purge: remove a dead job, its history and its tags.
+-- purge: remove a dead job, its history, its output and its tags.
 with gone as (
     delete from queuectl.jobs
      where seq = %(seq)s
@@ -7,6 +7,11 @@ with gone as (
 ),
 history as (
     delete from queuectl.runs
+     using gone
+     where job = gone.seq
+),
+printed as (
+    delete from queuectl.output
      using gone
      where job = gone.seq
 )

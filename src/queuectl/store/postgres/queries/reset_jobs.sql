@@ -1,4 +1,4 @@
--- reset_jobs: remove every job with history and tags, and count them out. (SQLite counts by its tally: nobody else can
+-- reset_jobs: remove every job with history, output and tags, and count them out. (SQLite counts by its tally: nobody else can
 -- write meanwhile.)
 with gone as (
     delete from queuectl.jobs
@@ -6,6 +6,9 @@ with gone as (
 ),
 history as (
     delete from queuectl.runs
+),
+printed as (
+    delete from queuectl.output
 ),
 tags as (
     delete from queuectl.job_tags

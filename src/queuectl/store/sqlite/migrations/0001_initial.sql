@@ -108,6 +108,16 @@ create table runs (
     primary key (job, number)
 ) strict, without rowid;
 
+-- What runs printed, in pieces, as far as it is kept: where the log of a job lies on the disk of another host. `at`: how many
+-- bytes of the output of this run come before; pieces may overlap, see add_output.sql.
+create table output (
+    job integer not null references jobs (seq) on delete cascade,
+    run integer not null check (run >= 1),
+    at integer not null check (at >= 0),
+    data blob not null check (length(data) > 0),
+    primary key (job, run, at)
+) strict;
+
 create table job_tags (
     tag text not null,
     job integer not null references jobs (seq) on delete cascade,

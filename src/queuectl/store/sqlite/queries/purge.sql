@@ -1,4 +1,4 @@
--- purge: remove a dead job; its history and tags go with it.
+-- purge: remove a dead job; its history, output and tags go with it.
 delete from jobs
  where seq = :seq
    and state = 'dead'

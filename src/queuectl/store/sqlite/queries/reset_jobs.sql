@@ -1,2 +1,2 @@
--- reset_jobs: remove every job; history and tags go with them.
+-- reset_jobs: remove every job; history, output and tags go with them.
 delete from jobs

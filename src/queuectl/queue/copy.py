@@ -1,0 +1,175 @@
+"""Moving: all of a store into another, of the same kind or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from queuectl.clock import Clock
+from queuectl.errors import Conflict, NotFound, Unavailable, WorkersAlive
+from queuectl.job.ageing import parse_ageing
+from queuectl.job.lifecycle import TRANSITIONS, Event, State
+from queuectl.job.model import Worker
+from queuectl.job.outcome import Ending
+from queuectl.job.rank import Ageing, Standing, rank
+from queuectl.store.copying import TABLES, Dump, Load, Movable, Row
+from queuectl.store.counting import Moves
+
+Advance = Callable[[int, int | None], None]  # rows done, rows in all
+
+
+class StoreNotFound(NotFound):
+    code = "store-not-found"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"there is no store at {address}", hint="check the address of --from; a store is never made there"
+        )
+
+
+class StoreNotEmpty(Conflict):
+    code = "store-not-empty"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the store {address} has jobs, settings or history already",
+            hint="name a new file, or a database without a store: two stores are never mixed",
+        )
+
+
+class SameStore(Conflict):
+    code = "same-store"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"--from and --to are the same store: {address}", hint="name another store for --to")
+
+
+class JobsRunning(Conflict):
+    code = "jobs-running"
+
+    def __init__(self, address: str, jobs: int) -> None:
+        super().__init__(
+            f"{jobs:,} {'job runs' if jobs == 1 else 'jobs run'} in the store {address}",
+            hint="let them end, or add --force: in the copy they wait again, and nothing is charged",
+        )
+
+
+class CopyDiffers(Unavailable):
+    code = "copy-differs"
+
+    def __init__(self, counts: Sequence[Count]) -> None:
+        told = ", ".join(f"{count.what} {count.source:,} and {count.target:,}" for count in counts)
+        super().__init__(f"the copy differs from its source: {told}", hint="nothing was copied; please report it")
+
+
+class Count(NamedTuple):
+    what: str
+    source: int
+    target: int
+
+
+class Copied(NamedTuple):
+    counts: list[Count]
+    given_back: int  # jobs that ran, and wait again in the copy
+    seconds: float
+
+
+def copy(
+    source: Movable,
+    open_target: Callable[[], Movable],
+    *,
+    clock: Clock,
+    is_alive: Callable[[Worker], bool],
+    force: bool,
+    advance: Advance,
+) -> Copied:
+    """All of `source` as it is now, in bounded memory, all or nothing; `source` itself is not changed.
+
+    `force`: also while it is at work. What is done there from now on is not in the copy. The target is opened when there is
+    nothing to be said against the source.
+    """
+    began = clock.monotonic()
+    with source.dump() as dump:
+        if not force:
+            _refuse_at_work(source, dump, is_alive=is_alive)
+        target = open_target()
+        try:
+            if source.identity() == target.identity():
+                raise SameStore(target.shown)
+            with target.load() as load:
+                if not load.is_untouched():
+                    raise StoreNotEmpty(target.shown)
+                counts, given_back = _transfer(dump, load, now_ms=target.now_ms(), advance=advance)
+        finally:
+            target.close()
+    return Copied(counts, given_back, clock.monotonic() - began)
+
+
+def _refuse_at_work(source: Movable, dump: Dump, *, is_alive: Callable[[Worker], bool]) -> None:
+    if alive := [worker.id for worker in source.workers() if is_alive(worker)]:
+        hint = "stop them: queuectl worker stop --all; or add --force to copy what there is now"
+        raise WorkersAlive("copy", alive, hint=hint)
+    if running := dump.running():
+        raise JobsRunning(source.shown, running)
+
+
+def _transfer(dump: Dump, load: Load, *, now_ms: int, advance: Advance) -> tuple[list[Count], int]:
+    wanted = dump.counts()
+    total, done = sum(dump.size(table) for table in TABLES), 0
+    ageing = parse_ageing(dump.config().get("ageing", "off"), subject="ageing")
+    last_seq = dump.last_seq()
+    back = _GivenBack(ageing, last_seq=last_seq, now_ms=now_ms)
+    for table in TABLES:
+        columns = dump.columns(table)
+        for page in dump.pages(table):
+            load.add(table, columns, back.settle(page, columns) if table.name == "jobs" else page)
+            done += len(page)
+            advance(done, total)
+    load.moved(back.moves.rows())
+    found = load.counts()
+    counts = [Count(what, number, found[what]) for what, number in wanted.items()]
+    if wrong := [count for count in counts if count.source != count.target]:
+        raise CopyDiffers(wrong)
+    load.finish(last_seq=last_seq)
+    return counts, back.jobs
+
+
+class _GivenBack:
+    """Jobs that run at the source: in the copy nobody runs them, so there they wait again, uncharged, as if their worker had
+    been told to end at once; those that somebody has called off are called off."""
+
+    def __init__(self, ageing: Ageing, *, last_seq: int, now_ms: int) -> None:
+        self.moves = Moves()
+        self.jobs = 0
+        self._ageing = ageing
+        self._last_seq = last_seq
+        self._now_ms = now_ms
+
+    def settle(self, page: Sequence[Row], columns: Sequence[str]) -> Iterator[Row]:
+        state = columns.index("state")
+        for row in page:
+            yield row if row[state] != State.PROCESSING else self._settle(dict(zip(columns, row, strict=True)))
+
+    def _settle(self, job: Mapping[str, Any]) -> Row:
+        called_off = bool(job["cancel_requested"])
+        event, ending = (Event.CANCEL, Ending.CANCELLED) if called_off else (Event.RELEASE, Ending.RELEASED)
+        state = TRANSITIONS[State.PROCESSING, event]
+        missed = job["missed"] + self._last_seq - job["claimed_seq"]
+        standing = Standing(job["priority"], job["seq"], job["eligible_at"], missed)
+        now = max(self._now_ms, job["created_at"], job["started_at"])
+        self.moves.add(job["queue"], State.PROCESSING.value, state.value, ending=ending.value)
+        self.jobs += not called_off
+        changed = {
+            "state": state.value,
+            "ready": not called_off and not job["held"],
+            "token": None,
+            "cancel_requested": False,
+            "missed": missed,
+            "rank": rank(self._ageing, standing),
+            "effective_priority": job["effective_priority"] if called_off else None,
+            "finished_at": now,
+            "error": "cancelled" if called_off else "its store was copied while it ran",
+            "ending": ending.value,
+            "updated_at": now,
+        }
+        return tuple({**job, **changed}.values())

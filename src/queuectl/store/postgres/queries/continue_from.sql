@@ -1,0 +1,2 @@
+-- continue_from: the next job that is enqueued gets the number after this one. Not undone by a rollback: so it comes last.
+select setval('queuectl.jobs_seq_seq', %(last_seq)s, true)

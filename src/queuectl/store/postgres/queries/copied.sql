@@ -1,0 +1,14 @@
+-- copied: how much there is of each thing that a copy takes along. Of the runs, those that stand in their job count too.
+select 'jobs', (select count(*) from queuectl.jobs)
+union all
+select 'runs',
+       (select count(*) from queuectl.runs)
+       + (select count(*) from queuectl.jobs where ending is not null or state = 'processing')
+union all
+select 'pieces of output', (select count(*) from queuectl.output)
+union all
+select 'tags', (select count(*) from queuectl.job_tags)
+union all
+select 'settings', (select count(*) from queuectl.config)
+union all
+select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuectl.moves where was = '')

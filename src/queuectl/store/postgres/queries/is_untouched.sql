@@ -1,0 +1,5 @@
+-- is_untouched: has there never been a job or a setting here? Every job that ever came has left its mark in `moves`.
+select not exists (select 1 from queuectl.jobs)
+   and not exists (select 1 from queuectl.runs)
+   and not exists (select 1 from queuectl.config)
+   and not exists (select 1 from queuectl.moves)

@@ -1,0 +1,13 @@
+-- copied: how much there is of each thing that a copy takes along. Of the runs, those that stand in their job count too.
+select 'jobs', (select count(*) from jobs)
+union all
+select 'runs',
+       (select count(*) from runs) + (select count(*) from jobs where ending is not null or state = 'processing')
+union all
+select 'pieces of output', (select count(*) from output)
+union all
+select 'tags', (select count(*) from job_tags)
+union all
+select 'settings', (select count(*) from config)
+union all
+select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was = '')

@@ -1,0 +1,108 @@
+"""The roles of docs/how-to/use-postgresql.md, made by its own words on a real server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from tests import postgres
+from tests.docs.pages import read, section
+from tests.program import Program
+
+ROLES = ("queue_owner", "queue_worker", "queue_looker")
+
+
+class Site:
+    """A database as the page makes it."""
+
+    def __init__(self, server: postgres.Server, name: str, home: Path) -> None:
+        self.server = server
+        self.name = name
+        self._home = home
+
+    def url(self, role: str) -> str:
+        parts = urlsplit(self.server.database(self.name))
+        return urlunsplit(parts._replace(netloc=f"{role}@{parts.netloc.rpartition('@')[2]}"))
+
+    def as_(self, role: str) -> Program:
+        return Program(self._home, {"QUEUECTL_DB": self.url(role)})
+
+
+@pytest.fixture
+def site(home: Path) -> Iterator[Site]:
+    server = postgres.server()
+    text = section(read("docs/how-to/use-postgresql.md"), "Roles")
+    make, grant = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    made = Site(server, "queuectl_test_roles", home)
+    try:
+        for statement in make.replace("database work", f"database {made.name}").split(";"):
+            if statement.strip():
+                server.execute(statement)
+        made.as_("queue_owner")("worker", "start", "--drain", check=0)
+        server.execute(grant, made.url("queue_owner"))
+        yield made
+    finally:
+        server.drop(made.name)
+        for role in ROLES:
+            server.execute(f"drop role if exists {role}")
+
+
+def test_the_role_that_works_can_do_all_that_commands_do(site: Site) -> None:
+    queuectl = site.as_("queue_worker")
+    queuectl("config", "set", "backoff-base", "1", check=0)
+    queuectl("enqueue", "--id", "good", "--tag", "t", "echo hi", check=0)
+    queuectl("enqueue", "--id", "bad", "--max-retries", "2", "exit 3", check=0)
+    queuectl("enqueue", "--id", "later", "--delay", "1h", "true", check=0)
+    queuectl("worker", "start", "--drain", check=0)
+    assert "hi" in queuectl("logs", "good", check=0).out
+    for words in (
+        ["status"], ["list", "--tag", "t"], ["show", "bad"], ["metrics"], ["metrics", "--prometheus"], ["worker", "list"],
+        ["wait", "good"], ["cancel", "later"], ["retry", "later"], ["dlq", "list"], ["dlq", "retry", "bad"],
+        ["worker", "start", "--drain"], ["dlq", "purge", "bad", "--yes"], ["config", "unset", "backoff-base"],
+        ["worker", "stop"], ["reset", "--yes"],
+    ):  # fmt: skip
+        done = queuectl(*words)
+        assert done.code == 0, (words, done)
+    # What a heartbeat does now and then: fold what was counted.
+    queuectl("enqueue", "--file", "-", "--quiet", input="true\n" * 600, check=0)
+    queuectl("worker", "start", "--drain", "--count", "8", env={"QUEUECTL_HEARTBEAT": "100ms"}, check=0)
+
+
+def test_the_role_that_works_is_told_what_it_may_not(site: Site, tmp_path: Path) -> None:
+    queuectl = site.as_("queue_worker")
+    refused = queuectl("config", "set", "ageing", "10m", check=1).err.splitlines()
+    assert "permission denied for table meta" in refused[0]
+    assert "grant" in refused[1]
+    queuectl("--db", tmp_path / "a.db", "enqueue", "true", check=0)
+    words = ["copy", "--from", tmp_path / "a.db", "--to"]
+    assert "permission denied" in queuectl(*words, site.url("queue_worker"), check=1).err
+    site.as_("queue_owner")(*words, site.url("queue_owner"), check=0)
+    assert queuectl("status", "--json", check=0).json["total"] == 1
+    assert "permission denied" in str(refuse(site, "create table queuectl.mine (x int)"))
+
+
+def refuse(site: Site, statement: str) -> Exception:
+    import psycopg
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as found:
+        site.server.execute(statement, site.url("queue_worker"))
+    return found.value
+
+
+def test_a_role_that_may_only_look_can_look(site: Site) -> None:
+    site.as_("queue_worker")("enqueue", "--id", "a", "true", check=0)
+    site.server.execute("create role queue_looker login")
+    for right in (
+        "usage on schema queuectl",
+        "select on all tables in schema queuectl",
+        "select on sequence queuectl.jobs_seq_seq",
+    ):
+        site.server.execute(f"grant {right} to queue_looker", site.url("queue_owner"))
+    looker = site.as_("queue_looker")
+    for words in (["status"], ["list"], ["show", "a"], ["logs", "a"], ["metrics"]):
+        looker(*words, check=0)
+    assert "permission denied" in looker("enqueue", "true", check=1).err

@@ -51,9 +51,9 @@ class Lab:
             env["QUEUECTL_HOME"] = str(home)
         return env
 
-    def run(self, *words: str, home: Path | None = None, stdin: IO[bytes] | None = None) -> bytes:
-        """Run queuectl to its end and return what it printed."""
-        return run([*self.queuectl, *words], env=self.environment(home), stdin=stdin)
+    def run(self, *words: str, home: Path | None = None, stdin: IO[bytes] | None = None, **variables: str) -> bytes:
+        """Run queuectl to its end and return what it printed. `variables`: added to its environment."""
+        return run([*self.queuectl, *words], env={**self.environment(home), **variables}, stdin=stdin)
 
     def time(self, *words: str, home: Path | None = None) -> float:
         """How many seconds queuectl takes from the fork to the exit, its output thrown away."""
@@ -181,6 +181,7 @@ class Report:
         self._title = title
         self._rows: list[tuple[str, ...]] = []
         self._figures: list[Figure] = []
+        self._notes: list[str] = []
 
     def row(self, *cells: str) -> None:
         self._rows.append(cells)
@@ -188,9 +189,15 @@ class Report:
     def figure(self, figure: Figure) -> None:
         self._figures.append(figure)
 
+    def note(self, text: str) -> None:
+        """A line in words, below the rows."""
+        self._notes.append(text)
+
     def close(self, *, check: bool) -> int:
         print(f"\n{self._title}  ({os.cpu_count()} cores, Python {sys.version.split()[0]})\n")
         _print_rows(self._rows)
+        if self._notes:
+            print("\n".join(f"  {note}".rstrip() for note in self._notes), end="\n\n")
         _print_rows([figure.row() for figure in self._figures])
         return int(check and not all(figure.is_reached for figure in self._figures))
 

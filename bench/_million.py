@@ -37,7 +37,11 @@ def new_job(number: int) -> NewJob:
 def filled(home: Path, jobs: int) -> Store:
     """A store with so many jobs that wait."""
     store = open_store(str(home))
+    fill(store, jobs)
+    return store
+
+
+def fill(store: Store, jobs: int) -> None:
     with no_garbage():
         for first in range(0, jobs, AT_ONCE):
             store.enqueue([new_job(number) for number in range(first, min(first + AT_ONCE, jobs))])
-    return store

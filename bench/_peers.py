@@ -1,6 +1,7 @@
 """Other ways to run many commands, where they are installed. None of them is needed.
 
 huey: `pip install huey` into .venv, or BENCH_HUEY=/path/to/python of an environment that has it.
+procrastinate: the same with BENCH_PROCRASTINATE.
 """
 
 from __future__ import annotations
@@ -106,3 +107,50 @@ def gnu_parallel(place: Path, jobs: int) -> float:
     began = time.perf_counter()
     subprocess.run(argv, env=env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     return jobs / (time.perf_counter() - began)
+
+
+# ── procrastinate ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+PROCRASTINATE_APP = """
+import subprocess
+import procrastinate
+app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo={url!r}))
+
+@app.task(retry=3)
+def run(command):
+    return subprocess.run(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL).returncode
+"""
+PROCRASTINATE_DRAIN = """
+import asyncio, sys, time
+from app import app, run
+jobs = int(sys.argv[1])
+
+async def main():
+    async with app.open_async():
+        await app.schema_manager.apply_schema_async()
+        await run.batch_defer_async(*({"command": "true"} for _ in range(jobs)))
+        began = time.perf_counter()
+        await app.run_worker_async(concurrency=8, wait=False, install_signal_handlers=False)
+        seconds = time.perf_counter() - began
+        done = await app.job_manager.list_jobs_async(status="succeeded")
+        assert len(list(done)) == jobs
+        print(seconds)
+
+asyncio.run(main())
+"""
+
+
+def procrastinate_python() -> str | None:
+    """A Python that has procrastinate, None if there is none."""
+    python = os.environ.get("BENCH_PROCRASTINATE", sys.executable)
+    has_it = subprocess.run([python, "-c", "import procrastinate"], capture_output=True, check=False).returncode == 0
+    return python if has_it else None
+
+
+def procrastinate(place: Path, python: str, url: str, jobs: int) -> float:
+    """Tasks a second that run `true`, stored beforehand in an empty database; the start of its Python does not count."""
+    place.mkdir()
+    (place / "app.py").write_text(PROCRASTINATE_APP.format(url=url), encoding="utf-8")
+    argv = [python, "-c", PROCRASTINATE_DRAIN, str(jobs)]
+    said = subprocess.run(argv, cwd=place, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    return jobs / float(said)

@@ -44,7 +44,7 @@ def one(lab: Lab, home: Path, answer: Path) -> float:
     """In milliseconds. Less than nothing where the job was faster than the end of `enqueue`."""
     lab.run("enqueue", f"date +%s%N >{answer}.part && mv {answer}.part {answer}", home=home)
     ended = time.time_ns()
-    return (_wait_for(answer) - ended) / 1e6
+    return (wait_for(answer) - ended) / 1e6
 
 
 def floor(answer: Path, count: int) -> list[float]:
@@ -57,7 +57,7 @@ def floor(answer: Path, count: int) -> list[float]:
     return found
 
 
-def _wait_for(answer: Path) -> int:
+def wait_for(answer: Path) -> int:
     deadline = time.monotonic() + DEADLINE
     while not answer.exists():
         if time.monotonic() > deadline:

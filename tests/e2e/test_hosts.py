@@ -162,6 +162,20 @@ def test_commands_fail_soon_and_in_one_line_while_the_server_is_gone(fragile: Ho
         assert time.monotonic() - began < 10
 
 
+def test_a_worker_that_has_nothing_to_do_can_go_while_the_server_is_gone(fragile: Hosts) -> None:
+    a, b = fragile("a", "b")
+    a.configure(heartbeat="200ms", lease="500ms")
+    first, second = a.worker(), b.worker()
+    server_of(fragile).halt()
+    first.send(signal.SIGTERM)
+    assert first.wait() == 0  # nobody could be told; whoever looks sees that it is gone
+    wait_until(lambda: "cannot reach the store" in second.output, what="the other to notice")
+    second.send(signal.SIGTERM)
+    wait_until(lambda: "finishing" in second.output, what="the other to hear it")
+    second.send(signal.SIGTERM)
+    assert second.wait() == 128 + signal.SIGTERM
+
+
 def test_a_line_that_swallows_everything_costs_no_job(hosts: Hosts) -> None:
     with Proxy(hosts.url) as proxy:
         a, b = hosts.add("a", url=proxy.url), hosts.add("b")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection
+from typing import Final
 
 from queuectl.events import WakeUpSilent
 from queuectl.store.protocol import Bell, NewWorker
 from queuectl.worker.plan import Plan, World
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
+
+FAREWELL: Final = 5.0
 
 
 class Membership:
@@ -31,7 +34,8 @@ class Membership:
         card = NewWorker(plan.id, plan.host, plan.pid, plan.home, slots, plan.queues, plan.machine, plan.lock)
         deadline = self._world.clock.monotonic() + patience
         while (bell := self._trouble.attempt(lambda: self._store.register(card))) is None:
-            if self._trouble.last and (self._trouble.is_fatal or self._world.clock.monotonic() >= deadline):
+            is_late = self._world.clock.monotonic() >= deadline or self._signals.stops > 0
+            if self._trouble.last and (self._trouble.is_fatal or is_late):
                 raise self._trouble.last
             self._pause()
             meanwhile()
@@ -52,8 +56,11 @@ class Membership:
         return rescue is not None
 
     def leave(self) -> None:
-        """Be forgotten. Whoever is in a hurry leaves that to others: they see that we are gone."""
+        """Be forgotten. Whoever is in a hurry, or waits in vain, leaves that to others: they see that we are gone."""
+        deadline = self._world.clock.monotonic() + FAREWELL
         while self._trouble.attempt(self._retire) is None and not self._trouble.is_fatal and self._signals.stops < 2:
+            if self._world.clock.monotonic() >= deadline:
+                return
             self._pause()
 
     def close(self) -> None:

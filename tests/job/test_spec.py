@@ -14,7 +14,7 @@ from queuectl.config import load_settings
 from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.job.model import NewJob
 from queuectl.job.shown import shown
-from queuectl.job.spec import _FIELDS, Defaults, merge, validate
+from queuectl.job.spec import _FIELDS, Defaults, check_field, merge, validate
 from tests.job.said import assert_well_said
 
 DEFAULTS = Defaults(priority=4, max_retries=3, first_is_free=True, backoff_base=2.0, timeout_ms=9_000, cwd="/here")
@@ -350,3 +350,14 @@ def test_a_flag_takes_the_place_of_every_spelling_of_its_field(
     before = dict(fields)
     assert merge(fields, flags) == merged
     assert fields == before
+
+
+@pytest.mark.parametrize(
+    "name, good, bad, spelled",
+    [("priority", 5, 10**9, "--priority"), ("run_at", "2030-01-01T00:00:00Z", "someday", "--at")],
+)
+def test_an_option_is_refused_in_its_own_words(name: str, good: object, bad: object, spelled: str) -> None:
+    check_field(name, good, spelled=spelled, local=UTC)
+    with pytest.raises(InvalidInput) as caught:
+        check_field(name, bad, spelled=spelled, local=UTC)
+    assert caught.value.message.startswith(f"{spelled}: ")

@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -35,12 +36,12 @@ class Span(NamedTuple):
     stop: int
 
 
-class Source:
+class Source(ABC):
     """Something to read that is too long to be held."""
 
+    @abstractmethod
     def at(self, span: Span) -> bytes:
         """The bytes of a span that is known to be short; fewer if the source ends before it does."""
-        raise NotImplementedError
 
     def read(self, spans: Sequence[Span]) -> Iterator[bytes]:
         for span in spans:

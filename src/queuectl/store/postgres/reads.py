@@ -12,6 +12,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.job.outcome import Ending
 from queuectl.store import rows
+from queuectl.store.order import order_by
 from queuectl.store.postgres import select
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
@@ -70,7 +71,7 @@ class PostgresReads(PostgresBase):
         offset: int = 0,
     ) -> Iterator[Job]:
         clause, values = select.where(where)
-        order = select.order(sort, descending=descending)
+        order = order_by(sort, descending=descending)
         sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs{clause}{order} limit %s offset %s"
         values += [limit, offset]
         if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:

@@ -5,19 +5,9 @@ Every piece is a constant of this module and every value a parameter.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from queuectl.store.protocol import Filter, Sort
-
-_KEYS: Final = {
-    Sort.CREATED: "seq",
-    Sort.PRIORITY: "priority",
-    Sort.STATE: "state",
-    Sort.QUEUE: "queue",
-    Sort.RUN_AT: "run_at",
-    Sort.FINISHED: "finished_at",
-    Sort.DURATION: "duration_ms",
-}
+from queuectl.store.protocol import Filter
 
 
 def where(filters: Filter) -> tuple[str, list[Any]]:
@@ -32,14 +22,6 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
         clauses.append("seq in (select job from queuectl.job_tags where tag = %s)")
         values.append(_bindable(tag))
     return (f" where {' and '.join(clauses)}" if clauses else ""), values
-
-
-def order(sort: Sort, *, descending: bool) -> str:
-    """By the key, what has none last, and ties in the order of enqueue, the newest first."""
-    if sort is Sort.CREATED:
-        return f" order by seq {'desc' if descending else 'asc'}"
-    key = _KEYS[sort]
-    return f" order by {key} is null, {key} {'desc' if descending else 'asc'}, seq desc"
 
 
 def _bindable(word: str) -> str:

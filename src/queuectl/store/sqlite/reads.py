@@ -13,6 +13,7 @@ from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.job.outcome import Ending
 from queuectl.store import rows
 from queuectl.store.migrate import LATEST
+from queuectl.store.order import order_by
 from queuectl.store.protocol import OUTPUT_AT_ONCE, Filter, Histogram, Printed, Sort, Spread, Throughput
 from queuectl.store.spread import histogram, spread
 from queuectl.store.sqlite import select
@@ -67,7 +68,7 @@ class SqliteReads(SqliteBase):
         offset: int = 0,
     ) -> Iterator[Job]:
         clause, values = select.where(where)
-        sql = f"select {rows.JOB_COLUMNS} from jobs{clause}{select.order(sort, descending=descending)} limit ? offset ?"
+        sql = f"select {rows.JOB_COLUMNS} from jobs{clause}{order_by(sort, descending=descending)} limit ? offset ?"
         present = self._present()
         values += [-1 if limit is None else limit, offset]
         if self._db.path == MEMORY or (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:

@@ -6,20 +6,10 @@ condition would keep SQLite from using an index for any of them.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from queuectl.job.lifecycle import State
-from queuectl.store.protocol import Filter, Sort
-
-_KEYS: Final = {
-    Sort.CREATED: "seq",
-    Sort.PRIORITY: "priority",
-    Sort.STATE: "state",
-    Sort.QUEUE: "queue",
-    Sort.RUN_AT: "run_at",
-    Sort.FINISHED: "finished_at",
-    Sort.DURATION: "duration_ms",
-}
+from queuectl.store.protocol import Filter
 
 
 def where(filters: Filter) -> tuple[str, list[Any]]:
@@ -42,14 +32,6 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
         clauses.append("seq in (select job from job_tags where tag = ?)")
         values.append(_bindable(tag))
     return (f" where {' and '.join(clauses)}" if clauses else ""), values
-
-
-def order(sort: Sort, *, descending: bool) -> str:
-    """By the key, what has none last, and ties in the order of enqueue, the newest first."""
-    if sort is Sort.CREATED:
-        return f" order by seq {'desc' if descending else 'asc'}"
-    key = _KEYS[sort]
-    return f" order by {key} is null, {key} {'desc' if descending else 'asc'}, seq desc"
 
 
 def _bindable(word: str) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from queuectl import errors
 from queuectl.job.lifecycle import WAITING
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Ending, Exited, Signalled
+from queuectl.job.outcome import Ending
 from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
+from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
@@ -23,17 +24,6 @@ from queuectl.store.postgres.trouble import ConnectionLost, run_again
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
 
 PROMOTE_AT_ONCE: Final = 1000
-
-
-class _Facts(NamedTuple):
-    """What is known of a run that is over; None: what the job's row has."""
-
-    started_at: int | None
-    finished_at: int
-    duration_ms: int | None
-    pid: int | None
-    log_from: int | None
-    log_to: int | None
 
 
 class PostgresRuns(PostgresReads):
@@ -125,7 +115,7 @@ class PostgresRuns(PostgresReads):
                 if only is not None and claim.token not in only:
                     continue
                 settlement = cancelled(claim, None) if is_cancelled else lose(claim, max_crashes)
-                facts = _Facts(None, now, None, None, *spans.get(claim.token, Span(None, None)))
+                facts = Facts(None, now, None, None, *spans.get(claim.token, Span(None, None)))
                 taken.append(Lost(claim, settlement))
                 ends.append(_told(claim, settlement, facts, now=now, called_off=is_cancelled))
             if ends:
@@ -183,15 +173,13 @@ def _claim(
 def _settle(ends: Sequence[End], *, worker: str, now: int) -> Question:
     told = []
     for end in ends:
-        started_at = now - _ms(end.age)
-        finished_at = started_at + _ms(end.duration)
-        facts = _Facts(started_at, finished_at, _ms(end.duration), end.pid, end.log_from, end.log_to)
+        facts = facts_of(end, now=now)
         told.append(_told(end.claim, end.settlement, facts, now=now, called_off=False))
         told.append(_told(end.claim, _called_off(end), facts, now=now, called_off=True))
     return Question(SQL["settle"], {"ends": json.dumps(told), "worker": worker, "now": now})
 
 
-def _told(claim: Claim, settlement: Settlement, facts: _Facts, *, now: int, called_off: bool) -> dict[str, Any]:
+def _told(claim: Claim, settlement: Settlement, facts: Facts, *, now: int, called_off: bool) -> dict[str, Any]:
     waits = settlement.state in WAITING
     return {
         **facts._asdict(),
@@ -217,7 +205,7 @@ def _began(start: Start, now: int) -> dict[str, Any]:
         "token": start.claim.token,
         "pid": start.pid,
         "log_from": start.log_from,
-        "started_at": now - _ms(start.age),
+        "started_at": now - ms(start.age),
     }
 
 
@@ -255,13 +243,4 @@ def _called_off(end: End) -> Settlement:
     settlement = end.settlement
     if settlement.ending is Ending.CANCELLED:
         return settlement
-    how: Exited | Signalled | None = None
-    if settlement.signal is not None:
-        how = Signalled(settlement.signal)
-    elif settlement.exit_code is not None:
-        how = Exited(settlement.exit_code)
-    return cancelled(end.claim, how)
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)
+    return cancelled(end.claim, how(settlement))

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from queuectl.job.lifecycle import WAITING, Event, State, is_final
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Exited, Signalled
 from queuectl.job.rank import Ageing, ByEnqueues, Standing, effective_priority
 from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
 from queuectl.store.counting import Moves
+from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
@@ -49,17 +49,6 @@ class _Moment(NamedTuple):
     now: int
     last_seq: int
     ageing: Ageing
-
-
-class _Facts(NamedTuple):
-    """What is known of a run that is over; None: what the job's row has."""
-
-    started_at: int | None
-    finished_at: int
-    duration_ms: int | None
-    pid: int | None
-    log_from: int | None
-    log_to: int | None
 
 
 class SqliteRuns(SqliteReads):
@@ -138,7 +127,7 @@ class SqliteRuns(SqliteReads):
                     continue
                 settlement = cancelled(claim, None) if is_cancelled else lose(claim, max_crashes)
                 span = spans.get(claim.token, Span(None, None))
-                self._write_end(claim, settlement, _Facts(None, now, None, None, *span), at, moves)
+                self._write_end(claim, settlement, Facts(None, now, None, None, *span), at, moves)
                 taken.append(Lost(claim, settlement))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
         self._ring()
@@ -189,7 +178,7 @@ class SqliteRuns(SqliteReads):
                 "token": start.claim.token,
                 "pid": start.pid,
                 "log_from": start.log_from,
-                "started_at": now - _ms(start.age),
+                "started_at": now - ms(start.age),
             },
         )
 
@@ -201,18 +190,17 @@ class SqliteRuns(SqliteReads):
 
     def _settle(self, end: End, at: _Moment, moves: Moves) -> Settlement | None:
         """Write an end; None if the job has passed to somebody else."""
-        started_at, duration = at.now - _ms(end.age), _ms(end.duration)
-        facts = _Facts(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to)
+        facts = facts_of(end, now=at.now)
         if self._write_end(end.claim, end.settlement, facts, at, moves):
             return end.settlement
         wish = self._db.value(SQL["is_cancelled"], {"seq": end.claim.seq, "token": end.claim.token})
         if not wish:
             return None
-        called_off = cancelled(end.claim, _how(end.settlement))
+        called_off = cancelled(end.claim, how(end.settlement))
         self._write_end(end.claim, called_off, facts, at, moves)
         return called_off
 
-    def _write_end(self, claim: Claim, settlement: Settlement, facts: _Facts, at: _Moment, moves: Moves) -> bool:
+    def _write_end(self, claim: Claim, settlement: Settlement, facts: Facts, at: _Moment, moves: Moves) -> bool:
         # As plain text and numbers: sqlite3 looks for a way to adapt anything else, half a microsecond each.
         state, ending = str(settlement.state), str(settlement.ending)
         waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
@@ -229,13 +217,3 @@ class SqliteRuns(SqliteReads):
             return False
         moves.add(claim.queue, "processing", state, ending=ending)
         return True
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)
-
-
-def _how(settlement: Settlement) -> Exited | Signalled | None:
-    if settlement.signal is not None:
-        return Signalled(settlement.signal)
-    return None if settlement.exit_code is None else Exited(settlement.exit_code)

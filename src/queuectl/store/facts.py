@@ -1,0 +1,36 @@
+"""What is known of a run that is over, as every dialect writes it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from queuectl.job.outcome import Exited, Signalled
+from queuectl.job.settle import Settlement
+from queuectl.store.protocol import End
+
+
+class Facts(NamedTuple):
+    """None: what the job's row has."""
+
+    started_at: int | None
+    finished_at: int
+    duration_ms: int | None
+    pid: int | None
+    log_from: int | None
+    log_to: int | None
+
+
+def facts_of(end: End, *, now: int) -> Facts:
+    started_at, duration = now - ms(end.age), ms(end.duration)
+    return Facts(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to)
+
+
+def how(settlement: Settlement) -> Exited | Signalled | None:
+    """How the process of a settled run ended."""
+    if settlement.signal is not None:
+        return Signalled(settlement.signal)
+    return None if settlement.exit_code is None else Exited(settlement.exit_code)
+
+
+def ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -34,6 +34,8 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "cli/stage.py": "the demo runs real commands, as a person would type them",
     },
     "time": {"clock.py": "the only caller of time"},
+    "ctypes": {"process/libc.py": "makes processes without holding Python's lock"},
+    "threading": {"process/making.py": "the one thread beside the loop's, which makes processes"},
     "sqlite3": {"store/sqlite/": "the only dialect that is SQLite"},
     "psycopg": {
         "store/postgres/": "the only dialect that is PostgreSQL",
@@ -69,7 +71,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
         "process/spawn.py": "the group of a child that was not reaped, whose number is certainly its own",
     },
     "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
-    "os.posix_spawn": {"process/": "the spawner of jobs"},
+    "os.posix_spawn": {},
     "os.fork": {},
     "os.system": {},
     "datetime.datetime.now": {},
@@ -81,6 +83,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
 # What `enqueue` must not load, because it does without: start-up is a feature.
 HEAVY = {
     "asyncio",
+    "ctypes",
     "email",
     "http",
     "importlib.resources",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,9 +80,8 @@ def test_no_room_for_another_process_is_a_failure_and_not_the_end_of_the_worker(
             {"command": "true", "max_retries": 1},
         ]
     )
-    with no_more_processes() as limit:
-        # The shell puts itself into the group and becomes the worker: one process. Its job is the second and last.
-        worker = scene.worker("--count", "2", through=["sh", "-c", f'echo $$ > {limit}/cgroup.procs; exec "$@"', "-"])
+    with no_more_than(3) as within:  # the worker, the thread that makes processes, and a job
+        worker = scene.worker("--count", "2", through=within)
         job = scene.wait_for(ids[1], "dead")
         assert "no room for another process" in job["error"]
         assert worker.process.poll() is None
@@ -90,20 +91,29 @@ def test_no_room_for_another_process_is_a_failure_and_not_the_end_of_the_worker(
         worker.end()
 
 
-class no_more_processes:  # noqa: N801 - a context to enter
-    """A control group for two processes. A limit of the user's does not bind root."""
+def test_no_room_for_the_thread_that_makes_processes_is_not_the_end_of_the_worker_either(scene: Scene) -> None:
+    ids = scene.enqueue_all([{"command": "true", "max_retries": 1}] * 2)
+    with no_more_than(1) as within:
+        worker = scene.worker("--count", "2", through=within)
+        for job_id in ids:
+            assert "no room for another process" in scene.wait_for(job_id, "dead")["error"]
+        worker.end()
 
-    def __enter__(self) -> Path:
-        self._group = PIDS / f"queuectl-test-{os.getpid()}"
-        try:
-            self._group.mkdir()
-            (self._group / "pids.max").write_text("2")
-        except OSError as exc:
-            require("a writable pids control group", False, str(exc))
-        return self._group
 
-    def __exit__(self, *_: object) -> None:
-        self._group.rmdir()
+@contextlib.contextmanager
+def no_more_than(count: int) -> Iterator[list[str]]:
+    """What to put before a command so that it, its threads and its children are so many at most.
+
+    A control group, because a limit of the user's does not bind root.
+    """
+    group = PIDS / f"queuectl-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "pids.max").write_text(str(count))
+    except OSError as exc:
+        require("a writable pids control group", False, str(exc))
+    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "-"]
+    group.rmdir()
 
 
 @pytest.mark.parametrize("command", ["-h", "--help me", "+x", "- echo"])

@@ -55,7 +55,7 @@ class _Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         console = Console(file=self._app.stderr, no_color=not self._app.colour_on(self._app.stderr))
-        # No thread of rich's own: main leaves by os._exit, and a worker process has none either.
+        # No thread of rich's own: main leaves by os._exit.
         bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

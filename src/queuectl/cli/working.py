@@ -91,7 +91,8 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         log.flush()
         wait_for_any(sources, seconds)
 
-    world = World(store, SystemProcesses(), app.clock, random.random, settings, log, wait)
+    processes = SystemProcesses(app.clock)
+    world = World(store, processes, app.clock, random.random, settings, log, wait)
 
     def inherit() -> None:
         rescue_namesake(opening, plan.id, home=plan.home, clock=app.clock, settings=settings(), emit=log)
@@ -114,6 +115,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
             on_ready=on_ready,
         )
     finally:
+        processes.close()
         log.close()
     store.close()
     return 128 + signal if signal else 0

@@ -7,18 +7,18 @@ import errno
 import fcntl
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from queuectl.clock import boot_ticks
+from queuectl.clock import Clock
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
+from queuectl.process.libc import KNOWS_DIRECTORIES, Call
+from queuectl.process.making import Maker, Making
 from queuectl.process.table import Entry, started
 
 LONGEST_SHOWN: Final = 200
-
-_DUP2: Final = os.POSIX_SPAWN_DUP2
-_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 
 
 class Child(NamedTuple):
@@ -28,19 +28,39 @@ class Child(NamedTuple):
     started: int
 
 
+class Order(NamedTuple):
+    """A process that we want: `env` as NAME=value, `out` gets all it prints."""
+
+    argv: Sequence[bytes]
+    cwd: str
+    env: Sequence[bytes]
+    out: int
+
+
 class CannotSpawn(Exception):
     """The process could not be made; the message says why, in words for the job's owner."""
+
+
+class Begun(NamedTuple):
+    """What became of an order, and when, by the monotonic clock."""
+
+    child: Child | CannotSpawn
+    at: float
 
 
 class Processes(Protocol):
     """Everything that the worker's loop asks of the operating system about processes. The simulator has its own."""
 
-    def spawn(self, argv: Sequence[bytes], *, cwd: str, env: Mapping[bytes, bytes], out: int) -> Child:
-        """Start a program; `out` gets all it prints. May leave us in `cwd`: see `rest`. Raises CannotSpawn."""
+    def begin(self, orders: Sequence[Order]) -> None:
+        """Start programs, in this order. Returns when most of them are; `begun` says what became of them."""
         ...
 
-    def rest(self) -> None:
-        """After a row of starts: be where we were before."""
+    def begun(self, *, wait: bool = False) -> Sequence[Begun]:
+        """What became of the orders since, in their order; with `wait`, of all there are."""
+        ...
+
+    def fileno(self) -> int:
+        """Becomes readable when the last order is begun."""
         ...
 
     def peek(self, child: Child) -> Exited | Signalled | None:
@@ -65,55 +85,56 @@ class Processes(Protocol):
 
 
 class SystemProcesses:
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock, *, knows_directories: bool = KNOWS_DIRECTORIES) -> None:
+        self._maker = Maker(clock)
         self._null = os.open(os.devnull, os.O_RDWR)
         self._here = os.open(".", os.O_PATH)
-        self._place: str | None = None  # the directory of a job that we are in
+        self._knows_directories = knows_directories
+        self._orders: deque[Order] = deque()  # begun, and not told yet
+        self._early: list[Begun] = []
         self._own: set[int] = set()
         self._is_init = os.getpid() == 1
 
-    def spawn(self, argv: Sequence[bytes], *, cwd: str, env: Mapping[bytes, bytes], out: int) -> Child:
-        # posix_spawn and not subprocess, which costs more than all the rest of a start: it prepares in Python what this
-        # does in C. It knows no directory, so we go there; nothing else runs in this process meanwhile.
-        if cwd != self._place:
-            _enter(cwd)
-            self._place = cwd
-        before = boot_ticks()
-        pid = self._spawn(argv, env, out)
-        after = boot_ticks()
-        self._own.add(pid)
-        # Looked up only if the clock ticked meanwhile: a look into /proc costs a tenth of a start.
-        return Child(pid, before if before == after else started(pid) or 0)
+    def close(self) -> None:
+        self._maker.close()
+        os.close(self._null)
+        os.close(self._here)
 
-    def rest(self) -> None:
-        if self._place is not None:
-            self._place = None
+    def fileno(self) -> int:
+        return self._maker.fileno()
+
+    def begin(self, orders: Sequence[Order]) -> None:
+        self._orders += orders
+        self._maker.put([self._making(order) for order in orders])
+        if not self._knows_directories:
+            # Then the thread goes there itself, and takes us with it: nothing else may run until we are back.
+            self._early += self._taken(wait=True)
             with contextlib.suppress(OSError):  # not ours to enter any more: no path of ours depends on where we are
                 os.fchdir(self._here)
 
-    def _spawn(self, argv: Sequence[bytes], env: Mapping[bytes, bytes], out: int) -> int:
-        failure: Exception = FileNotFoundError(errno.ENOENT, "not found")
-        for program in _places(argv[0], env):
-            try:
-                # Everything we have open is close-on-exec (see `forbid_inheritance`), and our mask is empty. All signals
-                # are named, also those that are at their default: for each that is not, the C library asks the kernel.
-                return os.posix_spawn(
-                    program,
-                    list(argv),
-                    env,
-                    file_actions=[(_DUP2, self._null, 0), (_DUP2, out, 1), (_DUP2, out, 2)],
-                    setsid=True,
-                    setsigdef=_SIGNALS,
-                )
-            except (FileNotFoundError, NotADirectoryError) as exc:
-                if os.path.exists(program):  # then it was not the program that was not found
-                    raise CannotSpawn(f"{_shown(program)}: its interpreter is missing (see its first line)") from exc
-            except PermissionError as exc:
-                failure = exc  # a later directory may have one that we may run
-            except (OSError, ValueError) as exc:
-                failure = exc
-                break
-        raise CannotSpawn(_why(failure, argv[0])) from failure
+    def begun(self, *, wait: bool = False) -> Sequence[Begun]:
+        found, self._early = [*self._early, *self._taken(wait=wait)], []
+        return found
+
+    def _making(self, order: Order) -> Making:
+        cwd = order.cwd.encode()  # as it was given, whatever the locale of the worker is
+        inside, enter = (cwd, None) if self._knows_directories else (None, cwd)
+        # Everything we have open is close-on-exec, see `forbid_inheritance`.
+        call = Call(order.argv, order.env, cwd=inside, descriptors=(self._null, order.out, order.out))
+        return Making(call, _places(order), enter=enter)
+
+    def _taken(self, *, wait: bool) -> Iterator[Begun]:
+        for making in self._maker.take(wait=wait):
+            order = self._orders.popleft()
+            pid = making.call.pid
+            making.call.close()
+            if not making.is_made:
+                yield Begun(CannotSpawn(_why(order, making)), making.at)
+                continue
+            self._own.add(pid)
+            # Looked up only if the clock ticked meanwhile: a look into /proc costs a tenth of a start.
+            known = making.before if making.before == making.after else started(pid) or 0
+            yield Begun(Child(pid, known), making.at)
 
     def peek(self, child: Child) -> Exited | Signalled | None:
         try:
@@ -142,7 +163,7 @@ class SystemProcesses:
             os.killpg(child.pid, signal.SIGKILL)
 
     def reap_strays(self) -> None:
-        if not self._is_init:
+        if not self._is_init or self._orders:  # one of those may be ours, and have ended before we know its number
             return
         while True:
             try:
@@ -167,36 +188,37 @@ def forbid_inheritance() -> None:
                     raise
 
 
-def _enter(cwd: str) -> None:
-    try:
-        os.chdir(cwd.encode())  # as it was given, whatever the locale of the worker is
-    except (OSError, ValueError) as exc:
-        raise CannotSpawn(f"the working directory {_shown(cwd.encode())} cannot be entered: {_words(exc)}") from exc
-
-
-def _places(program: bytes, env: Mapping[bytes, bytes]) -> Sequence[bytes]:
+def _places(order: Order) -> Sequence[bytes]:
     """Where a program may be: looked for on the PATH that the job will have, not on ours."""
+    program = order.argv[0]
     if b"/" in program:
         return (program,)
-    folders = env.get(b"PATH", os.fsencode(os.defpath)).split(b":")
-    return [os.path.join(folder, program) for folder in folders]  # an empty entry is the working directory
+    path = next((one[5:] for one in order.env if one.startswith(b"PATH=")), os.fsencode(os.defpath))
+    return [os.path.join(folder, program) for folder in path.split(b":")]  # an empty entry is the working directory
 
 
-def _why(exc: Exception, program: bytes) -> str:
-    if not isinstance(exc, OSError):
-        return str(exc)
-    name = _shown(program)
-    match exc.errno:
-        case errno.ENOENT:
+def _why(order: Order, making: Making) -> str:
+    """In words, why none of the programs could be run. The kernel gives a number for all there is to do in between."""
+    cwd, name = order.cwd.encode(), _shown(order.argv[0])
+    try:
+        os.stat(os.path.join(cwd, b"."))
+    except (OSError, ValueError) as exc:
+        return f"the working directory {_shown(cwd)} cannot be entered: {_words(exc)}"
+    for program, error in zip(making.programs, making.errors, strict=True):
+        if error == errno.ENOENT and os.path.exists(os.path.join(cwd, program)):  # so it was not the program
+            return f"{_shown(program)}: its interpreter is missing (see its first line)"
+    error = max(making.errors, key=lambda error: error not in (errno.ENOENT, errno.ENOTDIR))
+    match error:
+        case errno.ENOENT | errno.ENOTDIR:
             return f"no such program: {name}"
         case errno.EACCES:
             return f"not executable: {name}"
         case errno.E2BIG:
             return "the command and its environment are too long for this system"
         case errno.EAGAIN | errno.ENOMEM:
-            return f"the system has no room for another process: {_words(exc)}"
+            return f"the system has no room for another process: {os.strerror(error).lower()}"
         case _:
-            return f"{name}: {_words(exc)}"
+            return f"{name}: {os.strerror(error).lower()}"
 
 
 def _shown(path: bytes) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.job.model import Claim
 from queuectl.output.files import begin_log
 from queuectl.process.ledger import Footprint, Ledger
-from queuectl.process.spawn import CannotSpawn, Processes
+from queuectl.process.spawn import Begun, CannotSpawn, Order
 from queuectl.process.table import MARK
 from queuectl.worker.running import Running
 
@@ -19,16 +19,23 @@ SHELL = b"/bin/sh"
 
 
 class Ready(NamedTuple):
-    """All that a process needs, its log included."""
+    """All that a run needs but its process, its log included."""
 
     claim: Claim
     slot: int
-    argv: Sequence[bytes]
-    env: Mapping[bytes, bytes]
-    out: int
+    order: Order
     log_from: int
 
 
+# What `_environment` tells each run of itself, in this order.
+_OF_A_RUN: Final = (
+    b"QUEUECTL_JOB_ID",
+    b"QUEUECTL_RUN",
+    b"QUEUECTL_ATTEMPT",
+    b"QUEUECTL_QUEUE",
+    b"QUEUECTL_SLOT",
+    MARK.encode(),
+)
 _ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
 
 
@@ -52,7 +59,6 @@ class NoLog(Exception):
 class Launcher:
     def __init__(
         self,
-        processes: Processes,
         *,
         worker: str,
         home: str,
@@ -60,16 +66,18 @@ class Launcher:
         base_environment: Mapping[str, str],
         ledger: Ledger,
     ) -> None:
-        self._processes = processes
         self._worker = worker
         self._ledger = ledger
         ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker, **({"QUEUECTL_DB": db} if db else {})}
         self._ours = _encoded(ours)
-        # Encoded once: doing it for every job would cost as much as all the rest of the spawning.
         self._base = _encoded({**base_environment, **ours})
+        for name in _OF_A_RUN:  # of the job that started this worker, if one did
+            self._base.pop(name, None)
+        # Put together once: doing it for every job would cost as much as all the rest of preparing it.
+        self._base_words = _joined(self._base)
 
     def prepare(self, claim: Claim, *, slot: int, now_ms: int) -> Ready:
-        """Everything up to the process, which `launch` starts: until then a descriptor is open. Raises NoLog."""
+        """Everything up to the process: until `note` a descriptor is open. Raises NoLog."""
         env = self._environment(claim, slot)
         try:
             out, log_from = begin_log(claim, worker=self._worker, now_ms=now_ms)
@@ -77,50 +85,35 @@ class Launcher:
             if exc.errno in _ONLY_THIS_LOG:
                 raise BadLog(f"its log {claim.log} cannot be written: {exc.strerror}") from exc
             raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
-        return Ready(claim, slot, words(claim), env, out, log_from)
+        return Ready(claim, slot, Order(words(claim), claim.cwd, env, out), log_from)
 
-    def launch(self, ready: Ready, *, now: float) -> Running | Unstarted:
-        """Start the process."""
-        claim, slot, argv, env, out, log_from = ready
-        try:
-            child = self._processes.spawn(argv, cwd=claim.cwd, env=env, out=out)
-        except CannotSpawn as exc:
-            return Unstarted(claim, str(exc), now, log_from)
-        return Running(
-            claim=claim,
-            slot=slot,
-            child=child,
-            began=now,
-            log_from=log_from,
-            deadline=None if claim.timeout_ms is None else now + claim.timeout_ms / 1000,
-        )
+    def note(self, ready: Ready, begun: Begun) -> Running | Unstarted:
+        """What has become of it. If we die before, the mark tells whose the process is."""
+        claim, slot, order, log_from = ready
+        child, began = begun
+        os.close(order.out)
+        if isinstance(child, CannotSpawn):
+            return Unstarted(claim, str(child), began, log_from)
+        with contextlib.suppress(OSError):  # a full disk: then, too, there is the mark
+            self._ledger.write(slot, claim.token, Footprint(child.pid, child.started, log_from))
+        deadline = None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
+        return Running(claim, slot, child, began, log_from, deadline)
 
-    def conclude(self, ready: Sequence[Ready], begun: Sequence[Running | Unstarted]) -> None:
-        """What is left to do after a row of starts: if we die before, the mark tells whose the processes are."""
-        self._processes.rest()
-        for one in ready:
-            os.close(one.out)
-        for run in begun:
-            if isinstance(run, Running):
-                footprint = Footprint(run.child.pid, run.child.started, run.log_from)
-                with contextlib.suppress(OSError):  # a full disk: then, too, there is the mark
-                    self._ledger.write(run.slot, run.claim.token, footprint)
-
-    def _environment(self, claim: Claim, slot: int) -> dict[bytes, bytes]:
-        environment = dict(self._base)
+    def _environment(self, claim: Claim, slot: int) -> Sequence[bytes]:
+        own = self._base_words
         if claim.env:
             # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
-            environment |= {name.encode(): value.encode() for name, value in claim.env.items()}
-            environment |= self._ours
-        environment |= {
-            b"QUEUECTL_JOB_ID": claim.id.encode(),
-            b"QUEUECTL_RUN": b"%d" % claim.run,
-            b"QUEUECTL_ATTEMPT": b"%d" % (claim.attempts + 1),
-            b"QUEUECTL_QUEUE": claim.queue.encode(),
-            b"QUEUECTL_SLOT": b"%d" % slot,
-            MARK.encode(): claim.token.encode(),
-        }
-        return environment
+            of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
+            own = _joined({**self._base, **of_job, **self._ours}, without=_OF_A_RUN)
+        values = (
+            claim.id.encode(),
+            b"%d" % claim.run,
+            b"%d" % (claim.attempts + 1),
+            claim.queue.encode(),
+            b"%d" % slot,
+            claim.token.encode(),
+        )
+        return [*own, *map(b"%b=%b".__mod__, zip(_OF_A_RUN, values, strict=True))]
 
 
 def words(claim: Claim) -> Sequence[bytes]:
@@ -134,3 +127,7 @@ def words(claim: Claim) -> Sequence[bytes]:
 
 def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+
+
+def _joined(variables: Mapping[bytes, bytes], *, without: Collection[bytes] = ()) -> Sequence[bytes]:
+    return [b"%b=%b" % item for item in variables.items() if item[0] not in without]

@@ -268,7 +268,7 @@ class Worker:
     def _sleep(self) -> None:
         now = self._world.clock.monotonic()
         seconds = min(min(self._wake_times(now)) - now, LONGEST_SLEEP)
-        self._world.wait((self._membership.bell, self._signals), max(0.0, seconds))
+        self._world.wait((self._membership.bell, self._signals, self._world.processes), max(0.0, seconds))
         now = self._world.clock.monotonic()
         self._signals.hush()
         if self._membership.bell.hush():

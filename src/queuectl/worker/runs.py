@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -20,7 +21,7 @@ from queuectl.worker.running import Running, Why
 
 # A start is written to the store with the next exchange, or after this time: short jobs never need it.
 RECORD_AFTER: Final = 0.02
-# So many processes are started in a row: each holds a descriptor until it is there.
+# So many processes are started in a row.
 AT_ONCE: Final = 16
 
 
@@ -38,12 +39,14 @@ class Runs:
         self._world = world
         self._launcher = launcher
         self._by_slot: dict[int, Running] = {}
+        self._starting: deque[Ready] = deque()  # in the order in which they were begun
 
     def __len__(self) -> int:
-        return len(self._by_slot)
+        return len(self._by_slot) + len(self._starting)
 
     @property
     def under_way(self) -> Collection[Running]:
+        """Those whose process is there."""
         return self._by_slot.values()
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -64,18 +67,23 @@ class Runs:
                     self._add_unbegun(claim, Released(None, "its log could not be written"))
                 except BadLog as exc:
                     self._add_unbegun(claim, NotStarted(str(exc)))
-            begun = [self._launcher.launch(one, now=self._world.clock.monotonic()) for one in ready]
-            self._launcher.conclude(ready, begun)
-            for run in begun:
-                self._note_start(run)
+            self._starting += ready
+            self._world.processes.begin([one.order for one in ready])
+            self._gather()  # until then each holds a descriptor
         if failure is not None:
             raise failure
+
+    def _gather(self, *, wait: bool = False) -> None:
+        """Note what has been started since; with `wait`, all there is: then every run is under way, or over."""
+        for begun in self._world.processes.begun(wait=wait):
+            self._note_start(self._launcher.note(self._starting.popleft(), begun))
 
     def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
         self._add_end(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
 
     def _free_slots(self) -> list[int]:
-        return [number for number in range(len(self._by_slot) + AT_ONCE) if number not in self._by_slot]
+        taken = {*self._by_slot, *(one.slot for one in self._starting)}
+        return [number for number in range(len(self) + AT_ONCE) if number not in taken]
 
     def _note_start(self, run: Running | Unstarted) -> None:
         self.last_active = run.began
@@ -96,7 +104,8 @@ class Runs:
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def reap(self, now: float) -> None:
-        """Note which runs are over."""
+        """Note which runs have begun, and which are over."""
+        self._gather()
         processes = self._world.processes
         ended = [(run, how) for run in self._by_slot.values() if (how := processes.peek(run.child)) is not None]
         for run, _ in ended:
@@ -120,13 +129,16 @@ class Runs:
         self._end(late, Why.TIMEOUT, now)
 
     def cancel(self, tokens: Collection[str], now: float) -> None:
+        self._gather(wait=True)
         self._end([run for run in self._by_slot.values() if run.claim.token in tokens], Why.CANCEL, now)
 
     def release_all(self, now: float) -> None:
+        self._gather(wait=True)
         self._end(self._by_slot.values(), Why.RELEASE, now)
 
     def kill_all(self, now: float) -> None:
         """No more grace for those that are being ended."""
+        self._gather(wait=True)
         for run in self._by_slot.values():
             run.kill_at = run.look_at = now
 
@@ -135,6 +147,7 @@ class Runs:
 
         Somebody of this machine has ended it already; somebody of another machine could not.
         """
+        self._gather(wait=True)
         count = len(self._by_slot) + len(self.over)
         self.forsaken |= {end.claim.token for end in self.over}
         self.over.clear()

@@ -46,9 +46,7 @@ def serve(
         inherit()
         runs_file = places.runs_file(plan.home, plan.id)
         ledger = Ledger(runs_file)
-        launcher = Launcher(
-            world.processes, worker=plan.id, home=plan.home, db=db, base_environment=environment, ledger=ledger
-        )
+        launcher = Launcher(worker=plan.id, home=plan.home, db=db, base_environment=environment, ledger=ledger)
         with SignalPipe(ignore_hangup=detached) as signals:
             Worker(plan, world, launcher=launcher, signals=signals, duties=duties).run(on_ready)
             ledger.close()

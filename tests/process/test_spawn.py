@@ -11,6 +11,7 @@ import pytest
 
 from queuectl.clock import SystemClock
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.process.libc import Words
 from queuectl.process.spawn import Begun, CannotSpawn, Child, Order, SystemProcesses
 from queuectl.process.table import started
 from tests.wait import wait_until
@@ -39,7 +40,7 @@ def begin(processes: SystemProcesses, *orders: Order) -> list[Child | CannotSpaw
 
 
 def spawn(processes: SystemProcesses, argv: Sequence[bytes], out: int, *, cwd: str = "/", path: bytes = b"") -> Child:
-    (child,) = begin(processes, Order(argv, cwd, [b"PATH=" + path], out))
+    (child,) = begin(processes, Order(argv, cwd, Words([b"A=b"]), [b"PATH=" + path], out))
     if isinstance(child, CannotSpawn):
         raise child
     return child
@@ -74,7 +75,7 @@ def test_orders_are_told_of_in_their_order_those_that_failed_among_them(
     orders = []
     for number, place in enumerate(places):
         place.mkdir()
-        orders.append(Order(bad if number % 5 == 2 else good, str(place), [], out))
+        orders.append(Order(bad if number % 5 == 2 else good, str(place), Words([]), [], out))
     found = begin(processes, *orders)
     for number, (child, place) in enumerate(zip(found, places, strict=True)):
         if number % 5 == 2:
@@ -86,7 +87,7 @@ def test_orders_are_told_of_in_their_order_those_that_failed_among_them(
 
 
 def test_who_waits_is_told_when_the_last_order_is_begun(processes: SystemProcesses, out: int) -> None:
-    processes.begin([Order([b"/bin/true"], "/", [], out)] * 2)
+    processes.begin([Order([b"/bin/true"], "/", Words([]), [], out)] * 2)
     found: list[Begun] = []
     while len(found) < 2:
         assert select.select([processes], [], [], 30)[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 _HELD: Final = ctypes.PyDLL(None)  # too short to let go of the lock for
@@ -21,8 +22,6 @@ KNOWS_DIRECTORIES: Final = hasattr(_HELD, "posix_spawn_file_actions_addchdir_np"
 _ROOM: Final = 512
 _SETSIGDEF, _SETSIGMASK, _SETSID = 0x04, 0x08, 0x80
 _SIGSET: Final = 128
-
-_Words = ctypes.Array[ctypes.c_char_p]
 
 
 def _attributes() -> ctypes.Array[ctypes.c_char]:
@@ -39,43 +38,82 @@ def _attributes() -> ctypes.Array[ctypes.c_char]:
 _ATTRIBUTES: Final = _attributes()
 
 
-class Call:
-    """All that one call needs, put together beforehand; `close` it afterwards."""
+class Words:
+    """Words for a program. Those that many programs get are put together once."""
 
-    __slots__ = ("_actions", "_argv", "_env", "_is_cut", "_pid")
+    __slots__ = ("_array", "_raw", "words")
+
+    def __init__(self, words: Sequence[bytes]) -> None:
+        self.words = words
+        self._array = (ctypes.c_char_p * len(words))(*words)
+        self._raw = bytes(self._array)
+
+    def and_these(self, more: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:
+        """As the C library wants them; valid as long as we are."""
+        count = len(self.words)
+        kind = ctypes.c_char_p * (count + len(more) + 1)
+        array = kind.from_buffer_copy(self._raw + bytes(ctypes.sizeof(kind) - len(self._raw)))
+        for number, word in enumerate(more, count):
+            array[number] = word
+        return array
+
+
+class _Actions:
+    """What a new process does before it becomes the program."""
+
+    __slots__ = ("room",)
+
+    def __init__(self, descriptors: tuple[int, ...], cwd: bytes | None) -> None:
+        self.room = ctypes.create_string_buffer(_ROOM)
+        _HELD.posix_spawn_file_actions_init(self.room)
+        for number, descriptor in enumerate(descriptors):
+            _HELD.posix_spawn_file_actions_adddup2(self.room, descriptor, number)
+        if cwd is not None:
+            _HELD.posix_spawn_file_actions_addchdir_np(self.room, cwd)
+
+    def __del__(self) -> None:
+        _HELD.posix_spawn_file_actions_destroy(self.room)
+
+
+# Descriptors are numbers that come again and again, and most jobs of a queue run in the same place.
+_actions = lru_cache(maxsize=64)(_Actions)
+_NO_WORDS: Final = Words(())
+
+
+class Call:
+    """All that one call needs, put together beforehand."""
+
+    __slots__ = ("_actions", "_argv", "_base", "_env", "_is_cut", "_pid")
 
     def __init__(
-        self, argv: Sequence[bytes], env: Sequence[bytes], *, cwd: bytes | None, descriptors: Sequence[int]
+        self,
+        argv: Sequence[bytes],
+        base: Words,
+        env: Sequence[bytes],
+        *,
+        cwd: bytes | None,
+        descriptors: tuple[int, ...],
     ) -> None:
-        """The new process has these descriptors as 0, 1, 2 …, and `cwd`, which only works if KNOWS_DIRECTORIES."""
+        """The environment is `base` and `env`. The new process has these descriptors as 0, 1, 2 …, and runs in `cwd`,
+        which only works if KNOWS_DIRECTORIES.
+        """
         # The C library takes a null byte for the end of a word: what came after it would be missing.
-        self._is_cut = b"\0" in b"".join((*argv, *env, cwd or b""))
+        self._is_cut = b"\0" in b"".join((*argv, *base.words, *env, cwd or b""))
         self._pid = ctypes.c_int()
-        self._argv = _words(argv)
-        self._env = _words(env)
-        self._actions = ctypes.create_string_buffer(_ROOM)
-        _HELD.posix_spawn_file_actions_init(self._actions)
-        for number, descriptor in enumerate(descriptors):
-            _HELD.posix_spawn_file_actions_adddup2(self._actions, descriptor, number)
-        if cwd is not None:
-            _HELD.posix_spawn_file_actions_addchdir_np(self._actions, cwd)
+        self._argv = _NO_WORDS.and_these(argv)
+        self._base = base
+        self._env = base.and_these(env)
+        self._actions = _actions(descriptors, cwd)
 
     def make(self, program: bytes) -> int:
         """Make the process, without Python's lock. Returns 0, or the number of the error."""
         if self._is_cut:
             return errno.EINVAL
         error: int = _FREE.posix_spawn(
-            ctypes.byref(self._pid), program, self._actions, _ATTRIBUTES, self._argv, self._env
+            ctypes.byref(self._pid), program, self._actions.room, _ATTRIBUTES, self._argv, self._env
         )
         return error
 
     @property
     def pid(self) -> int:
         return self._pid.value
-
-    def close(self) -> None:
-        _HELD.posix_spawn_file_actions_destroy(self._actions)
-
-
-def _words(words: Sequence[bytes]) -> _Words:
-    return (ctypes.c_char_p * (len(words) + 1))(*words)

@@ -9,12 +9,13 @@ import os
 import signal
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from queuectl.clock import Clock
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
-from queuectl.process.libc import KNOWS_DIRECTORIES, Call
+from queuectl.process.libc import KNOWS_DIRECTORIES, Call, Words
 from queuectl.process.making import Maker, Making
 from queuectl.process.table import Entry, started
 
@@ -29,10 +30,11 @@ class Child(NamedTuple):
 
 
 class Order(NamedTuple):
-    """A process that we want: `env` as NAME=value, `out` gets all it prints."""
+    """A process that we want: `base` and `env` are its environment, as NAME=value; `out` gets all it prints."""
 
     argv: Sequence[bytes]
     cwd: str
+    base: Words
     env: Sequence[bytes]
     out: int
 
@@ -120,14 +122,14 @@ class SystemProcesses:
         cwd = order.cwd.encode()  # as it was given, whatever the locale of the worker is
         inside, enter = (cwd, None) if self._knows_directories else (None, cwd)
         # Everything we have open is close-on-exec, see `forbid_inheritance`.
-        call = Call(order.argv, order.env, cwd=inside, descriptors=(self._null, order.out, order.out))
+        descriptors = (self._null, order.out, order.out)
+        call = Call(order.argv, order.base, order.env, cwd=inside, descriptors=descriptors)
         return Making(call, _places(order), enter=enter)
 
     def _taken(self, *, wait: bool) -> Iterator[Begun]:
         for making in self._maker.take(wait=wait):
             order = self._orders.popleft()
             pid = making.call.pid
-            making.call.close()
             if not making.is_made:
                 yield Begun(CannotSpawn(_why(order, making)), making.at)
                 continue
@@ -193,7 +195,8 @@ def _places(order: Order) -> Sequence[bytes]:
     program = order.argv[0]
     if b"/" in program:
         return (program,)
-    path = next((one[5:] for one in order.env if one.startswith(b"PATH=")), os.fsencode(os.defpath))
+    words = chain(order.base.words, order.env)
+    path = next((word[5:] for word in words if word.startswith(b"PATH=")), os.fsencode(os.defpath))
     return [os.path.join(folder, program) for folder in path.split(b":")]  # an empty entry is the working directory
 
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from queuectl.job.model import Claim
 from queuectl.output.files import begin_log
 from queuectl.process.ledger import Footprint, Ledger
+from queuectl.process.libc import Words
 from queuectl.process.spawn import Begun, CannotSpawn, Order
 from queuectl.process.table import MARK
 from queuectl.worker.running import Running
@@ -71,21 +72,19 @@ class Launcher:
         ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker, **({"QUEUECTL_DB": db} if db else {})}
         self._ours = _encoded(ours)
         self._base = _encoded({**base_environment, **ours})
-        for name in _OF_A_RUN:  # of the job that started this worker, if one did
-            self._base.pop(name, None)
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
-        self._base_words = _joined(self._base)
+        self._base_words = _joined(self._base, without=_OF_A_RUN)
 
     def prepare(self, claim: Claim, *, slot: int, now_ms: int) -> Ready:
         """Everything up to the process: until `note` a descriptor is open. Raises NoLog."""
-        env = self._environment(claim, slot)
+        base, env = self._environment(claim, slot)
         try:
             out, log_from = begin_log(claim, worker=self._worker, now_ms=now_ms)
         except OSError as exc:
             if exc.errno in _ONLY_THIS_LOG:
                 raise BadLog(f"its log {claim.log} cannot be written: {exc.strerror}") from exc
             raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
-        return Ready(claim, slot, Order(words(claim), claim.cwd, env, out), log_from)
+        return Ready(claim, slot, Order(words(claim), claim.cwd, base, env, out), log_from)
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted:
         """What has become of it. If we die before, the mark tells whose the process is."""
@@ -99,12 +98,12 @@ class Launcher:
         deadline = None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
         return Running(claim, slot, child, began, log_from, deadline)
 
-    def _environment(self, claim: Claim, slot: int) -> Sequence[bytes]:
-        own = self._base_words
+    def _environment(self, claim: Claim, slot: int) -> tuple[Words, Sequence[bytes]]:
+        base = self._base_words
         if claim.env:
             # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
             of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
-            own = _joined({**self._base, **of_job, **self._ours}, without=_OF_A_RUN)
+            base = _joined({**self._base, **of_job, **self._ours}, without=_OF_A_RUN)
         values = (
             claim.id.encode(),
             b"%d" % claim.run,
@@ -113,7 +112,7 @@ class Launcher:
             b"%d" % slot,
             claim.token.encode(),
         )
-        return [*own, *map(b"%b=%b".__mod__, zip(_OF_A_RUN, values, strict=True))]
+        return base, [b"%b=%b" % item for item in zip(_OF_A_RUN, values, strict=True)]
 
 
 def words(claim: Claim) -> Sequence[bytes]:
@@ -129,5 +128,5 @@ def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
 
 
-def _joined(variables: Mapping[bytes, bytes], *, without: Collection[bytes] = ()) -> Sequence[bytes]:
-    return [b"%b=%b" % item for item in variables.items() if item[0] not in without]
+def _joined(variables: Mapping[bytes, bytes], *, without: Collection[bytes]) -> Words:
+    return Words([b"%b=%b" % item for item in variables.items() if item[0] not in without])

@@ -103,7 +103,7 @@ def test_show_ends_with_the_last_bytes_of_the_last_run(store: Store, home: Path)
     held = claim(store, home)
     log.write_bytes(b"--- START x run=1 worker=w1 ---\nfirst\n--- END x rc=1 ---\n")
     end(store, held, KILLED, span=(32, 38))
-    store.revive("a", states=frozenset({store.get("a").state}))
+    store.revive(["a"], states=frozenset({store.get("a").state}))
     held = claim(store, home)
     begin = log.stat().st_size + len(b"--- START x run=2 worker=w1 ---\n")
     with log.open("ab") as file:

@@ -75,7 +75,7 @@ def test_a_log_is_read_by_run_and_from_its_end(store: Store, writer: Writer) -> 
         writer.start()
         writer.write("a", output)
         writer.end("a", Exited(1))
-        store.revive("a", states=frozenset({store.get("a").state}))
+        store.revive(["a"], states=frozenset({store.get("a").state}))
     assert b"".join(read(store, "a", LogView(markers=False), host="here")) == b"1\n2\n3\n4\n"
     assert b"".join(read(store, "a", LogView(markers=False, tail=3), host="here")) == b"2\n3\n4\n"
     assert (
@@ -93,7 +93,7 @@ def test_following_lasts_from_before_the_start_to_the_end_for_good(store: Store,
         writer.start,
         lambda: writer.write("a", b"one\n"),
         lambda: writer.end("a", Exited(1)),
-        lambda: writer.store.revive("a", states=frozenset({writer.store.get("a").state})),
+        lambda: writer.store.revive(["a"], states=frozenset({writer.store.get("a").state})),
         writer.start,
         lambda: [writer.write("a", b"two\n"), writer.end("a")],
     )

@@ -287,7 +287,7 @@ def test_time_spent_in_a_last_run_earns_no_points_either(store: Store, worker: H
         store.cancel("a")
     worker.end(claim, BAD)
     assert store.get("a").state == last_run
-    store.revive("a", states=frozenset(State))
+    store.revive(["a"], states=frozenset(State))
     assert store.get("a").effective_priority == 0
 
 

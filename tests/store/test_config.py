@@ -136,5 +136,5 @@ def test_what_has_ended_is_ranked_when_it_waits_again(store: Store, worker: Hand
     store.set_config({"ageing": "enqueues"})
     assert worker.run(BAD).id == "a"
     store.set_config({"ageing": "off"})
-    store.revive("a", states=frozenset({State.DEAD}))
+    store.revive(["a"], states=frozenset({State.DEAD}))
     assert [claim.id for claim in worker.claim(2)] == ["b", "a"]

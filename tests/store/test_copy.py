@@ -102,11 +102,11 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
             if claim.id == "called off":
                 store.cancel(claim.id)
             hands.end(claim, BAD if claim.id in {"again", "fails"} else Exited(0))
-        store.revive("again", states=frozenset(State))
+        store.revive(["again"], states=frozenset(State))
     store.enqueue([new_job("off"), new_job("gone", max_retries=0, priority=1_000_000)])
     store.cancel("off")
     hands.end(hands.claim_one(), BAD)
-    store.purge("gone")
+    store.purge(["gone"])
     store.enqueue(
         [
             new_job("argv", command=None, argv=("printf", "%s\n", 'a "b" \\ ü\t\x7f 漢字 🐝'), tags=("a", "b.c:d")),

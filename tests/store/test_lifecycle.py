@@ -64,7 +64,7 @@ class Life:
         self.store.rescue(self.worker.name, max_crashes=max_crashes)
 
     def revive(self) -> None:
-        self.store.revive(JOB, states=frozenset(State))
+        self.store.revive([JOB], states=frozenset(State))
 
 
 HAPPENINGS: Final[dict[Event, Callable[[Life], None]]] = {

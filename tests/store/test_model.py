@@ -149,14 +149,14 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def revive(self, data: st.DataObject) -> None:
         job = self.draw_job(data)
-        assert self.store.revive(job.id, states=ANY) is job.state
+        assert self.store.revive([job.id], states=ANY) == {job.id: job.state}
         self.model.revive(job)
 
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data())
     def purge(self, data: st.DataObject) -> None:
         job = self.draw_job(data)
-        assert self.store.purge(job.id)[0] is job.state
+        assert self.store.purge([job.id])[job.id][0] is job.state
         self.model.purge(job)
 
     @rule(seconds=st.integers(0, 10))

@@ -118,7 +118,7 @@ def test_a_purged_job_takes_its_output_along(store: Store, worker: Hands, backen
     claim = worker.claim_one()
     keep(worker, claim, 0, b"abc")
     worker.end(claim, BAD)
-    store.purge("a")
+    store.purge(["a"])
     assert backend.rows("output") == []
 
 

@@ -218,7 +218,7 @@ def test_the_tally_names_every_state_of_every_queue(store: Store, worker: Hands,
 def test_a_queue_that_ever_had_a_job_stays_in_the_tally(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a", queue="mail", max_retries=1)])
     worker.run(BAD)
-    store.purge("a")
+    store.purge(["a"])
     assert store.tally() == {"mail": dict.fromkeys(State, 0)}
 
 
@@ -228,7 +228,7 @@ def test_totals_count_what_ever_happened_and_survive_a_purge(store: Store, hire:
     worker.run(BAD)  # failed
     clock.advance(60)
     worker.run(Signalled(9))  # claimed again by itself: retried; dead
-    store.revive("a", states=frozenset(State))  # retried by a person
+    store.revive(["a"], states=frozenset(State))  # retried by a person
     worker.claim_one()
     store.rescue("w1", max_crashes=3)
     worker = hire("w2")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
 from queuectl.job.outcome import Ending
@@ -22,7 +21,7 @@ def test_a_dead_job_begins_anew_but_its_history_stays(store: Store, worker: Hand
     store.enqueue([new_job("a", max_retries=1)])
     worker.run(BAD)
     clock.advance(9)
-    assert store.revive("a", states=frozenset({State.DEAD})) is State.DEAD
+    assert store.revive(["a"], states=frozenset({State.DEAD})) == {"a": State.DEAD}
     job = store.get("a")
     assert (job.state, job.attempts, job.crashes, job.runs) == (State.PENDING, 0, 0, 1)
     assert to_ms(job.run_at) == to_ms(job.updated_at) == clock.now_ms()
@@ -35,7 +34,7 @@ def test_a_poisoned_job_begins_without_crashes_again(store: Store, worker: Hands
     store.enqueue([new_job("a")])
     worker.claim_one()
     store.rescue("w1", max_crashes=1)
-    store.revive("a", states=ANY)
+    store.revive(["a"], states=ANY)
     job = store.get("a")
     assert (job.state, job.crashes, job.runs) == (State.PENDING, 0, 1)
 
@@ -47,7 +46,7 @@ def test_a_failed_job_keeps_its_attempts_and_need_not_wait(store: Store, hire: H
     worker = hire("w2")
     worker.run(BAD)
     clock.advance(1)
-    assert store.revive("a", states=ANY) is State.FAILED
+    assert store.revive(["a"], states=ANY) == {"a": State.FAILED}
     job = store.get("a")
     assert (job.state, job.attempts, job.crashes) == (State.PENDING, 1, 1)
     assert worker.claim_one().attempts == 1
@@ -56,7 +55,7 @@ def test_a_failed_job_keeps_its_attempts_and_need_not_wait(store: Store, hire: H
 def test_a_job_cancelled_before_its_first_run_is_as_new(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     store.cancel("a")
-    assert store.revive("a", states=ANY) is State.CANCELLED
+    assert store.revive(["a"], states=ANY) == {"a": State.CANCELLED}
     job = store.get("a")
     assert (job.state, job.finished_at, job.error) == (State.PENDING, None, None)
     assert worker.claim_one().id == "a"
@@ -70,7 +69,7 @@ def test_a_job_cancelled_while_it_waited_for_a_retry_shows_its_latest_run_again(
     failed = store.get("a")
     clock.advance(1)
     store.cancel("a")
-    store.revive("a", states=ANY)
+    store.revive(["a"], states=ANY)
     job = store.get("a")
     assert (job.error, job.finished_at, job.exit_code) == (failed.error, failed.finished_at, failed.exit_code)
 
@@ -78,7 +77,7 @@ def test_a_job_cancelled_while_it_waited_for_a_retry_shows_its_latest_run_again(
 def test_a_revived_job_keeps_its_place_in_the_line(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("old", max_retries=1), new_job("new")])
     worker.run(BAD)
-    store.revive("old", states=ANY)
+    store.revive(["old"], states=ANY)
     assert [claim.id for claim in worker.claim(2)] == ["old", "new"]
 
 
@@ -90,14 +89,14 @@ def test_a_change_of_ageing_meanwhile_counts_for_the_revived_too(
     worker.run(BAD)
     store.set_config({"ageing": ageing})  # the rank itself is compared after every test
     clock.advance(3)
-    store.revive("a", states=ANY)
+    store.revive(["a"], states=ANY)
     assert store.get("a").effective_priority == {"enqueues": 1, "1s": 3, "off": 0}[ageing]
 
 
 def test_a_delayed_job_that_was_cancelled_is_due_at_once(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a", delay_ms=3_600_000)])
     store.cancel("a")
-    store.revive("a", states=ANY)
+    store.revive(["a"], states=ANY)
     assert worker.claim_one().id == "a"
 
 
@@ -105,7 +104,7 @@ def test_a_held_job_stays_held_when_it_is_revived(store: Store, worker: Hands, b
     store.enqueue([new_job("a")])
     store.cancel("a")
     backend.force("a", held=1)
-    store.revive("a", states=ANY)
+    store.revive(["a"], states=ANY)
     assert store.get("a").held
     assert worker.claim(1) == []
 
@@ -120,10 +119,29 @@ def test_a_job_in_none_of_the_named_states_stays_as_it_is(
     else:
         worker.run(BAD)
     before = backend.rows()
-    assert store.revive("a", states=ANY - {state}) is state
+    assert store.revive(["a"], states=ANY - {state}) == {"a": state}
     assert backend.rows() == before
 
 
 def test_nothing_is_revived_under_an_unknown_id(store: Store) -> None:
-    with pytest.raises(errors.JobNotFound):
-        store.revive("a", states=ANY)
+    assert store.revive(["a"], states=ANY) == {}
+
+
+def test_many_are_revived_at_once_and_those_that_cannot_be_are_left(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job(name, max_retries=1) for name in ("a", "b", "c")])
+    worker.run(BAD)
+    worker.run(BAD)
+    assert store.revive(["b", "no", "c", "a", "b"], states=ANY) == {
+        "a": State.DEAD,
+        "b": State.DEAD,
+        "c": State.PENDING,
+    }
+    assert {job.id: job.state for job in store.jobs()} == dict.fromkeys("abc", State.PENDING)
+    assert [claim.id for claim in worker.claim(3)] == ["a", "b", "c"]
+
+
+def test_reviving_nothing_changes_nothing(store: Store, backend: Backend) -> None:
+    store.enqueue([new_job("a")])
+    before = backend.rows()
+    assert store.revive([], states=ANY) == {}
+    assert backend.rows() == before

@@ -183,7 +183,7 @@ def stale_claims(store: Store, worker: Hands) -> dict[str, Claim]:
     claims = {claim.id: claim for claim in worker.claim(9)}
     worker.end(claims["settled"])
     worker.end(claims["purged"], BAD)
-    store.purge("purged")
+    store.purge(["purged"])
     worker.end(claims["released"], Released(None))
     store.rescue("w1", max_crashes=9)
     return claims
@@ -282,7 +282,7 @@ def test_a_cancel_of_one_run_does_not_reach_the_next(store: Store, worker: Hands
     claim = worker.claim_one()
     store.cancel("a")
     worker.end(claim, Released(None))
-    store.revive("a", states=frozenset({State.CANCELLED}))
+    store.revive(["a"], states=frozenset({State.CANCELLED}))
     worker.run()
     assert store.get("a").state is State.COMPLETED
 
@@ -303,7 +303,7 @@ def test_a_clock_that_steps_back_never_shows_a_later_time_before_an_earlier_one(
             store.cancel(claim.id)
         worker.end(claim, OK if claim.id == "done" else BAD, age=1, duration=0.5)
     clock.jump(-86_400)
-    store.revive("revived", states=frozenset(State))
+    store.revive(["revived"], states=frozenset(State))
     store.cancel("revived")
     for job in store.jobs():
         assert job.started_at is not None

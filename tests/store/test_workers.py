@@ -184,7 +184,7 @@ RINGERS: dict[str, Callable[[Store], object]] = {
     "enqueue": lambda store: store.enqueue([new_job()]),
     "cancel of what waits": lambda store: store.cancel("waiting"),
     "cancel of what runs": lambda store: store.cancel("running"),
-    "revive": lambda store: store.revive("failed", states=frozenset(State)),
+    "revive": lambda store: store.revive(["failed"], states=frozenset(State)),
     "stop": lambda store: store.request_stop("w1", StopMode.FINISH),
     "change of a setting": lambda store: store.set_config({"lease": "1m"}),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import WrongState
+from queuectl.errors import JobNotFound, WrongState
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.queue.pick import Answer, find, for_each
 from queuectl.store.protocol import Store
@@ -66,11 +66,12 @@ def retry(store: Store, refs: Iterable[str]) -> Answer:
 
 
 def revive(store: Store, job_id: str, *, states: frozenset[State]) -> None:
-    before = store.revive(job_id, states=states)
-    if before in states:
-        return
-    hint = _CANNOT_REVIVE.get(before, "queuectl retry takes failed and cancelled jobs too")
-    raise WrongState(job_id, before, verb="retry", hint=hint)
+    before = store.revive([job_id], states=states).get(job_id)
+    if before is None:
+        raise JobNotFound(job_id)
+    if before not in states:
+        hint = _CANNOT_REVIVE.get(before, "queuectl retry takes failed and cancelled jobs too")
+        raise WrongState(job_id, before, verb="retry", hint=hint)
 
 
 def _unended(store: Store, running: Mapping[str, int]) -> dict[str, int]:

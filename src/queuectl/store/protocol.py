@@ -343,15 +343,17 @@ class Store(Inbox, Reads, Protocol):
         """Call off a waiting job at once; record the wish for a running one. Other states stay as they are."""
         ...
 
-    def revive(self, job_id: str, *, states: frozenset[State]) -> State:
-        """Back to pending, due now, same place in the line, if it is in one of `states`. Returns the state before.
+    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+        """Back to pending, due now, same place in the line, those in one of `states`; all in one transaction. Returns for
+        each job that there is the state before.
 
         A dead or cancelled job starts with no attempts and no crashes again; its runs and history stay.
         """
         ...
 
-    def purge(self, job_id: str) -> tuple[State, str | None]:
-        """Remove a dead job and its history. Returns the state found, unchanged unless it was dead, and the log."""
+    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+        """Remove those that are dead, and their history, in one transaction. Returns for each job that there is the state
+        found, unchanged unless it was dead, and the log."""
         ...
 
     def register(self, worker: NewWorker) -> Bell:

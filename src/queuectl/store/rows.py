@@ -94,6 +94,26 @@ def job(row: Row, present: Present) -> Job:
     )
 
 
+class Subject(NamedTuple):
+    """A job that somebody's command is about: what decides about its place and fate."""
+
+    seq: int
+    id: str
+    state: State
+    queue: str
+    worker: str | None
+    token: str | None
+    log: str | None
+    standing: Standing
+
+
+def subject(row: Row) -> Subject:
+    """From the columns of `standing`."""
+    seq, id_, state, queue, worker, token, log, priority, eligible_at, missed = row
+    standing = Standing(priority, seq, eligible_at, missed)
+    return Subject(seq, id_, State(state), queue, worker, token, log, standing)
+
+
 def claim(row: Row, *, token: str, run: int, log: str) -> Claim:
     """From the columns of `ready`, without its rank."""
     seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]

@@ -107,7 +107,7 @@ def test_all_verbs_at_once_neither_block_each_other_nor_lose_count(open_pg: Open
         store = open_pg()
         for number, job_id in enumerate(ids[:60]):
             store.cancel(job_id)
-            store.revive(job_id, states=frozenset(State))
+            store.revive([job_id], states=frozenset(State))
             if number % 10 == 0:
                 store.set_config({"ageing": ("off", "enqueues", "1s")[number // 10 % 3]})
 

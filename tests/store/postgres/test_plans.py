@@ -34,7 +34,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "cancel_running": (ONE, ONE_JOB),
     "cancel_waiting": (ONE, ONE_JOB),
     "revive": (ONE, ONE_JOB),
-    "purge": (ONE, ONE_JOB),
+    "purge": ({"seqs": [1]}, ONE_JOB),
     "latest_run": (ONE, ONE_JOB),
     "history": (ONE, "runs_pkey"),
     "add_output": ({**TOLD, "ats": [0], "data": [b"x"]}, "jobs_pkey"),
@@ -46,7 +46,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "cancel_orders": (ONE, "jobs_running"),
     "workers": ({}, "jobs_running"),
     "retire": (ONE, "jobs_running"),
-    "standing": (ONE, "jobs_id_key"),
+    "standing": ({"ids": ["a"]}, "jobs_id_key"),
     "ids_from": ({"ref": "a", "limit": 5}, "jobs_id_key"),
     "completed_since": ({"since": NOW}, "jobs_completed"),
     "oldest_waiting": (ONE, "jobs_oldest"),
@@ -69,9 +69,7 @@ def used(store: PostgresStore, home: Path) -> PostgresStore:
 def plan(store: PostgresStore, name: str, values: dict[str, Any]) -> str:
     try:
         with store._db.transaction():
-            found = store._db.all(
-                f"explain (generic_plan off) {SQL[name]}" if False else f"explain {SQL[name]}", values
-            )
+            found = store._db.all(f"explain {SQL[name]}", values)
             raise _Back("\n".join(row[0] for row in found))
     except _Back as back:
         return str(back)

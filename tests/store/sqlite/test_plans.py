@@ -160,7 +160,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "settle and claim": lambda crowd: crowd.worker.run(),
     "enqueue": lambda crowd: crowd.store.enqueue([new_job(queue="b", priority=3)]),
     "cancel": lambda crowd: crowd.store.cancel("j000101"),
-    "revive": lambda crowd: crowd.store.revive("j000101", states=frozenset(State)),
+    "revive": lambda crowd: crowd.store.revive(["j000101"], states=frozenset(State)),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),
     "tally": lambda crowd: crowd.store.tally(),

@@ -168,7 +168,7 @@ class Connection:
         """Within a transaction. How many rows were touched."""
         return self._inside().execute(_own(text), values or None).rowcount
 
-    def executemany(self, text: str, rows: Iterable[Row]) -> None:
+    def executemany(self, text: str, rows: Iterable[Parameters]) -> None:
         """Within a transaction, in one round trip."""
         with self._inside().cursor() as cursor:
             cursor.executemany(_own(text), rows)

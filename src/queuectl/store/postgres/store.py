@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.rank import Standing, effective_priority, rank
+from queuectl.job.rank import effective_priority, rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.postgres.backup import backup
 from queuectl.store.postgres.base import ageing_values, read_ageing
@@ -22,6 +22,7 @@ from queuectl.store.postgres.runs import PostgresRuns
 from queuectl.store.postgres.schema import measure
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.protocol import CancelAnswer, NewWorker, Orders, StopMode
+from queuectl.store.rows import Subject, subject
 
 FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
@@ -36,36 +37,42 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresMovable):
     def cancel(self, job_id: str) -> CancelAnswer:
         with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
             now = self._clock.now_ms()
-            seq, state, queue, worker, token, standing, _ = self._standing(job_id)
-            if state in WAITING:
+            if not (found := self._subjects([job_id])):
+                raise errors.JobNotFound(job_id)
+            job = found[0]
+            if job.state in WAITING:
                 ageing, last_seq = self._db.ask(Question(SQL["ageing"]), Question(SQL["last_seq"]))
                 rule = read_ageing(ageing[0][0] if ageing else None)
-                shown = effective_priority(rule, standing, now_ms=now, last_seq=last_seq[0][0])
-                self._db.execute(SQL["archive"], {"seq": seq})
-                self._db.execute(SQL["cancel_waiting"], {"seq": seq, "now": now, "effective_priority": shown})
-                moves.add(queue, state, State.CANCELLED)
-            elif state is State.PROCESSING:
-                self._db.execute(SQL["cancel_running"], {"seq": seq, "token": token, "now": now})
-        return CancelAnswer(state, worker, token)
+                shown = effective_priority(rule, job.standing, now_ms=now, last_seq=last_seq[0][0])
+                self._db.execute(SQL["archive"], {"seq": job.seq})
+                self._db.execute(SQL["cancel_waiting"], {"seq": job.seq, "now": now, "effective_priority": shown})
+                moves.add(job.queue, job.state, State.CANCELLED)
+            elif job.state is State.PROCESSING:
+                self._db.execute(SQL["cancel_running"], {"seq": job.seq, "token": job.token, "now": now})
+        return CancelAnswer(job.state, job.worker, job.token)
 
     @run_again
-    def revive(self, job_id: str, *, states: frozenset[State]) -> State:
+    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+        able = states.intersection(states_that_take(Event.REVIVE))
         with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
-            seq, state, queue, _, _, standing, _ = self._standing(job_id)
-            if state in states and state in states_that_take(Event.REVIVE):
-                place = rank(read_ageing(self._db.value(SQL["ageing"])), standing)
-                self._db.execute(SQL["revive"], {"seq": seq, "now": self._clock.now_ms(), "rank": place})
-                moves.add(queue, state, State.PENDING)
-        return state
+            ageing, now = read_ageing(self._db.value(SQL["ageing"])), self._clock.now_ms()
+            found = self._subjects(ids)
+            chosen = [job for job in found if job.state in able]
+            for job in chosen:
+                moves.add(job.queue, job.state, State.PENDING)
+            rows = [{"seq": job.seq, "now": now, "rank": rank(ageing, job.standing)} for job in chosen]
+            self._db.executemany(SQL["revive"], rows)
+        return {job.id: job.state for job in found}
 
     @run_again
-    def purge(self, job_id: str) -> tuple[State, str | None]:
+    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
         with self._moving() as moves:
-            seq, state, queue, _, _, _, log = self._standing(job_id)
-            if state is State.DEAD:
-                self._db.execute(SQL["purge"], {"seq": seq})
-                moves.add(queue, state, OUTSIDE)
-        return state, log
+            found = self._subjects(ids)
+            dead = [job for job in found if job.state is State.DEAD]
+            for job in dead:
+                moves.add(job.queue, job.state, OUTSIDE)
+            self._db.execute(SQL["purge"], {"seqs": [job.seq for job in dead]})
+        return {job.id: (job.state, job.log) for job in found}
 
     @run_again
     def reset(self) -> int:
@@ -143,9 +150,5 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresMovable):
 
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _standing(self, job_id: str) -> tuple[int, State, str, str | None, str | None, Standing, str | None]:
-        row = self._db.one(SQL["standing"], {"id": job_id})
-        if row is None:
-            raise errors.JobNotFound(job_id)
-        seq, state, queue, worker, token, priority, eligible_at, missed, log = row
-        return seq, State(state), queue, worker, token, Standing(priority, seq, eligible_at, missed), log
+    def _subjects(self, ids: Sequence[str]) -> list[Subject]:
+        return [subject(row) for row in self._db.all(SQL["standing"], {"ids": list(ids)})]

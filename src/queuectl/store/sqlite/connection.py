@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
@@ -73,7 +73,7 @@ class Connection:
                 raise self._translate(exc) from exc
         return self._persist(lambda: self._db.execute(sql, parameters))
 
-    def executemany(self, sql: str, rows: Iterable[Row]) -> None:
+    def executemany(self, sql: str, rows: Iterable[Row | Mapping[str, Any]]) -> None:
         try:
             self._db.executemany(sql, rows)
         except sqlite3.IntegrityError:

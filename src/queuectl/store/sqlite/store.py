@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.home import bell_file
 from queuectl.job.ageing import format_ageing
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.rank import ByTime, Standing, effective_priority, rank
+from queuectl.job.rank import ByTime, effective_priority, rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, StopMode
+from queuectl.store.rows import Subject, subject
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
 from queuectl.store.sqlite.connection import MEMORY
@@ -33,34 +34,40 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqliteMovable):
     def cancel(self, job_id: str) -> CancelAnswer:
         with self._moving() as moves:
             now = self._clock.now_ms()
-            seq, state, queue, worker, token, standing, _ = self._standing(job_id)
-            if state in WAITING:
-                shown = effective_priority(self._ageing(), standing, now_ms=now, last_seq=self._last_seq())
-                self._db.execute(SQL["archive"], (seq,))
-                self._db.execute(SQL["cancel_waiting"], {"seq": seq, "now": now, "effective_priority": shown})
-                moves.add(queue, state, State.CANCELLED)
-            elif state is State.PROCESSING:
-                self._db.execute(SQL["cancel_running"], {"seq": seq, "now": now})
+            if not (found := self._subjects([job_id])):
+                raise errors.JobNotFound(job_id)
+            job = found[0]
+            if job.state in WAITING:
+                shown = effective_priority(self._ageing(), job.standing, now_ms=now, last_seq=self._last_seq())
+                self._db.execute(SQL["archive"], (job.seq,))
+                self._db.execute(SQL["cancel_waiting"], {"seq": job.seq, "now": now, "effective_priority": shown})
+                moves.add(job.queue, job.state, State.CANCELLED)
+            elif job.state is State.PROCESSING:
+                self._db.execute(SQL["cancel_running"], {"seq": job.seq, "now": now})
         self._ring()
-        return CancelAnswer(state, worker, token)
+        return CancelAnswer(job.state, job.worker, job.token)
 
-    def revive(self, job_id: str, *, states: frozenset[State]) -> State:
+    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+        able = states.intersection(states_that_take(Event.REVIVE))
         with self._moving() as moves:
-            seq, state, queue, _, _, standing, _ = self._standing(job_id)
-            if state in states and state in states_that_take(Event.REVIVE):
-                place = rank(self._ageing(), standing)
-                self._db.execute(SQL["revive"], {"seq": seq, "now": self._clock.now_ms(), "rank": place})
-                moves.add(queue, state, State.PENDING)
+            ageing, now = self._ageing(), self._clock.now_ms()
+            found = self._subjects(ids)
+            chosen = [job for job in found if job.state in able]
+            for job in chosen:
+                moves.add(job.queue, job.state, State.PENDING)
+            rows = [{"seq": job.seq, "now": now, "rank": rank(ageing, job.standing)} for job in chosen]
+            self._db.executemany(SQL["revive"], rows)
         self._ring()
-        return state
+        return {job.id: job.state for job in found}
 
-    def purge(self, job_id: str) -> tuple[State, str | None]:
+    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
         with self._moving() as moves:
-            seq, state, queue, _, _, _, log = self._standing(job_id)
-            if state is State.DEAD:
-                self._db.execute(SQL["purge"], {"seq": seq})
-                moves.add(queue, state, OUTSIDE)
-        return state, log
+            found = self._subjects(ids)
+            dead = [job for job in found if job.state is State.DEAD]
+            for job in dead:
+                moves.add(job.queue, job.state, OUTSIDE)
+            self._db.executemany(SQL["purge"], [(job.seq,) for job in dead])
+        return {job.id: (job.state, job.log) for job in found}
 
     def reset(self) -> int:
         with self._moving() as moves:
@@ -134,9 +141,5 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqliteMovable):
 
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _standing(self, job_id: str) -> tuple[int, State, str, str | None, str | None, Standing, str | None]:
-        row = self._db.one(SQL["standing"], {"id": job_id})
-        if row is None:
-            raise errors.JobNotFound(job_id)
-        seq, state, queue, worker, token, priority, eligible_at, missed, log = row
-        return seq, State(state), queue, worker, token, Standing(priority, seq, eligible_at, missed), log
+    def _subjects(self, ids: Sequence[str]) -> list[Subject]:
+        return [subject(row) for row in self._db.all(SQL["standing"], {"ids": json.dumps(ids)})]

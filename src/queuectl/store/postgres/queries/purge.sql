@@ -1,7 +1,7 @@
--- purge: remove a dead job, its history, its output and its tags.
+-- purge: remove dead jobs, their history, their output and their tags.
 with gone as (
     delete from queuectl.jobs
-     where seq = %(seq)s
+     where seq = any(%(seqs)s)
        and state = 'dead'
     returning seq
 ),

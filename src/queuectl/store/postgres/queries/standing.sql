@@ -1,5 +1,6 @@
--- standing: what decides about a job's place and fate, locked before a person's command changes it.
-select seq, state, queue, worker, token, priority, eligible_at, missed, log
+-- standing: what decides about the place and fate of jobs, locked before a person's command changes it.
+select seq, id, state, queue, worker, token, log, priority, eligible_at, missed
   from queuectl.jobs
- where id = %(id)s
+ where id = any(%(ids)s)
+ order by id
    for update

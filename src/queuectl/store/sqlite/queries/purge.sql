@@ -1,4 +1,4 @@
 -- purge: remove a dead job; its history, output and tags go with it.
 delete from jobs
- where seq = :seq
+ where seq = ?
    and state = 'dead'

@@ -1,4 +1,4 @@
--- standing: what decides about a job's place and fate, read under the write lock before a person's command changes it.
-select seq, state, queue, worker, token, priority, eligible_at, missed, log
+-- standing: what decides about the place and fate of jobs, read under the write lock before a person's command changes it.
+select seq, id, state, queue, worker, token, log, priority, eligible_at, missed
   from jobs
- where id = :id
+ where id in (select value from json_each(:ids))

@@ -200,6 +200,24 @@ def test_a_store_on_a_read_only_disk_can_be_looked_at(queuectl: Program, home: P
     assert "cannot be written" in refused.stderr
 
 
+@pytest.mark.parametrize("folders", [False, True], ids=["a new home", "a home that was used"])
+def test_a_worker_whose_home_is_on_a_read_only_disk_says_so(
+    queuectl: Program, home: Path, tmp_path: Path, folders: bool
+) -> None:
+    elsewhere = ("--db", str(tmp_path / "elsewhere.db"))
+    queuectl(*elsewhere, "enqueue", "true", check=0)
+    home.mkdir(exist_ok=True)
+    if folders:
+        queuectl(*elsewhere, "worker", "start", "--drain", check=0)
+        queuectl(*elsewhere, "enqueue", "true", check=0)
+    done = on_a_read_only_disk(home, *elsewhere, "worker", "start", "--drain")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        f"error: cannot use {home} as the home: Read-only file system",
+        "hint: choose another with --home or QUEUECTL_HOME",
+    ]
+
+
 def test_a_store_that_cannot_be_read_without_writing_beside_it_says_so(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "--id", "j", "true", check=0)
     with contextlib.closing(sqlite3.connect(home / "queue.db")) as other:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
@@ -45,7 +45,8 @@ def serve(
     try:
         inherit()
         runs_file = places.runs_file(plan.home, plan.id)
-        ledger = Ledger(runs_file)
+        with _of_home(plan.home):
+            ledger = Ledger(runs_file)
         launcher = Launcher(worker=plan.id, home=plan.home, db=db, base_environment=environment, ledger=ledger)
         with SignalPipe(ignore_hangup=detached) as signals:
             Worker(plan, world, launcher=launcher, signals=signals, duties=duties).run(on_ready)
@@ -57,11 +58,20 @@ def serve(
         lock.remove()
 
 
+@contextlib.contextmanager
+def _of_home(home: str) -> Iterator[None]:
+    """A worker that cannot have its files there cannot work; only a disk that fills up later is no reason to go."""
+    try:
+        yield
+    except OSError as exc:
+        raise errors.HomeUnusable(home, exc.strerror or str(exc)) from exc
+
+
 def _claim_name(plan: Plan, world: World) -> Lock:
     """The lock that makes the name ours."""
     path = places.lock_file(plan.home, plan.id)
     deadline = world.clock.monotonic() + HEIR_TIMEOUT
-    while (lock := take_lock(path)) is None:
+    while (lock := _take_lock(plan.home, path)) is None:
         # Held by a worker of this name; or by the heir of a dead one, who is about to let go.
         namesakes = [worker for worker in world.store.workers() if worker.id == plan.id]
         if any(lives(worker.pid) for worker in namesakes) or world.clock.monotonic() > deadline:
@@ -72,3 +82,8 @@ def _claim_name(plan: Plan, world: World) -> Lock:
         lock.remove()
         raise errors.WorkerNameTaken(plan.id)
     return lock
+
+
+def _take_lock(home: str, path: str) -> Lock | None:
+    with _of_home(home):
+        return take_lock(path)

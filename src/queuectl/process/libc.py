@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -71,8 +71,9 @@ class _Actions:
         if cwd is not None:
             _HELD.posix_spawn_file_actions_addchdir_np(self.room, cwd)
 
-    def __del__(self) -> None:
-        _HELD.posix_spawn_file_actions_destroy(self.room)
+    # Bound here: the last ones go when the module is already being taken down.
+    def __del__(self, destroy: Callable[[object], object] = _HELD.posix_spawn_file_actions_destroy) -> None:
+        destroy(self.room)
 
 
 # Descriptors are numbers that come again and again, and most jobs of a queue run in the same place.

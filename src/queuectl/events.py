@@ -19,10 +19,12 @@ class WorkerStarted(NamedTuple):
 class WorkerStopping(NamedTuple):
     running: int
     now: bool  # ending what runs instead of finishing it
+    unwritten: int = 0  # runs that are over, and which the store could not be told of yet
 
 
 class WorkerStopped(NamedTuple):
     jobs_done: int
+    unwritten: int = 0  # as above: those jobs run again
 
 
 class WorkerResized(NamedTuple):

@@ -181,6 +181,21 @@ def test_who_was_away_itself_begins_to_count_anew(worker: Worker) -> None:
     assert silence.silent([replace(me, beats=2), worker], now=3603.0, lease=3.0) == [worker]
 
 
+def test_a_store_that_was_away_makes_nobody_silent_whoever_is_back_first(worker: Worker) -> None:
+    me, silence = replace(worker, id="me"), Silence("me")
+    for second in range(10):
+        both = [replace(me, beats=second), replace(worker, beats=second)]
+        assert silence.silent(both, now=float(second), lease=6.0) == []
+    # The server was down for 40 seconds. We have beaten already, the other has not come back yet.
+    back = replace(me, beats=10)
+    assert silence.silent([back, replace(worker, beats=9)], now=50.0, lease=6.0) == []
+    found = []
+    for second in range(51, 57):
+        found = silence.silent([replace(me, beats=second), replace(worker, beats=9)], now=float(second), lease=6.0)
+        assert bool(found) is (second == 56)
+    assert [silent.id for silent in found] == ["w1"]
+
+
 def test_nobody_finds_itself_silent(worker: Worker) -> None:
     silence = Silence("w1")
     assert silence.silent([worker], now=0.0, lease=3.0) == []

@@ -191,3 +191,21 @@ def test_time_is_kept_and_a_stop_is_heard_however_long_the_store_cannot_be_asked
     assert worker.wait() == 128 + signal.SIGTERM
     assert scene.state(other) == "pending"
     assert scene.state(slow) in ("dead", "pending")  # its time was over, or it was given back before
+
+
+def test_a_worker_that_goes_before_the_store_answers_says_what_it_could_not_write(scene: Scene) -> None:
+    job_id = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}")
+    worker = scene.worker()
+    scene.wait_for_lines("begun", 1)
+    with locked(scene.home):
+        scene.open("go")
+        wait_until(lambda: "trouble" in worker.output, what="the worker to notice")
+        worker.send(signal.SIGTERM)
+        wait_until(lambda: "1 result to be written yet" in worker.output, what="the worker to say so")
+        worker.send(signal.SIGTERM)
+        wait_until(lambda: "ending 0 jobs" in worker.output, what="the worker to hear it again")
+        worker.send(signal.SIGTERM)
+        assert worker.wait() == 128 + signal.SIGTERM
+    assert "1 result not written" in worker.output
+    scene.drain()
+    assert scene.state(job_id) == "completed"

@@ -91,12 +91,15 @@ class WorkerLog:
             case events.WorkerStarted(worker, pid, slots, queues):
                 serves = "all queues" if queues is None else f"queues {', '.join(queues)}"
                 return "bold", "worker", f"{worker} (pid {pid}) serves {serves} with {_count(slots, 'slot')}"
-            case events.WorkerStopping(running, now):
+            case events.WorkerStopping(running, now, unwritten):
                 how = "ending" if now else "finishing"
                 more = "" if now or not running else "; once more to end them now"
+                if unwritten:
+                    more += f"; {_count(unwritten, 'result')} to be written yet, when the store answers"
                 return "bold", "stopping", f"{how} {_count(running, 'job')}{more}"
-            case events.WorkerStopped(jobs_done):
-                return "bold", "stopped", f"after {_count(jobs_done, 'job')}"
+            case events.WorkerStopped(jobs_done, unwritten):
+                left = f"; {_count(unwritten, 'result')} not written: such a job runs again" if unwritten else ""
+                return "bold", "stopped", f"after {_count(jobs_done, 'job')}{left}"
             case events.WorkerResized(slots):
                 return "bold", "resized", f"now {_count(slots, 'slot')}"
             case events.DeclaredLost(runs):

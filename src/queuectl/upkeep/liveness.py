@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from queuectl.config import Here
 from queuectl.home import lock_file
@@ -55,6 +55,10 @@ def is_serving(worker: Worker, *, here: Here, now_ms: int, lease_ms: Callable[[]
     return now_ms - to_ms(worker.heartbeat_at) < lease_ms()
 
 
+# Between two looks, of one a second, on a machine that is only busy: a lease may be shorter than that.
+LONGEST_LOOK: Final = 2.0
+
+
 class _Watch(NamedTuple):
     beats: int
     since: float
@@ -67,6 +71,7 @@ class Silence:
     def __init__(self, me: str) -> None:
         self._me = me
         self._watched: dict[str, _Watch] = {}
+        self._looked_at = 0.0
 
     def silent(self, workers: Sequence[Worker], *, now: float, lease: float) -> list[Worker]:
         """Those of `workers` that gave no sign for a whole lease while we were watching, and gave ours."""
@@ -75,8 +80,11 @@ class Silence:
             seen = self._watched.get(worker.id)
             watched[worker.id] = seen if seen and seen.beats == worker.beats else _Watch(worker.beats, now)
         own = watched.get(self._me)
-        if own is None or now - own.since > lease / 2:
-            # We were stopped ourselves, or kept from the store; so may have been everybody: begin to count anew.
+        kept_away = now - self._looked_at > max(lease / 2, LONGEST_LOOK)
+        self._looked_at = now
+        if own is None or kept_away or now - own.since > lease / 2:
+            # We were stopped ourselves, or kept from the store; so may have been everybody, and we are only the first to be
+            # back: begin to count anew.
             watched = {id_: _Watch(watch.beats, now) for id_, watch in watched.items() if id_ != self._me}
             if own is not None:
                 watched[self._me] = own

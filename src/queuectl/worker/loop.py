@@ -88,7 +88,7 @@ class Worker:
             self._membership.leave()
         finally:
             self._membership.close()
-        self._world.emit(events.WorkerStopped(self._jobs_done))
+        self._world.emit(events.WorkerStopped(self._jobs_done, len(self._runs.over)))
 
     # ── when to go ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,7 +122,7 @@ class Worker:
         if self._stop is mode or self._stop is StopMode.NOW:
             return
         self._stop = mode
-        self._world.emit(events.WorkerStopping(len(self._runs), mode is StopMode.NOW))
+        self._world.emit(events.WorkerStopping(len(self._runs), mode is StopMode.NOW, len(self._runs.over)))
         if mode is StopMode.NOW:
             self._runs.release_all(now)
         self._say_alive()

@@ -58,6 +58,7 @@ ERRORS = {
     "copy-differs": "`copy` has counted both sides and they are not the same. Nothing was copied.",
     "refused": "Several ids, some of them impossible: what could be done was done.",
     "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
+    "keeper-gone": "The process that keeps the jobs of a worker is gone, or could not be started. The worker goes too.",
     "home-unusable": "The home is not a directory, or cannot be made or written.",
     "file-unreadable": "The file of `--file` cannot be read.",
     "output-failed": "What there is to say cannot be written: the disk behind stdout is full. What was done is done; of `enqueue` the message names the ids.",

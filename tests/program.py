@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.e2e.processes import children
 from tests.wait import wait_until
 
 COMMAND = (sys.executable, "-m", "queuectl")
@@ -142,6 +143,13 @@ class WorkerProcess:
         """As a crash would: at once, and it cannot clean up."""
         self.process.kill()
         self.process.wait()
+
+    def crash(self) -> None:
+        """With its keeper, so that nobody will know how its jobs end: as for want of memory, or at the end of a container."""
+        self.process.send_signal(signal.SIGSTOP)  # or it would see its keeper go
+        for keeper in children(self.pid):
+            os.kill(keeper.pid, signal.SIGKILL)
+        self.kill()
 
     def wait(self, timeout: float = 30) -> int:
         """Its exit code; a negative one is the signal that ended it."""

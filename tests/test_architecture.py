@@ -34,8 +34,8 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "cli/stage.py": "the demo runs real commands, as a person would type them",
     },
     "time": {"clock.py": "the only caller of time"},
-    "ctypes": {"process/libc.py": "makes processes without holding Python's lock"},
-    "threading": {"process/making.py": "the one thread beside the loop's, which makes processes"},
+    "ctypes": {"process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal"},
+    "threading": {},
     "sqlite3": {"store/sqlite/": "the only dialect that is SQLite"},
     "psycopg": {
         "store/postgres/": "the only dialect that is PostgreSQL",
@@ -57,7 +57,10 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "sys.stdout": {"cli/": "the only printer"},
     "sys.stderr": {"cli/": "the only printer"},
     "sys.exit": {"cli/": "the only exiter"},
-    "os._exit": {"cli/main.py": "leaves without taking the interpreter down"},
+    "os._exit": {
+        "cli/main.py": "leaves without taking the interpreter down",
+        "process/keeper.py": "leaves without taking the interpreter down",
+    },
     "os.environ": {
         "config.py": "reads the environment for all",
         "cli/main.py": "QUEUECTL_DEBUG, when there is no App any more to ask",

@@ -223,7 +223,7 @@ class Queue:
     def _rescue(self) -> None:
         from queuectl.upkeep.rescue import rescue_dead
 
-        rescue_dead(self._write(), here=here(), clock=self._clock, settings=self._settings())
+        rescue_dead(self._write(), here=here(), clock=self._clock, settings=self._settings(), spare=True)
 
     def _settings(self) -> Settings:
         return load_settings(self._look().config(), environ())

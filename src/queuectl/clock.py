@@ -10,6 +10,7 @@ import os
 import time
 from typing import Final, Protocol
 
+TICK: Final = 1 / os.sysconf("SC_CLK_TCK")  # of the kernel's process table, in seconds
 _TICK_NS: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 

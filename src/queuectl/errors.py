@@ -347,6 +347,16 @@ class SystemUnsupported(Unavailable):
         super().__init__(f"workers cannot run on this system: {problem}", hint="run them on Linux")
 
 
+class KeeperGone(Unavailable):
+    code = "keeper-gone"
+
+    def __init__(self, problem: str = "it is gone") -> None:
+        hint = (
+            "start the worker again, it sees to its jobs; if it was the want of memory or processes, with fewer slots"
+        )
+        super().__init__(f"the process that keeps jobs for this worker: {problem}", hint=hint)
+
+
 class WorkerFailed(Unavailable):
     """A detached worker did not come up; code and message are what it said itself."""
 

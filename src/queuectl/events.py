@@ -48,6 +48,13 @@ class JobLost(NamedTuple):
     claim: Claim
 
 
+class JobAdopted(NamedTuple):
+    """Its worker is gone, it runs on, and we look after it."""
+
+    claim: Claim
+    worker: str
+
+
 class JobRescued(NamedTuple):
     claim: Claim
     settlement: Settlement
@@ -81,6 +88,7 @@ Event = (
     | WorkerResized
     | JobStarted
     | JobEnded
+    | JobAdopted
     | JobLost
     | JobRescued
     | DeclaredLost

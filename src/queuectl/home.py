@@ -5,6 +5,7 @@ logs/ID.log         what each job printed
 workers/NAME.lock   held while the worker lives
 workers/NAME.bell   a pipe that wakes it
 workers/NAME.runs   which processes it has made
+workers/NAME.N.kept the same of a worker that is gone, as long as some of them run on
 workers/NAME.log    what it said, if it was detached
 backups/            made before something is removed
 """
@@ -38,6 +39,10 @@ def bell_file(home: str, worker: str) -> str:
 
 def runs_file(home: str, worker: str) -> str:
     return os.path.join(home, "workers", f"{worker}.runs")
+
+
+def kept_file(home: str, worker: str, keeper: int) -> str:
+    return os.path.join(home, "workers", f"{worker}.{keeper}.kept")
 
 
 def worker_log(home: str, worker: str) -> str:

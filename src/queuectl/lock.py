@@ -22,6 +22,10 @@ class Lock:
         """Tells this file from any other that has, or will have, its path: in another container, on another machine."""
         return _mark(os.fstat(self._fd))
 
+    def fileno(self) -> int:
+        """Whoever else gets this descriptor holds the lock too."""
+        return self._fd
+
     def release(self) -> None:
         os.close(self._fd)
 

@@ -121,7 +121,7 @@ def test_what_a_killed_worker_had_sent_is_there(hosts: Hosts) -> None:
     worker = a.worker("--name", "wa")
     job_id = b.enqueue(f"echo sent; {b.until('never')}", max_retries=0)
     wait_until(lambda: b"sent\n" in logs(b, job_id), what="the output to arrive")
-    worker.kill()
+    worker.crash()
     successor = a.worker("--name", "wa2")
     wait_until(lambda: "lost" in b.outcomes(job_id), what="the job to be taken from the dead")
     found = logs(b, job_id, "--run", "1")

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from queuectl.job.outcome import Exited, Signalled
 from queuectl.process.ending import orphans, send
-from queuectl.process.ledger import RECORD, Footprint, Ledger, read_ledger
+from queuectl.process.ledger import RECORD, Finish, Footprint, Identity, Ledger, Records, read_ledger
 from queuectl.process.table import MARK, Entry, entries, entry, lives, marks, started
 from tests.e2e.processes import is_running
 from tests.wait import wait_until
@@ -96,10 +97,24 @@ def test_the_ledger_tells_what_ran_in_each_slot_last(tmp_path: Path) -> None:
     ledger.write(7, "b" * 32, Footprint(4_194_304, 2**60, 2**50))  # slots between them were never used
     ledger.write(0, "c" * 32, Footprint(5, 6, 7))
     ledger.close()
-    assert read_ledger(path) == {"b" * 32: Footprint(4_194_304, 2**60, 2**50), "c" * 32: Footprint(5, 6, 7)}
+    ledger = Ledger(path, join=True)
+    ledger.sign(Identity(8, 9))
+    ledger.close()
+    runs = {"b" * 32: Footprint(4_194_304, 2**60, 2**50), "c" * 32: Footprint(5, 6, 7)}
+    assert read_ledger(path) == Records(Identity(8, 9), runs)
 
 
-@pytest.mark.parametrize("kept", [0, 1, 40, RECORD + 3])
+@pytest.mark.parametrize("finish", [None, Finish(Exited(255), 2**60), Finish(Signalled(9), 0)])
+def test_the_ledger_tells_how_a_run_ended_and_who_keeps_it(tmp_path: Path, finish: Finish | None) -> None:
+    path = str(tmp_path / "runs")
+    ledger = Ledger(path)
+    footprint = Footprint(4_194_304, 2**60, 2**60, finish, "w" * 64 + ".4194304.kept")
+    ledger.write(999, "a" * 32, footprint)
+    ledger.close()
+    assert read_ledger(path).runs == {"a" * 32: footprint}
+
+
+@pytest.mark.parametrize("kept", [0, 1, 40, 2 * RECORD + 3])
 def test_a_ledger_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "runs"
     ledger = Ledger(str(path))
@@ -107,8 +122,8 @@ def test_a_ledger_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, kept: i
         ledger.write(slot, f"token-{slot}", Footprint(slot + 1, 2, 3))
     ledger.close()
     path.write_bytes(path.read_bytes()[:kept])
-    assert set(read_ledger(str(path))) <= {"token-0"}
+    assert set(read_ledger(str(path)).runs) <= {"token-0"}
 
 
 def test_no_ledger_is_an_empty_one(tmp_path: Path) -> None:
-    assert read_ledger(str(tmp_path / "none")) == {}
+    assert read_ledger(str(tmp_path / "none")) == Records(None, {})

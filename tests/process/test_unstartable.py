@@ -80,7 +80,7 @@ def test_no_room_for_another_process_is_a_failure_and_not_the_end_of_the_worker(
             {"command": "true", "max_retries": 1},
         ]
     )
-    with no_more_than(3) as within:  # the worker, the thread that makes processes, and a job
+    with no_more_than(3) as within:  # the worker, its keeper, and a job
         worker = scene.worker("--count", "2", through=within)
         job = scene.wait_for(ids[1], "dead")
         assert "no room for another process" in job["error"]
@@ -91,13 +91,14 @@ def test_no_room_for_another_process_is_a_failure_and_not_the_end_of_the_worker(
         worker.end()
 
 
-def test_no_room_for_the_thread_that_makes_processes_is_not_the_end_of_the_worker_either(scene: Scene) -> None:
-    ids = scene.enqueue_all([{"command": "true", "max_retries": 1}] * 2)
+def test_no_room_for_the_keeper_of_jobs_is_said_so_and_costs_no_job(scene: Scene) -> None:
+    job_id = scene.enqueue("true", max_retries=1)
     with no_more_than(1) as within:
-        worker = scene.worker("--count", "2", through=within)
-        for job_id in ids:
-            assert "no room for another process" in scene.wait_for(job_id, "dead")["error"]
-        worker.end()
+        worker = scene.worker(ready=False, through=within)
+        assert worker.wait() == 1
+    assert "the process that keeps jobs" in worker.output
+    assert "no room" in worker.output or "temporarily unavailable" in worker.output
+    assert scene.state(job_id) == "pending"
 
 
 @contextlib.contextmanager

@@ -42,7 +42,9 @@ class Stubborn:
         self.is_gone = True
 
     def hands(self) -> Hands:
-        return Hands(lambda _: self.is_gone, lambda _: self.is_stopped, self.wake, self.kill, lambda: None)
+        return Hands(
+            lambda _: self.is_gone, lambda _: self.is_stopped, self.wake, self.kill, lambda _: False, lambda _: None
+        )
 
 
 class Until(FakeClock):

@@ -1,4 +1,5 @@
-"""A worker killed with -9 costs no job: others have its jobs back, after ending what is left of them."""
+"""A worker that is gone, and of whose jobs nobody will know how they end, costs none: others have them back, after ending what
+is left of them. Where the end will be known they are adopted: see test_adoption.py."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_another_worker_has_the_jobs_back_after_ending_what_is_left_of_them(scen
     worker, ids = crash_with(scene, tag, count=2)
     left = family_of(tag)
     heir = scene.worker("--name", "w2", "--count", "2")
-    worker.kill()
+    worker.crash()
     died = time.monotonic()
     # Never two copies of one job: whoever is started again finds the first one gone.
     wait_until(lambda: len(scene.lines("runs")) > 2, timeout=SOON, what="the first second run")
@@ -66,7 +67,7 @@ def test_they_are_back_also_while_every_other_worker_is_busy(scene: Scene, tag: 
     busy = scene.enqueue(f"{scene.note('busy')}; {scene.until('go')}")
     scene.worker("--name", "w2", "--count", "1")
     scene.wait_for_file("busy")
-    worker.kill()
+    worker.crash()
     job = scene.wait_for(job_id, "pending", timeout=SOON)
     assert (job["crashes"], job["attempts"]) == (1, 0)
     assert family_of(tag) == []
@@ -78,7 +79,7 @@ def test_they_are_back_also_while_every_other_worker_is_busy(scene: Scene, tag: 
 def test_the_next_worker_that_is_started_rescues_before_it_does_anything_else(scene: Scene, tag: str) -> None:
     worker, (job_id,) = crash_with(scene, tag)
     other = scene.enqueue(scene.note("runs", "other"), priority=9)
-    worker.kill()
+    worker.crash()
     assert scene.workers() == {"w1": "lost"}
     assert scene.state(job_id) == "processing"
     scene.drain()
@@ -90,7 +91,7 @@ def test_the_next_worker_that_is_started_rescues_before_it_does_anything_else(sc
 
 def test_the_log_says_that_the_run_was_lost(scene: Scene, tag: str) -> None:
     worker, (job_id,) = crash_with(scene, tag)
-    worker.kill()
+    worker.crash()
     scene.drain()
     ends = [line.split()[3] for line in scene.queuectl("logs", job_id, check=0).lines if line.startswith("--- END")]
     assert ends == ["lost", "rc=0"]
@@ -102,7 +103,7 @@ def test_a_job_that_kills_its_workers_is_dead_once_it_has_killed_enough(scene: S
     job_id = scene.enqueue("kill -9 $PPID; exec sleep 1000", max_retries=9)
     for _ in range(2):
         worker = scene.worker(ready=False)
-        assert worker.wait() == -9
+        assert worker.wait() == 1  # its keeper, which is the parent of the job
     worker = scene.worker()
     job = scene.wait_for(job_id, "dead")
     assert (job["crashes"], job["attempts"], job["runs"]) == (2, 0, 2)
@@ -111,7 +112,7 @@ def test_a_job_that_kills_its_workers_is_dead_once_it_has_killed_enough(scene: S
     scene.wait_for(scene.enqueue("true"), "completed")
     assert worker.process.poll() is None
     scene.queuectl("dlq", "retry", job_id, check=0)
-    assert worker.wait() == -9  # its crashes are forgotten: it may try again
+    assert worker.wait() == 1  # its crashes are forgotten: it may try again
     scene.queuectl("cancel", job_id, check=0)
 
 
@@ -226,7 +227,7 @@ def test_a_pid_that_was_given_to_somebody_else_is_not_taken_for_the_worker(scene
     job_id = scene.enqueue(f"{scene.note('begun')}; [ $QUEUECTL_RUN = 2 ] || {scene.until('never')}")
     worker = scene.worker("--name", "w1")
     scene.wait_for_file("begun")
-    worker.kill()
+    worker.crash()
     # As if our own pid had been its: somebody lives under that number.
     scene.forge("update workers set pid = ?", (os.getpid(),))
     assert scene.workers() == {"w1": "lost"}

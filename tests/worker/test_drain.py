@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.scene import Scene
+from tests.wait import wait_until
 
 
 def test_draining_an_empty_home_ends_at_once(scene: Scene) -> None:
@@ -72,6 +73,7 @@ def test_draining_ends_as_soon_as_the_last_job_does(scene: Scene) -> None:
     scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}")
     drainer = scene.worker("--drain")
     scene.wait_for_file("begun")
+    wait_until(lambda: "started" in drainer.output, what="it to say so")
     lines = drainer.output.count("\n")
     scene.open("go")
     assert drainer.wait() == 0

@@ -134,10 +134,22 @@ def test_worker_stop_all_waits_also_for_workers_of_other_hosts(scene: Scene) -> 
     assert worker.wait() == 0
 
 
-def test_worker_stop_buries_a_worker_that_is_gone(scene: Scene) -> None:
+def test_worker_stop_lets_the_jobs_of_a_worker_that_is_gone_run_on(scene: Scene) -> None:
     worker, job_id = busy(scene, "--name", "w1")
     worker.kill()
     done = scene.queuectl("worker", "stop", "--json", check=0)
+    assert done.json["done"] == ["w1"]
+    assert scene.state(job_id) == "processing"
+    scene.open("go")
+    scene.drain()
+    job = scene.job(job_id)
+    assert (job["state"], job["runs"], job["crashes"]) == ("completed", 1, 0)
+
+
+def test_worker_stop_now_buries_a_worker_that_is_gone(scene: Scene) -> None:
+    worker, job_id = busy(scene, "--name", "w1")
+    worker.kill()
+    done = scene.queuectl("worker", "stop", "--now", "--json", check=0)
     assert done.json["done"] == ["w1"]
     job = scene.job(job_id)
     assert (job["state"], job["crashes"], job["attempts"]) == ("pending", 1, 0)

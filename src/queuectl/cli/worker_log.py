@@ -83,6 +83,8 @@ class WorkerLog:
             case events.JobEnded(claim, settlement, duration):
                 words = f"{claim.id}  in {took(round(duration * 1000))}{_consequence(claim, settlement)}"
                 return STATE_STYLE[settlement.state], _verb(settlement), words
+            case events.JobAdopted(claim, worker):
+                return STATE_STYLE[State.PROCESSING], "adopted", f"{claim.id}  from {worker}, which is gone: it runs on"
             case events.JobRescued(claim, settlement, worker):
                 words = f"{claim.id}  from {worker}, which is gone{_consequence(claim, settlement)}"
                 return STATE_STYLE[settlement.state], "rescued", words

@@ -46,21 +46,22 @@ def hands(app: App) -> Hands:
     return Hands(
         # Of another host nobody here can see the process: that the store has forgotten it has to do.
         is_gone=lambda worker: worker.machine != where.machine or not alive(worker),
+        is_dead=lambda worker: worker.machine == where.machine and not alive(worker),
         is_stopped=lambda worker: stopped.is_stopped(worker, here=where),
         wake=lambda worker: stopped.wake(worker, here=where),
         kill=lambda worker: stopped.kill(worker, here=where),
-        rescue=rescuer(app),
+        rescue=lambda at_once: rescuer(app, spare=not at_once)(),
     )
 
 
-def rescuer(app: App) -> Callable[[], None]:
-    """Deals with the jobs of dead workers of this host."""
+def rescuer(app: App, *, spare: bool) -> Callable[[], None]:
+    """Deals with the jobs of dead workers of this host. `spare`: those that run on, and were not called off, may."""
     where = here(app.environ)
 
     def rescue() -> None:
         from queuectl.upkeep.rescue import rescue_dead
 
-        rescue_dead(app.open_store(), here=where, clock=app.clock, settings=app.settings)
+        rescue_dead(app.open_store(), here=where, clock=app.clock, settings=app.settings, spare=spare)
 
     return rescue
 

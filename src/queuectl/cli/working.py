@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -17,10 +18,12 @@ from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
 from queuectl.process.spawn import SystemProcesses
+from queuectl.process.watch import Adoption
 from queuectl.store.ids import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
-from queuectl.upkeep.rescue import RescueDuty, rescue_dead, rescue_namesake
+from queuectl.upkeep.adoption import Heir
+from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.worker.detach import detach, say_failed, say_ready
 from queuectl.worker.plan import HasFileno, Plan, World, wait_for_any
 from queuectl.worker.serve import serve
@@ -69,7 +72,6 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         return load_settings(store.config(), app.environ)
 
     store = opening
-    rescue_dead(opening, here=where, clock=app.clock, settings=settings())
     store = open_store(app.home, app.db, app.clock, patience=PATIENCE)
     plan = Plan(
         id=order.name or new_worker_id(),
@@ -83,7 +85,9 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         idle_timeout=order.idle_timeout,
     )
     log = WorkerLog(app, remaining=_remaining(store, order.queues) if order.drain else None)
-    duty = RescueDuty(plan.id, where, store=store, clock=app.clock, settings=settings, emit=log)
+    foundlings: deque[Adoption] = deque()
+    heir = Heir(plan.id, plan.home, foundlings)
+    duty = RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log)
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
 
@@ -91,11 +95,10 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         log.flush()
         wait_for_any(sources, seconds)
 
-    processes = SystemProcesses(app.clock)
-    world = World(store, processes, app.clock, random.random, settings, log, wait)
+    world = World(store, SystemProcesses(), app.clock, random.random, settings, log, wait, foundlings)
 
     def inherit() -> None:
-        rescue_namesake(opening, plan.id, home=plan.home, clock=app.clock, settings=settings(), emit=log)
+        rescue_namesake(opening, heir, clock=app.clock, settings=settings(), emit=log)
         opening.close()
 
     def on_ready() -> None:
@@ -115,7 +118,6 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
             on_ready=on_ready,
         )
     finally:
-        processes.close()
         log.close()
     store.close()
     return 128 + signal if signal else 0

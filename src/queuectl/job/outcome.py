@@ -21,10 +21,10 @@ class NotStarted(NamedTuple):
 
 
 class TimedOut(NamedTuple):
-    """We ended it because its time was over; `how` is what the process made of that."""
+    """We ended it because its time was over; `how` is what the process made of that, if anybody can say."""
 
     limit_ms: int
-    how: Exited | Signalled
+    how: Exited | Signalled | None
 
 
 class Released(NamedTuple):

@@ -1,7 +1,7 @@
 """What a worker has running, in a file of its own, so that whoever finds the worker dead can find its processes.
 
-One record of fixed length a slot, overwritten in place. Not in the store, and not synced: it is written at every start of
-a process and only has to outlive the worker, not the machine.
+One record of fixed length a slot, overwritten in place; before them one of the keeper, which writes most of them. Not in the
+store, and not synced: it is written at every start of a process and only has to outlive the worker, not the machine.
 """
 
 from __future__ import annotations
@@ -9,41 +9,100 @@ from __future__ import annotations
 import os
 from typing import Final, NamedTuple
 
-RECORD: Final = 96
+from queuectl.job.outcome import Exited, Signalled
+
+RECORD: Final = 192
+_NONE: Final = "-"
+
+
+class Identity(NamedTuple):
+    """A process, whatever has become of its number since."""
+
+    pid: int
+    started: int
+
+
+class Finish(NamedTuple):
+    """How a process ended, and when, in clock ticks since boot."""
+
+    how: Exited | Signalled
+    at: int
 
 
 class Footprint(NamedTuple):
-    """A process that was made for a run, and where its output begins in the log."""
+    """A process that was made for a run, and where its output begins in the log.
+
+    `finish`: as the keeper wrote it, after the end of its worker only. `kept`: the name of the ledger in which that will
+    stand, for a run that was adopted; None: in this one.
+    """
 
     pid: int
     started: int
     log_from: int
+    finish: Finish | None = None
+    kept: str | None = None
+
+
+class Records(NamedTuple):
+    keeper: Identity | None
+    runs: dict[str, Footprint]  # by token
 
 
 class Ledger:
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+    """To write in. The first process of a worker makes it, its keeper joins."""
+
+    def __init__(self, path: str, *, join: bool = False) -> None:
+        flags = os.O_WRONLY | os.O_CLOEXEC | (0 if join else os.O_CREAT | os.O_TRUNC)
+        self._fd = os.open(path, flags, 0o600)
+
+    def sign(self, keeper: Identity) -> None:
+        self._write(0, f"keeper {keeper.pid} {keeper.started}")
 
     def write(self, slot: int, token: str, footprint: Footprint) -> None:
-        record = f"{token} {footprint.pid} {footprint.started} {footprint.log_from}"
-        os.pwrite(self._fd, record.ljust(RECORD - 1).encode() + b"\n", slot * RECORD)
+        pid, started, log_from, finish, kept = footprint
+        words = (token, pid, started, log_from, _shown(finish), kept or _NONE)
+        self._write(slot + 1, " ".join(map(str, words)))
 
     def close(self) -> None:
         os.close(self._fd)
 
+    def _write(self, place: int, record: str) -> None:
+        os.pwrite(self._fd, record.ljust(RECORD - 1).encode() + b"\n", place * RECORD)
 
-def read_ledger(path: str) -> dict[str, Footprint]:
-    """What the ledger says, by token. Records of runs that are over are still there: ask by token only."""
+
+def read_ledger(path: str) -> Records:
+    """What the ledger says. Records of runs that are over are still there: ask by token only."""
     try:
         with open(path, "rb") as file:
             lines = file.read().split(b"\n")
     except FileNotFoundError:
-        return {}
-    found = {}
+        return Records(None, {})
+    keeper, runs = None, {}
     for line in lines:
         # Slots that were never used are holes; a record that was cut by the end of its writer has too few words.
-        words = line.strip(b"\0 ").split()
-        if len(words) == 4:
-            found[words[0].decode()] = Footprint(int(words[1]), int(words[2]), int(words[3]))
-    return found
+        match line.strip(b"\0 ").decode("ascii", "replace").split():
+            case ["keeper", pid, started]:
+                keeper = Identity(int(pid), int(started))
+            case [token, pid, started, log_from, finish, kept]:
+                kept_by = None if kept == _NONE else kept
+                runs[token] = Footprint(int(pid), int(started), int(log_from), _read(finish), kept_by)
+            case _:
+                pass
+    return Records(keeper, runs)
+
+
+def _shown(finish: Finish | None) -> str:
+    if finish is None:
+        return _NONE
+    kind = "exit" if isinstance(finish.how, Exited) else "signal"
+    return f"{kind}:{finish.how[0]}:{finish.at}"
+
+
+def _read(word: str) -> Finish | None:
+    match word.split(":"):
+        case ["exit", code, at]:
+            return Finish(Exited(int(code)), int(at))
+        case ["signal", number, at]:
+            return Finish(Signalled(int(number)), int(at))
+        case _:
+            return None

@@ -1,4 +1,4 @@
-"""The only maker of processes for jobs, and the only reaper."""
+"""Making processes for jobs, and knowing what becomes of them, through a keeper."""
 
 from __future__ import annotations
 
@@ -7,174 +7,187 @@ import errno
 import fcntl
 import os
 import signal
+import socket
+import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
-from queuectl.clock import Clock
+from queuectl import errors
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
-from queuectl.process.libc import KNOWS_DIRECTORIES, Call, Words
-from queuectl.process.making import Maker, Making
-from queuectl.process.table import Entry, started
+from queuectl.process.keeper import BASE, BURY, FEW, MAKE
+from queuectl.process.ledger import Footprint
+from queuectl.process.libc import Words
+from queuectl.process.making import Making
+from queuectl.process.protocol import Begun, CannotSpawn, Order
+from queuectl.process.table import Entry
+from queuectl.process.watch import Child, Untold, Watch, is_readable
+from queuectl.process.wire import HungUp, Wire
 
 LONGEST_SHOWN: Final = 200
+LOOK_EVERY: Final = 0.02
 
 
-class Child(NamedTuple):
-    """A process that we made: the leader of a session and a group of its own."""
-
-    pid: int
-    started: int
-
-
-class Order(NamedTuple):
-    """A process that we want: `base` and `env` are its environment, as NAME=value; `out` gets all it prints."""
-
-    argv: Sequence[bytes]
-    cwd: str
-    base: Words
-    env: Sequence[bytes]
-    out: int
-
-
-class CannotSpawn(Exception):
-    """The process could not be made; the message says why, in words for the job's owner."""
-
-
-class Begun(NamedTuple):
-    """What became of an order, and when, by the monotonic clock."""
-
-    child: Child | CannotSpawn
-    at: float
-
-
-class Processes(Protocol):
-    """Everything that the worker's loop asks of the operating system about processes. The simulator has its own."""
-
-    def begin(self, orders: Sequence[Order]) -> None:
-        """Start programs, in this order. Returns when most of them are; `begun` says what became of them."""
-        ...
-
-    def begun(self, *, wait: bool = False) -> Sequence[Begun]:
-        """What became of the orders since, in their order; with `wait`, of all there are."""
-        ...
-
-    def fileno(self) -> int:
-        """Becomes readable when the last order is begun."""
-        ...
-
-    def peek(self, child: Child) -> Exited | Signalled | None:
-        """How the child ended, None if it runs. It stays a zombie, and its pid stays its own, until `reap`."""
-        ...
-
-    def reap(self, child: Child) -> None: ...
-
-    def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:
-        """By token, the living processes of the runs that these unreaped children lead."""
-        ...
-
-    def send(self, number: int, to: Sequence[Entry]) -> None: ...
-
-    def kill_group(self, child: Child) -> None:
-        """KILL to the whole group of an unreaped child, in one step: who forks faster than we look cannot escape it."""
-        ...
-
-    def reap_strays(self) -> None:
-        """Bury the children of others that were left to us: as pid 1 nobody else will."""
-        ...
+# Makes the package importable, wherever it lies, and nothing else.
+_KEEPER: Final = "import sys; sys.path.insert(0, sys.argv[1]); from queuectl.process.keeper import main; main()"
+_ROOT: Final = (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),)
 
 
 class SystemProcesses:
-    def __init__(self, clock: Clock, *, knows_directories: bool = KNOWS_DIRECTORIES) -> None:
-        self._maker = Maker(clock)
-        self._null = os.open(os.devnull, os.O_RDWR)
-        self._here = os.open(".", os.O_PATH)
-        self._knows_directories = knows_directories
-        self._orders: deque[Order] = deque()  # begun, and not told yet
-        self._early: list[Begun] = []
-        self._own: set[int] = set()
+    """Through a keeper, which is their parent: see keeper.py. Those that were adopted have another one: see watch.py."""
+
+    def __init__(self) -> None:
+        self._wire: Wire | None = None
+        self._keeper = 0
+        self._base: Words | None = None  # as the keeper knows it
+        self._orders: deque[Order] = deque()  # and not told yet what became of them
+        self._begun: list[Begun] = []
+        self._ended: dict[int, Exited | Signalled] = {}
+        self._is_unseen = False  # an end came in while we waited for something else
+        self._to_bury: list[int] = []
+        self._children = 0
+        self._watch = Watch()
         self._is_init = os.getpid() == 1
 
+    def open(self, ledger: str, *, lock: int, environment: Sequence[bytes]) -> None:
+        ours, its = socket.socketpair()
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        # As little as possible of what can go wrong in a Python that is started: no site, nothing from the environment.
+        argv = [os.fsencode(word) for word in (sys.executable, "-I", "-S", "-c", _KEEPER, *_ROOT, ledger)]
+        making = Making(
+            argv[:1], argv, Words(environment), (), cwd=b"/", descriptors=(null, null, null, its.fileno(), lock)
+        )
+        made = making.run()
+        os.close(null)
+        its.close()
+        if made.errors:
+            raise errors.KeeperGone(f"it cannot be started: {os.strerror(made.errors[0]).lower()}")
+        self._keeper = made.pid
+        self._wire = Wire(ours)
+        self._watch.add(self._wire.fileno())
+
     def close(self) -> None:
-        self._maker.close()
-        os.close(self._null)
-        os.close(self._here)
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+            if not self._children:  # then it goes at once, and leaves nothing behind
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(self._keeper, 0)
+        self._watch.close()
 
     def fileno(self) -> int:
-        return self._maker.fileno()
+        return self._watch.fileno()
+
+    def look_again(self) -> float | None:
+        return 0.0 if self._is_unseen else LOOK_EVERY if self._watch.is_restless else None
 
     def begin(self, orders: Sequence[Order]) -> None:
+        rows = []
+        for order in orders:
+            shared = order.base is self._base or self._share(order.base)
+            base = None if shared else list(order.base.words)
+            argv, env, cwd = list(order.argv), list(order.env), order.cwd.encode()
+            rows.append((list(_places(order)), argv, base, env, cwd, order.slot, order.token, order.log_from))
         self._orders += orders
-        self._maker.put([self._making(order) for order in orders])
-        if not self._knows_directories:
-            # Then the thread goes there itself, and takes us with it: nothing else may run until we are back.
-            self._early += self._taken(wait=True)
-            with contextlib.suppress(OSError):  # not ours to enter any more: no path of ours depends on where we are
-                os.fchdir(self._here)
+        self._send(MAKE, rows, [order.out for order in orders])
+        while len(self._orders) > FEW:
+            self._receive()
 
     def begun(self, *, wait: bool = False) -> Sequence[Begun]:
-        found, self._early = [*self._early, *self._taken(wait=wait)], []
+        while (wait and self._orders) or self._has_news():
+            self._receive()
+        self._is_unseen = False
+        found, self._begun = self._begun, []
         return found
 
-    def _making(self, order: Order) -> Making:
-        cwd = order.cwd.encode()  # as it was given, whatever the locale of the worker is
-        inside, enter = (cwd, None) if self._knows_directories else (None, cwd)
-        # Everything we have open is close-on-exec, see `forbid_inheritance`.
-        descriptors = (self._null, order.out, order.out)
-        call = Call(order.argv, order.base, order.env, cwd=inside, descriptors=descriptors)
-        return Making(call, _places(order), enter=enter)
-
-    def _taken(self, *, wait: bool) -> Iterator[Begun]:
-        for making in self._maker.take(wait=wait):
-            order = self._orders.popleft()
-            pid = making.call.pid
-            if not making.is_made:
-                yield Begun(CannotSpawn(_why(order, making)), making.at)
-                continue
-            self._own.add(pid)
-            # Looked up only if the clock ticked meanwhile: a look into /proc costs a tenth of a start.
-            known = making.before if making.before == making.after else started(pid) or 0
-            yield Begun(Child(pid, known), making.at)
-
-    def peek(self, child: Child) -> Exited | Signalled | None:
-        try:
-            status = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:  # somebody else reaped it: how it ended cannot be known any more
-            return Exited(255)
-        if status is None:
-            return None
-        return Exited(status.si_status) if status.si_code == os.CLD_EXITED else Signalled(status.si_status)
+    def peek(self, child: Child) -> Exited | Signalled | Untold | None:
+        return self._watch.peek(child) if child in self._watch else self._ended.get(child.pid)
 
     def reap(self, child: Child) -> None:
-        self._own.discard(child.pid)
-        try:
-            os.waitpid(child.pid, 0)
-        except ChildProcessError:
-            pass  # as in `peek`
+        if child in self._watch:
+            self._watch.forget(child)
+        elif self._ended.pop(child.pid, None) is not None:
+            self._children -= 1
+            # Told with the next orders, or when there is nothing else to do: nothing waits for it.
+            self._to_bury.append(child.pid)
+
+    def rest(self) -> None:
+        if self._to_bury:
+            self._send(BURY, None)
+
+    def adopt(self, child: Child, token: str, ledger: str) -> float:
+        return self._watch.adopt(child, token, ledger)
+
+    def lasted(self, child: Child) -> float | None:
+        return self._watch.lasted(child) if child in self._watch else None
 
     def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:
-        return ending.families({token: child.pid for token, child in runs.items()})
+        kept = {token: child.pid for token, child in runs.items() if child not in self._watch}
+        adopted = {token: Footprint(*child, 0) for token, child in runs.items() if child in self._watch}
+        found = ending.families(kept) if kept else {}
+        for token, footprint in adopted.items():
+            found[token] = ending.orphans({token: footprint})
+        return found
 
     def send(self, number: int, to: Sequence[Entry]) -> None:
         ending.send(number, to)
 
     def kill_group(self, child: Child) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left, or only who has become root
-            os.killpg(child.pid, signal.SIGKILL)
+        if child in self._watch:
+            ending.kill_groups({"": Footprint(*child, 0)})
+        else:
+            with contextlib.suppress(
+                ProcessLookupError, PermissionError
+            ):  # nobody is left, or only who has become root
+                os.killpg(child.pid, signal.SIGKILL)
 
     def reap_strays(self) -> None:
-        if not self._is_init or self._orders:  # one of those may be ours, and have ended before we know its number
-            return
-        while True:
+        while self._is_init:
             try:
                 status = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if status is None or status.si_pid in self._own:
+            if status is None or status.si_pid == self._keeper:
                 return
             os.waitpid(status.si_pid, 0)
+
+    # ── the keeper ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _share(self, base: Words) -> bool:
+        """The first environment that we see is that of most jobs."""
+        if self._base is None:
+            self._base = base
+            self._send(BASE, list(base.words))
+        return base is self._base
+
+    def _send(self, order: int, what: object, descriptors: Sequence[int] = ()) -> None:
+        assert self._wire is not None
+        buried, self._to_bury = self._to_bury, []
+        try:
+            self._wire.send((order, what, buried), descriptors)
+        except HungUp as exc:
+            raise errors.KeeperGone from exc
+
+    def _has_news(self) -> bool:
+        return self._wire is not None and is_readable(self._wire.fileno())
+
+    def _receive(self) -> None:
+        assert self._wire is not None
+        try:
+            messages = self._wire.receive()
+        except HungUp as exc:
+            raise errors.KeeperGone from exc
+        for made, ended in messages:
+            for pid, its_start, failures, at in made:
+                order = self._orders.popleft()
+                child = CannotSpawn(_why(order, failures)) if failures else Child(pid, its_start)
+                self._children += not failures
+                self._begun.append(Begun(child, at))
+            for pid, code, number in ended:
+                self._ended[pid] = Exited(code) if number is None else Signalled(number)
+                self._is_unseen = True
 
 
 def forbid_inheritance() -> None:
@@ -200,17 +213,17 @@ def _places(order: Order) -> Sequence[bytes]:
     return [os.path.join(folder, program) for folder in path.split(b":")]  # an empty entry is the working directory
 
 
-def _why(order: Order, making: Making) -> str:
+def _why(order: Order, failures: Sequence[int]) -> str:
     """In words, why none of the programs could be run. The kernel gives a number for all there is to do in between."""
     cwd, name = order.cwd.encode(), _shown(order.argv[0])
     try:
         os.stat(os.path.join(cwd, b"."))
     except (OSError, ValueError) as exc:
         return f"the working directory {_shown(cwd)} cannot be entered: {_words(exc)}"
-    for program, error in zip(making.programs, making.errors, strict=True):
+    for program, error in zip(_places(order), failures, strict=True):
         if error == errno.ENOENT and os.path.exists(os.path.join(cwd, program)):  # so it was not the program
             return f"{_shown(program)}: its interpreter is missing (see its first line)"
-    error = max(making.errors, key=lambda error: error not in (errno.ENOENT, errno.ENOTDIR))
+    error = max(failures, key=lambda error: error not in (errno.ENOENT, errno.ENOTDIR))
     match error:
         case errno.ENOENT | errno.ENOTDIR:
             return f"no such program: {name}"

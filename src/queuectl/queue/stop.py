@@ -20,7 +20,8 @@ class Hands(NamedTuple):
     is_stopped: Callable[[Worker], bool]  # it is there, and somebody has stopped it: it hears nothing
     wake: Callable[[Worker], None]
     kill: Callable[[Worker], None]
-    rescue: Callable[[], None]  # deals with the jobs of the dead
+    is_dead: Callable[[Worker], bool]  # for certain, unlike those of other machines
+    rescue: Callable[[bool], None]  # deals with the jobs of the dead; those that run on are ended only if True
 
 
 class Silent(NamedTuple):
@@ -66,7 +67,7 @@ def stop_workers(
         is_time_to_check = now >= check_at
         if is_time_to_check:
             check_at = now + CHECK_EVERY
-            hands.rescue()
+            hands.rescue(mode is StopMode.NOW)
         registered = {worker.id: worker for worker in store.workers()}
         for name, worker in list(waiting.items()):
             current = registered.get(name)
@@ -77,6 +78,10 @@ def stop_workers(
                     del waiting[name]
                     continue
                 forgotten.add(name)
+            elif is_time_to_check and hands.is_dead(worker):  # what it has left running is spared, or has been seen to
+                stopped.append(name)
+                del waiting[name]
+                continue
             elif name in forgotten:
                 # It was silent for so long that it was declared lost, and begins anew: without the order that it had.
                 forgotten.discard(name)

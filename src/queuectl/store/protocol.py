@@ -318,6 +318,11 @@ class Store(Inbox, Reads, Protocol):
         """
         ...
 
+    def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
+        """The runs of these tokens pass from a worker that was fenced to another, which looks after them from now on, and
+        keep their tokens. Returns those that did: none if the store does not know the other (any more)."""
+        ...
+
     def rescue(
         self,
         worker: str,

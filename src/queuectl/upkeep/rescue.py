@@ -22,6 +22,7 @@ from queuectl.process.ending import kill_groups, orphans, send
 from queuectl.process.ledger import Footprint, read_ledger
 from queuectl.process.table import lives
 from queuectl.store.protocol import Span, Store
+from queuectl.upkeep.adoption import Heir, adoptable, leave_to
 from queuectl.upkeep.liveness import Silence, lock_of_the_dead
 
 LOOK_EVERY: Final = 1.0
@@ -30,27 +31,50 @@ PRESS_EVERY: Final = 0.05
 
 
 class Rescue:
-    """One dead worker. Call `step` until it returns None; it never waits by itself."""
+    """One dead worker. Call `step` until it returns None; it never waits by itself.
+
+    What it has left running goes to the heir, if there is one; the rest is ended, and the jobs go back to the line.
+    """
 
     def __init__(
-        self, worker: Worker, lock: Lock | None, *, store: Store, clock: Clock, settings: Settings, emit: Sink
+        self,
+        worker: Worker,
+        lock: Lock | None,
+        *,
+        store: Store,
+        clock: Clock,
+        settings: Settings,
+        emit: Sink,
+        heir: Heir | None = None,
+        spare: bool = False,
     ) -> None:
+        """`spare`: without an heir, let what can be adopted run on, unless it was called off."""
         self._worker = worker
+        self._heir = heir
+        self._spare = spare
         self._lock = lock
         self._store = store
         self._clock = clock
         self._settings = settings
         self._emit = emit
         self._claims: list[Claim] | None = None  # what it held when it was fenced
+        self._footprints: dict[str, Footprint] = {}
         self._kill_at: float | None = None
 
     def step(self, now: float) -> float | None:
         """Go on; return when to come again, None when it is done."""
         if self._claims is None:
             self._claims = self._store.fence(self._worker.id)
+            self._footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id)).runs
+            if self._heir is not None:
+                adopted = leave_to(self._heir, self._worker, self._claims, store=self._store)
+                self._claims = [claim for claim in self._claims if claim.token not in adopted]
+            elif self._spare:
+                spared = adoptable(self._worker, self._claims).keys() - self._store.orders(self._worker.id).cancels
+                self._claims = [claim for claim in self._claims if claim.token not in spared]
+                self._spare = bool(spared)
         claims = self._claims
-        footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id))
-        runs = {claim.token: footprints.get(claim.token) for claim in claims}
+        runs = {claim.token: self._footprints.get(claim.token) for claim in claims}
         # Twice, if nobody is seen: a look at the table misses who forks and ends while it is read.
         left = (orphans(runs) or orphans(runs)) if runs else []
         if left:
@@ -83,6 +107,9 @@ class Rescue:
     def _tidy(self) -> None:
         if self._lock is None:  # it may come back, or we are about to take its place
             return
+        if self._spare:
+            self._lock.release()
+            return
         for path in (places.runs_file, places.bell_file):
             with contextlib.suppress(OSError):
                 os.unlink(path(self._worker.home, self._worker.id))
@@ -93,16 +120,17 @@ class RescueDuty:
     """Looks after the other workers of the store, once a second."""
 
     def __init__(
-        self, me: str, here: Here, *, store: Store, clock: Clock, settings: Callable[[], Settings], emit: Sink
+        self, heir: Heir, here: Here, *, store: Store, clock: Clock, settings: Callable[[], Settings], emit: Sink
     ) -> None:
-        self._me = me
+        self._heir = heir
+        self._me = heir.name
         self._here = here
         self._store = store
         self._clock = clock
         self._load_settings = settings
         self._settings = settings()
         self._emit = emit
-        self._silence = Silence(me)
+        self._silence = Silence(heir.name)
         self._under_way: dict[str, Rescue] = {}
         self._look_at = 0.0
 
@@ -126,18 +154,24 @@ class RescueDuty:
         lease = self._settings.lease_ms / 1000
         silent = {worker.id for worker in self._silence.silent(workers, now=now, lease=lease)}
         for worker, lock in dead_workers(workers, here=self._here):
-            self._begin(worker, lock)
+            self._begin(worker, lock, heir=self._heir if worker.home == self._heir.home else None)
         for worker in workers:
-            if worker.id in silent:
-                self._begin(worker, None)
+            if worker.id in silent:  # it may come back, and then it ends what it has running
+                self._begin(worker, None, heir=None)
 
-    def _begin(self, worker: Worker, lock: Lock | None) -> None:
+    def _begin(self, worker: Worker, lock: Lock | None, *, heir: Heir | None) -> None:
         if worker.id == self._me or worker.id in self._under_way:
             if lock is not None:
                 lock.release()
             return
         self._under_way[worker.id] = Rescue(
-            worker, lock, store=self._store, clock=self._clock, settings=self._settings, emit=self._emit
+            worker,
+            lock,
+            store=self._store,
+            clock=self._clock,
+            settings=self._settings,
+            emit=self._emit,
+            heir=heir,
         )
 
 
@@ -156,22 +190,23 @@ def _has_no_lock(worker: Worker) -> bool:
 
 
 def rescue_dead(
-    store: Store, *, here: Here, clock: Clock, settings: Settings, emit: Sink = lambda _: None
+    store: Store, *, here: Here, clock: Clock, settings: Settings, spare: bool, emit: Sink = lambda _: None
 ) -> list[str]:
-    """Rescue from every dead worker of this host and return their names. Waits until it is done."""
+    """Rescue from every dead worker of this host and return their names. Waits until it is done. `spare` as above."""
     names = []
     for worker, lock in dead_workers(store.workers(), here=here):
-        _finish(Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit), clock)
+        rescue = Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit, spare=spare)
+        _finish(rescue, clock)
         names.append(worker.id)
     return names
 
 
-def rescue_namesake(store: Store, name: str, *, home: str, clock: Clock, settings: Settings, emit: Sink) -> None:
-    """Rescue from the worker of this home whose name, and with it whose lock, is ours now: it is gone, whatever its
+def rescue_namesake(store: Store, heir: Heir, *, clock: Clock, settings: Settings, emit: Sink) -> None:
+    """Rescue from the worker of this home whose name, and with it whose lock, is the heir's now: it is gone, whatever its
     host was called. Waits until it is done."""
     for worker in store.workers():
-        if (worker.id, worker.home) == (name, home):
-            _finish(Rescue(worker, None, store=store, clock=clock, settings=settings, emit=emit), clock)
+        if (worker.id, worker.home) == (heir.name, heir.home):
+            _finish(Rescue(worker, None, store=store, clock=clock, settings=settings, emit=emit, heir=heir), clock)
 
 
 def _finish(rescue: Rescue, clock: Clock) -> None:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from queuectl.process.spawn import Processes
+from queuectl.process.protocol import Processes
 from queuectl.process.table import Entry
 from queuectl.worker.running import Running, Why
 

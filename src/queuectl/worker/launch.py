@@ -12,8 +12,9 @@ from queuectl.job.model import Claim
 from queuectl.output.files import begin_log
 from queuectl.process.ledger import Footprint, Ledger
 from queuectl.process.libc import Words
-from queuectl.process.spawn import Begun, CannotSpawn, Order
+from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.table import MARK
+from queuectl.process.watch import Adoption, Child
 from queuectl.worker.running import Running
 
 SHELL = b"/bin/sh"
@@ -22,10 +23,8 @@ SHELL = b"/bin/sh"
 class Ready(NamedTuple):
     """All that a run needs but its process, its log included."""
 
-    claim: Claim
-    slot: int
     order: Order
-    log_from: int
+    claim: Claim
 
 
 # What `_environment` tells each run of itself, in this order.
@@ -59,13 +58,7 @@ class NoLog(Exception):
 
 class Launcher:
     def __init__(
-        self,
-        *,
-        worker: str,
-        home: str,
-        db: str | None,
-        base_environment: Mapping[str, str],
-        ledger: Ledger,
+        self, *, worker: str, home: str, db: str | None, base_environment: Mapping[str, str], ledger: Ledger
     ) -> None:
         self._worker = worker
         self._ledger = ledger
@@ -84,19 +77,25 @@ class Launcher:
             if exc.errno in _ONLY_THIS_LOG:
                 raise BadLog(f"its log {claim.log} cannot be written: {exc.strerror}") from exc
             raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
-        return Ready(claim, slot, Order(words(claim), claim.cwd, base, env, out), log_from)
+        return Ready(Order(words(claim), claim.cwd, base, env, out, slot, claim.token, log_from), claim)
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted:
-        """What has become of it. If we die before, the mark tells whose the process is."""
-        claim, slot, order, log_from = ready
+        """What has become of it."""
+        order, claim = ready
         child, began = begun
         os.close(order.out)
         if isinstance(child, CannotSpawn):
-            return Unstarted(claim, str(child), began, log_from)
-        with contextlib.suppress(OSError):  # a full disk: then, too, there is the mark
-            self._ledger.write(slot, claim.token, Footprint(child.pid, child.started, log_from))
-        deadline = None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
-        return Running(claim, slot, child, began, log_from, deadline)
+            return Unstarted(claim, str(child), began, order.log_from)
+        return Running(claim, order.slot, child, began, order.log_from, _deadline(claim, began))
+
+    def adopt(self, adoption: Adoption, *, slot: int, began: float) -> Running:
+        """A run that another has begun. Noted, or nobody would know of it after us."""
+        claim, footprint, ledger, _ = adoption
+        pid, started, log_from, *_ = footprint
+        with contextlib.suppress(OSError):  # a full disk: then there is the mark
+            note = Footprint(pid, started, log_from, kept=os.path.basename(ledger))
+            self._ledger.write(slot, claim.token, note)
+        return Running(claim, slot, Child(pid, started), began, log_from, _deadline(claim, began))
 
     def _environment(self, claim: Claim, slot: int) -> tuple[Words, Sequence[bytes]]:
         base = self._base_words
@@ -113,6 +112,10 @@ class Launcher:
             claim.token.encode(),
         )
         return base, [b"%b=%b" % item for item in zip(_OF_A_RUN, values, strict=True)]
+
+
+def _deadline(claim: Claim, began: float) -> float | None:
+    return None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
 
 
 def words(claim: Claim) -> Sequence[bytes]:

@@ -16,6 +16,7 @@ from queuectl import home as places
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Claim
 from queuectl.store.protocol import ClaimRequest, Exchange, StopMode
+from queuectl.worker.due import Due
 from queuectl.worker.launch import Launcher, NoLog
 from queuectl.worker.membership import Membership
 from queuectl.worker.plan import Duty, Plan, World
@@ -57,8 +58,7 @@ class Worker:
         self._retry_at = 0.0  # after trouble: not before
         self._claim_at = 0.0
         self._log_pause = LOG_PAUSES[0]
-        self._due_at: float | None = None  # when the next waiting job comes due, by each clock
-        self._due_ms: int | None = None
+        self._due = Due(world.clock)
         self._complaint: str | None = None  # what was wrong with the settings, when we last said so
 
     def run(self, on_ready: Callable[[], None]) -> None:
@@ -68,6 +68,7 @@ class Worker:
         self._world.emit(events.WorkerStarted(plan.id, plan.pid, self._slots, plan.queues))
         on_ready()
         try:
+            self._keep_house(clock.monotonic())  # first what others have left running: it takes slots
             while True:
                 now = clock.monotonic()
                 # A store that cannot be asked is another matter: then we go on, and time is kept.
@@ -175,6 +176,7 @@ class Worker:
     def _note(self, written: Exchange, starts: Sequence[Running]) -> None:
         for run in starts:
             run.is_recorded = True
+        self._runs.written(end.claim.token for end in self._runs.over)
         self._runs.over.clear()
         self._streaming.note(self._runs.under_way)
         for end, settlement in written.settled:
@@ -182,11 +184,7 @@ class Worker:
         for end in written.lost:
             self._world.emit(events.JobLost(end.claim))
         self._jobs_done += sum(is_final(settlement.state) for _, settlement in written.settled)
-        if written.next_due_ms is None:
-            self._due_at = self._due_ms = None
-        else:
-            self._due_at = self._world.clock.monotonic() + written.next_due_ms / 1000
-            self._due_ms = self._world.clock.now_ms() + written.next_due_ms
+        self._due.set(written.next_due_ms)
 
     # ── the house ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,6 +199,8 @@ class Worker:
             if now >= due:
                 again = self._trouble.ask(lambda: duty.step(now))  # noqa: B023 - called at once
                 self._duties[duty] = now + RETRY_EVERY if again is None else again
+        if self._runs.take_in(self._world.foundlings):
+            self._attend(now)  # one of them may have been called off meanwhile
 
     def _poll(self, now: float) -> None:
         """The net below the bell: a ring may be lost, and the wall clock may have jumped past a due time."""
@@ -209,8 +209,7 @@ class Worker:
             self._attend(now)
         if self._trouble.is_outdated:
             self._begin_stop(StopMode.FINISH, now)
-        if self._due_ms is not None and self._world.clock.now_ms() >= self._due_ms:
-            self._look = True
+        self._look |= self._due.is_past
 
     def _attend(self, now: float) -> None:
         """Somebody wrote: there may be work, a wish to cancel, or a wish that we stop."""
@@ -256,7 +255,8 @@ class Worker:
 
     def _give_back(self, now: float) -> None:
         if self._membership.give_back(self._runs.forsaken, max_crashes=self._settings.max_crashes):
-            self._runs.forsaken = set()
+            self._runs.written(self._runs.forsaken)
+            self._runs.forsaken = {}
         else:
             self._retry_at = now + RETRY_EVERY
 
@@ -266,6 +266,7 @@ class Worker:
     # ── sleep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sleep(self) -> None:
+        self._world.processes.rest()
         now = self._world.clock.monotonic()
         seconds = min(min(self._wake_times(now)) - now, LONGEST_SLEEP)
         self._world.wait((self._membership.bell, self._signals, self._world.processes), max(0.0, seconds))
@@ -273,13 +274,14 @@ class Worker:
         self._signals.hush()
         if self._membership.bell.hush():
             self._attend(now)
-        if self._due_at is not None and now >= self._due_at:
-            self._due_at, self._look = None, True
+        self._look |= self._due.take(now)
 
     def _wake_times(self, now: float) -> Iterator[float]:
         """Every moment that needs us, whether or not something else wakes us before."""
         yield max(self._last_beat + self._settings.heartbeat_ms / 1000, self._retry_at)
         yield self._poll_at
+        if (soon := self._world.processes.look_again()) is not None:
+            yield now + soon
         yield from self._duties.values()
         for moment in self._runs.wake_times():
             yield max(moment, self._retry_at)
@@ -290,7 +292,7 @@ class Worker:
         if self._stop is None and self._free():
             if self._look:
                 yield max(self._claim_at, self._retry_at)
-            if self._due_at is not None:
-                yield self._due_at
+            if self._due.at is not None:
+                yield self._due.at
         if self._plan.idle_timeout is not None and not self._runs:
             yield max(self._runs.last_active + self._plan.idle_timeout, now + RETRY_EVERY)

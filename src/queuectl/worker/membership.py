@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from queuectl.events import WakeUpSilent
-from queuectl.store.protocol import Bell, NewWorker
+from queuectl.store.protocol import Bell, NewWorker, Span
 from queuectl.worker.plan import Plan, World
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
@@ -49,11 +49,12 @@ class Membership:
             self._mention_silence()
         return known
 
-    def give_back(self, tokens: Collection[str], *, max_crashes: int) -> bool:
-        """Give back what was taken from us, now that nothing of it runs. Whoever took it may be gone, too, and then
-        nobody else does. False if the store cannot be asked."""
-        rescue = self._trouble.attempt(lambda: self._store.rescue(self._plan.id, max_crashes=max_crashes, only=tokens))
-        return rescue is not None
+    def give_back(self, spans: Mapping[str, Span], *, max_crashes: int) -> bool:
+        """Give back, by token, what was taken from us, now that nothing of it runs. Whoever took it may be gone, too, and
+        then nobody else does. False if the store cannot be asked."""
+        me, only = self._plan.id, frozenset(spans)
+        lost = self._trouble.attempt(lambda: self._store.rescue(me, max_crashes=max_crashes, spans=spans, only=only))
+        return lost is not None
 
     def leave(self) -> None:
         """Be forgotten. Whoever is in a hurry, or waits in vain, leaves that to others: they see that we are gone."""

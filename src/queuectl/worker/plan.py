@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import select
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from queuectl.clock import Clock
 from queuectl.events import Sink
 from queuectl.job.settings import Settings
-from queuectl.process.spawn import Processes
+from queuectl.process.protocol import Processes
+from queuectl.process.watch import Adoption
 from queuectl.store.protocol import Store
 
 
@@ -49,6 +51,7 @@ class World(NamedTuple):
     load_settings: Callable[[], Settings]
     emit: Sink
     wait: Callable[[Sequence[HasFileno], float], None]  # until one is readable, or that many seconds
+    foundlings: deque[Adoption]  # whoever finds runs whose worker is gone puts them there
 
 
 def wait_for_any(sources: Sequence[HasFileno], seconds: float) -> None:

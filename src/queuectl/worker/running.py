@@ -9,7 +9,7 @@ from typing import assert_never
 
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Cancelled, Exited, Outcome, Released, Signalled, TimedOut
-from queuectl.process.spawn import Child
+from queuectl.process.watch import Child
 
 
 class Why(Enum):
@@ -35,9 +35,11 @@ class Running:
     look_at: float = math.inf  # while we end it: when to look whether all of it is gone
     is_headless: bool = False  # its leader has ended while we end it; others of its family may live on
 
-    def outcome(self, how: Exited | Signalled) -> Outcome:
+    def outcome(self, how: Exited | Signalled | None) -> Outcome:
+        """None: it has ended because we ended it, and nobody can say how."""
         match self.why:
             case None:
+                assert how is not None
                 return how
             case Why.TIMEOUT:
                 return TimedOut(self.claim.timeout_ms or 0, how)

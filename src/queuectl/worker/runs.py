@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from queuectl.events import JobStarted, StoreTrouble
+from queuectl.events import JobAdopted, JobStarted, StoreTrouble
 from queuectl.job.model import Claim
 from queuectl.job.outcome import NotStarted, Outcome, Released
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settings import Settings
-from queuectl.job.settle import settle
+from queuectl.job.settle import lose, settle
 from queuectl.output.files import end_log
-from queuectl.store.protocol import End, Start
+from queuectl.process.watch import Adoption, Child, Untold
+from queuectl.store.protocol import End, Span, Start
 from queuectl.worker.endings import begin_endings, press_endings
 from queuectl.worker.launch import BadLog, Launcher, NoLog, Ready, Unstarted
 from queuectl.worker.plan import World
@@ -34,12 +37,14 @@ class Runs:
     def __init__(self, world: World, launcher: Launcher, settings: Settings) -> None:
         self.settings = settings
         self.over: list[End] = []
-        self.forsaken: set[str] = set()  # tokens of runs that were taken from us, see `abandon`
+        # By token: runs that were taken from us, see `abandon`, or of which nobody knows how they ended.
+        self.forsaken: dict[str, Span] = {}
         self.last_active = world.clock.monotonic()
         self._world = world
         self._launcher = launcher
         self._by_slot: dict[int, Running] = {}
         self._starting: deque[Ready] = deque()  # in the order in which they were begun
+        self._kept: dict[str, str] = {}  # by token, where the end of a run that was adopted is written
 
     def __len__(self) -> int:
         return len(self._by_slot) + len(self._starting)
@@ -78,11 +83,34 @@ class Runs:
         for begun in self._world.processes.begun(wait=wait):
             self._note_start(self._launcher.note(self._starting.popleft(), begun))
 
+    def take_in(self, foundlings: deque[Adoption]) -> bool:
+        """Look after runs that workers that are gone have begun. There may be more of them than slots."""
+        found = bool(foundlings)
+        while foundlings:
+            self._adopt(foundlings.popleft())
+        return found
+
+    def _adopt(self, adoption: Adoption) -> None:
+        claim, footprint, ledger, worker = adoption
+        age = self._world.processes.adopt(Child(footprint.pid, footprint.started), claim.token, ledger)
+        self.last_active = self._world.clock.monotonic()
+        run = self._launcher.adopt(adoption, slot=self._free_slots()[0], began=self.last_active - age)
+        self._by_slot[run.slot] = run
+        self._kept[claim.token] = ledger
+        self._world.emit(JobAdopted(claim, worker))
+
+    def written(self, tokens: Iterable[str]) -> None:
+        """The store knows how these ended: what was kept for that is no longer needed."""
+        for token in tokens:
+            if (ledger := self._kept.pop(token, None)) is not None and ledger not in self._kept.values():
+                with contextlib.suppress(OSError):
+                    os.unlink(ledger)
+
     def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
         self._add_end(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
 
     def _free_slots(self) -> list[int]:
-        taken = {*self._by_slot, *(one.slot for one in self._starting)}
+        taken = {*self._by_slot, *(one.order.slot for one in self._starting)}
         return [number for number in range(len(self) + AT_ONCE) if number not in taken]
 
     def _note_start(self, run: Running | Unstarted) -> None:
@@ -115,12 +143,17 @@ class Runs:
         for run, how in ended:
             if run.why is not None and run.slot not in gone:
                 continue
+            lasted = processes.lasted(run.child)
             processes.reap(run.child)
             del self._by_slot[run.slot]
             self.last_active = self._world.clock.monotonic()
             if run.is_lost:  # its log, too, may have another writer by now
                 continue
-            self._add_end(run.claim, run.outcome(how), began=run.began, pid=run.child.pid, log_from=run.log_from)
+            if isinstance(how, Untold) and run.why is None:
+                self._forsake(run)
+                continue
+            outcome = run.outcome(None if isinstance(how, Untold) else how)
+            self._add_end(run.claim, outcome, began=run.began, pid=run.child.pid, log_from=run.log_from, lasted=lasted)
         processes.reap_strays()
 
     def end_overdue(self, now: float) -> None:
@@ -149,11 +182,11 @@ class Runs:
         """
         self._gather(wait=True)
         count = len(self._by_slot) + len(self.over)
-        self.forsaken |= {end.claim.token for end in self.over}
+        self.forsaken |= {end.claim.token: Span(None, None) for end in self.over}
         self.over.clear()
         for run in self._by_slot.values():
             run.is_lost = True
-            self.forsaken.add(run.claim.token)
+            self.forsaken[run.claim.token] = Span(None, None)
         self.release_all(now)
         return count
 
@@ -172,9 +205,26 @@ class Runs:
     def _end(self, runs: Iterable[Running], why: Why, now: float) -> None:
         begin_endings(runs, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
 
-    def _add_end(self, claim: Claim, outcome: Outcome, *, began: float, pid: int | None, log_from: int | None) -> None:
+    def _forsake(self, run: Running) -> None:
+        """It has ended, and its keeper could not say how: as if its worker had taken it along."""
+        settlement, now_ms = lose(run.claim, self.settings.max_crashes), self._world.clock.now_ms()
+        log_to = None
+        with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
+            log_to = end_log(run.claim.log, run.log_from, settlement, duration=None, now_ms=now_ms)
+        self.forsaken[run.claim.token] = Span(run.log_from, log_to)
+
+    def _add_end(
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        *,
+        began: float,
+        pid: int | None,
+        log_from: int | None,
+        lasted: float | None = None,
+    ) -> None:
         clock = self._world.clock
-        duration = clock.monotonic() - began
+        duration = clock.monotonic() - began if lasted is None else lasted
         policy = RetryPolicy(self.settings.backoff_max_ms, self.settings.backoff_jitter)
         settlement = settle(claim, outcome, policy=policy, chance=self._world.chance())
         log_to = None

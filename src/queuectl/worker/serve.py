@@ -47,6 +47,8 @@ def serve(
         runs_file = places.runs_file(plan.home, plan.id)
         with _of_home(plan.home):
             ledger = Ledger(runs_file)
+        words = [os.fsencode(f"{name}={value}") for name, value in environment.items()]
+        world.processes.open(runs_file, lock=lock.fileno(), environment=words)
         launcher = Launcher(worker=plan.id, home=plan.home, db=db, base_environment=environment, ledger=ledger)
         with SignalPipe(ignore_hangup=detached) as signals:
             Worker(plan, world, launcher=launcher, signals=signals, duties=duties).run(on_ready)
@@ -55,6 +57,7 @@ def serve(
                 os.unlink(runs_file)
             return signals.last_stop if signals.stops >= 2 else 0
     finally:
+        world.processes.close()
         lock.remove()
 
 
@@ -74,7 +77,10 @@ def _claim_name(plan: Plan, world: World) -> Lock:
     while (lock := _take_lock(plan.home, path)) is None:
         # Held by a worker of this name; or by the heir of a dead one, who is about to let go.
         namesakes = [worker for worker in world.store.workers() if worker.id == plan.id]
-        if any(lives(worker.pid) for worker in namesakes) or world.clock.monotonic() > deadline:
+        if (
+            any(lives(worker.pid) and worker.pid != plan.pid for worker in namesakes)
+            or world.clock.monotonic() > deadline
+        ):
             raise errors.WorkerNameTaken(plan.id)
         world.clock.sleep(0.05)
     # In another home of the store another lock makes the name somebody's.

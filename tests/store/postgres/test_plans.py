@@ -42,6 +42,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "output": ({"id": "a", "run": 1, "start": 0, "limit": 5}, "output_pkey"),
     "was_settled": ({"seq": 1, "token": "x"}, "runs_pkey"),
     "running": (ONE, "jobs_running"),
+    "adopt": ({"worker": "w1", "by": "w2", "tokens": ["x"]}, "jobs_running"),
     "hold_runs": (ONE, "jobs_running"),
     "cancel_orders": (ONE, "jobs_running"),
     "workers": ({}, "jobs_running"),

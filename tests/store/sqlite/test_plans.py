@@ -44,6 +44,7 @@ HOT: Final = {
     "drop_output": "sqlite_autoindex_output_1 (job=? AND run=? AND at<?)",
     "output": "sqlite_autoindex_output_1 (job=? AND run=? AND at>?)",
     "running": "jobs_running (worker=?)",
+    "adopt": "jobs_running (worker=?)",
     "cancel_orders": "jobs_running (worker=?)",
     "workers": "jobs_running (worker=?)",
     "retire": "jobs_running (worker=?)",

@@ -38,6 +38,6 @@ def cancel(app: App, ids: tuple[str, ...]) -> Result:
         app.say(app.paint(f"ending {joined(map(printable, waiting))} …", "dim"))
 
     def call_off(store: Store, refs: Iterable[str]) -> Answer:
-        return control.cancel(store, app.clock, refs, rescue=rescuer(app), on_wait=on_wait)
+        return control.cancel(store, app.clock, refs, rescue=rescuer(app, spare=True), on_wait=on_wait)
 
     return act(app, ids, call_off, verb="cancelled")

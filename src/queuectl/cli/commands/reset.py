@@ -33,7 +33,7 @@ def reset(app: App, yes: bool) -> Result:
     if not jobs:
         return Sheet({"jobs": 0, "backup": None}, people=lambda: ["there are no jobs: nothing to remove"])
     store = app.open_store()
-    rescuer(app)()
+    rescuer(app, spare=False)()
     done = use.reset(store, app.clock, home=app.home, is_alive=is_alive(app))
     return Sheet(
         done._asdict(),

@@ -99,6 +99,13 @@ class PostgresRuns(PostgresReads):
             return self.running(worker)
 
     @run_again
+    def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
+        take, hold = Question(SQL["take_worker"], {"worker": worker}), Question(SQL["hold_worker"], {"worker": by})
+        with self._db.transaction(take, hold):
+            taken = {"worker": worker, "by": by, "tokens": list(tokens)}
+            return [token for (token,) in self._db.all(SQL["adopt"], taken)]
+
+    @run_again
     def rescue(
         self,
         worker: str,

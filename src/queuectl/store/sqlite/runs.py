@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -109,6 +110,13 @@ class SqliteRuns(SqliteReads):
         with self._db.transaction():
             self._db.execute(SQL["fence"], {"id": worker})
             return self.running(worker)
+
+    def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
+        with self._db.transaction():
+            if self._db.value(SQL["worker_state"], (by,)) in (None, LOST):
+                return []
+            taken = {"worker": worker, "by": by, "tokens": json.dumps(list(tokens))}
+            return [token for (token,) in self._db.all(SQL["adopt"], taken)]
 
     def rescue(
         self,

@@ -1,0 +1,97 @@
+"""What the worker's loop asks of the operating system about processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from queuectl.job.outcome import Exited, Signalled
+from queuectl.process.libc import Words
+from queuectl.process.table import Entry
+from queuectl.process.watch import Child, Untold
+
+
+class Order(NamedTuple):
+    """A process that we want: `base` and `env` are its environment, as NAME=value; `out` gets all it prints."""
+
+    argv: Sequence[bytes]
+    cwd: str
+    base: Words
+    env: Sequence[bytes]
+    out: int
+    slot: int  # for the ledger, as what follows
+    token: str
+    log_from: int
+
+
+class CannotSpawn(Exception):
+    """The process could not be made; the message says why, in words for the job's owner."""
+
+
+class Begun(NamedTuple):
+    """What became of an order, and when, by the monotonic clock."""
+
+    child: Child | CannotSpawn
+    at: float
+
+
+class Processes(Protocol):
+    """Everything that the worker's loop asks of the operating system about processes. The simulator has its own."""
+
+    def open(self, ledger: str, *, lock: int, environment: Sequence[bytes]) -> None:
+        """Be ready to make some. What is made is written into the ledger; the lock stays taken as long as anything may still
+        be made, whatever becomes of us."""
+        ...
+
+    def close(self) -> None:
+        """Whatever runs goes on, and its end is written into the ledger."""
+        ...
+
+    def begin(self, orders: Sequence[Order]) -> None:
+        """Start programs, in this order. Returns when most of them are; `begun` says what became of them."""
+        ...
+
+    def begun(self, *, wait: bool = False) -> Sequence[Begun]:
+        """What became of the orders since, in their order; with `wait`, of all there are."""
+        ...
+
+    def fileno(self) -> int:
+        """Becomes readable when something has begun or ended."""
+        ...
+
+    def look_again(self) -> float | None:
+        """In how many seconds there is something to see of which `fileno` tells nothing; None: nothing known."""
+        ...
+
+    def peek(self, child: Child) -> Exited | Signalled | Untold | None:
+        """How the child ended, None if it runs. Its pid stays its own until `reap`, unless it was adopted."""
+        ...
+
+    def reap(self, child: Child) -> None: ...
+
+    def rest(self) -> None:
+        """There is nothing to do for a while."""
+        ...
+
+    def adopt(self, child: Child, token: str, ledger: str) -> float:
+        """Look after a child of a keeper whose worker is gone, who writes its end into that ledger. Returns for how many
+        seconds it has been running, or ran."""
+        ...
+
+    def lasted(self, child: Child) -> float | None:
+        """How many seconds an adopted child ran, if it ended before we could see it."""
+        ...
+
+    def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:
+        """By token, the living processes of the runs that these unreaped children lead."""
+        ...
+
+    def send(self, number: int, to: Sequence[Entry]) -> None: ...
+
+    def kill_group(self, child: Child) -> None:
+        """KILL to the whole group of an unreaped child, in one step: who forks faster than we look cannot escape it."""
+        ...
+
+    def reap_strays(self) -> None:
+        """Bury the children of others that were left to us: as pid 1 nobody else will."""
+        ...

@@ -1,0 +1,74 @@
+"""Adoption: what a dead worker has left running goes on, and another worker of its home looks after it.
+
+Possible as long as the end of a run will be known: its keeper lives, or has written it down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from queuectl import home as places
+from queuectl.job.model import Claim, Worker
+from queuectl.process.ledger import Footprint, Records, read_ledger
+from queuectl.process.watch import Adoption, Child, is_there
+from queuectl.store.protocol import Store
+
+
+class Heir(NamedTuple):
+    """A worker that looks after what others of its home have left running."""
+
+    name: str
+    home: str
+    foundlings: deque[Adoption]
+
+
+def adoptable(worker: Worker, claims: Sequence[Claim]) -> dict[str, Adoption]:
+    """By token, what a dead worker has left running, or has ended since, so that the end will be known."""
+    records = read_ledger(places.runs_file(worker.home, worker.id))
+    found = {}
+    for claim in claims:
+        footprint = records.runs.get(claim.token)
+        if footprint is not None:
+            ledger = _ledger(worker, footprint, records)
+            if _will_be_known(claim.token, footprint, ledger, records):
+                found[claim.token] = Adoption(claim, footprint, ledger, worker.id)
+    return found
+
+
+def leave_to(heir: Heir, worker: Worker, claims: Sequence[Claim], *, store: Store) -> set[str]:
+    """Hand over what a dead worker has left running; it has been fenced. Returns the tokens."""
+    found = adoptable(worker, claims)
+    if not found:
+        return set()
+    # Out of the way of the next worker of this name. Who has it open goes on writing in it.
+    path = places.runs_file(worker.home, worker.id)
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, _kept(worker, read_ledger(path)))
+    # Under our own name they are ours already.
+    taken = set(found) if worker.id == heir.name else set(store.adopt(worker.id, found, by=heir.name))
+    heir.foundlings.extend(adoption for token, adoption in found.items() if token in taken)
+    return taken
+
+
+def _will_be_known(token: str, footprint: Footprint, ledger: str, records: Records) -> bool:
+    kept = records if footprint.kept is None else read_ledger(ledger)
+    record = kept.runs.get(token)
+    if record is not None and record.finish is not None:
+        return True
+    is_kept = kept.keeper is not None and is_there(kept.keeper)
+    return is_kept and is_there(Child(footprint.pid, footprint.started))
+
+
+def _ledger(worker: Worker, footprint: Footprint, records: Records) -> str:
+    """Where its end will stand."""
+    if footprint.kept is not None:  # the dead worker had adopted it itself
+        return os.path.join(os.path.dirname(places.runs_file(worker.home, worker.id)), footprint.kept)
+    return _kept(worker, records)
+
+
+def _kept(worker: Worker, records: Records) -> str:
+    return places.kept_file(worker.home, worker.id, records.keeper.pid if records.keeper else 0)

@@ -1,0 +1,64 @@
+"""adopt: runs pass from a worker that is gone to one that looks after them."""
+
+from __future__ import annotations
+
+from queuectl.job.lifecycle import State
+from queuectl.store.protocol import Store
+from tests.factories import new_job
+from tests.store.conftest import Hire
+
+
+def test_an_adopted_run_is_settled_by_its_heir_under_its_token(store: Store, hire: Hire) -> None:
+    store.enqueue([new_job("a"), new_job("b")])
+    dead, heir = hire("w1"), hire("w2")
+    first, second = dead.claim(2)
+    store.fence("w1")
+    assert store.adopt("w1", [first.token], by="w2") == [first.token]
+    assert (store.running("w1"), store.running("w2")) == ([second], [first])
+    assert [end.claim for end, _ in heir.end(first).settled] == [first]
+    job = store.get("a")
+    assert (job.state, job.runs, job.crashes, job.worker) == (State.COMPLETED, 1, 0, "w2")
+    assert [(run.number, run.worker) for run in store.history("a")] == [(1, "w2")]
+
+
+def test_the_dead_one_changes_nothing_that_was_adopted(store: Store, hire: Hire) -> None:
+    store.enqueue([new_job("a")])
+    dead, _ = hire("w1"), hire("w2")
+    claim = dead.claim_one()
+    store.fence("w1")
+    store.adopt("w1", [claim.token], by="w2")
+    assert [end.claim for end in dead.end(claim).lost] == [claim]
+    assert store.rescue("w1", max_crashes=3) == []
+    assert store.get("a").state is State.PROCESSING
+    assert [worker.id for worker in store.workers()] == ["w2"]
+
+
+def test_a_cancel_reaches_the_heir(store: Store, hire: Hire) -> None:
+    store.enqueue([new_job("a")])
+    dead, _ = hire("w1"), hire("w2")
+    claim = dead.claim_one()
+    store.fence("w1")
+    store.adopt("w1", [claim.token], by="w2")
+    assert store.cancel("a").worker == "w2"
+    assert set(store.orders("w2").cancels) == {claim.token}
+
+
+def test_nobody_adopts_who_is_not_known(store: Store, hire: Hire) -> None:
+    store.enqueue([new_job("a")])
+    claim = hire("w1").claim_one()
+    hire("lost")
+    for name in ("w1", "lost"):
+        store.fence(name)
+    assert store.adopt("w1", [claim.token], by="lost") == []
+    assert store.adopt("w1", [claim.token], by="nobody") == []
+    assert store.running("w1") == [claim]
+
+
+def test_what_the_dead_one_does_not_hold_is_not_adopted(store: Store, hire: Hire) -> None:
+    store.enqueue([new_job("a"), new_job("b")])
+    dead, other = hire("w1"), hire("w2")
+    ended, held = dead.claim_one(), other.claim_one()
+    dead.end(ended)
+    store.fence("w1")
+    assert store.adopt("w1", [ended.token, held.token, "none"], by="w2") == []
+    assert store.running("w2") == [held]

@@ -1,0 +1,169 @@
+"""A worker's death does not interrupt its jobs: the next worker of its home looks after them, and each runs once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from queuectl.process.ledger import read_ledger
+from tests.e2e.processes import children, is_running
+from tests.e2e.scene import Scene, family_of
+from tests.program import WorkerProcess
+from tests.wait import wait_until
+
+
+def begun(scene: Scene, command: str, *options: str, **fields: object) -> tuple[WorkerProcess, str]:
+    """A worker w1 whose job has begun, and waits until somebody opens `go`."""
+    job_id = scene.enqueue_all([{"command": f"{scene.note('begun')}; {command}", **fields}])[0]
+    worker = scene.worker("--name", "w1", *options)
+    scene.wait_for_file("begun")
+    return worker, job_id
+
+
+@pytest.mark.parametrize(
+    "command, state, end",
+    [("echo said; exit 0", "completed", (0, None)), ("exit 7", "dead", (7, None)), ("kill -9 $$", "dead", (None, 9))],
+    ids=["success", "failure", "signal"],
+)
+def test_a_job_goes_on_when_its_worker_is_killed_and_its_real_end_is_written(
+    scene: Scene, command: str, state: str, end: tuple[int | None, int | None]
+) -> None:
+    worker, job_id = begun(scene, f"{scene.until('go')}; {command}", max_retries=1)
+    worker.kill()
+    heir = scene.worker("--name", "w2")
+    wait_until(lambda: "adopted" in heir.output, what="the heir to take it over")
+    assert scene.workers() == {"w2": "running"}
+    scene.open("go")
+    job = scene.wait_for(job_id, state)
+    assert (job["exit_code"], job["signal"]) == end
+    assert (job["runs"], job["crashes"], job["worker"]) == (1, 0, "w2")
+    assert len(scene.lines("begun")) == 1
+    lines = scene.queuectl("logs", job_id, check=0).lines
+    assert lines[0].startswith("--- START")
+    assert lines[-1].startswith("--- END")
+    assert ("said" in lines) is (state == "completed")
+    wait_until(lambda: not list((scene.home / "workers").glob("*.kept")), what="the old ledger to go")
+
+
+def test_a_job_that_ends_while_there_is_no_worker_has_run_once_too(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"{scene.until('go')}; exit 5", max_retries=1)
+    (keeper,) = children(worker.pid)
+    worker.kill()
+    scene.open("go")
+    wait_until(lambda: not is_running(keeper.pid), what="the keeper to go after the last of its jobs")
+    scene.drain()
+    job = scene.job(job_id)
+    assert (job["state"], job["exit_code"], job["runs"], job["crashes"]) == ("dead", 5, 1, 0)
+    assert job["duration_ms"] < 60_000
+
+
+def test_a_worker_under_the_same_name_adopts_its_own(scene: Scene) -> None:
+    worker, job_id = begun(scene, scene.until("go"))
+    worker.kill()
+    again = scene.worker("--name", "w1")
+    wait_until(lambda: "adopted" in again.output, what="it to be adopted")
+    scene.open("go")
+    job = scene.wait_for(job_id, "completed")
+    assert (job["runs"], job["crashes"]) == (1, 0)
+
+
+def test_an_heir_that_dies_has_an_heir(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"{scene.until('go')}; exit 3", max_retries=1)
+    for name in ("w2", "w3"):
+        worker.kill()
+        worker = scene.worker("--name", name)
+        wait_until(lambda: "adopted" in worker.output, what="it to be adopted")  # noqa: B023 - called at once
+    scene.open("go")
+    job = scene.wait_for(job_id, "dead")
+    assert (job["exit_code"], job["runs"], job["worker"]) == (3, 1, "w3")
+
+
+def test_the_timeout_of_an_adopted_job_counts_from_its_start(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"sleep 1000 & {scene.until('never')}", timeout="3s", max_retries=1)
+    worker.kill()
+    scene.worker("--name", "w2")
+    job = scene.wait_for(job_id, "dead")
+    assert job["error"].startswith("timeout after 3s")
+    assert 2900 <= job["duration_ms"] < 30_000
+    assert job["runs"] == 1
+
+
+@pytest.mark.parametrize("has_heir", [True, False], ids=["by the heir", "though nobody works"])
+def test_an_adopted_job_can_be_cancelled_with_all_its_processes(scene: Scene, has_heir: bool) -> None:
+    tag = str(scene.directory)
+    worker, job_id = begun(scene, f"sleep 1000 & sleep 1000 & {scene.until('never')}", env={"FAMILY": tag})
+    wait_until(lambda: len(family_of(tag)) >= 3, what="the family to grow")
+    worker.kill()
+    if has_heir:
+        heir = scene.worker("--name", "w2")
+        wait_until(lambda: "adopted" in heir.output, what="it to be adopted")
+    scene.queuectl("cancel", job_id, check=0, timeout=30)
+    assert scene.state(job_id) == "cancelled"
+    assert family_of(tag) == []
+
+
+def test_a_full_worker_adopts_over_its_count_and_claims_nothing_until_below_it(scene: Scene) -> None:
+    scene.enqueue_all([{"command": f"{scene.note('begun')}; {scene.until('go')}"}] * 3)
+    worker = scene.worker("--name", "w1", "--count", "3")
+    scene.wait_for_lines("begun", 3)
+    worker.kill()
+    waiting = scene.enqueue("true")
+    heir = scene.worker("--name", "w2", "--count", "1")
+    wait_until(lambda: heir.output.count("adopted") == 3, what="all to be adopted")
+    listed = scene.queuectl("worker", "list", "--json", check=0).json
+    assert [(one["id"], one["busy"], one["slots"]) for one in listed] == [("w2", 3, 1)]
+    assert scene.state(waiting) == "pending"
+    scene.open("go")
+    scene.wait_for_all()
+    assert scene.state(waiting) == "completed"
+
+
+def test_jobs_adopted_are_finished_by_the_first_term_and_given_back_by_the_second(scene: Scene) -> None:
+    worker, job_id = begun(scene, scene.until("go"))
+    worker.kill()
+    heir = scene.worker("--name", "w2")
+    wait_until(lambda: "adopted" in heir.output, what="it to be adopted")
+    heir.send(signal.SIGTERM)
+    wait_until(lambda: "finishing 1 job" in heir.output, what="it to hear")
+    heir.send(signal.SIGTERM)
+    assert heir.wait() == 128 + signal.SIGTERM
+    job = scene.job(job_id)
+    assert (job["state"], job["attempts"], job["crashes"]) == ("pending", 0, 0)
+
+
+def test_a_job_whose_keeper_died_after_its_worker_runs_again_by_the_rule_of_crashes(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"[ $QUEUECTL_RUN = 2 ] || {scene.until('never')}")
+    (keeper,) = children(worker.pid)
+    worker.kill()
+    heir = scene.worker("--name", "w2")
+    wait_until(lambda: "adopted" in heir.output, what="it to be adopted")
+    os.kill(keeper.pid, signal.SIGKILL)
+    os.kill(int(scene.history(job_id)[0]["pid"]), signal.SIGKILL)
+    job = scene.wait_for(job_id, "completed")
+    assert (job["runs"], job["crashes"]) == (2, 1)
+    assert scene.outcomes(job_id) == ["lost", "completed"]
+
+
+def test_a_worker_that_loses_its_keeper_says_so_and_goes(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"[ $QUEUECTL_RUN = 2 ] || {scene.until('never')}")
+    (keeper,) = children(worker.pid)
+    os.kill(keeper.pid, signal.SIGKILL)
+    assert worker.wait() == 1
+    assert "the process that keeps jobs for this worker: it is gone" in worker.output
+    scene.drain()
+    job = scene.job(job_id)
+    assert (job["state"], job["runs"], job["crashes"]) == ("completed", 2, 1)
+
+
+def test_what_the_keeper_writes_is_private(scene: Scene) -> None:
+    worker, _ = begun(scene, scene.until("go"))
+    path = scene.home / "workers" / "w1.runs"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_ledger(str(path)).keeper is not None
+    scene.open("go")
+    scene.wait_for_all()
+    worker.end()
+    assert json.dumps([one.name for one in (scene.home / "workers").iterdir()]) == "[]"

@@ -52,6 +52,13 @@ def test_a_file_that_others_can_read_is_refused(home: Path, mode: int) -> None:
         address_of(str(home))
 
 
+def test_a_slip_in_the_address_is_not_taken_for_a_file_of_the_home(home: Path) -> None:
+    write(home, 'db = "host=h password=hunter2"')
+    with pytest.raises(errors.InvalidInput) as raised:
+        store_path(str(home), None)
+    assert "hunter2" not in str(raised.value)
+
+
 @pytest.mark.parametrize("text", ["db = postgresql://u:hunter2@h", "db = 3", 'db = ""', "[db", "\xff"])
 def test_a_file_that_makes_no_sense_is_refused_without_quoting_it(home: Path, text: str) -> None:
     write(home, text)

@@ -1,6 +1,7 @@
 """Where a store is, as people write it: what kind of store an address names, and how to show it to anybody.
 
-Pure text: nothing here connects, and nothing here loads a driver.
+Pure text: nothing here connects, and nothing here loads a driver. What is refused here is refused before a driver or a
+file system could quote it: an address may hold a password, and in one that is written wrongly it may be anywhere.
 """
 
 from __future__ import annotations
@@ -13,12 +14,33 @@ from queuectl import errors
 
 HIDDEN: Final = "***"
 
-_SQLITE: Final = "sqlite:///"
-_POSTGRES: Final = ("postgresql://", "postgres://")
-# A password of a URL stands between the first colon behind the user and the last @: written by hand it may hold an @, a /
-# or a ? that should have been escaped, and then too it must not be shown.
-_PASSWORD: Final = re.compile(r"^(\w+://[^:@/?]*):.*@", re.DOTALL)
-_PARAMETER: Final = re.compile(r"(?i)([?&](?:password|sslpassword|sslkey|passfile|oauth_client_secret)=)[^&]*")
+# Patterns as text: each is compiled when it is needed first, and most commands, which use the store of their home, need none.
+_SQLITE: Final = r"(?i)sqlite:///"
+_POSTGRES: Final = r"(?i)(postgres(?:ql)?)://"
+_SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]*)://"
+# What was meant to be an address of PostgreSQL and would be taken for a file: postgresql:/…, user:password@host/…, and
+# the words of libpq, host=… password=….
+_MISSPELT: Final = r"(?is)postgres\w*:|(?://)?[^/:@]*:.*@"
+_WORDS: Final = (
+    r"(?is)\s*(?:host|hostaddr|port|user|password|passfile|dbname|service|sslmode|options)\s*=|(?![./]).*\bpassword\s*="
+)
+# A password of a URL stands between the first colon and the last @: written by hand it may hold an @, a / or a ? that
+# should have been escaped, and then too it must not be shown.
+_CREDENTIALS: Final = r"(?s)^(\w+://[^:?]*):.*@"
+_PARAMETER: Final = r"([?&])([^=&]*)=([^&]*)"
+# Parameters whose values may be seen. Of any other, nobody knows what it is: it may be a password with a slip in its name.
+_OPEN: Final = frozenset(
+    (
+        *("host", "hostaddr", "port", "dbname", "user", "service", "options", "application_name", "connect_timeout"),
+        *("sslmode", "sslrootcert", "sslcert", "sslcrl", "sslsni", "channel_binding", "gssencmode", "client_encoding"),
+        *("target_session_attrs", "load_balance_hosts", "keepalives", "keepalives_idle", "keepalives_interval"),
+        *("keepalives_count", "tcp_user_timeout"),
+    )
+)
+_AUTHORITY: Final = r"^(\w+://)([^/?]*)"
+_HOST: Final = r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{0,5}))?"
+
+_FORM: Final = "postgresql://USER@HOST/DATABASE"
 
 
 class SqliteFile(NamedTuple):
@@ -43,21 +65,61 @@ class PostgresUrl(NamedTuple):
 Address = SqliteFile | PostgresUrl
 
 
-def parse_address(text: str) -> Address:
-    """The store that `text` names: a URL, or the path of a file. Raises StoreUnsupported for any other scheme."""
-    if text.startswith(_SQLITE):
-        return SqliteFile(os.path.abspath(text.removeprefix(_SQLITE)))
-    if text.startswith(_POSTGRES):
-        return PostgresUrl(text)
-    scheme, separator, _ = text.partition("://")
-    if separator:
-        raise errors.StoreUnsupported(scheme)
-    return SqliteFile(os.path.abspath(text))
+def parse_address(text: str, *, base: str = "") -> Address:
+    """The store that `text` names: a URL, or the path of a file, which begins at `base` unless it is absolute.
+
+    Raises StoreUnsupported for any other scheme, InvalidInput for what can only be meant for a server and is no URL.
+    """
+    if found := re.match(_SQLITE, text):
+        return SqliteFile(os.path.abspath(os.path.join(base, text[found.end() :])))
+    if found := re.match(_POSTGRES, text):
+        url = found[1].lower() + text[found.end(1) :]  # libpq knows small letters only
+        _check(url)
+        return PostgresUrl(url)
+    if found := re.match(_SCHEME, text):
+        raise errors.StoreUnsupported(found[1])
+    if re.match(_MISSPELT, text) or re.match(_WORDS, text):
+        raise errors.InvalidInput(
+            "the address of the store",
+            "neither a URL of PostgreSQL nor the path of a file",
+            hint=f"write {_FORM}; the password better in ~/.pgpass. A file of that name: begin with ./",
+        )
+    return SqliteFile(os.path.abspath(os.path.join(base, text)))
+
+
+def _check(url: str) -> None:
+    """Refuse what libpq would take apart at the wrong place and then quote: a piece of the password as a host or a port."""
+    rest = url.partition("://")[2].partition("?")[0]
+    authority, _, path = rest.partition("/")
+    if authority.count("@") > 1 or "@" in path:
+        raise errors.InvalidInput(
+            f"the address {shown(url)}",
+            "an @ or a / stands in the user, password or database as it is",
+            hint="write @ as %40, / as %2F and : as %3A there, or keep the password in ~/.pgpass",
+        )
+    hosts = authority.rpartition("@")[2]
+    for host in hosts.split(","):
+        found = re.fullmatch(_HOST, host)
+        if found is None or (found[2] and not 0 < int(found[2]) < 65536):
+            raise errors.InvalidInput(
+                f"the address {shown(url)}",
+                "what follows the host is not a port",
+                hint=f"a port is a number from 1 to 65535: {_FORM.replace('HOST', 'HOST:5432')}; in a password / is %2F, ? is %3F",
+            )
 
 
 def shown(text: str) -> str:
     """An address without what is secret in it, for messages, lists and logs."""
-    if not text.startswith(_POSTGRES):
+    if not re.match(_POSTGRES, text):
         return text
     # Rather too much than too little: an @ that somebody left in a parameter hides the host too.
-    return _PARAMETER.sub(rf"\1{HIDDEN}", _PASSWORD.sub(rf"\1:{HIDDEN}@", text))
+    text = re.sub(_CREDENTIALS, rf"\1:{HIDDEN}@", text)
+    text = re.sub(_AUTHORITY, _without_false_ports, text)
+    return re.sub(_PARAMETER, lambda found: found[0] if found[2] in _OPEN else f"{found[1]}{found[2]}={HIDDEN}", text)
+
+
+def _without_false_ports(found: re.Match[str]) -> str:
+    """`user:password/database`, with the host forgotten, has the password where the port should be."""
+    user, at, hosts = found[2].rpartition("@")
+    kept = [host if re.fullmatch(_HOST, host) else f"{host.partition(':')[0]}:{HIDDEN}" for host in hosts.split(",")]
+    return f"{found[1]}{user}{at}{','.join(kept)}"

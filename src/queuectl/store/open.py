@@ -137,7 +137,7 @@ def _address(home: str, db: str | None) -> Address:
     if db:
         return parse_address(db)
     if named := address_of(home):
-        return parse_address(named if "://" in named else os.path.join(home, named))
+        return parse_address(named, base=home)
     return SqliteFile(store_file(home))
 
 

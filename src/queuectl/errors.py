@@ -295,12 +295,20 @@ class StoreGone(Unavailable):
 
 
 class StoreUnreachable(Unavailable):
-    """A server that does not answer, or has stopped to. `path` is the address without its password."""
+    """A server that does not answer, or has stopped to. `path` is the address without its password.
+
+    `in_doubt`: something was to be written, and whether it was is not known.
+    """
 
     code = "store-unreachable"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"cannot reach the store {path}: {problem}", hint="is PostgreSQL running there? try again")
+    def __init__(
+        self, path: str, problem: str, *, hint: str = "is PostgreSQL running there? try again", in_doubt: bool = False
+    ) -> None:
+        super().__init__(f"cannot reach the store {path}: {problem}", hint=hint)
+        self.path = path
+        self.problem = problem
+        self.in_doubt = in_doubt
 
 
 class StoreRefused(Unavailable):
@@ -319,7 +327,7 @@ class DriverMissing(Unavailable):
 
     def __init__(self, store: str, extra: str) -> None:
         command = f"pip install 'queuectl[{extra}]'"
-        super().__init__(f"a {store} store needs its driver: {command}", hint=f"install it with: {command}")
+        super().__init__(f"the driver for {store} is not installed", hint=f"install it: {command}")
 
 
 class StoreUnsupported(Unavailable):

@@ -65,6 +65,27 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
             pytest.fail("still running after the test:\n" + "\n".join(killed), pytrace=False)
 
 
+@pytest.fixture
+def fragile(tmp_path: Path) -> Iterator[Hosts]:
+    """Hosts on a server that a test may stop."""
+    with postgres.fragile_server() as server:
+        name = server.create()
+        made = Hosts(server, server.database(name), tmp_path)
+        killed = []
+        try:
+            yield made
+        finally:
+            server.start()  # those who leave want to say so
+            killed = made.end()
+        if killed:
+            pytest.fail("still running after the test:\n" + "\n".join(killed), pytrace=False)
+
+
+def server_of(hosts: Hosts) -> postgres.FragileServer:
+    assert isinstance(hosts.server, postgres.FragileServer)
+    return hosts.server
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_server_is_left() -> Iterator[None]:
     yield

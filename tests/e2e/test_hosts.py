@@ -6,40 +6,16 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests import postgres
-from tests.e2e.hosts import Hosts
+from tests.e2e.hosts import Hosts, server_of
 from tests.e2e.processes import carrying, process
 from tests.store.postgres.proxy import Proxy
 from tests.wait import wait_until
 
 FULL = os.environ.get("QUEUECTL_TEST_FULL") == "1"
 JOBS = 2000 if FULL else 300
-
-
-@pytest.fixture
-def fragile(tmp_path: Path) -> Iterator[Hosts]:
-    """Hosts on a server that a test may stop."""
-    with postgres.fragile_server() as server:
-        name = server.create()
-        made = Hosts(server, server.database(name), tmp_path)
-        killed = []
-        try:
-            yield made
-        finally:
-            server.start()  # those who leave want to say so
-            killed = made.end()
-        if killed:
-            pytest.fail("still running after the test:\n" + "\n".join(killed), pytrace=False)
-
-
-def server_of(hosts: Hosts) -> postgres.FragileServer:
-    assert isinstance(hosts.server, postgres.FragileServer)
-    return hosts.server
 
 
 # ── from any machine ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from queuectl.cli.app import App
 from queuectl.cli.render import to_json as json_line
+from queuectl.queue.patience import persist
 
 T = TypeVar("T")
 
@@ -23,14 +24,18 @@ def watch(
     app: App, look: Callable[[], T], *, to_lines: Callable[[T], Sequence[str]], to_json: Callable[[T], Any]
 ) -> Iterator[bytes]:
     """Frames for people, blocks for a pipe, or a line of JSON each, until Ctrl-C."""
+
+    def patiently() -> T:
+        return persist(app.clock, look)
+
     if app.flags.json:
-        for seen in _changes(app, look):
+        for seen in _changes(app, patiently):
             yield f"{json_line(to_json(seen))}\n".encode()
     elif app.stdout_is_terminal:
-        yield from _frames(app, look, to_lines)
+        yield from _frames(app, patiently, to_lines)
     else:
         between = ""
-        for seen in _changes(app, look):
+        for seen in _changes(app, patiently):
             yield "".join([between, *(f"{line}\n" for line in to_lines(seen))]).encode()
             between = "\n"
 
@@ -38,7 +43,7 @@ def watch(
 def _changes(app: App, look: Callable[[], T]) -> Iterator[T]:
     """What `look` sees, whenever it is not what it was."""
     before: T | None = None
-    app.open_reads().changed()
+    _has_changed(app)
     looked = app.clock.monotonic()
     seen = look()
     while True:
@@ -46,9 +51,13 @@ def _changes(app: App, look: Callable[[], T]) -> Iterator[T]:
             before = seen
             yield seen
         app.clock.sleep(POLL)
-        if app.open_reads().changed() or app.clock.monotonic() - looked >= REFRESH:
+        if _has_changed(app) or app.clock.monotonic() - looked >= REFRESH:
             looked = app.clock.monotonic()
             seen = look()
+
+
+def _has_changed(app: App) -> bool:
+    return persist(app.clock, lambda: app.open_reads().changed())
 
 
 def _but_for_age(seen: Any) -> Any:
@@ -60,7 +69,7 @@ def _frames(app: App, look: Callable[[], T], to_lines: Callable[[T], Sequence[st
     height = 0
     try:
         while True:
-            app.open_reads().changed()
+            _has_changed(app)
             lines = to_lines(look())
             # One write a frame, each line erased only behind its new text: nothing blinks.
             shown = lines[: _rows(app) - 1]
@@ -71,7 +80,7 @@ def _frames(app: App, look: Callable[[], T], to_lines: Callable[[T], Sequence[st
             looked = app.clock.monotonic()
             while app.clock.monotonic() - looked < REFRESH:
                 app.clock.sleep(POLL)
-                if app.open_reads().changed():
+                if _has_changed(app):
                     break
     finally:
         app.stdout.write(_SHOW_CURSOR)

@@ -10,6 +10,7 @@ from queuectl.clock import Clock
 from queuectl.errors import JobNotFound, NotFound
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Job, Run
+from queuectl.queue.patience import patient
 from queuectl.queue.printed import LogView as LogView
 from queuectl.queue.printed import open_output
 from queuectl.store.protocol import Reads
@@ -49,8 +50,10 @@ def follow(
 ) -> Iterator[Piece]:
     """All that the jobs print, as they print it, until each has ended for good. May begin before they do.
 
-    `host` is as in `read`. `watch` is told at every look which jobs have not ended.
+    `host` is as in `read`. `watch` is told at every look which jobs have not ended. A server that goes away for a moment is
+    waited for.
     """
+    store = patient(store, clock)
     with ExitStack() as stack:
         store.changed()  # from here on, as in wait
         known = {job_id: _look(store, job_id) for job_id in ids}

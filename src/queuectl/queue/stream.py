@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from queuectl.clock import Clock
 from queuectl.errors import DuplicateId, QueuectlError, UsageError
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults
 from queuectl.queue.enqueue import Flags, Place, make_jobs
 from queuectl.queue.intake import CommandLines, Format, JsonLines, decode, guess_format
+from queuectl.queue.patience import persist
 from queuectl.store.protocol import Inbox
 
 # A line is a number in the input and a job, or what is wrong with it.
@@ -19,9 +21,12 @@ _ARRAY: Final = UsageError("a JSON array cannot be streamed", hint="give one obj
 
 
 def enqueue_stream(
-    read: Callable[[], bytes], place: Place, *, flags: Flags, form: Format | None
+    read: Callable[[], bytes], place: Place, *, flags: Flags, form: Format | None, clock: Clock
 ) -> Iterator[str | QueuectlError]:
-    """For each line its id, once it is committed, or the error. `read` waits for more and gives b"" at the end."""
+    """For each line its id, once it is committed, or the error. `read` waits for more and gives b"" at the end.
+
+    A server that goes away for a moment is waited for, unless it may have taken the jobs already.
+    """
     inbox: Inbox | None = None
     number = 1
     for block in _blocks(read):
@@ -30,13 +35,13 @@ def enqueue_stream(
             raise _ARRAY
         lines = block.split(b"\n")
         if form is not None:
-            defaults = place.stored_defaults()
+            defaults = persist(clock, place.stored_defaults)
             read_lines = [
                 line for at, text in enumerate(lines, number) for line in _read(text, at, form, defaults, flags)
             ]
             if inbox is None and any(isinstance(found, NewJob) for _, found in read_lines):
-                inbox = place.open_inbox()
-            yield from _commit(inbox, read_lines)
+                inbox = persist(clock, place.open_inbox)
+            yield from _commit(inbox, read_lines, clock)
         number += len(lines) - 1
 
 
@@ -64,22 +69,22 @@ def _read(text: bytes, number: int, form: Format, defaults: Defaults, flags: Fla
         yield number, error
 
 
-def _commit(inbox: Inbox | None, lines: list[Line]) -> Iterator[str | QueuectlError]:
+def _commit(inbox: Inbox | None, lines: list[Line], clock: Clock) -> Iterator[str | QueuectlError]:
     jobs = [found for _, found in lines if isinstance(found, NewJob)]
     ids: list[str | QueuectlError] = []
     if inbox is not None and jobs:
         try:
-            ids = list(inbox.enqueue(jobs))
+            ids = list(persist(clock, lambda: inbox.enqueue(jobs)))
         except DuplicateId:
             # One of them is the bad one: which, only one at a time can tell.
-            ids = [_add(inbox, number, found) for number, found in lines if isinstance(found, NewJob)]
+            ids = [_add(inbox, number, found, clock) for number, found in lines if isinstance(found, NewJob)]
     results = iter(ids)
     for _, found in lines:
         yield next(results) if isinstance(found, NewJob) else found
 
 
-def _add(inbox: Inbox, number: int, job: NewJob) -> str | QueuectlError:
+def _add(inbox: Inbox, number: int, job: NewJob, clock: Clock) -> str | QueuectlError:
     try:
-        return inbox.enqueue([job])[0]
+        return persist(clock, lambda: inbox.enqueue([job]))[0]
     except DuplicateId as error:
         return DuplicateId(error.job_id, where=f"line {number}")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import JobNotFound, WaitTimeout
+from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, WaitTimeout
 from queuectl.job.lifecycle import State, is_final
 from queuectl.job.model import Job, Worker
+from queuectl.queue.patience import patient
 from queuectl.queue.pick import find
 from queuectl.store.protocol import Reads
 
@@ -31,8 +32,28 @@ def wait(
     """The jobs as they ended, in the order of `ids`; of `any_of_them`, those that have ended when the first one has.
 
     `watch` is told at every look which jobs have not ended. Raises WaitTimeout, or JobNotFound for a job that was
-    removed while it was waited for.
+    removed while it was waited for. A server that goes away for a moment is waited for, too.
     """
+    began = clock.monotonic()
+    deadline = None if timeout is None else began + timeout
+    store = patient(store, clock, until=deadline)
+    try:
+        return _wait(store, clock, ids, any_of_them=any_of_them, timeout=timeout, watch=watch)
+    except (StoreBusy, StoreUnreachable) as error:
+        if deadline is None or clock.monotonic() < deadline:
+            raise
+        raise WaitTimeout(ids, timeout or 0) from error
+
+
+def _wait(
+    store: Reads,
+    clock: Clock,
+    ids: Sequence[str],
+    *,
+    any_of_them: bool,
+    timeout: float | None,
+    watch: Callable[[Sequence[Job]], None],
+) -> list[Job]:
     began = clock.monotonic()
     store.changed()  # from here on: what changes before the first look is then seen twice, not missed
     jobs = _look(store, ids)
@@ -89,7 +110,10 @@ class UnservedWatch:
         if self._notified or now - self._looked < LOOK_FOR_WORKERS_EVERY:
             return
         self._looked = now
-        alive = [worker for worker in self._store.workers() if self._is_alive(worker)]
+        try:
+            alive = [worker for worker in self._store.workers() if self._is_alive(worker)]
+        except (StoreBusy, StoreUnreachable):
+            return  # nobody knows who serves it now; whoever waits for the job notices, too, and says so in time
         unserved = next((job for job in unended if not is_served(job, alive)), None)
         if unserved is None:
             self._unserved_since = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -126,6 +127,23 @@ def test_an_end_that_was_lost_to_somebody_else_stays_lost(
     rescued = worker.exchange("w1", ends=ends)
     # What the books have is the end that the rescuer wrote with this token, and not this one.
     assert (rescued.settled, rescued.lost) == ([], ends)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_jobs_whose_answer_was_lost_are_in_doubt_and_the_hint_says_how_to_find_them(
+    open_pg: Open, proxy: Proxy, store: PostgresStore, jobs: int
+) -> None:
+    ours = open_pg(address=proxy.url)
+    proxy.swallow()
+    threading.Thread(target=lambda: (proxy.answered.wait(10), proxy.cut()), daemon=True).start()
+    with pytest.raises(errors.StoreUnreachable) as raised:
+        ours.enqueue([new_job() for _ in range(jobs)])
+    assert raised.value.in_doubt
+    assert "try again" not in raised.value.hint
+    named = re.search(r"queuectl show (\w+)", raised.value.hint)
+    assert named is not None
+    # The line was cut at the first answer: whatever there is, it is all of it or nothing, and the name tells which.
+    assert store.count() == (jobs if any(job.id == named[1] for job in store.jobs()) else 0)
 
 
 @pytest.mark.timeout(60)

@@ -116,6 +116,9 @@ def test_without_the_driver_one_line_names_the_command_that_installs_it(home: Pa
         text=True,
     )
     assert done.returncode == 1
-    assert "pip install 'queuectl[postgres]'" in done.stderr.splitlines()[0]
+    assert done.stderr.splitlines() == [
+        "error: the driver for PostgreSQL is not installed",
+        "hint: install it: pip install 'queuectl[postgres]'",
+    ]
     assert "Traceback" not in done.stderr
     assert SECRET not in done.stdout + done.stderr

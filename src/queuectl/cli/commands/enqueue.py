@@ -168,7 +168,7 @@ def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], f
     def rows() -> Iterator[str]:
         nonlocal refused
         try:
-            for answer in enqueue_stream(_reader(app, path), place, flags=flags, form=form):
+            for answer in enqueue_stream(_reader(app, path), place, flags=flags, form=form, clock=app.clock):
                 if not isinstance(answer, QueuectlError):
                     app.done = f"the job {answer} was added"
                     yield answer

@@ -15,10 +15,12 @@ from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Raw, Result, Sheet
 from queuectl.cli.workers import unserved_watch
-from queuectl.errors import JobNotFound, UsageError
+from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailable, UsageError
+from queuectl.job.model import Job
 from queuectl.queue import inspect, logs
 from queuectl.queue.enqueue import enqueue as add
 from queuectl.queue.logs import LogView
+from queuectl.queue.patience import persist
 from queuectl.queue.wait import exit_code, wait
 
 
@@ -63,38 +65,57 @@ class _Output:
 
     def __iter__(self) -> Iterator[bytes]:
         app, job_id = self._app, self._job_id
-        watch = unserved_watch(app)
         try:
-            view, reads = LogView(markers=False), app.open_reads()
+            view, reads = LogView(markers=False), persist(app.clock, app.open_reads)
+            watch = unserved_watch(app)
             for piece in logs.follow(reads, app.clock, [job_id], view, host=app.host, watch=watch):
                 yield piece.data
         except KeyboardInterrupt:
             self._is_left = True
             app.say("")  # the terminal has printed ^C
             _say_how_to_go_on(app, job_id)
+        except (StoreBusy, StoreUnreachable) as error:
+            raise _still_going(error, job_id) from None
         except GeneratorExit:  # interrupted, or cut off, while what it gave was being printed
             _say_how_to_go_on(app, job_id)
             raise
         else:
             if app.is_talking:
-                app.say(end_line(app, app.open_reads().get(job_id)))
+                app.say(end_line(app, self._job()))
 
     def code(self) -> int:
         if self._is_left:
             return INTERRUPTED
         try:
-            return exit_code([self._app.open_reads().get(self._job_id)])
+            return exit_code([self._job()])
         except JobNotFound:  # removed as soon as it had ended
             return REFUSED
 
+    def _job(self) -> Job:
+        try:
+            return persist(self._app.clock, lambda: self._app.open_reads().get(self._job_id))
+        except (StoreBusy, StoreUnreachable) as error:
+            raise _still_going(error, self._job_id) from None
+
 
 def _answer(app: App, job_id: str) -> Result:
+    def look() -> inspect.Shown:
+        return inspect.show(app.open_reads(), job_id, host=app.host, output_limit=app.settings.output_limit)
+
     try:
-        ended = wait(app.open_reads(), app.clock, [job_id])
+        ended = wait(persist(app.clock, app.open_reads), app.clock, [job_id])
+        shown = persist(app.clock, look)
     except KeyboardInterrupt:
         raise Interrupted(job_id) from None
-    shown = inspect.show(app.open_reads(), job_id, host=app.host, output_limit=app.settings.output_limit)
+    except (StoreBusy, StoreUnreachable) as error:
+        raise _still_going(error, job_id) from None
     return Sheet(shown.to_dict(), people=lambda: (), exit_code=exit_code(ended))
+
+
+def _still_going(error: Unavailable, job_id: str) -> Unavailable:
+    """Not "try again": that would queue it twice."""
+    error.hint = f"the job is queued and goes on; to follow it again: queuectl logs -f {job_id}"
+    return error
 
 
 def _say_how_to_go_on(app: App, job_id: str) -> None:

@@ -35,6 +35,7 @@ def status(app: App, watch: bool) -> Result:
         return inspect.status(app.open_reads(), is_alive=is_serving(app))
 
     if watch:
+        app.open_reads()  # at once, or in words: patience is for what was there
         return Raw(redraw(app, look, to_lines=lambda seen: list(_lines(app, seen)), to_json=Status.to_dict))
     seen = look()
     return Sheet(seen.to_dict(), people=lambda: _lines(app, seen))

@@ -16,6 +16,7 @@ from queuectl.cli.workers import unserved_watch
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Job
 from queuectl.queue import wait as use
+from queuectl.queue.patience import patient
 from queuectl.queue.pick import pick
 
 
@@ -66,4 +67,4 @@ def wait(app: App, ids: tuple[str, ...], timeout: str | None, any_of_them: bool)
 
 def _tell(app: App, ended: Sequence[str]) -> None:
     for job_id in ended if app.is_talking else ():
-        app.say(end_line(app, app.open_reads().get(job_id)))
+        app.say(end_line(app, patient(app.open_reads(), app.clock).get(job_id)))

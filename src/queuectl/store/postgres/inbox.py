@@ -12,7 +12,7 @@ from queuectl.store.entry import new_row
 from queuectl.store.ids import new_job_ids
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
-from queuectl.store.postgres.trouble import Taken, run_again
+from queuectl.store.postgres.trouble import ConnectionLost, Taken, run_again
 
 MANY = 10_000  # jobs in one call that may take longer than a command does
 
@@ -20,8 +20,8 @@ MANY = 10_000  # jobs in one call that may take longer than a command does
 class PostgresInbox(PostgresBase):
     @run_again
     def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
-        """As in the protocol. If the connection is lost before the answer, StoreUnreachable leaves open whether the jobs are
-        in: whoever must know gives them ids, and gets DuplicateId when trying again."""
+        """As in the protocol. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: the jobs may be in,
+        all or none. Its hint says how to find out; whoever gives them ids gets DuplicateId when trying again."""
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
         ids = [next(made) if job.id is None else job.id for job in jobs]
         given = [job.id for job in jobs if job.id is not None]
@@ -47,6 +47,8 @@ class PostgresInbox(PostgresBase):
             if not found:
                 raise
             raise errors.DuplicateId(found[0][0]) from exc
+        except ConnectionLost as exc:
+            raise _in_doubt(exc, ids) from exc
         return ids
 
     def _insert(
@@ -61,3 +63,9 @@ class PostgresInbox(PostgresBase):
         if any(job.tags for job in jobs):
             tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
             self._db.copy(SQL["tag"], tagged)
+
+
+def _in_doubt(exc: ConnectionLost, ids: Sequence[str]) -> errors.StoreUnreachable:
+    what = "whether the job is queued" if len(ids) == 1 else f"whether the {len(ids):,} jobs are queued, all or none,"
+    hint = f"{what} is not known: queuectl show {ids[0]} finds it once the server is back; only if not, enqueue again"
+    return errors.StoreUnreachable(exc.path, exc.problem, hint=hint, in_doubt=True)

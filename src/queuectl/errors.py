@@ -204,10 +204,8 @@ class Unavailable(QueuectlError):
 class HomeUnusable(Unavailable):
     code = "home-unusable"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"cannot use {path} as the home: {problem}", hint="choose another with --home or QUEUECTL_HOME"
-        )
+    def __init__(self, path: str, problem: str, *, hint: str = "choose another with --home or QUEUECTL_HOME") -> None:
+        super().__init__(f"cannot use {path} as the home: {problem}", hint=hint)
 
 
 class FileUnreadable(Unavailable):

@@ -65,5 +65,7 @@ def _make(home: str, *paths: str) -> None:
             # Asked first: makedirs costs a system call that fails for each that is there, at every enqueue.
             if not os.path.isdir(path):
                 os.makedirs(path, mode=0o700, exist_ok=True)
+    except FileExistsError as exc:
+        raise errors.HomeUnusable(home, "it is not a directory") from exc
     except OSError as exc:
         raise errors.HomeUnusable(home, exc.strerror or str(exc)) from exc

@@ -76,7 +76,8 @@ def test_the_role_that_works_is_told_what_it_may_not(site: Site, tmp_path: Path)
     queuectl = site.as_("queue_worker")
     refused = queuectl("config", "set", "ageing", "10m", check=1).err.splitlines()
     assert "permission denied for table meta" in refused[0]
-    assert "grant" in refused[1]
+    assert "owner" in refused[1]
+    assert "grant" not in refused[1]
     queuectl("--db", tmp_path / "a.db", "enqueue", "true", check=0)
     words = ["copy", "--from", tmp_path / "a.db", "--to"]
     assert "permission denied" in queuectl(*words, site.url("queue_worker"), check=1).err
@@ -106,3 +107,6 @@ def test_a_role_that_may_only_look_can_look(site: Site) -> None:
     for words in (["status"], ["list"], ["show", "a"], ["logs", "a"], ["metrics"]):
         looker(*words, check=0)
     assert "permission denied" in looker("enqueue", "true", check=1).err
+    # At once, and not after it was tried again for long.
+    assert "permission denied" in looker("worker", "start", check=1, timeout=15).err
+    assert "permission denied" in looker("worker", "start", "--detach", check=1, timeout=15).err

@@ -87,6 +87,7 @@ class PostgresBackend:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.home.mkdir(exist_ok=True)  # workers need it, the store does not
         self._server = postgres.server()
         self._name = self._server.take()
         self.url = self._server.database(self._name)

@@ -48,8 +48,9 @@ def test_a_relative_path_is_relative_to_the_home(home: Path) -> None:
 @pytest.mark.parametrize("mode", [0o640, 0o604])
 def test_a_file_that_others_can_read_is_refused(home: Path, mode: int) -> None:
     write(home, 'db = "postgresql://u:hunter2@h/db"', mode)
-    with pytest.raises(errors.HomeUnusable, match="chmod 600"):
+    with pytest.raises(errors.HomeUnusable, match=r"queuectl\.toml") as raised:
         address_of(str(home))
+    assert raised.value.hint == f"chmod 600 {home}/queuectl.toml"
 
 
 def test_a_slip_in_the_address_is_not_taken_for_a_file_of_the_home(home: Path) -> None:
@@ -70,8 +71,16 @@ def test_a_file_that_makes_no_sense_is_refused_without_quoting_it(home: Path, te
 
 def test_any_other_key_is_refused_by_name(home: Path) -> None:
     write(home, 'lease = "1m"')
-    with pytest.raises(errors.UnknownName, match="lease"):
+    with pytest.raises(errors.InvalidInput, match=r"queuectl\.toml: unknown key 'lease'") as raised:
         address_of(str(home))
+    assert "config set" in raised.value.hint
+
+
+def test_the_line_that_is_not_toml_is_named(home: Path) -> None:
+    write(home, '# mine\ndb = "a" "hunter2"\n')
+    with pytest.raises(errors.InvalidInput, match="is not TOML at line 2") as raised:
+        address_of(str(home))
+    assert "hunter2" not in str(raised.value)
 
 
 def test_an_empty_file_says_nothing(home: Path) -> None:

@@ -67,6 +67,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
     _check_settings(app)
     # With the patience of a command: what follows is only begun, and two may well begin at once.
     opening = open_store(app.home, app.db, app.clock)
+    _make_place(app, opening)
 
     def settings() -> Settings:
         return load_settings(store.config(), app.environ)
@@ -127,7 +128,7 @@ def start_detached(app: App, order: Order) -> Started:
     """Start a worker in the background and return once it serves."""
     name = order.name or new_worker_id()
     _check_settings(app)
-    app.open_store()  # refuse here, in words, what the worker would only refuse in its log
+    _make_place(app, app.open_store())  # refuse here, in words, what the worker would only refuse in its log
     log = places.worker_log(app.home, name)
     words = ["worker", "start", "--name", name]
     words += ["--count", str(order.slots)] if order.slots is not None else []
@@ -140,6 +141,15 @@ def start_detached(app: App, order: Order) -> Started:
         environment["QUEUECTL_DB"] = app.db
     pid = detach(words, environment=environment, log=log)
     return Started(name, pid, log)
+
+
+def _make_place(app: App, store: Store) -> None:
+    """The home, also where the store is elsewhere: a worker keeps its lock and the logs of its jobs there."""
+    if store.is_shared:
+        # Of nobody: a role that may not write is told so now, and not after it was tried again for long.
+        store.heartbeat("", slots=0, stopping=True)
+    places.make_home(app.home)
+    places.make_folders(app.home)
 
 
 def _check_settings(app: App) -> None:

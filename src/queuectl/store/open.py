@@ -28,13 +28,14 @@ OnWait = Callable[[], None] | None
 def open_store(
     home: str, db: str | None = None, clock: Clock | None = None, *, patience: float = 30.0, on_wait: OnWait = None
 ) -> Store:
-    """The store for writing: the home and the store are made if they are missing."""
+    """The store for writing: it is made if it is missing, and the home with it if the store is a file.
+
+    Nothing of a server's store is in the home: whoever may not write there can add jobs all the same.
+    """
     match _address(home, db):
         case PostgresUrl() as url:
-            make_home(home)
             store = _open_postgres(url, clock, create=True, patience=patience)
             assert store is not None
-            make_folders(home)
             return store
         case SqliteFile(path):
             from queuectl.store.sqlite.store import SqliteStore
@@ -116,7 +117,14 @@ def store_exists(home: str, db: str | None = None) -> bool:
         return False
     except OSError as exc:
         raise errors.HomeUnusable(home, exc.strerror or str(exc)) from exc
+    _refuse_directory(address.path)
     return True
+
+
+def store_shown(home: str, db: str | None) -> str | None:
+    """The address without a password, for people; None for the file that every home has unless told otherwise."""
+    address = _address(home, db)
+    return None if address == SqliteFile(store_file(home)) else address.shown()
 
 
 def store_path(home: str, db: str | None) -> str:
@@ -161,6 +169,7 @@ def _open_postgres(
 
 def _place(home: str, path: str) -> None:
     """Make the home, but nothing in it before the store is known to be ours."""
+    _refuse_directory(path)
     make_home(home)
     if not os.path.exists(path) and (alive := _somebody_works_in(home)):
         # Its store was removed under it: an empty one in its place would hide that.
@@ -174,9 +183,13 @@ def _is_there(path: str) -> bool:
         return False
     except OSError as exc:
         raise errors.StoreFailed(path, exc.strerror or str(exc), hint="check its path and who may enter it") from exc
+    _refuse_directory(path)
+    return True
+
+
+def _refuse_directory(path: str) -> None:
     if os.path.isdir(path):
         raise errors.StoreFailed(path, "it is a directory", hint=f"name the file in it: {store_file(path)}")
-    return True
 
 
 def _place_beside(path: str) -> None:

@@ -7,6 +7,7 @@ be its owner's alone.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from typing import Final
 
@@ -30,7 +31,7 @@ def address_of(home: str) -> str | None:
         raise errors.HomeUnusable(home, f"{NAME}: {exc.strerror}") from exc
     with file:
         if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise errors.HomeUnusable(home, f"{NAME} is open to others: chmod 600 {path}")
+            raise errors.HomeUnusable(home, f"others can read its {NAME}", hint=f"chmod 600 {path}")
         text = file.read()
     return _parse(text, path)
 
@@ -40,12 +41,15 @@ def _parse(text: bytes, path: str) -> str | None:
 
     try:
         found = tomllib.loads(text.decode())
-    except ValueError:
+    except ValueError as exc:
         # Not `from` it, and not in its words: they may quote the password.
-        raise errors.InvalidInput(path, "is not TOML", hint=_FORM) from None
+        line = re.search(r"at line \d+", str(exc)) if isinstance(exc, tomllib.TOMLDecodeError) else None
+        where = f" {line[0]}" if line else ""
+        raise errors.InvalidInput(path, f"is not TOML{where}", hint=_FORM) from None
     for key in found:
         if key != "db":
-            raise errors.UnknownName("key", key, nearest="db", known=["db"])
+            hint = f"{_FORM}; settings are in the store: queuectl config set KEY VALUE"
+            raise errors.InvalidInput(path, f"unknown key {key!r}", hint=hint)
     address = found.get("db")
     if address is None or (isinstance(address, str) and address):
         return address

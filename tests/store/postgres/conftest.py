@@ -39,6 +39,7 @@ def empty(server: postgres.Server) -> Iterator[str]:
 def open_pg(home: Path, url: str) -> Iterator[Open]:
     """`open_pg()`: the store as one process has it. By the database's clock unless one is given."""
     opened: list[PostgresStore] = []
+    home.mkdir(exist_ok=True)  # workers need it, the store does not
 
     def open_pg(clock: Clock | None = None, *, address: str | None = None) -> PostgresStore:
         store = open_store(str(home), address or url, clock)

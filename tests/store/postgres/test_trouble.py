@@ -15,7 +15,7 @@ from queuectl.store.open import open_inbox, open_reads, open_store, store_exists
 from queuectl.store.postgres.store import PostgresStore
 from tests import postgres
 from tests.factories import new_job
-from tests.program import environment
+from tests.program import Program, environment
 
 SECRET = "hunter2"
 
@@ -49,6 +49,42 @@ def test_a_database_or_role_that_does_not_exist_is_a_refusal(home: Path, server:
             open_store(str(home), wrong)
 
 
+def refusal(address: str) -> errors.QueuectlError:
+    with pytest.raises(errors.Unavailable) as raised:
+        open_store("/nowhere", address)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "change, hint",
+    [
+        (lambda url: f"{url}&sslmode=verify-ful", "parameters of the address"),
+        (lambda url: f"{url}&service=no_such_service", "service"),
+        (lambda url: f"{url}&no_such_option=1", "parameters"),
+        (lambda url: url.replace("//postgres@", "//postgres:50%@"), "%25"),
+        (lambda _: "postgresql://u@no-such-host.invalid/db", "name of the host"),
+        (lambda _: "postgresql://u@127.0.0.1:1/db", "is PostgreSQL running there"),
+    ],
+)
+def test_the_hint_is_about_what_is_wrong(url: str, change: Callable[[str], str], hint: str) -> None:
+    assert hint in refusal(change(url)).hint
+
+
+def test_a_server_that_takes_no_more_connections_is_not_said_to_be_down(
+    url: str, role: str, server: postgres.Server
+) -> None:
+    server.execute(f"alter role {role} connection limit 0")
+    error = refusal(url.replace("//postgres@", f"//{role}@"))
+    assert isinstance(error, errors.StoreUnreachable)
+    assert "the server runs" in error.hint
+
+
+def test_a_role_that_comes_before_the_owner_is_told_so(empty: str, role: str) -> None:
+    error = refusal(empty.replace("//postgres@", f"//{role}@"))
+    assert "has no tables of queuectl yet" in error.message
+    assert "let their owner run once" in error.hint
+
+
 @pytest.fixture
 def role(url: str, server: postgres.Server) -> Iterator[str]:
     """A role that may log in and nothing else."""
@@ -62,6 +98,17 @@ def test_a_role_without_rights_is_told_what_it_lacks(home: Path, url: str, role:
     with pytest.raises(errors.StoreRefused, match="permission denied") as raised:
         open_store(str(home), url.replace("//postgres@", f"//{role}@"))
     assert "grant" in raised.value.hint
+
+
+def test_a_store_on_a_server_is_used_without_a_home(url: str) -> None:
+    queuectl = Program(Path("/dev/null/home"), {"QUEUECTL_DB": url})
+    queuectl("enqueue", "--id", "a", "true", check=0)
+    queuectl("cancel", "a", check=0)
+    queuectl("retry", "a", check=0)
+    queuectl("config", "set", "max-retries", "5", check=0)
+    assert queuectl("status", "--json", check=0).json["total"] == 1
+    refused = queuectl("worker", "start", check=1).err
+    assert "cannot use /dev/null/home as the home" in refused
 
 
 def test_a_role_that_may_only_read_can_look(home: Path, url: str, role: str, server: postgres.Server) -> None:

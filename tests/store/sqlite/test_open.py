@@ -124,3 +124,17 @@ def test_any_name_of_a_home_will_do(home: Path, clock: FakeClock, name: str) -> 
     bell.close()
     store.close()
     assert sorted(path.name for path in place.iterdir()) == ["logs", "queue.db", "workers"]
+
+
+@pytest.mark.parametrize("opener", [open_store, open_inbox, open_reads, store_exists])
+def test_a_directory_is_not_taken_for_a_store(home: Path, tmp_path: Path, opener: Callable[..., object]) -> None:
+    with pytest.raises(errors.StoreFailed, match="it is a directory") as raised:
+        opener(str(home), str(tmp_path))
+    assert raised.value.hint == f"name the file in it: {tmp_path}/queue.db"
+    assert not home.exists()
+
+
+def test_a_home_that_is_a_file_is_said_to_be_no_directory(home: Path) -> None:
+    home.write_text("")
+    with pytest.raises(errors.HomeUnusable, match="it is not a directory"):
+        open_store(str(home))

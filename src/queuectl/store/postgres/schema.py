@@ -65,7 +65,7 @@ class _Threshold:
         if version == 0 and not self._create:
             raise _NoStore
         if version < LATEST:
-            _migrate(db)
+            _make(db, version)
             _, found = _look(db)
         self._id = found
         measure(db)
@@ -88,6 +88,16 @@ def _look(db: Connection) -> tuple[int, str | None]:
     except errors.StoreGone:
         return 0, None
     return row[0], row[1]
+
+
+def _make(db: Connection, version: int) -> None:
+    try:
+        _migrate(db)
+    except errors.StoreRefused as exc:
+        what = "has no tables of queuectl yet" if version == 0 else "has tables of an older queuectl"
+        problem = f"the database {what}, and this role may not {'make' if version == 0 else 'upgrade'} them"
+        hint = "let their owner run once: queuectl worker start --drain; and then grant this role its rights"
+        raise errors.StoreRefused(db.shown, problem, hint=hint) from exc
 
 
 def _migrate(db: Connection) -> None:

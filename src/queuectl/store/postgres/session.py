@@ -68,7 +68,11 @@ def connect(address: PostgresUrl, *, prepare_after: int | None = None, seconds: 
         given = conninfo_to_dict(address.url)
     except psycopg.Error:
         # Not `from` it: what the parser quotes may be the password.
-        raise errors.StoreRefused(address.shown(), "it is not an address that PostgreSQL understands") from None
+        raise errors.StoreRefused(
+            address.shown(),
+            "it is not an address that PostgreSQL understands",
+            hint="check its parameters; in a password % is written %25, @ %40, / %2F",
+        ) from None
     defaults = {
         **_DEFAULTS,
         "connect_timeout": max(2, math.ceil(min(CONNECT_SECONDS, seconds))),

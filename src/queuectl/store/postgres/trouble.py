@@ -17,16 +17,32 @@ S = TypeVar("S")
 ATTEMPTS: Final = 5  # of a transaction that clashed with another
 
 _GRANTS: Final = "let the owner of the schema queuectl grant it to this role"
-# What a server answers before there is a session has no code in libpq, only words.
-_REFUSALS: Final = (
-    "authentication failed",
-    "no password supplied",
-    "no pg_hba.conf entry",
-    "does not exist",
-    "permission denied for database",
-    "is not permitted to log in",
-    "certificate",
-    "SSL",
+_OWNER: Final = "only the owner of the tables may do that: use its role in the address"
+# What a server answers before there is a session has no code in libpq, only words; and so has what libpq itself says
+# of an address. In this order: the first that is found holds. None: the hint that the class has.
+_REFUSALS: Final[tuple[tuple[str, str | None], ...]] = (
+    ("no password supplied", "put it in ~/.pgpass (chmod 600), or into the address in queuectl.toml of the home"),
+    ("authentication failed", "check user and password: of the address, of ~/.pgpass or of the service file"),
+    ("no pg_hba.conf entry", "let pg_hba.conf of the server admit this role from here, or check sslmode"),
+    ("server does not support SSL", "switch SSL on at the server, or say another sslmode in the address"),
+    ("certificate", "check sslmode and sslrootcert of the address, and the certificate of the server"),
+    ("definition of service", "check the name of the service and its file, ~/.pg_service.conf"),
+    ("service file", "check the name of the service and its file, ~/.pg_service.conf"),
+    ("invalid", "check the parameters of the address"),
+    ("SSL", "check sslmode of the address, and whether the server speaks SSL"),
+    ("does not exist", None),
+    ("permission denied for database", None),
+    ("is not permitted to log in", "let whoever administers the server say: alter role … login"),
+)
+# The server may well run: these say what else it can be.
+_ABSENCES: Final[tuple[tuple[str, str], ...]] = (
+    ("too many c", "the server runs, and takes no more connections: try again later, or raise its limit"),
+    (
+        "remaining connection slots",
+        "the server runs, and takes no more connections: try again later, or raise its limit",
+    ),
+    ("resolve host", "check the name of the host in the address"),
+    ("translate host", "check the name of the host in the address"),
 )
 
 
@@ -61,7 +77,7 @@ def translate(exc: psycopg.Error, shown: str) -> errors.QueuectlError:
         case "53100":
             return errors.StoreFull(shown)
         case "42501":
-            return errors.StoreRefused(shown, problem, hint=_GRANTS)
+            return errors.StoreRefused(shown, problem, hint=_OWNER if problem.endswith("table meta") else _GRANTS)
         case "23505":
             return Taken(shown, problem)
         case "42P07":
@@ -85,8 +101,14 @@ def _by_class(exc: psycopg.Error, kind: str, shown: str, problem: str) -> errors
 def translate_refusal(exc: psycopg.Error, shown: str) -> errors.QueuectlError:
     """An error of connecting."""
     problem = first_line(exc)
-    if any(words in problem for words in _REFUSALS):
-        return errors.StoreRefused(shown, problem)
+    for words, absence in _ABSENCES:
+        if words in problem:
+            return errors.StoreUnreachable(shown, problem, hint=absence)
+    for words, hint in _REFUSALS:
+        if words in problem:
+            return (
+                errors.StoreRefused(shown, problem) if hint is None else errors.StoreRefused(shown, problem, hint=hint)
+            )
     return errors.StoreUnreachable(shown, problem)
 
 

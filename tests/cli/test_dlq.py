@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.program import Program, WorkerProcess
-from tests.terminal import Terminal
+from tests.terminal import Terminal, plain
 
 StartWorker = Callable[..., WorkerProcess]
 
@@ -93,3 +93,10 @@ def test_retry_revives_what_failed_and_refuses_the_rest(dead: Program) -> None:
     assert done.lines == ["queued again w", "queued again d1"]
     assert done.err == "error: job 'ok' is completed: cannot retry it\n"
     assert dead("retry", "w", check=1).err.startswith("error: job 'w' is pending: cannot retry it\nhint: ")
+
+
+def test_an_empty_dlq_is_not_said_to_be_a_matter_of_the_filter(home: Path) -> None:
+    for words, said in (([], "no dead jobs\n"), (["--queue", "mail"], "no dead jobs like that\n")):
+        terminal = Terminal(home, "dlq", "list", *words)
+        assert terminal.end() == 0
+        assert plain(terminal.shown) == said

@@ -43,7 +43,28 @@ def test_a_worker_that_was_killed_is_not_counted(queuectl: Program, start_worker
     worker = start_worker()
     worker.kill()
     assert queuectl("status", "--json", check=0).json["workers"]["live"] == 0
-    assert queuectl("status", check=0).lines[0] == "no workers: queuectl worker start"
+    lines = queuectl("status", check=0).lines
+    assert lines[0] == "no workers: queuectl worker start"
+    assert lines[1] == "1 worker lost, with jobs to be dealt with: queuectl worker list"
+
+
+def test_a_store_that_is_not_the_one_of_the_home_is_named(queuectl: Program, tmp_path: Path) -> None:
+    assert "store:" not in queuectl("status", check=0).out
+    other = tmp_path / "other.db"
+    assert f"store: {other}" in queuectl("--db", other, "status", check=0).lines
+    assert "store" not in queuectl("--db", other, "status", "--json", check=0).json
+    for words in (["config", "list"], ["worker", "list"]):
+        terminal = Terminal(queuectl.home, "--db", str(other), *words, columns=200)
+        assert terminal.end() == 0
+        assert f"store: {other}" in plain(terminal.shown)
+
+
+def test_queues_without_jobs_take_no_room(queuectl: Program) -> None:
+    for queue in ("mail", "build", "default"):
+        queuectl("enqueue", "--queue", queue, "true", check=0)
+    assert "mail" in queuectl("status", check=0).out
+    queuectl("reset", "--yes", check=0)
+    assert "mail" not in queuectl("status", check=0).out
 
 
 def test_the_oldest_waiting_job_is_one_that_is_due(queuectl: Program) -> None:

@@ -48,6 +48,25 @@ def test_a_worker_is_stopped_by_its_name_from_anywhere_but_not_by_chance(hosts: 
     assert again.wait() == 0
 
 
+def test_what_concerns_workers_of_other_hosts_is_said_with_all(hosts: Hosts) -> None:
+    a, b = hosts("a", "b")
+    job_id = b.enqueue("true")
+    worker = a.worker("--name", "wa")
+    b.wait_for(job_id, "completed")
+    assert b.queuectl("reset", "--yes", check=1).err.splitlines()[1] == "hint: queuectl worker stop --all"
+    said = b.queuectl("worker", "stop", check=0).out
+    assert said == "no worker of this home is running; 1 elsewhere: queuectl worker stop --all\n"
+    assert b.queuectl("worker", "stop", "--json", check=0).json == {"done": [], "refused": []}
+    assert f"store: {hosts.url}" in worker.output
+    sheet = b.queuectl("show", job_id, check=0).lines
+    assert any("HOST" in line for line in sheet)
+    assert any(line.endswith(f"{job_id}.log on a") for line in sheet)
+    b.queuectl("worker", "stop", "--all", check=0)
+    assert worker.wait() == 0
+    assert "other homes and hosts" in b.queuectl("reset", "--yes", check=0).out
+    assert (a.home / "logs" / f"{job_id}.log").exists()
+
+
 def test_wait_and_run_reach_across_hosts(hosts: Hosts) -> None:
     a, b = hosts("a", "b")
     b.worker()

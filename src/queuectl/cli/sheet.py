@@ -33,7 +33,9 @@ def job_sheet(app: App, shown: Shown, *, show_env: bool) -> Iterator[str]:
     job, now_ms = shown.job, app.open_reads().now_ms()
     yield _title(app, job, now_ms)
     yield ""
-    facts = [(label, text) for label, text in _facts(job, now_ms, show_env=show_env) if text]
+    where = shown.history[-1].host if shown.history else app.host
+    elsewhere = "" if where == app.host else f" on {printable(where)}"
+    facts = [(label, text) for label, text in _facts(job, now_ms, elsewhere, show_env=show_env) if text]
     width = max(len(label) for label, _ in facts)
     for label, text in facts:
         yield f"  {app.paint(label.rjust(width), 'dim')}  {text}"
@@ -56,7 +58,7 @@ def _title(app: App, job: Job, now_ms: int) -> str:
     return f"{app.paint(printable(job.id), 'bold')}  {state}{tail}"
 
 
-def _facts(job: Job, now_ms: int, *, show_env: bool) -> Iterator[tuple[str, str]]:
+def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator[tuple[str, str]]:
     yield ("Command" if job.command is not None else "Arguments"), printable(command_text(job))
     yield "Directory", printable(job.cwd)
     earned = f", now {job.effective_priority}" if job.effective_priority != job.priority else ""
@@ -80,7 +82,7 @@ def _facts(job: Job, now_ms: int, *, show_env: bool) -> Iterator[tuple[str, str]
         lasted = f", after {took(job.duration_ms)}" if job.duration_ms is not None else ""
         yield "Finished", _moment(to_ms(job.finished_at), now_ms, local_time(job.finished_at)) + lasted
     yield "Ended with", _end(job)
-    yield "Log", printable(job.log or "")
+    yield "Log", printable(job.log) + elsewhere if job.log else ""
 
 
 def _retries(job: Job) -> str:
@@ -105,12 +107,14 @@ def _moment(moment_ms: int, now_ms: int, text: str) -> str:
 
 
 def _history(app: App, history: list[Run]) -> Iterator[str]:
+    is_spread = app.open_reads().is_shared or any(run.host != app.host for run in history)
     columns: list[Column[Run]] = [
         Column("RUN", lambda run: str(run.number), right=True),
         Column("OUTCOME", lambda run: run.outcome.value, style=lambda run: _ENDING_STYLE.get(run.outcome, "red")),
         Column("STARTED", lambda run: "" if run.started_at is None else local_time(run.started_at), spare=3),
         Column("TOOK", lambda run: "" if run.duration_ms is None else took(run.duration_ms), right=True, spare=2),
         Column("WORKER", lambda run: run.worker, flexible=True, spare=4),
+        Column("HOST", lambda run: run.host if is_spread else "", flexible=True, optional=True, spare=6),
         Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True, spare=5),
         Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
     ]

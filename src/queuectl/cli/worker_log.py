@@ -12,6 +12,7 @@ from queuectl import events
 from queuectl.cli.app import App
 from queuectl.cli.printable import printable
 from queuectl.cli.style import STATE_STYLE, paint, took
+from queuectl.cli.workers import store_line
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, from_ms
 from queuectl.job.retry import allowed_failures
@@ -28,6 +29,7 @@ class WorkerLog:
 
     def __init__(self, app: App, *, remaining: Callable[[], int] | None = None) -> None:
         self._app = app
+        self._store = store_line(app)
         self._colour = app.colour_on(app.stdout)
         self._silent = app.flags.quiet or app.flags.json
         self._remaining = remaining if app.stdout_is_terminal and not self._silent else None
@@ -92,7 +94,8 @@ class WorkerLog:
                 return "red", "lost", f"{claim.id}  it was taken from us: our result does not count"
             case events.WorkerStarted(worker, pid, slots, queues):
                 serves = "all queues" if queues is None else f"queues {', '.join(queues)}"
-                return "bold", "worker", f"{worker} (pid {pid}) serves {serves} with {_count(slots, 'slot')}"
+                words = f"{worker} (pid {pid}) serves {serves} with {_count(slots, 'slot')}"
+                return "bold", "worker", words if self._store is None else f"{words}; {self._store}"
             case events.WorkerStopping(running, now, unwritten):
                 how = "ending" if now else "finishing"
                 more = "" if now or not running else "; once more to end them now"

@@ -15,6 +15,15 @@ from queuectl.queue.stop import Hands
 from queuectl.queue.wait import UnservedWatch
 
 
+def store_line(app: App) -> str | None:
+    """Which store this is about, unless it is the one that every home has: who looks at another one than the workers do
+    wonders why nothing happens."""
+    from queuectl.store.open import store_shown
+
+    shown = store_shown(app.home, app.db)
+    return None if shown is None else f"store: {printable(shown)}"
+
+
 def is_alive(app: App) -> Callable[[Worker], bool]:
     where = here(app.environ)
 

@@ -50,7 +50,7 @@ def _lines(store: Reads, is_alive: Callable[[Worker], bool]) -> Iterator[str]:
     for queue, (_, wait) in histograms:
         yield from _histogram("queuectl_wait_seconds", wait, queue=queue)
 
-    workers = count_workers(store, is_alive=is_alive)
+    workers = count_workers(list(filter(is_alive, store.workers())))
     yield from _head("queuectl_workers", "gauge", "Workers alive.")
     yield _sample("queuectl_workers", workers.live)
     yield from _head("queuectl_slots", "gauge", "Slots of the workers alive.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -44,6 +44,7 @@ class Status(NamedTuple):
     workers: WorkerCount
     queues: list[QueueCount]
     oldest_waiting_ms: int | None
+    lost: int = 0  # workers that are gone and whose jobs nobody has dealt with yet; for people
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -87,17 +88,19 @@ def show(store: Reads, ref: str, *, host: str, output_limit: int) -> Shown:
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
     tally = store.tally()
     oldest = store.oldest_waiting_ms()
+    workers = store.workers()
+    alive = list(filter(is_alive, workers))
     return Status(
         total=sum(sum(states.values()) for states in tally.values()),
         states=_sum_states(tally),
-        workers=count_workers(store, is_alive=is_alive),
+        workers=count_workers(alive),
         queues=[QueueCount(name, False, _all_states(states)) for name, states in sorted(tally.items())],
         oldest_waiting_ms=max(oldest.values(), default=None),
+        lost=len(workers) - len(alive),
     )
 
 
-def count_workers(store: Reads, *, is_alive: Callable[[Worker], bool]) -> WorkerCount:
-    alive = [worker for worker in store.workers() if is_alive(worker)]
+def count_workers(alive: Sequence[Worker]) -> WorkerCount:
     return WorkerCount(len(alive), sum(worker.slots for worker in alive), sum(worker.busy for worker in alive))
 
 

@@ -20,7 +20,7 @@ class Reset(NamedTuple):
 
 def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker], bool]) -> Reset:
     """Raises WorkersAlive, with nothing changed, while somebody may run a job."""
-    refuse_while_alive(store, is_alive=is_alive)
+    refuse_while_alive(store, home=home, is_alive=is_alive)
     copy = _new_backup_path(home, clock)
     store.backup(copy)
     jobs = store.reset()
@@ -28,13 +28,16 @@ def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker],
     return Reset(jobs, copy)
 
 
-def refuse_while_alive(store: Reads, *, is_alive: Callable[[Worker], bool]) -> None:
-    if alive := [worker.id for worker in store.workers() if is_alive(worker)]:
-        raise WorkersAlive("reset", alive)
+def refuse_while_alive(store: Reads, *, home: str, is_alive: Callable[[Worker], bool]) -> None:
+    if alive := [worker for worker in store.workers() if is_alive(worker)]:
+        are_ours = all(worker.home == home for worker in alive)
+        hint = "queuectl worker stop" if are_ours else "queuectl worker stop --all"
+        raise WorkersAlive("reset", [worker.id for worker in alive], hint=hint)
 
 
 def _new_backup_path(home: str, clock: Clock) -> str:
     folder = places.backups(home)
+    places.make_home(home)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as exc:
@@ -46,7 +49,9 @@ def _new_backup_path(home: str, clock: Clock) -> str:
 
 def _remove_logs(home: str) -> None:
     # By the folder, not by the jobs: a million paths need not be held, and logs of jobs long purged go too.
-    with os.scandir(os.path.join(home, "logs")) as logs:
+    if not os.path.isdir(places.logs(home)):
+        return  # of a store that others work on: nothing ever ran here
+    with os.scandir(places.logs(home)) as logs:
         for entry in logs:
             if entry.name.endswith(".log") and entry.is_file(follow_symlinks=False):
                 os.unlink(entry.path)

@@ -8,6 +8,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.complete import complete_keys
 from queuectl.cli.result import Column, Lines, Result, Sheet, Table
+from queuectl.cli.workers import store_line
 from queuectl.config import KEYS
 from queuectl.config import Entry as Setting
 from queuectl.queue import settings
@@ -62,6 +63,7 @@ def list_settings(app: App) -> Result:
             Column("DECIDES", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
         ],
         to_json=_to_json,
+        footer=store_line(app),
     )
 
 

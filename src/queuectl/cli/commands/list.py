@@ -14,7 +14,6 @@ from queuectl.cli.jobs import columns
 from queuectl.cli.numbers import integer
 from queuectl.cli.result import Result, Table
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
-from queuectl.store.protocol import Filter
 
 PAGE: Final = 50
 
@@ -72,7 +71,7 @@ def filter_options(function: F) -> F:
 @filter_options
 def list_jobs(app: App, states: tuple[str, ...], **options: Any) -> Result:
     """The jobs, newest first."""
-    return list_table(app, states=states, **options)
+    return list_table(app, states=states, is_of_some_states=bool(states), **options)
 
 
 def list_table(
@@ -85,6 +84,7 @@ def list_table(
     offset: int,
     sort: str,
     empty: str = "no jobs",
+    is_of_some_states: bool = False,
 ) -> Result:
     where = parse_filter(states=states, queues=queues, tags=tags)
     key, is_descending = parse_sort(sort)
@@ -104,6 +104,6 @@ def list_table(
         columns(rows, store.now_ms(), width=app.width),
         to_json=lambda job: job.to_dict(),
         to_id=lambda job: job.id,
-        empty=empty if where == Filter() else f"{empty} like that",
+        empty=f"{empty} like that" if queues or tags or is_of_some_states else empty,
         footer=f"… and {more:,} more" if more > 0 else None,
     )

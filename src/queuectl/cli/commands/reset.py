@@ -24,18 +24,19 @@ from queuectl.queue import reset as use
 def reset(app: App, yes: bool) -> Result:
     """Remove all jobs, their history and their logs; keep the settings.
 
-    A copy of the store is kept under backups/ in the home. Refused while a worker lives.
+    A copy of the store is kept under backups/ in the home. Refused while a worker lives. Of a store that several machines
+    share, the logs on the others stay there.
     """
     reads = app.open_reads()
     jobs = reads.count()
-    use.refuse_while_alive(reads, is_alive=is_alive(app))
+    use.refuse_while_alive(reads, home=app.home, is_alive=is_alive(app))
     confirm(app, f"Remove {plural(jobs, 'job')} with history and logs?", yes=yes)
     if not jobs:
         return Sheet({"jobs": 0, "backup": None}, people=lambda: ["there are no jobs: nothing to remove"])
     store = app.open_store()
     rescuer(app, spare=False)()
     done = use.reset(store, app.clock, home=app.home, is_alive=is_alive(app))
-    return Sheet(
-        done._asdict(),
-        people=lambda: [f"removed {plural(done.jobs, 'job')}; a backup is {printable(done.backup)}"],
-    )
+    lines = [f"removed {plural(done.jobs, 'job')}; a backup is {printable(done.backup)}"]
+    if store.is_shared:
+        lines.append("the logs of this home are gone; those of other homes and hosts are files there, and stay")
+    return Sheet(done._asdict(), people=lambda: lines)

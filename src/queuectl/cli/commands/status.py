@@ -13,7 +13,7 @@ from queuectl.cli.result import Column, Raw, Result, Sheet
 from queuectl.cli.style import STATE_STYLE, rough
 from queuectl.cli.table import lay_out
 from queuectl.cli.watch import watch as redraw
-from queuectl.cli.workers import is_serving
+from queuectl.cli.workers import is_serving, store_line
 from queuectl.job.lifecycle import State
 from queuectl.queue import inspect
 from queuectl.queue.inspect import QueueCount, Status
@@ -43,6 +43,10 @@ def status(app: App, watch: bool) -> Result:
 
 def _lines(app: App, seen: Status) -> Iterator[str]:
     yield app.paint(_workers(seen), "bold" if seen.workers.live else "yellow")
+    if seen.lost:
+        yield app.paint(f"{plural(seen.lost, 'worker')} lost, with jobs to be dealt with: queuectl worker list", "red")
+    if (store := store_line(app)) is not None:
+        yield app.paint(store, "dim")
     yield ""
     width = max(len(f"{seen.total:,}"), 6)
     for state in State:
@@ -54,9 +58,11 @@ def _lines(app: App, seen: Status) -> Iterator[str]:
     if seen.oldest_waiting_ms is not None:
         yield ""
         yield f"oldest waiting job: {rough(seen.oldest_waiting_ms)}"
-    if len(seen.queues) > 1:
+    # A queue is never forgotten, but one without jobs has nothing to say.
+    queues = [queue for queue in seen.queues if queue.paused or any(queue.states.values())]
+    if len(queues) > 1:
         yield ""
-        yield from lay_out(seen.queues, _columns(seen), width=app.width, colour=app.colour_on(app.stdout))
+        yield from lay_out(queues, _columns(seen), width=app.width, colour=app.colour_on(app.stdout))
 
 
 def _workers(seen: Status) -> str:

@@ -14,7 +14,7 @@ from queuectl.cli.printable import printable
 from queuectl.cli.progress import progress
 from queuectl.cli.result import Column, Done, Lines, Nothing, Result, Sheet, Table
 from queuectl.cli.style import age, took
-from queuectl.cli.workers import hands, is_serving
+from queuectl.cli.workers import hands, is_serving, store_line
 from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Worker, to_ms
@@ -121,7 +121,10 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
     else:
         targets = [found for found in registered if everywhere or found.home == app.home]
     if not targets and not refused:
-        return Lines(["no worker is running"], {"done": [], "refused": []})
+        nobody = "no worker is running"
+        if registered:
+            nobody = f"no worker of this home is running; {len(registered)} elsewhere: queuectl worker stop --all"
+        return Lines([nobody], {"done": [], "refused": []})
     with progress(app, "finishing") as advance:
         most = sum(target.busy for target in targets)
         stopped = stop_workers(
@@ -180,6 +183,7 @@ def worker_list(app: App) -> Result:
         to_json=lambda one: {**one.to_dict(), "state": state(one)},
         to_id=lambda one: one.id,
         empty="no worker is running: queuectl worker start",
+        footer=store_line(app) if app.stdout_is_terminal else None,
     )
 
 

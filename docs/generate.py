@@ -159,8 +159,8 @@ def configuration() -> Iterator[str]:
     yield "# Settings"
     yield ""
     yield from prose(
-        "Where a value comes from: a flag of the command, else `QUEUECTL_<KEY>` in the environment, else what is stored in the "
-        "home by `queuectl config set`, else the default. `queuectl config list` shows each with its origin."
+        "Where a value comes from: a flag of the command, else `QUEUECTL_<KEY>` in the environment, else what `queuectl config "
+        "set` has put into the store, for everybody who uses it, else the default. `queuectl config list` shows each with its origin."
     )
     yield ""
     yield from prose(
@@ -184,7 +184,14 @@ def configuration() -> Iterator[str]:
         ("variable", "flag", "says"),
         (
             ("`QUEUECTL_HOME`", "`--home`", "the [home](home.md); default `~/.queuectl`"),
-            ("`QUEUECTL_DB`", "`--db`", "the store, a path or `sqlite:///path`; default `queue.db` in the home"),
+            (
+                "`QUEUECTL_DB`",
+                "`--db`",
+                (
+                    "the store: a path, `sqlite:///path` or [`postgresql://…`](../how-to/use-postgresql.md#the-address); "
+                    "default what `queuectl.toml` in the home names, else `queue.db` there"
+                ),
+            ),
             (
                 "`QUEUECTL_HOST`",
                 "",

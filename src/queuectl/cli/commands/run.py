@@ -39,7 +39,8 @@ from queuectl.queue.wait import exit_code, wait
 def run(app: App, words: tuple[str, ...], **options: Any) -> Result:
     """Add a job, print its output as it comes, and exit as the job does.
 
-    Exits with its exit code, 128 + its signal, or 1 if it was cancelled. Ctrl-C leaves the job running.
+    Exits with its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled before.
+    Ctrl-C leaves the job running.
     """
     flags = read_flags(options, app.environ)
     if not words and "command" not in flags:

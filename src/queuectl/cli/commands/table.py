@@ -43,7 +43,7 @@ def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 root = group(
     "queuectl",
-    "A durable background job queue for shell commands: one file, no server.",
+    "A durable background job queue for shell commands: one file and no server, or PostgreSQL for many machines.",
     COMMANDS,
     examples="""
         queuectl enqueue 'echo hello'

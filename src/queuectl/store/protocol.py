@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker
 from queuectl.job.settle import Settlement
+from queuectl.store.porting import Exports, Imports
 
 OUTPUT_AT_ONCE: Final = 64
 
@@ -177,7 +178,7 @@ class Histogram:
     count: int
 
 
-class Reads(Protocol):
+class Reads(Exports, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:
@@ -289,7 +290,7 @@ class Inbox(Protocol):
         ...
 
 
-class Store(Inbox, Reads, Protocol):
+class Store(Inbox, Reads, Imports, Protocol):
     def exchange(
         self,
         worker: str,

@@ -37,6 +37,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "purge": ({"seqs": [1]}, ONE_JOB),
     "latest_run": (ONE, ONE_JOB),
     "history": (ONE, "runs_pkey"),
+    "histories": ({"seqs": [1]}, "runs_pkey"),
     "add_output": ({**TOLD, "ats": [0], "data": [b"x"]}, "jobs_pkey"),
     "drop_output": ({**TOLD, "keep_from": [5]}, "output_pkey"),
     "output": ({"id": "a", "run": 1, "start": 0, "limit": 5}, "output_pkey"),

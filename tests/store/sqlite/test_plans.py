@@ -40,6 +40,7 @@ HOT: Final = {
     "purge": "INTEGER PRIMARY KEY (rowid=?)",
     "latest_run": "INTEGER PRIMARY KEY (rowid=?)",
     "history": "PRIMARY KEY (job=?)",
+    "histories": "PRIMARY KEY (job=?)",
     "add_output": "INTEGER PRIMARY KEY (rowid=?)",
     "drop_output": "sqlite_autoindex_output_1 (job=? AND run=? AND at<?)",
     "output": "sqlite_autoindex_output_1 (job=? AND run=? AND at>?)",

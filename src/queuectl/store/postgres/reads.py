@@ -39,7 +39,7 @@ class PostgresReads(PostgresBase):
 
     def get(self, job_id: str) -> Job:
         sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs where id = %s"
-        found, *present = self._db.ask(Question(sql, (job_id,)), *_present_questions())
+        found, *present = self._db.ask(Question(sql, (job_id,)), *present_questions())
         if not found:
             raise errors.JobNotFound(job_id)
         return rows.job(found[0], self._present(present))
@@ -75,7 +75,7 @@ class PostgresReads(PostgresBase):
         sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs{clause}{order} limit %s offset %s"
         values += [limit, offset]
         if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
-            found, *answers = self._db.ask(Question(sql, values), *_present_questions(), plan_freely=True)
+            found, *answers = self._db.ask(Question(sql, values), *present_questions(), plan_freely=True)
             present = self._present(answers)
             for row in found:
                 yield rows.job(row, present)
@@ -85,7 +85,7 @@ class PostgresReads(PostgresBase):
             closing(self._db.beside()) as db,
             db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
         ):
-            present = self._present(db.ask(*_present_questions()))
+            present = self._present(db.ask(*present_questions()))
             for page in db.pages(sql, values, size=PAGE):
                 for row in page:
                     yield rows.job(row, present)
@@ -222,5 +222,5 @@ class PostgresReads(PostgresBase):
         return found
 
 
-def _present_questions() -> list[Question]:
+def present_questions() -> list[Question]:
     return [Question(SQL[name]) for name in ("served", "last_seq", "ageing")]

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl.job.ageing import format_ageing
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.rank import effective_priority, rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.postgres.backup import backup
-from queuectl.store.postgres.base import ageing_values, read_ageing
+from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.bell import NotifyBell
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import PostgresMovable
 from queuectl.store.postgres.inbox import PostgresInbox
+from queuectl.store.postgres.porting import PostgresPorting
 from queuectl.store.postgres.runs import PostgresRuns
 from queuectl.store.postgres.schema import measure
 from queuectl.store.postgres.trouble import run_again
@@ -28,7 +28,7 @@ FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
 
 
-class PostgresStore(PostgresInbox, PostgresRuns, PostgresMovable):
+class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovable):
     _bell: NotifyBell | None = None
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,17 +136,7 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresMovable):
     def set_config(self, changes: Mapping[str, str | None]) -> None:
         change = Question(SQL["change_ageing"])
         with self._db.transaction(change, after=self._ring(), seconds=LONG_SECONDS, plan_freely=True):
-            before = read_ageing(self._db.value(SQL["ageing"]))
-            for key, value in sorted(changes.items()):
-                if value is None:
-                    self._db.execute(SQL["unset_config"], {"key": key})
-                else:
-                    self._db.execute(SQL["set_config"], {"key": key, "value": value})
-            ageing = read_ageing(self._db.value(SQL["ageing"]))
-            if format_ageing(ageing) != format_ageing(before):
-                values = ageing_values(ageing)
-                self._db.execute(SQL["set_ageing"], values)
-                self._db.execute(SQL["rerank"], values)
+            self._write_config(changes)
 
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.home import bell_file
-from queuectl.job.ageing import format_ageing
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.rank import ByTime, effective_priority, rank
+from queuectl.job.rank import effective_priority, rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, StopMode
 from queuectl.store.rows import Subject, subject
@@ -19,11 +18,12 @@ from queuectl.store.sqlite.bell import PipeBell, SilentBell
 from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.copying import SqliteMovable
 from queuectl.store.sqlite.inbox import SqliteInbox
+from queuectl.store.sqlite.porting import SqlitePorting
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.store.sqlite.schema import connect
 
 
-class SqliteStore(SqliteInbox, SqliteRuns, SqliteMovable):
+class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
     ) -> None:
@@ -126,17 +126,7 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqliteMovable):
 
     def set_config(self, changes: Mapping[str, str | None]) -> None:
         with self._db.transaction():
-            before = self._ageing()
-            for key, value in changes.items():
-                if value is None:
-                    self._db.execute(SQL["unset_config"], {"key": key})
-                else:
-                    self._db.execute(SQL["set_config"], {"key": key, "value": value})
-            ageing = self._ageing()
-            # By their words: kinds without a value are empty tuples, and as tuples those are all equal.
-            if format_ageing(ageing) != format_ageing(before):
-                step_ms = ageing.step_ms if isinstance(ageing, ByTime) else 0
-                self._db.execute(SQL["rerank"], {"ageing": format_ageing(ageing), "step_ms": step_ms})
+            self._write_config(changes)
         self._ring()
 
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,127 @@
+"""The seam for jobs that leave a store and come into one as records, with their past. See queue/export.py and importing.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Job, Run
+from queuectl.job.outcome import Ending
+from queuectl.job.rank import Ageing, Standing, rank
+from queuectl.job.record import Record
+
+if TYPE_CHECKING:
+    from queuectl.store.protocol import Filter
+
+Row = tuple[Any, ...]
+
+# Read behind the columns of a job: what only the history tells of its latest run.
+LATEST_RUN: Final = "host, pid, ending"
+
+
+class Exported(NamedTuple):
+    job: Job
+    history: list[Run]  # in order; empty where nobody asked for it
+
+
+class Exports(Protocol):
+    def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
+        """The jobs that match in the order of enqueue, with all their runs if asked for, in bounded memory.
+
+        All of them as they are at one moment, however long the reader takes; it may use the store meanwhile.
+        """
+        ...
+
+
+class Door(Protocol):
+    """Within one transaction: nothing that came in is there for others until all of it is."""
+
+    def present(self, ids: Sequence[str]) -> dict[str, Job]:
+        """Those of these ids, at most a page of them, that the store has."""
+        ...
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Put jobs in, with their past, at the end of the line, in this order. Raises DuplicateId if an id is taken."""
+        ...
+
+
+class Imports(Protocol):
+    def importing(self, settings: Mapping[str, str]) -> AbstractContextManager[Door]:
+        """A way in, for jobs and for these settings: all of it or nothing. Commits at the end; any exception leaves the
+        store as it was."""
+        ...
+
+
+def exported(row: Row, job: Job, earlier: Iterable[Run], *, history: bool) -> Exported:
+    """`row`: the columns of LATEST_RUN."""
+    host, pid, ending = row
+    if not history or (ending is None and job.state is not State.PROCESSING):
+        return Exported(job, list(earlier))
+    latest = Run(
+        number=job.runs,
+        worker=job.worker or "",
+        host=host or "",
+        pid=pid,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+        duration_ms=job.duration_ms,
+        exit_code=job.exit_code,
+        signal=job.signal,
+        error=job.error,
+        outcome=Ending.RUNNING if ending is None else Ending(ending),
+        log_from=None,
+        log_to=None,
+    )
+    return Exported(job, [*earlier, latest])
+
+
+def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
+    """The parameters of `import_job`, in its order."""
+    may_run = record.state in (State.PENDING, State.FAILED) and not record.held
+    return (
+        seq,
+        record.id,
+        record.command,
+        None if record.argv is None else json.dumps(record.argv),
+        record.state,
+        record.queue,
+        may_run and record.run_at <= now_ms,
+        record.priority,
+        rank(ageing, Standing(record.priority, seq, record.eligible_at, 0)),
+        record.eligible_at,
+        record.effective_priority,
+        record.run_at,
+        record.held,
+        record.max_retries,
+        record.first_is_free,
+        record.backoff_base,
+        record.timeout_ms,
+        record.cwd,
+        json.dumps(record.env) if record.env else None,
+        json.dumps(record.tags),
+        record.unique_key,
+        record.attempts,
+        record.runs,
+        record.crashes,
+        record.worker,
+        record.host,
+        record.pid,
+        record.started_at,
+        record.finished_at,
+        record.duration_ms,
+        record.wait_ms,
+        record.exit_code,
+        record.signal,
+        record.error,
+        record.ending,
+        record.created_at,
+        record.updated_at,
+    )
+
+
+def run_rows(record: Record, seq: int) -> Iterator[Row]:
+    """The parameters of `import_run`, in its order."""
+    return ((seq, *run) for run in record.earlier)

@@ -1,0 +1,113 @@
+"""Jobs out of a PostgreSQL store and into it, with their past. See store/porting.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+
+from queuectl import errors
+from queuectl.job.ageing import format_ageing
+from queuectl.job.model import Job, Run
+from queuectl.job.record import Record
+from queuectl.store import rows
+from queuectl.store.counting import OUTSIDE, Moves
+from queuectl.store.porting import LATEST_RUN, Door, Exported, exported, import_row, run_rows
+from queuectl.store.postgres import select
+from queuectl.store.postgres.base import ageing_values, read_ageing
+from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+from queuectl.store.postgres.copying import SNAPSHOT
+from queuectl.store.postgres.reads import PAGE, PostgresReads, present_questions
+from queuectl.store.postgres.trouble import Taken
+from queuectl.store.protocol import Filter
+
+_NO_TOKEN = ""  # of a run about which nobody may write
+
+
+class PostgresPorting(PostgresReads):
+    def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
+        clause, values = select.where(where)
+        sql = f"select {LATEST_RUN}, {rows.JOB_COLUMNS} from queuectl.jobs{clause} order by seq"
+        with (
+            closing(self._db.beside()) as db,
+            db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
+        ):
+            present = self._present(db.ask(*present_questions()))
+            for page in db.pages(sql, values, size=PAGE):
+                earlier = _histories(db, [row[3] for row in page]) if history else {}
+                for row in page:
+                    job = rows.job(row[3:], present)
+                    yield exported(row[:3], job, earlier.get(job.seq, ()), history=history)
+
+    @contextmanager
+    def importing(self, settings: Mapping[str, str]) -> Iterator[Door]:
+        # Jobs are ranked by a rule that nobody may change meanwhile; whoever changes it has to be alone.
+        lock = Question(SQL["change_ageing" if "ageing" in settings else "hold_ageing"])
+        door = _PostgresDoor(self.jobs, self._add_records)
+        try:
+            with self._moving(lock, ring=True, seconds=LONG_SECONDS) as moves:
+                door.moves = moves
+                self._write_config(settings)
+                yield door
+        except Taken as exc:
+            # Somebody was faster with one of these ids.
+            (found,) = self._db.ask(Question(SQL["duplicate"], {"ids": door.ids}))
+            if not found:
+                raise
+            raise errors.DuplicateId(found[0][0]) from exc
+
+    def _write_config(self, changes: Mapping[str, str | None]) -> None:
+        """Within a transaction. As `set_config`."""
+        before = read_ageing(self._db.value(SQL["ageing"]))
+        for key, value in sorted(changes.items()):
+            if value is None:
+                self._db.execute(SQL["unset_config"], {"key": key})
+            else:
+                self._db.execute(SQL["set_config"], {"key": key, "value": value})
+        ageing = read_ageing(self._db.value(SQL["ageing"]))
+        if format_ageing(ageing) != format_ageing(before):
+            values = ageing_values(ageing)
+            self._db.execute(SQL["set_ageing"], values)
+            self._db.execute(SQL["rerank"], values)
+
+    def _add_records(self, records: Sequence[Record]) -> None:
+        stored, places = self._db.ask(
+            Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": [], "jobs": len(records)})
+        )
+        now, ageing = self._clock.now_ms(), read_ageing(stored[0][0] if stored else None)
+        numbered = list(zip(places[0][0], records, strict=True))
+        self._db.copy(
+            SQL["import_job"],
+            ((*import_row(record, seq=seq, now_ms=now, ageing=ageing), _NO_TOKEN) for seq, record in numbered),
+        )
+        runs = [(*row, _NO_TOKEN) for seq, record in numbered for row in run_rows(record, seq)]
+        if runs:
+            self._db.copy(SQL["import_run"], runs)
+        if any(record.tags for record in records):
+            self._db.copy(SQL["tag"], ((tag, seq) for seq, record in numbered for tag in record.tags))
+
+
+class _PostgresDoor:
+    """Within a transaction."""
+
+    def __init__(self, jobs: Callable[[Filter], Iterable[Job]], insert: Callable[[Sequence[Record]], None]) -> None:
+        self.moves = Moves()
+        self.ids: list[str] = []  # of what was added last
+        self._jobs = jobs
+        self._insert = insert
+
+    def present(self, ids: Sequence[str]) -> dict[str, Job]:
+        return {job.id: job for job in self._jobs(Filter(ids=tuple(ids)))} if ids else {}
+
+    def add(self, records: Sequence[Record]) -> None:
+        self.ids = [record.id for record in records]
+        if records:
+            self._insert(records)
+        for record in records:
+            self.moves.add(record.queue, OUTSIDE, record.state)
+
+
+def _histories(db: Connection, seqs: Sequence[int]) -> dict[int, list[Run]]:
+    found: dict[int, list[Run]] = {}
+    for seq, *run in db.all(SQL["histories"], {"seqs": list(seqs)}):
+        found.setdefault(seq, []).append(rows.run(tuple(run)))
+    return found

@@ -1,0 +1,108 @@
+"""Jobs out of a SQLite store and into it, with their past. See store/porting.py."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+
+from queuectl import errors
+from queuectl.job.ageing import format_ageing
+from queuectl.job.model import Job, Run
+from queuectl.job.rank import ByTime
+from queuectl.job.record import Record
+from queuectl.store import rows
+from queuectl.store.counting import OUTSIDE, Moves
+from queuectl.store.porting import LATEST_RUN, Door, Exported, exported, import_row, run_rows
+from queuectl.store.protocol import Filter
+from queuectl.store.sqlite import select
+from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.connection import MEMORY, Connection
+from queuectl.store.sqlite.reads import PAGE, SqliteReads
+
+
+class SqlitePorting(SqliteReads):
+    def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
+        clause, values = select.where(where)
+        sql = f"select {LATEST_RUN}, {rows.JOB_COLUMNS} from jobs{clause} order by seq"
+        present = self._present()
+        with self._another() as db, db.snapshot():
+            for page in db.pages(sql, values, size=PAGE):
+                earlier = _histories(db, [row[3] for row in page]) if history else {}
+                for row in page:
+                    job = rows.job(row[3:], present)
+                    yield exported(row[:3], job, earlier.get(job.seq, ()), history=history)
+
+    @contextmanager
+    def importing(self, settings: Mapping[str, str]) -> Iterator[Door]:
+        with self._moving() as moves:
+            self._write_config(settings)
+            yield _SqliteDoor(self._db.path, self.jobs, self._add_records, moves)
+        self._ring()
+
+    def _another(self) -> AbstractContextManager[Connection]:
+        # What is in memory is seen by its own connection only.
+        return nullcontext(self._db) if self._db.path == MEMORY else closing(self._db.beside())
+
+    def _write_config(self, changes: Mapping[str, str | None]) -> None:
+        """Within a transaction. As `set_config`."""
+        before = self._ageing()
+        for key, value in changes.items():
+            if value is None:
+                self._db.execute(SQL["unset_config"], {"key": key})
+            else:
+                self._db.execute(SQL["set_config"], {"key": key, "value": value})
+        ageing = self._ageing()
+        # By their words: kinds without a value are empty tuples, and as tuples those are all equal.
+        if format_ageing(ageing) != format_ageing(before):
+            step_ms = ageing.step_ms if isinstance(ageing, ByTime) else 0
+            self._db.execute(SQL["rerank"], {"ageing": format_ageing(ageing), "step_ms": step_ms})
+
+    def _add_records(self, records: Sequence[Record]) -> None:
+        now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+        numbered = list(enumerate(records, last_seq + 1))
+        self._db.executemany(
+            SQL["import_job"],
+            (import_row(record, seq=seq, now_ms=now, ageing=ageing) for seq, record in numbered),
+        )
+        self._db.executemany(SQL["import_run"], (row for seq, record in numbered for row in run_rows(record, seq)))
+        self._db.executemany(SQL["tag"], ((tag, seq) for seq, record in numbered for tag in record.tags))
+
+
+class _SqliteDoor:
+    """Within a transaction."""
+
+    def __init__(
+        self,
+        path: str,
+        jobs: Callable[[Filter], Iterable[Job]],
+        insert: Callable[[Sequence[Record]], None],
+        moves: Moves,
+    ) -> None:
+        self._path = path
+        self._jobs = jobs
+        self._insert = insert
+        self._moves = moves
+
+    def present(self, ids: Sequence[str]) -> dict[str, Job]:
+        return {job.id: job for job in self._jobs(Filter(ids=tuple(ids)))} if ids else {}
+
+    def add(self, records: Sequence[Record]) -> None:
+        try:
+            self._insert(records)
+        except sqlite3.IntegrityError as exc:
+            # Some of these may be in by now: what was there before has come before them.
+            found = sorted(self.present([record.id for record in records]).values(), key=lambda job: job.seq)
+            if "jobs.id" not in str(exc) or not found:
+                raise errors.StoreFailed(self._path, str(exc)) from exc
+            raise errors.DuplicateId(found[0].id) from exc
+        for record in records:
+            self._moves.add(record.queue, OUTSIDE, record.state)
+
+
+def _histories(db: Connection, seqs: Sequence[int]) -> dict[int, list[Run]]:
+    found: dict[int, list[Run]] = {}
+    for seq, *run in db.all(SQL["histories"], {"seqs": json.dumps(seqs)}):
+        found.setdefault(seq, []).append(rows.run(tuple(run)))
+    return found

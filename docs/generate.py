@@ -27,6 +27,9 @@ from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import FINAL, TRANSITIONS, WAITING, Event, State
 from queuectl.job.settings import KEYS, Key
 from queuectl.queue import copy as copy
+from queuectl.queue import export as export
+from queuectl.queue import importing as importing
+from queuectl.queue import records as records
 
 WIDTH = 110
 REFERENCE = Path(__file__).parent / "reference"

@@ -36,7 +36,11 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "time": {"clock.py": "the only caller of time"},
     "ctypes": {"process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal"},
     "threading": {},
-    "sqlite3": {"store/sqlite/": "the only dialect that is SQLite"},
+    "sqlite3": {
+        "store/sqlite/": "the only dialect that is SQLite",
+        "store/foreign.py": "reads the files of other tools",
+        "store/stage.py": "holds what may be more than memory does, in a temporary file",
+    },
     "psycopg": {
         "store/postgres/": "the only dialect that is PostgreSQL",
         "store/open.py": "says how to install it where it is missing",

@@ -27,6 +27,8 @@ COMMANDS: Final = {
     "dlq": Entry(f"{_HERE}.dlq", "dlq", "The dead letter queue: jobs that failed for good.", _STEER),
     "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),
     "copy": Entry(f"{_HERE}.copy", "copy", "Copy a whole store into another one.", _HOUSE),
+    "export": Entry(f"{_HERE}.export", "export", "Write jobs as JSON, with or without history.", _HOUSE),
+    "import": Entry(f"{_HERE}.importing", "import_jobs", "Take in what export wrote, or another tool.", _HOUSE),
     "reset": Entry(f"{_HERE}.reset", "reset", "Remove all jobs, keep the settings and a backup.", _HOUSE),
     "demo": Entry(f"{_HERE}.demo", "demo", "See the whole life of some jobs, in 20 seconds.", _HOUSE),
     "completion": Entry(f"{_HERE}.completion", "completion", "Completion for your shell.", _HOUSE),

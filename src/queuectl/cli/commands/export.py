@@ -1,0 +1,103 @@
+"""queuectl export"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.complete import complete_states
+from queuectl.cli.jobs import plural
+from queuectl.cli.printable import printable, printable_json
+from queuectl.cli.progress import progress
+from queuectl.cli.result import Raw, Result, Sheet
+from queuectl.errors import InvalidInput
+from queuectl.queue import export as use
+from queuectl.queue.filters import parse_filter
+
+CHUNK = 2**16
+
+
+@command(
+    "export",
+    examples="""
+        # everything there is to know, for yourself only
+        queuectl export --history jobs.json
+        # a job a line, for other programs; values of environments are left out
+        queuectl export --format jsonl | jq -r .command
+        queuectl export --state dead --queue mail dead.jsonl
+    """,
+)
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([form.value for form in use.Format]),
+    help="One JSON array, or JSON lines; json unless the name of FILE ends in .jsonl.",
+)
+@click.option("--history", is_flag=True, help="With all runs of each job.")
+@click.option(
+    "--state",
+    "-s",
+    "states",
+    multiple=True,
+    metavar="S[,S]",
+    shell_complete=complete_states,
+    help="Only in one of these states.",
+)
+@click.option("--queue", "-q", "queues", multiple=True, metavar="NAME", help="Only of this queue; repeatable: either.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them.")
+def export(
+    app: App,
+    file: str | None,
+    form: str | None,
+    history: bool,
+    states: tuple[str, ...],
+    queues: tuple[str, ...],
+    tags: tuple[str, ...],
+) -> Result:
+    """Write jobs as JSON, in the order of enqueue, for people, programs and import.
+
+    To stdout, or into a new FILE that only you can read: only there the values of environments are written too. What jobs
+    printed is not in it.
+    """
+    if file == "":
+        raise InvalidInput("FILE", "the name is empty", hint="give the name of a new file, or leave it away for stdout")
+    where = parse_filter(states=states, queues=queues, tags=tags)
+    chosen = use.Format(form or ("jsonl" if file and file.endswith(".jsonl") else "json"))
+    store = app.open_reads()
+    if file is None or file == "-":
+        return Raw(_chunks(use.lay_out(use.export(store, where, history=history, show_env=False), chosen)))
+    done = 0
+
+    with progress(app, "exporting") as advance:
+
+        def count(number: int, of: int | None) -> None:
+            nonlocal done
+            done = number
+            advance(number, of)
+
+        values = use.export(store, where, history=history, show_env=True, advance=count)
+        use.write_new(file, use.lay_out(values, chosen))
+    app.done = f"exported to {file}"
+    value = {"file": file, "format": chosen.value, "history": history, "jobs": done}
+    return Sheet(value, people=lambda: [f"exported {plural(done, 'job')} to {printable(file)}"])
+
+
+def _chunks(pieces: Iterable[str]) -> Iterator[bytes]:
+    """In pieces that are worth a system call. What a terminal would obey is escaped, and stays JSON."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            yield _bytes(held)
+            held, size = [], 0
+    yield _bytes(held)
+
+
+def _bytes(pieces: list[str]) -> bytes:
+    return printable_json("".join(pieces)).encode()

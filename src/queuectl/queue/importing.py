@@ -1,0 +1,132 @@
+"""Taking in what export wrote, or another tool: all of it is read and found right first, then all of it is stored or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from queuectl.config import change_settings, resolve_key
+from queuectl.errors import Conflict, DuplicateId, InvalidInput, UnknownName, UsageError
+from queuectl.job.model import Job
+from queuectl.job.past import read_record
+from queuectl.job.record import difference, unpack
+from queuectl.job.spec import Defaults
+from queuectl.queue.enqueue import Advance
+from queuectl.queue.records import Records
+from queuectl.store.porting import Door
+from queuectl.store.protocol import Filter, Reads, Store
+from queuectl.store.stage import Stage
+
+Present = Callable[[Sequence[str]], Mapping[str, Job]]
+
+
+class JobDiffers(Conflict):
+    code = "job-differs"
+
+    def __init__(self, job_id: str, field: str, *, where: str) -> None:
+        super().__init__(
+            f"{where}: there is another job {job_id!r} already: its {field} differs",
+            hint=f"nothing was imported; look at it: queuectl show {job_id}",
+        )
+
+
+class Imported(NamedTuple):
+    imported: int
+    skipped: int  # were there already
+    given_back: int  # of those imported, jobs that ran when they were exported: they wait again
+    settings: dict[str, str]
+    ignored: list[str]  # what the source held and we have nothing like
+
+
+def import_jobs(
+    source: Records,
+    defaults: Defaults,
+    *,
+    reads: Callable[[], Reads],
+    open_store: Callable[[], Store],
+    dry_run: bool,
+    advance: Advance,
+) -> Imported:
+    """Raises before anything is made or written if something of it is wrong, or cannot be in this store.
+
+    `dry_run`: all but the writing.
+    """
+    with Stage() as stage:
+        _read(source, defaults, stage, advance=advance)
+        settings, unknown = _settings(source.settings, reads=reads)
+        ignored = [*source.ignored, *unknown]
+        _leave_out_known(source, stage, lambda ids: _look(reads(), ids))
+        if hidden := stage.hidden():
+            raise source.blame(hidden[0], _left_out(hidden[1]))
+        if not dry_run and (stage.left()[0] or settings):
+            with open_store().importing(settings) as door:
+                # Once more, now that nobody can add one of them: most likely all is as it was.
+                _leave_out_known(source, stage, door.present)
+                _add(stage, door, advance=advance)
+        new, given_back = stage.left()
+        return Imported(new, stage.size - new, given_back, settings, ignored)
+
+
+def _read(source: Records, defaults: Defaults, stage: Stage, *, advance: Advance) -> None:
+    for number, fields in source:
+        try:
+            record = read_record(fields, defaults)
+        except UsageError as error:
+            raise source.blame(number, error) from error
+        if not stage.add(number, record):
+            raise DuplicateId(record.id, where=f"{source.noun} {number}", twice=True)
+        advance(number, None)
+
+
+def _look(store: Reads, ids: Sequence[str]) -> dict[str, Job]:
+    return {job.id: job for job in store.jobs(Filter(ids=tuple(ids)))}
+
+
+def _leave_out_known(source: Records, stage: Stage, present: Present) -> None:
+    """What is there already is left out, and what has the id of another job refused."""
+    for page in stage.pages():
+        there = present([id_ for _, id_, _ in page])
+        for number, id_, packed in page:
+            if id_ in there and (field := difference(unpack(packed), there[id_])):
+                raise JobDiffers(id_, field, where=f"{source.noun} {number}")
+        if there:
+            stage.leave_out(list(there))
+
+
+def _add(stage: Stage, door: Door, *, advance: Advance) -> None:
+    done, total = 0, stage.left()[0]
+    for page in stage.by_age():
+        door.add(page)
+        done += len(page)
+        advance(done, total)
+
+
+def _left_out(variable: str) -> InvalidInput:
+    hint = "values of the environment are only in a file that export itself has made: queuectl export FILE"
+    return InvalidInput(f"env.{variable}", "its value was left out of this export", hint=hint)
+
+
+def _settings(found: Mapping[str, object], *, reads: Callable[[], Reads]) -> tuple[dict[str, str], list[str]]:
+    """What to store, in canonical form, and what we have no key for."""
+    wanted: dict[str, str | None] = {}
+    unknown = []
+    for name, value in found.items():
+        try:
+            key = resolve_key(name).name
+        except UnknownName:
+            unknown.append(f"setting {name}")
+            continue
+        if value is not None:
+            wanted[key] = _text(value, name)
+    if not wanted:
+        return {}, unknown
+    changes = change_settings(reads().config(), wanted)
+    return {key: text for key, text in changes.items() if text is not None}, unknown
+
+
+def _text(value: object, name: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise InvalidInput(name, "expected a number, a text, true or false", hint="config list shows what each key takes")

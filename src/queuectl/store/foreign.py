@@ -1,0 +1,173 @@
+"""The SQLite files of other tools, as records that import reads. They are looked at only.
+
+Three layouts are known, each by the columns of its table `jobs`. What their columns mean, and how each counts, is written
+down in docs/how-to/export-and-import.md.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple, Self
+from urllib.parse import quote
+
+from queuectl.errors import FileUnreadable, Unavailable
+from queuectl.job.shown import cut
+
+MAGIC: Final = b"SQLite format 3\0"
+PAGE: Final = 200
+HEADER: Final = 100
+_OURS: Final = 0x51756374  # see store/sqlite/connection.py
+
+
+class UnknownLayout(Unavailable):
+    """A file that is whole, and that nobody here can read."""
+
+    code = "unknown-layout"
+
+    def __init__(
+        self, path: str, problem: str, *, hint: str = "import reads what export wrote; see its --help"
+    ) -> None:
+        super().__init__(f"cannot import {path}: {problem}", hint=hint)
+
+
+class Layout(NamedTuple):
+    marks: frozenset[str]  # columns that no other layout has
+    columns: Mapping[str, str | None]  # theirs -> ours; None: known, and of no use here
+    is_first_run_free: bool = False  # a job is dead when its attempts exceed max_retries
+    is_base_a_setting: bool = False  # the base of its backoff is no matter of a job
+
+
+_ALL: Final = ("id", "command", "state", "attempts", "max_retries", "priority", "created_at", "updated_at")
+_SAME: Final = {name: name for name in _ALL}
+_LAYOUTS: Final = (
+    # priority + waiting_time decides there who is next. waiting_time counts the enqueues since: here the order of enqueue does.
+    Layout(
+        frozenset({"waiting_time", "next_retry_at"}),
+        {
+            **_SAME,
+            "timeout": "timeout",
+            "backoff_base": "backoff_base",
+            "waiting_time": None,
+            "next_retry_at": "run_at",
+            "error_message": "error",
+            "output": None,
+            "locked_by": "worker",
+            "locked_at": None,
+        },
+    ),
+    Layout(
+        frozenset({"base_backoff", "available_at"}),
+        {
+            **_SAME,
+            "base_backoff": "backoff_base",
+            "timeout_seconds": "timeout",
+            "available_at": "run_at",
+            "run_at": None,
+            "stdout_log": None,
+            "started_at": "started_at",
+            "finished_at": "finished_at",
+        },
+    ),
+    Layout(
+        frozenset({"next_run_at", "locked_by"}),
+        {
+            **_SAME,
+            "next_run_at": "run_at",
+            "locked_by": "worker",
+            "locked_at": None,
+            "started_at": "started_at",
+            "finished_at": "finished_at",
+            "duration_ms": "duration_ms",
+        },
+        is_first_run_free=True,
+        is_base_a_setting=True,
+    ),
+)
+
+
+class Foreign:
+    """An open file of another tool. `ignored` are the columns that nobody here knows."""
+
+    def __init__(self, path: str, header: bytes) -> None:
+        """`header`: the first bytes of the file."""
+        self._path = path
+        self._db = _open(path, is_wal=header[18:20] == b"\x02\x02")
+        try:
+            with self._trouble():
+                self._layout, self.ignored = self._recognise()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    def jobs(self) -> Iterator[dict[str, object]]:
+        """The fields of each job, under the names of ours."""
+        wanted = {theirs: ours for theirs, ours in self._layout.columns.items() if ours and theirs in self._columns}
+        names = ", ".join(f'"{name}"' for name in wanted)
+        always = self._of_all_jobs()
+        with self._trouble():
+            found = self._db.execute(f"select {names} from jobs order by rowid")
+            while page := found.fetchmany(PAGE):
+                for row in page:
+                    fields: dict[str, object] = dict(zip(wanted.values(), row, strict=True))
+                    if isinstance(took := fields.get("duration_ms"), float):
+                        fields["duration_ms"] = round(took)
+                    yield {**always, **fields}
+
+    def _of_all_jobs(self) -> dict[str, object]:
+        known: dict[str, object] = {"first_attempt_is_free": True} if self._layout.is_first_run_free else {}
+        base = self.settings().get("backoff_base") if self._layout.is_base_a_setting else None
+        with suppress(TypeError, ValueError):  # what is no number is refused as a setting
+            known["backoff_base"] = float(base)  # type: ignore[arg-type]
+        return known
+
+    def settings(self) -> dict[str, object]:
+        with self._trouble():
+            if not {"key", "value"} <= set(_columns(self._db, "config")):
+                return {}
+            return {str(key): value for key, value in self._db.execute("select key, value from config order by key")}
+
+    def _recognise(self) -> tuple[Layout, list[str]]:
+        # Asked for and not read in the header: what was written last may still be beside the file.
+        if self._db.execute("pragma application_id").fetchone()[0] == _OURS:
+            hint = f"export it and import that, or copy it: queuectl --db {self._path} export FILE"
+            raise UnknownLayout(self._path, "it is a store of queuectl itself", hint=hint)
+        self._columns = _columns(self._db, "jobs")
+        if not self._columns:
+            raise UnknownLayout(self._path, "it has no table jobs")
+        for layout in _LAYOUTS:
+            if layout.marks.union(_ALL) <= set(self._columns):
+                return layout, [name for name in self._columns if name not in layout.columns]
+        found = cut(", ".join(self._columns))
+        raise UnknownLayout(self._path, f"its table jobs is of no layout that is known here (columns {found})")
+
+    @contextmanager
+    def _trouble(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as exc:
+            raise FileUnreadable(self._path, str(exc)) from exc
+
+
+def _open(path: str, *, is_wal: bool) -> sqlite3.Connection:
+    # A write-ahead log that nobody has open leaves nothing beside its file. To look all the same, SQLite would have to make
+    # files there, and leave them: so it is told that nobody writes.
+    real = os.path.realpath(path)  # behind a link: SQLite looks beside the file itself
+    is_idle = is_wal and not os.path.exists(f"{real}-wal")
+    mode = "mode=ro&immutable=1" if is_idle else "mode=ro"
+    try:
+        return sqlite3.connect(f"file:{quote(real)}?{mode}", uri=True, timeout=30, isolation_level=None)
+    except sqlite3.Error as exc:
+        raise FileUnreadable(path, str(exc)) from exc
+
+
+def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+    return [str(row[1]) for row in db.execute(f"pragma table_info({table})")]

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.program import Program, WorkerProcess
+from tests.terminal import Terminal
+from tests.wait import wait_until
+
+StartWorker = Callable[..., WorkerProcess]
+
+NOTHING = {"imported": 0, "skipped": 0, "given_back": 0, "settings": {}, "ignored": [], "dry_run": False}
+PAST = "2026-01-02T12:00:00.000Z"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, queuectl: Program) -> Program:
+    """Another home, which does not exist yet."""
+    return Program(tmp_path / "elsewhere")
+
+
+def write(path: Path, *jobs: dict[str, Any]) -> Path:
+    path.write_text(json.dumps([{"command": "true", "state": "pending", "created_at": PAST, **job} for job in jobs]))
+    return path
+
+
+def refused(program: Program, path: Path | str, *, code: int, input: str | None = None) -> tuple[str, str]:
+    """The two lines that it says."""
+    done = program("import", path, input=input, check=code)
+    assert done.out == ""
+    message, hint = done.err.splitlines()
+    return message.removeprefix("error: "), hint.removeprefix("hint: ")
+
+
+@pytest.mark.parametrize("words", [["--history"], []], ids=["with history", "jobs only"])
+@pytest.mark.parametrize("name", ["jobs.json", "jobs.jsonl"])
+def test_what_export_wrote_comes_in_once(
+    queuectl: Program, elsewhere: Program, start_worker: StartWorker, tmp_path: Path, name: str, words: list[str]
+) -> None:
+    queuectl("enqueue", "--id", "good", "--env", "TOKEN=secret", "--tag", "t", "echo hi", check=0)
+    queuectl("enqueue", "--id", "bad", "--max-retries", "2", "--backoff-base", "1", "exit 3", check=0)
+    assert start_worker("--drain").wait() == 0
+    queuectl("enqueue", "--id", "waits", "--priority", "5", "true", check=0)
+    path = tmp_path / name
+    queuectl("export", *words, path, check=0)
+    assert elsewhere("import", path, check=0).out == "imported 3 jobs\n"
+    again = elsewhere("import", path, "--json", check=0).json
+    assert again == {**NOTHING, "skipped": 3}
+    seen = [program("export", *words, check=0).json for program in (queuectl, elsewhere)]
+    assert [{**job, "log": None} for job in seen[0]] == seen[1]
+    assert elsewhere("show", "good", "--show-env", "--json", check=0).json["env"] == {"TOKEN": "secret"}
+    counts = [program("status", "--json", check=0).json["states"] for program in (queuectl, elsewhere)]
+    assert counts[0] == counts[1]
+    assert elsewhere("show", "bad", check=0).out
+    assert elsewhere("logs", "bad", check=0).out == ""
+
+
+def test_a_job_that_has_gone_on_since_is_still_the_same(
+    queuectl: Program, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    queuectl("enqueue", "--id", "a", "true", check=0)
+    queuectl("export", tmp_path / "jobs.json", check=0)
+    assert start_worker("--drain").wait() == 0
+    assert queuectl("import", tmp_path / "jobs.json", check=0).lines == [
+        "imported 0 jobs",
+        "1 job skipped: there already",
+    ]
+    assert queuectl("show", "a", "--json", check=0).json["state"] == "completed"
+
+
+def test_another_job_under_the_same_id_refuses_all_of_it(queuectl: Program, tmp_path: Path) -> None:
+    queuectl("import", write(tmp_path / "one.json", {"id": "a"}), check=0)
+    message, hint = refused(
+        queuectl, write(tmp_path / "two.json", {"id": "b"}, {"id": "a", "command": "false"}), code=1
+    )
+    assert message == "item 2: there is another job 'a' already: its command differs"
+    assert hint == "nothing was imported; look at it: queuectl show a"
+    assert [job["id"] for job in queuectl("list", "--json", check=0).json] == ["a"]
+
+
+def test_an_id_that_is_twice_in_it_refuses_all_of_it(queuectl: Program, home: Path, tmp_path: Path) -> None:
+    message, _ = refused(queuectl, write(tmp_path / "jobs.json", {"id": "a"}, {"id": "b"}, {"id": "a"}), code=1)
+    assert message == "item 3: the id 'a' is twice in this batch"
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ('[{"id": "a", "command": "true", "state": "pending"}]', "item 1: created_at: missing"),
+        ('{"id": "a", "command": "x", "state": "up", "created_at": "2026-01-02"}', "line 1: state: not a state: 'up'"),
+        (
+            '[{"id": "a", "argv": ["x"], "state": "dead", "created_at": "2026-01-02"}\n',
+            "not valid JSON: the text ends before the array does, line 2 column 1",
+        ),
+        ('{"id": "a",\n', "not valid JSON: "),
+        ('[{"id": "a", "commnd": "true"}]', "item 1: unknown field 'commnd'"),
+    ],
+)
+def test_bad_input_is_told_with_its_place_and_nothing_is_made(
+    queuectl: Program, home: Path, tmp_path: Path, text: str, told: str
+) -> None:
+    (tmp_path / "jobs.json").write_text(text)
+    message, hint = refused(queuectl, tmp_path / "jobs.json", code=2)
+    assert message.startswith(told)
+    assert hint
+    assert refused(queuectl, "-", code=2, input=text)[0] == message
+    assert not home.exists()
+
+
+def test_a_file_that_cannot_be_read_is_said(queuectl: Program, home: Path, tmp_path: Path) -> None:
+    assert refused(queuectl, tmp_path / "none", code=1)[0].startswith(f"cannot read {tmp_path / 'none'}: No such file")
+    assert refused(queuectl, tmp_path, code=1)[0].startswith(f"cannot read {tmp_path}: Is a directory")
+    (tmp_path / "words.txt").write_text("echo hi\n")
+    message, _ = refused(queuectl, tmp_path / "words.txt", code=1)
+    assert message == f"cannot import {tmp_path / 'words.txt'}: it is neither JSON nor a SQLite file"
+    assert refused(queuectl, "", code=2)[0] == "FILE: the name is empty"
+    error = json.loads(queuectl("import", tmp_path / "none", "--json", check=1).err)["error"]
+    assert error["code"] == "file-unreadable"
+    assert not home.exists()
+
+
+def test_nothing_to_import_makes_nothing(queuectl: Program, home: Path) -> None:
+    assert queuectl("import", "-", "--json", input="[]", check=0).json == NOTHING
+    assert queuectl("import", "-", "--json", input="", check=0).json == NOTHING
+    assert not home.exists()
+
+
+def test_a_dry_run_says_what_would_be_and_does_nothing(
+    queuectl: Program, elsewhere: Program, home: Path, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "jobs.json", {"id": "a"}, {"id": "b", "state": "processing"})
+    assert queuectl("import", "--dry-run", path, check=0).lines == [
+        "would import 2 jobs",
+        "1 of them was running and waits again, with nothing charged",
+    ]
+    assert not home.exists()
+    queuectl("import", write(tmp_path / "one.json", {"id": "a"}), check=0)
+    answer = queuectl("import", "--dry-run", path, "--json", check=0).json
+    assert (answer["imported"], answer["skipped"], answer["given_back"], answer["dry_run"]) == (1, 1, 1, True)
+    assert queuectl("status", "--json", check=0).json["total"] == 1
+
+
+def test_values_that_were_left_out_are_never_made_up(queuectl: Program, elsewhere: Program) -> None:
+    queuectl("enqueue", "--id", "a", "--env", "TOKEN=secret", "true", check=0)
+    text = queuectl("export", "--format", "jsonl", check=0).out
+    message, hint = refused(elsewhere, "-", code=2, input=text)
+    assert message == "line 1: env.TOKEN: its value was left out of this export"
+    assert "queuectl export FILE" in hint
+    assert queuectl("import", "-", "--json", input=text, check=0).json["skipped"] == 1
+
+
+def test_what_was_running_is_run_again_elsewhere(
+    queuectl: Program, elsewhere: Program, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    queuectl("enqueue", "--id", "a", f"test -e {tmp_path / 'go'} || exec sleep 60", check=0)
+    worker = start_worker()
+    wait_until(lambda: queuectl("show", "a", "--json", check=0).json["state"] == "processing")
+    queuectl("export", "--history", tmp_path / "jobs.json", check=0)
+    worker.end()
+    done = elsewhere("import", tmp_path / "jobs.json", check=0)
+    assert done.lines == ["imported 1 job", "1 of them was running and waits again, with nothing charged"]
+    (tmp_path / "go").touch()
+    assert elsewhere("worker", "start", "--drain", check=0)
+    job = elsewhere("show", "a", "--json", check=0).json
+    assert (job["state"], job["attempts"], job["runs"]) == ("completed", 0, 2)
+    assert [run["outcome"] for run in job["history"]] == ["released", "completed"]
+
+
+def test_jobs_come_in_by_their_age_whatever_their_order_in_the_file(queuectl: Program, tmp_path: Path) -> None:
+    moments = {"c": "2026-01-03", "a": "2026-01-01", "b2": "2026-01-02", "b3": "2026-01-02"}
+    path = write(tmp_path / "jobs.json", *({"id": name, "created_at": moment} for name, moment in moments.items()))
+    queuectl("import", path, check=0)
+    assert [job["id"] for job in queuectl("export", check=0).json] == ["a", "b2", "b3", "c"]
+    queuectl("worker", "start", "--drain", check=0)
+    ended = queuectl("list", "--sort", "-finished", "--json", check=0).json
+    assert [job["id"] for job in ended] == ["a", "b2", "b3", "c"]
+
+
+def test_a_rule_that_the_job_carries_comes_along(queuectl: Program, elsewhere: Program, tmp_path: Path) -> None:
+    queuectl("config", "set", "first-attempt-is-free", "true", check=0)
+    queuectl("enqueue", "--id", "a", "--max-retries", "1", "--backoff-base", "1", "false", check=0)
+    queuectl("export", tmp_path / "jobs.json", check=0)
+    elsewhere("import", tmp_path / "jobs.json", check=0)
+    elsewhere("worker", "start", "--drain", check=0)
+    job = elsewhere("show", "a", "--json", check=0).json
+    assert (job["state"], job["attempts"], job["max_retries"]) == ("dead", 2, 1)
+
+
+def test_jobs_without_history_can_be_given_another_chance(queuectl: Program, tmp_path: Path) -> None:
+    jobs = [{"id": name, "state": name, "attempts": 2, "max_retries": 2} for name in ("dead", "failed", "cancelled")]
+    queuectl("import", write(tmp_path / "jobs.json", *jobs), check=0)
+    queuectl("retry", "dead", "failed", "cancelled", check=0)
+    queuectl("worker", "start", "--drain", check=0)
+    found = queuectl("list", "--json", check=0).json
+    assert {(job["state"], job["runs"]) for job in found} == {("completed", 3)}
+
+
+def test_a_store_of_ours_is_not_for_import(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "true", check=0)
+    message, hint = refused(queuectl, home / "queue.db", code=1)
+    assert message == f"cannot import {home / 'queue.db'}: it is a store of queuectl itself"
+    assert "copy" in hint
+
+
+def test_a_person_sees_how_far_an_import_is(queuectl: Program, home: Path, tmp_path: Path) -> None:
+    write(tmp_path / "jobs.json", *({"id": f"j{number}"} for number in range(20_000)))
+    terminal = Terminal(home, "import", str(tmp_path / "jobs.json"))
+    terminal.wait_for("importing")
+    terminal.wait_for("imported 20,000 jobs")
+    assert terminal.end() == 0

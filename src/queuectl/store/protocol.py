@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker
 from queuectl.job.settle import Settlement
+from queuectl.store.insight import Insight
 from queuectl.store.porting import Exports, Imports
 
 OUTPUT_AT_ONCE: Final = 64
@@ -178,7 +179,7 @@ class Histogram:
     count: int
 
 
-class Reads(Exports, Protocol):
+class Reads(Exports, Insight, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:

@@ -53,6 +53,10 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "completed_since": ({"since": NOW}, "jobs_completed"),
     "oldest_waiting": (ONE, "jobs_oldest"),
     "is_drained": ({**ONE, "queues": ["q"]}, "jobs_due"),
+    "place": (ONE, "jobs_id_key"),
+    "ahead": ({**ONE, "queue": "q", "limit": 5}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) <"),
+    "ahead_of_all": ({**ONE, "limit": 5}, r"jobs_line on jobs.*\n.*Index Cond: .*ROW\(rank, seq\) <"),
+    "late": ({**ONE, "limit": 5}, "jobs_due"),
 }
 
 

@@ -53,6 +53,9 @@ HOT: Final = {
     "ids_from": "COVERING INDEX sqlite_autoindex_jobs_1 (id>? AND id<?)",
     "completed_since": "jobs_completed (finished_at>?)",
     "rerank": "jobs_state (state=?)",
+    "place": "sqlite_autoindex_jobs_1 (id=?)",
+    "ahead": "jobs_ready (queue=? AND rank<?)",
+    "late": "jobs_due (run_at<?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
@@ -175,6 +178,8 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "first page": lambda crowd: list(crowd.store.jobs(limit=50)),
     "first page of a state": lambda crowd: list(crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50)),
     "heartbeat": lambda crowd: crowd.store.heartbeat("w1", slots=1, stopping=False),
+    "ahead": lambda crowd: crowd.store.ahead("j000500", queues=None, most=20),
+    "is called off": lambda crowd: crowd.store.is_called_off("j000500"),
 }
 
 

@@ -14,8 +14,9 @@ from queuectl.job.outcome import Ending
 from queuectl.store import rows
 from queuectl.store.order import order_by
 from queuectl.store.postgres import select
-from queuectl.store.postgres.base import PostgresBase, read_ageing
+from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+from queuectl.store.postgres.insight import PostgresInsight
 from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.session import Row
 from queuectl.store.protocol import OUTPUT_AT_ONCE, Filter, Histogram, Printed, Sort, Spread, Throughput
@@ -28,7 +29,7 @@ _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Endin
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 
 
-class PostgresReads(PostgresBase):
+class PostgresReads(PostgresInsight):
     is_shared: Final = True
 
     def __init__(self, db: Connection) -> None:

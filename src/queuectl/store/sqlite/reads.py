@@ -17,8 +17,9 @@ from queuectl.store.order import order_by
 from queuectl.store.protocol import OUTPUT_AT_ONCE, Filter, Histogram, Printed, Sort, Spread, Throughput
 from queuectl.store.spread import histogram, spread
 from queuectl.store.sqlite import select
-from queuectl.store.sqlite.base import SQL, SqliteBase
+from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import MEMORY, Connection
+from queuectl.store.sqlite.insight import SqliteInsight
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
 PAGE: Final = 500  # jobs read at a time by a long list
@@ -26,7 +27,7 @@ PAGE: Final = 500  # jobs read at a time by a long list
 _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 
 
-class SqliteReads(SqliteBase):
+class SqliteReads(SqliteInsight):
     is_shared: Final = False  # its lock is of one machine
 
     def __init__(self, db: Connection, clock: Clock) -> None:
@@ -194,7 +195,8 @@ class SqliteReads(SqliteBase):
     # ── shared with the writing half ────────────────────────────────────────────────────────────────────────────────
 
     def _present(self) -> rows.Present:
-        queues: list[Any] = [worker.queues for worker in self.workers()]
+        # One that is stopping claims nothing more.
+        queues: list[Any] = [worker.queues for worker in self.workers() if worker.state == "running"]
         return rows.Present(
             now_ms=self._clock.now_ms(),
             last_seq=self._last_seq(),

@@ -1,0 +1,10 @@
+-- ahead_of_all: the same over all queues in one order, along jobs_line.
+select count(*)
+  from (
+    select 1
+      from queuectl.jobs
+     where ready
+       and (rank, seq) < (%(rank)s, %(seq)s)
+     order by rank, seq
+     limit %(limit)s
+  ) as before

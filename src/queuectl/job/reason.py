@@ -1,30 +1,64 @@
-"""Why is it not running yet? One line for whoever waits for a job."""
+"""Why is it not running yet? All that keeps a job waiting, and the first of it as one line for whoever waits for it."""
 
 from __future__ import annotations
+
+from enum import StrEnum
+from typing import assert_never
 
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.model import from_ms, iso
 
 
+class Wait(StrEnum):
+    """What a job waits for. The values are codes of `explain`."""
+
+    BLOCKED = "blocked"
+    HELD = "held"
+    RETRY = "retry-not-due"
+    NOT_DUE = "not-due"
+    UNSERVED = "queue-not-served"
+    SLOT = "waits-for-slot"
+
+
+def waits(state: State, *, run_at_ms: int, now_ms: int, held: bool, served: bool | None) -> list[Wait]:
+    """All that a job waits for, first what decides; nothing for one that does not wait.
+
+    `served` says whether a live worker serves its queue, None if nobody has looked.
+    """
+    if state not in WAITING:
+        return []
+    found = [Wait.BLOCKED] if state is State.BLOCKED else []
+    if held:
+        found.append(Wait.HELD)
+    if run_at_ms > now_ms and state is not State.BLOCKED:  # one that is blocked has no time of its own yet
+        found.append(Wait.RETRY if state is State.FAILED else Wait.NOT_DUE)
+    if served is False:
+        found.append(Wait.UNSERVED)
+    return found or [Wait.SLOT]
+
+
 def reason(
     state: State, *, run_at_ms: int, now_ms: int, attempts: int, allowed: int, held: bool, served: bool | None
 ) -> str | None:
-    """What a waiting job waits for; None for a job that does not wait.
+    """What a waiting job waits for, on one line; None for a job that does not wait.
 
-    `allowed` is the number of failed runs that makes it dead; `served` says whether a live worker serves its queue,
-    None if nobody has looked.
+    `allowed` is the number of failed runs that makes it dead.
     """
-    if state not in WAITING:
+    found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served)
+    if not found:
         return None
-    if state is State.BLOCKED:
-        return "waits for other jobs"
-    if held:
-        return "held"
-    if run_at_ms > now_ms:
-        moment = iso(from_ms(run_at_ms))
-        if state is State.FAILED:
-            return f"retry at {moment}, attempt {attempts + 1} of {allowed}"
-        return f"not due until {moment}"
-    if served is False:
-        return "no live worker serves its queue"
-    return "waits for a free slot"
+    match found[0]:
+        case Wait.BLOCKED:
+            return "waits for other jobs"
+        case Wait.HELD:
+            return "held"
+        case Wait.RETRY:
+            return f"retry at {iso(from_ms(run_at_ms))}, attempt {attempts + 1} of {allowed}"
+        case Wait.NOT_DUE:
+            return f"not due until {iso(from_ms(run_at_ms))}"
+        case Wait.UNSERVED:
+            return "no live worker serves its queue"
+        case Wait.SLOT:
+            return "waits for a free slot"
+        case unreachable:
+            assert_never(unreachable)

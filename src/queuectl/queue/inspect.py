@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker
+from queuectl.queue.explain import with_reason
 from queuectl.queue.printed import end_of_output
 from queuectl.store.protocol import Reads, Spread, Throughput
 
@@ -75,13 +76,17 @@ class Metrics(NamedTuple):
         }
 
 
-def show(store: Reads, ref: str, *, host: str, output_limit: int) -> Shown:
+def show(
+    store: Reads, ref: str, *, host: str, output_limit: int, is_alive: Callable[[Worker], bool] = lambda _: True
+) -> Shown:
     """The job that `ref` names. `host` is where we are. Raises JobNotFound or AmbiguousId."""
     # History first: if the run ends in between, the job is newer than its history, never the other way round.
     job_id = store.resolve(ref)
     history = store.history(job_id)
     job = store.get(job_id)
     end = end_of_output(store, job, history, host=host, limit=output_limit)
+    alive = [worker for worker in store.workers() if is_alive(worker)]
+    job = with_reason(job, alive, store.now_ms())
     return Shown(job, history, None if end is None else end.decode("utf-8", "replace"))
 
 

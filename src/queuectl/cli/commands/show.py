@@ -8,6 +8,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.result import Result, Sheet
 from queuectl.cli.sheet import job_sheet
+from queuectl.cli.workers import is_serving
 from queuectl.queue import inspect
 
 
@@ -28,7 +29,8 @@ def show(app: App, id: str, show_env: bool) -> Result:
 
 
 def show_job(app: App, ref: str, *, show_env: bool) -> Result:
-    shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=app.settings.output_limit)
+    limit = app.settings.output_limit
+    shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=limit, is_alive=is_serving(app))
     return Sheet(
         value=shown.to_dict(show_env=show_env),
         people=lambda: job_sheet(app, shown, show_env=show_env),

@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "status": Entry(f"{_HERE}.status", "status", "How many jobs are in each state, and who works.", _LOOK),
     "list": Entry(f"{_HERE}.list", "list_jobs", "The jobs, newest first.", _LOOK),
     "show": Entry(f"{_HERE}.show", "show", "Everything about one job.", _LOOK),
+    "explain": Entry(f"{_HERE}.explain", "explain", "Why a job is not running.", _LOOK),
     "logs": Entry(f"{_HERE}.logs", "logs", "What jobs printed.", _LOOK),
     "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
     "worker": Entry(f"{_HERE}.worker", "worker", "Start, stop and list the processes that run jobs.", _STEER),

@@ -1,0 +1,235 @@
+"""Why is it not running? All reasons that apply, in sentences, the one that decides first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, assert_never
+
+from queuectl.job.duration import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Job, Run, Worker, iso, to_ms
+from queuectl.job.outcome import Ending
+from queuectl.job.reason import Wait, reason, waits
+from queuectl.job.retry import allowed_failures
+from queuectl.queue.wait import is_served
+from queuectl.store.protocol import Reads
+
+MOST: Final = 10_000  # jobs before it that are counted one by one
+NAMED: Final = 5  # workers that a sentence names
+
+
+class Reason(NamedTuple):
+    """`facts` are what the message says, for programs: the same names for the same code, always."""
+
+    code: str
+    message: str
+    facts: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, **self.facts}
+
+
+class Explanation(NamedTuple):
+    job: Job
+    reasons: list[Reason]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.job.id,
+            "state": self.job.state.value,
+            "queue": self.job.queue,
+            "reasons": [reason.to_dict() for reason in self.reasons],
+        }
+
+
+def explain(store: Reads, ref: str, *, is_alive: Callable[[Worker], bool]) -> Explanation:
+    """Of the job that `ref` names. Raises JobNotFound or AmbiguousId."""
+    job_id = store.resolve(ref)
+    history = store.history(job_id)  # first, as in `show`
+    job = store.get(job_id)
+    now_ms = store.now_ms()
+    workers = store.workers()
+    alive = [worker for worker in workers if is_alive(worker)]
+    match job.state:
+        case State.BLOCKED | State.PENDING | State.FAILED:
+            return Explanation(job, list(_waiting(store, job, alive, now_ms)))
+        case State.PROCESSING:
+            # It may have ended between the two questions: then its cancel is no news.
+            is_called_off = store.is_called_off(job_id)
+            return Explanation(job, list(_running(job, history, alive, now_ms, is_called_off=is_called_off)))
+        case State.COMPLETED | State.DEAD | State.CANCELLED:
+            return Explanation(job, [_ended(job, now_ms)])
+        case unreachable:
+            assert_never(unreachable)
+
+
+def with_reason(job: Job, alive: Sequence[Worker], now_ms: int) -> Job:
+    """The job with the one line that holds if only these workers live: a store cannot tell who does."""
+    line = reason(
+        job.state,
+        run_at_ms=to_ms(job.run_at),
+        now_ms=now_ms,
+        attempts=job.attempts,
+        allowed=allowed_failures(job.max_retries, first_is_free=job.first_is_free),
+        held=job.held,
+        served=is_served(job, alive),
+    )
+    return replace(job, reason=line)
+
+
+# ── it waits ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> Iterator[Reason]:
+    run_at_ms, served = to_ms(job.run_at), is_served(job, alive)
+    for wait in waits(job.state, run_at_ms=run_at_ms, now_ms=now_ms, held=job.held, served=served):
+        match wait:
+            case Wait.BLOCKED:
+                yield Reason(wait, "It waits for other jobs to end.", {})
+            case Wait.HELD:
+                yield Reason(wait, "It is held: no worker takes it until it is let go.", {})
+            case Wait.RETRY:
+                yield _retry(job, run_at_ms - now_ms)
+            case Wait.NOT_DUE:
+                facts = {"run_at": iso(job.run_at), "due_in_ms": run_at_ms - now_ms}
+                yield Reason(wait, f"It is not due until {iso(job.run_at)}, in {_span(run_at_ms - now_ms)}.", facts)
+            case Wait.UNSERVED:
+                yield _unserved(job, alive)
+            case Wait.SLOT:
+                yield from _in_line(store, job, alive)
+            case unreachable:
+                assert_never(unreachable)
+
+
+def _retry(job: Job, due_in_ms: int) -> Reason:
+    attempt, allowed = job.attempts + 1, allowed_failures(job.max_retries, first_is_free=job.first_is_free)
+    message = (
+        f"It waits for a retry: run {job.runs} failed ({job.error}). "
+        f"Attempt {attempt} of {allowed} is due at {iso(job.run_at)}, in {_span(due_in_ms)}."
+    )
+    facts = {"run_at": iso(job.run_at), "due_in_ms": due_in_ms}
+    return Reason(Wait.RETRY, message, {**facts, "attempt": attempt, "allowed": allowed, "error": job.error})
+
+
+def _unserved(job: Job, alive: Sequence[Worker]) -> Reason:
+    facts = {"queue": job.queue, "workers": [_card(worker) for worker in alive]}
+    if not alive:
+        message = f"No worker is alive, so nobody serves its queue {job.queue!r}: queuectl worker start."
+        return Reason("no-worker", message, facts)
+    who = "; ".join(_serves(worker) for worker in alive[:NAMED]) + _and_more(len(alive))
+    message = f"No live worker serves its queue {job.queue!r} ({who}): queuectl worker start --queue {job.queue}."
+    return Reason(Wait.UNSERVED, message, facts)
+
+
+def _serves(worker: Worker) -> str:
+    what = "all queues" if worker.queues is None else ", ".join(worker.queues)
+    return f"{worker.id} serves {what}" + (" but is stopping" if worker.state == "stopping" else "")
+
+
+def _in_line(store: Reads, job: Job, alive: Sequence[Worker]) -> Iterator[Reason]:
+    serving = [worker for worker in alive if is_served(job, [worker])]
+    slots, busy = sum(worker.slots for worker in serving), sum(worker.busy for worker in serving)
+    cards = [_card(worker) for worker in serving]
+    is_full = all(worker.busy >= worker.slots for worker in serving)
+    if is_full:
+        who = ", ".join(f"{one.id} {one.busy} of {one.slots}" for one in serving[:NAMED]) + _and_more(len(serving))
+        which = "The only slot that serves" if slots == 1 else f"All {slots:,} slots that serve"
+        message = f"{which} its queue {job.queue!r} {'is' if slots == 1 else 'are'} busy ({who})."
+        yield Reason("slots-busy", message, {"slots": slots, "busy": busy, "workers": cards})
+    # Several lines lead to it if workers serve other queues: the shortest one is how it will come to run first.
+    lines = dict.fromkeys(worker.queues for worker in serving)
+    ahead = min(store.ahead(job.id, queues=queues, most=MOST + 1) for queues in lines)
+    if ahead:
+        more, count = ahead > MOST, min(ahead, MOST)
+        named = f"More than {count:,} jobs go" if more else "One job goes" if count == 1 else f"{count:,} jobs go"
+        yield Reason("behind-others", f"{named} before it in the line.", {"ahead": count, "more": more})
+    elif not is_full:
+        message = "It is next: a slot is free, and a worker should take it within moments."
+        yield Reason("next", message, {"slots": slots, "busy": busy, "workers": cards})
+
+
+def _card(worker: Worker) -> dict[str, Any]:
+    queues = None if worker.queues is None else list(worker.queues)
+    return {"id": worker.id, "state": worker.state, "slots": worker.slots, "busy": worker.busy, "queues": queues}
+
+
+# ── it runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _running(
+    job: Job, history: Sequence[Run], alive: Sequence[Worker], now_ms: int, *, is_called_off: bool
+) -> Iterator[Reason]:
+    if not is_served(job, alive):
+        message = (
+            f"Its worker {job.worker} is gone or gives no sign: a worker that lives, the next that is started, or "
+            "queuectl doctor --fix takes it back."
+        )
+        yield Reason("worker-lost", message, {"worker": job.worker})
+    if is_called_off:
+        message = "It is being cancelled: its processes get TERM, then KILL after kill-grace."
+        yield Reason("being-cancelled", message, {"worker": job.worker})
+    yield _run(job, next((run for run in reversed(history) if run.outcome is Ending.RUNNING), None), now_ms)
+
+
+def _run(job: Job, run: Run | None, now_ms: int) -> Reason:
+    started_at = job.started_at if run is None else run.started_at
+    ran_ms = 0 if started_at is None else max(0, now_ms - to_ms(started_at))
+    left_ms = None if job.timeout_ms is None else max(0, job.timeout_ms - ran_ms)
+    host, pid = (None, None) if run is None else (run.host, run.pid)
+    where = f"on worker {job.worker}" + (f" at {host}" if host else "") + (f", pid {pid}" if pid else "")
+    message = f"It runs now: run {job.runs}, since {iso(started_at)}, for {_span(ran_ms)}, {where}."
+    if left_ms is not None and job.timeout_ms is not None:
+        message += f" {_span(left_ms)} of its timeout of {format_duration(job.timeout_ms)} are left."
+    facts = {"run": job.runs, "worker": job.worker, "host": host, "pid": pid}
+    times = {"started_at": iso(started_at), "running_ms": ran_ms, "timeout_left_ms": left_ms}
+    return Reason("running", message, {**facts, **times})
+
+
+# ── it has ended ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ended(job: Job, now_ms: int) -> Reason:
+    ago_ms = 0 if job.finished_at is None else max(0, now_ms - to_ms(job.finished_at))
+    when = f"at {iso(job.finished_at)}, {_span(ago_ms)} ago"
+    logs = f"queuectl logs {job.id} shows what it printed"
+    match job.state:
+        case State.COMPLETED:
+            took = "" if job.duration_ms is None else f" after {_span(job.duration_ms)}"
+            message, again = f"It has completed{took}, {when}.", None
+        case State.DEAD:
+            message, again = f"It is dead, {when}: {_why_dead(job)}.", f"queuectl dlq retry {job.id}"
+        case _:
+            message, again = f"It was cancelled, {when}.", f"queuectl retry {job.id}"
+    advice = [f"{again} gives it another chance"] if again else []
+    advice += [logs] if job.runs else []
+    if advice:
+        message += f" {' and '.join(advice)}."
+    facts = {"finished_at": iso(job.finished_at), "exit_code": job.exit_code, "signal": job.signal}
+    return Reason(job.state.value, message, {**facts, "error": job.error, "retry": again})
+
+
+def _why_dead(job: Job) -> str:
+    allowed = allowed_failures(job.max_retries, first_is_free=job.first_is_free)
+    if job.attempts >= allowed:
+        return f"{job.attempts:,} of {allowed:,} runs failed, the last with {job.error}"
+    return f"{_count(job.crashes, 'worker')} died with it, as many as max-crashes allows"
+
+
+# ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _span(ms: int) -> str:
+    """Not more exact than anybody wants to know: `3d4h`, `59m59s`, `2.5s`."""
+    for above, step in ((DAY_MS, HOUR_MS), (HOUR_MS, MINUTE_MS), (10 * SECOND_MS, SECOND_MS), (SECOND_MS, 100)):
+        if ms >= above:
+            return format_duration(ms - ms % step)
+    return format_duration(ms)
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def _and_more(count: int) -> str:
+    return f" and {count - NAMED:,} more" if count > NAMED else ""

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from queuectl.errors import InvalidInput
+from queuectl.errors import InvalidInput, UsageError
 from queuectl.job.settings import KEYS, Entry, Key, Settings, Value, resolve_key
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "check_environment",
     "db_address",
     "environ",
+    "faults",
     "here",
     "home_path",
     "host_name",
@@ -73,6 +74,29 @@ def check_environment(environ: Mapping[str, str]) -> None:
     for key in KEYS:
         if (variable := _variable(key, environ)) is not None:
             key.parse(environ[variable], subject=variable)
+
+
+def faults(stored: Mapping[str, str], environ: Mapping[str, str]) -> list[UsageError]:
+    """All that is wrong with what would be in force: each variable, each stored value, and if these are right each by itself,
+    all of them together."""
+    found: list[UsageError] = []
+    for key in KEYS:
+        try:
+            if (variable := _variable(key, environ)) is not None:
+                key.parse(environ[variable], subject=variable)
+        except UsageError as error:
+            found.append(error)
+        try:
+            if key.name in stored:
+                _parse_stored(key, stored[key.name])
+        except UsageError as error:
+            found.append(error)
+    if not found:
+        try:
+            load_settings(stored, environ)
+        except UsageError as error:
+            found.append(error)
+    return found
 
 
 def change_settings(stored: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -69,13 +69,23 @@ GLOBAL_OPTIONS: list[click.Option] = [
 class Command(click.Command):
     """A command that gets the `App` as its first argument and returns a Result.
 
-    `signed_words`: words like -5 are values, not options.
+    `signed_words`: words like -5 are values, not options. `any_environment`: it is for finding out what is wrong, also with
+    the variables that no other command would take.
     """
 
-    def __init__(self, name: str | None, *, examples: str = "", signed_words: bool = False, **rest: Any) -> None:
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        examples: str = "",
+        signed_words: bool = False,
+        any_environment: bool = False,
+        **rest: Any,
+    ) -> None:
         super().__init__(name, add_help_option=False, **rest)
         self.examples = examples
         self.signed_words = signed_words
+        self.any_environment = any_environment
         self.own_params = list(self.params)
         self.params = [*self.params, *GLOBAL_OPTIONS]
 
@@ -91,7 +101,8 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         assert self.callback is not None
-        check_environment(ctx.obj.environ)
+        if not self.any_environment:
+            check_environment(ctx.obj.environ)
         params = ctx.params
         if self.signed_words:
             params = {name: _unguard(value) for name, value in params.items()}

@@ -69,6 +69,26 @@ def marks(pid: int) -> list[str]:
     return [found.removeprefix(_MARK).decode("ascii", "replace") for found in variables if found.startswith(_MARK)]
 
 
+def told(pid: int) -> dict[str, str]:
+    """What a worker of ours told this process, or one that it comes from, of the run that it is for: QUEUECTL_…"""
+    try:
+        with open(f"{PROC}/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:  # as above
+        return {}
+    pairs = (found.decode("utf-8", "surrogateescape").partition("=") for found in variables)
+    return {name: value for name, _, value in pairs if name.startswith("QUEUECTL_")}
+
+
+def command(pid: int) -> str:
+    """Its words, for people; empty if there is no such process."""
+    try:
+        with open(f"{PROC}/{pid}/cmdline", "rb") as file:
+            return file.read(LONGEST_STAT).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
 def lives(pid: int) -> bool:
     """Whether there is such a process, and it has not ended: a zombie does nothing any more."""
     found = entry(pid)

@@ -13,7 +13,7 @@ from queuectl.clock import Clock
 from queuectl.config import Here
 from queuectl.errors import UsageError
 from queuectl.events import JobRescued, Sink
-from queuectl.job.model import Claim, Worker
+from queuectl.job.model import Claim, Worker, from_ms
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
 from queuectl.lock import Lock, mark_of
@@ -207,6 +207,17 @@ def rescue_namesake(store: Store, heir: Heir, *, clock: Clock, settings: Setting
     for worker in store.workers():
         if (worker.id, worker.home) == (heir.name, heir.home):
             _finish(Rescue(worker, None, store=store, clock=clock, settings=settings, emit=emit, heir=heir), clock)
+
+
+def rescue_unknown(
+    store: Store, name: str, *, home: str, here: Here, clock: Clock, settings: Settings, emit: Sink
+) -> None:
+    """Take back what ran here under a name that the store does not know (any more): nobody else ever would. Waits until it
+    is done."""
+    moment = from_ms(clock.now_ms())
+    nobody = Worker(name, here.host, 0, home, "lost", 1, 0, None, moment, moment, beats=0, jobs_done=0)
+    if name not in {worker.id for worker in store.workers()}:
+        _finish(Rescue(nobody, None, store=store, clock=clock, settings=settings, emit=emit), clock)
 
 
 def _finish(rescue: Rescue, clock: Clock) -> None:

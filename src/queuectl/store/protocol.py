@@ -18,6 +18,7 @@ from queuectl.job.model import Claim, Job, NewJob, Run, Worker
 from queuectl.job.settle import Settlement
 from queuectl.store.insight import Insight
 from queuectl.store.porting import Exports, Imports
+from queuectl.store.pruning import EndedReads, Prunable
 
 OUTPUT_AT_ONCE: Final = 64
 
@@ -179,7 +180,7 @@ class Histogram:
     count: int
 
 
-class Reads(Exports, Insight, Protocol):
+class Reads(Exports, Insight, EndedReads, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:
@@ -273,6 +274,10 @@ class Reads(Exports, Insight, Protocol):
         """
         ...
 
+    def backup(self, path: str) -> None:
+        """A consistent copy into a new file, while others go on working."""
+        ...
+
 
 class Inbox(Protocol):
     """As much of a store as adding jobs needs."""
@@ -291,7 +296,7 @@ class Inbox(Protocol):
         ...
 
 
-class Store(Inbox, Reads, Imports, Protocol):
+class Store(Inbox, Reads, Imports, Prunable, Protocol):
     def exchange(
         self,
         worker: str,
@@ -387,8 +392,4 @@ class Store(Inbox, Reads, Imports, Protocol):
 
     def reset(self) -> int:
         """Remove all jobs and their history, keep the settings. Returns how many jobs there were."""
-        ...
-
-    def backup(self, path: str) -> None:
-        """A consistent copy into a new file, while others go on working."""
         ...

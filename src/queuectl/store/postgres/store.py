@@ -18,6 +18,7 @@ from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import PostgresMovable
 from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.porting import PostgresPorting
+from queuectl.store.postgres.pruning import PostgresPruning
 from queuectl.store.postgres.runs import PostgresRuns
 from queuectl.store.postgres.schema import measure
 from queuectl.store.postgres.trouble import run_again
@@ -28,7 +29,7 @@ FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
 
 
-class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovable):
+class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovable, PostgresPruning):
     _bell: NotifyBell | None = None
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────

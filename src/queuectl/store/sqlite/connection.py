@@ -39,7 +39,7 @@ class Connection:
         self._clock = clock
         self._inode = _inode(path)
         try:
-            name = _sealed(path) if _is_sealed(path) else path
+            name = sealed(path) if _is_sealed(path) else path
             self._db = sqlite3.connect(name, timeout=0, isolation_level=None, cached_statements=256, uri=name != path)
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
@@ -160,9 +160,17 @@ class Connection:
             with closing(sqlite3.connect(path)) as target:
                 # In one step: it keeps nobody from writing, while a copy in several steps begins anew after each write.
                 self._db.backup(target)
-        except sqlite3.Error as exc:
+        except BaseException as exc:
             os.unlink(path)
-            raise self._translate(exc, path) from exc
+            if isinstance(exc, sqlite3.Error):
+                raise translate(exc, path) from exc
+            raise
+
+    def fold_log(self) -> None:
+        """Take over what is in the write-ahead log into the file, and make the log short again, as far as nobody reads."""
+        # First without keeping anybody from writing; then there is next to nothing left to do under the lock.
+        for mode in ("passive", "truncate"):
+            self.all(f"pragma wal_checkpoint({mode})")
 
     # ── trouble ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -183,23 +191,26 @@ class Connection:
                 if not _is_busy(exc):
                     raise self._translate(exc) from exc
 
-    def _translate(self, exc: sqlite3.Error, path: str | None = None) -> errors.QueuectlError:
-        path = path or self.path
-        match _primary_code(exc):
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                return errors.StoreBusy(path, 0)
-            case sqlite3.SQLITE_FULL:
-                return errors.StoreFull(path)
-            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-                return errors.StoreReadOnly(path)
-            case sqlite3.SQLITE_CORRUPT:
-                return errors.StoreDamaged(path, str(exc))
-            case sqlite3.SQLITE_NOTADB:
-                return errors.StoreForeign(path)
-            case sqlite3.SQLITE_CANTOPEN:
-                return errors.StoreFailed(path, _why_not_openable(path))
-            case _:
-                return errors.StoreFailed(path, str(exc))
+    def _translate(self, exc: sqlite3.Error) -> errors.QueuectlError:
+        return translate(exc, self.path)
+
+
+def translate(exc: sqlite3.Error, path: str) -> errors.QueuectlError:
+    match _primary_code(exc):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return errors.StoreBusy(path, 0)
+        case sqlite3.SQLITE_FULL:
+            return errors.StoreFull(path)
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return errors.StoreReadOnly(path)
+        case sqlite3.SQLITE_CORRUPT:
+            return errors.StoreDamaged(path, str(exc))
+        case sqlite3.SQLITE_NOTADB:
+            return errors.StoreForeign(path)
+        case sqlite3.SQLITE_CANTOPEN:
+            return errors.StoreFailed(path, _why_not_openable(path))
+        case _:
+            return errors.StoreFailed(path, str(exc))
 
 
 def _primary_code(exc: sqlite3.Error) -> int:
@@ -218,13 +229,19 @@ def _is_sealed(path: str) -> bool:
     """
     if path == MEMORY or not os.path.exists(path) or os.access(os.path.dirname(path) or ".", os.W_OK):
         return False
+    return is_closed(path)
+
+
+def is_closed(path: str) -> bool:
+    """Whether all that the database holds is in its one file."""
     try:
         return os.path.getsize(f"{path}-wal") == 0
     except OSError:
         return True
 
 
-def _sealed(path: str) -> str:
+def sealed(path: str) -> str:
+    """A name by which SQLite reads the file without making anything beside it."""
     from urllib.parse import quote
 
     return f"file:{quote(path)}?mode=ro&immutable=1"

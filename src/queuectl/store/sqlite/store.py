@@ -19,11 +19,12 @@ from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.copying import SqliteMovable
 from queuectl.store.sqlite.inbox import SqliteInbox
 from queuectl.store.sqlite.porting import SqlitePorting
+from queuectl.store.sqlite.pruning import SqlitePruning
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.store.sqlite.schema import connect
 
 
-class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable):
+class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
     ) -> None:

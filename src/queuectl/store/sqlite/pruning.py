@@ -1,0 +1,64 @@
+"""Removing what has ended from a SQLite file, and giving the room back. See store/pruning.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Final
+
+from queuectl.job.lifecycle import State
+from queuectl.store.counting import OUTSIDE
+from queuectl.store.pruning import Ended
+from queuectl.store.sqlite.base import SQL, SqliteBase
+from queuectl.store.sqlite.connection import MEMORY
+
+PAGE: Final = 500
+SPARE_PAGES: Final = 256  # room that is kept, for jobs to come: given back, it would have to be asked for again
+PAGES_AT_ONCE: Final = 200
+NO_LIMIT: Final = -1
+
+
+class SqlitePruning(SqliteBase):
+    def ended(
+        self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
+    ) -> Iterator[Ended]:
+        sql = SQL["ended_completed" if state is State.COMPLETED else "ended"]
+        values = {"before": before_ms, "limit": NO_LIMIT if limit is None else limit, "host": host}
+        if state is not State.COMPLETED:
+            values["state"] = state.value
+        if limit is not None or self._db.path == MEMORY:
+            yield from map(Ended._make, self._db.all(sql, values))
+            return
+        with closing(self._db.beside()) as db:
+            for page in db.pages(sql, values, size=PAGE):
+                yield from map(Ended._make, page)
+
+    def count_ended(self, state: State, *, before_ms: int) -> int:
+        return int(self._db.value(SQL["count_ended"], {"state": state.value, "before": before_ms}))
+
+    def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
+        gone = {}
+        with self._moving() as moves:
+            for job_id in ids:
+                if row := self._db.one(SQL["prune"], {"id": job_id, "before": before_ms}):
+                    queue, state, gone[job_id] = row
+                    moves.add(queue, state, OUTSIDE)
+        return gone
+
+    def trim(self, job_id: str, *, before_ms: int, rows: int) -> int:
+        values = {"id": job_id, "before": before_ms, "rows": rows}
+        with self._db.transaction():
+            return sum(self._db.execute(SQL[name], values).rowcount for name in ("trim_runs", "trim_output"))
+
+    def shrink(self) -> bool:
+        """As in the protocol. What is given back leaves the file when the write-ahead log is taken over into it."""
+        spare = int(self._db.value("pragma freelist_count")) - SPARE_PAGES
+        if spare > 0:
+            with self._db.transaction():
+                # One by one: the statement frees a page each time it is stepped, and Python steps one without columns once.
+                for _ in range(min(spare, PAGES_AT_ONCE)):
+                    self._db.execute("pragma incremental_vacuum(1)")
+            if spare > PAGES_AT_ONCE:
+                return True
+            self._db.fold_log()
+        return False

@@ -1,0 +1,52 @@
+"""The file gets smaller after a prune, in small steps."""
+
+from __future__ import annotations
+
+import os
+
+from queuectl.store.sqlite.pruning import PAGES_AT_ONCE, SPARE_PAGES
+from queuectl.store.sqlite.store import SqliteStore
+from tests.factories import new_job
+
+PAGE = 4096
+
+
+def free_pages(store: SqliteStore) -> int:
+    return int(store._db.value("pragma freelist_count"))
+
+
+def test_the_file_shrinks_in_small_steps_down_to_some_spare_room(store: SqliteStore) -> None:
+    path = store._db.path
+    ids = store.enqueue([new_job(command="x" * 100_000) for _ in range(100)])
+    for job_id in ids:
+        store.cancel(job_id)
+    store._db.fold_log()
+    full = os.path.getsize(path)
+    assert len(store.prune(ids, before_ms=store.now_ms())) == 100
+    steps, free = 0, free_pages(store)
+    assert free > 2 * PAGES_AT_ONCE + SPARE_PAGES
+    while store.shrink():
+        assert free - free_pages(store) == PAGES_AT_ONCE
+        steps, free = steps + 1, free_pages(store)
+    assert steps > 1
+    assert free_pages(store) == SPARE_PAGES
+    assert os.path.getsize(path) < full - (steps - 1) * PAGES_AT_ONCE * PAGE
+    assert os.path.getsize(f"{path}-wal") == 0
+    assert store._db.value("pragma integrity_check") == "ok"
+
+
+def test_the_log_is_folded_while_somebody_reads(store: SqliteStore) -> None:
+    """It cannot be made short then, and nobody waits for it to be."""
+    store.enqueue([new_job(command="x" * 100_000) for _ in range(100)])
+    reader = store._db.beside()
+    with reader.snapshot():
+        assert reader.value("select count(*) from jobs") == 100
+        for job_id in [job.id for job in store.jobs()]:
+            store.cancel(job_id)
+        store.prune([job.id for job in store.jobs()], before_ms=store.now_ms())
+        while store.shrink():
+            pass
+        assert reader.value("select count(*) from jobs") == 100
+    reader.close()
+    store._db.fold_log()
+    assert os.path.getsize(f"{store._db.path}-wal") == 0

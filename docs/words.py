@@ -7,6 +7,7 @@ from __future__ import annotations
 AT_ENQUEUE = "jobs enqueued from then on"
 AT_BEAT = "running workers, within their heartbeat"
 AT_FAILURE = f"runs that fail from then on; {AT_BEAT}"
+AT_RETENTION = "running workers, within some seconds, and the next `prune`"
 NOT_YET = "**nothing yet**: kept and shown, enforced by a later version"
 IN_FORCE = {
     "max-retries": AT_ENQUEUE,
@@ -25,8 +26,8 @@ IN_FORCE = {
     "lease": f"{AT_BEAT}; at least twice the heartbeat",
     "log-limit": NOT_YET,
     "output-limit": "the next `show`; in PostgreSQL, what runs print from the next heartbeat on",
-    "retain-completed": NOT_YET,
-    "retain-dead": NOT_YET,
+    "retain-completed": f"{AT_RETENTION}; cancelled jobs follow it, too",
+    "retain-dead": AT_RETENTION,
 }
 
 # ── errors: what each code means ────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The map of the home: which file lies where. Only names; nothing here touches the disk but `make_home`.
+"""The map of the home: which file lies where. Only names; nothing here changes the disk but `make_home`.
 
 queue.db            the store (with -wal and -shm beside it)
 logs/ID.log         what each job printed
@@ -7,6 +7,7 @@ workers/NAME.bell   a pipe that wakes it
 workers/NAME.runs   which processes it has made
 workers/NAME.N.kept the same of a worker that is gone, as long as some of them run on
 workers/NAME.log    what it said, if it was detached
+workers/NAME.gone   logs that are about to be removed
 backups/            made before something is removed
 """
 
@@ -47,6 +48,16 @@ def kept_file(home: str, worker: str, keeper: int) -> str:
 
 def worker_log(home: str, worker: str) -> str:
     return os.path.join(home, "workers", f"{worker}.log")
+
+
+def removing_file(home: str, writer: str) -> str:
+    return os.path.join(home, "workers", f"{writer}.gone")
+
+
+def removing_files(home: str) -> list[str]:
+    folder = os.path.dirname(removing_file(home, ""))
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if name.endswith(".gone")]
 
 
 def make_home(home: str) -> None:

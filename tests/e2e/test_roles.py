@@ -63,7 +63,7 @@ def test_the_role_that_works_can_do_all_that_commands_do(site: Site) -> None:
         ["status"], ["list", "--tag", "t"], ["show", "bad"], ["metrics"], ["metrics", "--prometheus"], ["worker", "list"],
         ["wait", "good"], ["cancel", "later"], ["retry", "later"], ["dlq", "list"], ["dlq", "retry", "bad"],
         ["worker", "start", "--drain"], ["dlq", "purge", "bad", "--yes"], ["config", "unset", "backoff-base"],
-        ["worker", "stop"], ["reset", "--yes"],
+        ["worker", "stop"], ["prune", "--older-than", "0", "--yes"], ["reset", "--yes"],
     ):  # fmt: skip
         done = queuectl(*words)
         assert done.code == 0, (words, done)

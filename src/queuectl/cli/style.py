@@ -57,6 +57,18 @@ def rough(ms: int) -> str:
     return f"{ms // _SECOND}s"
 
 
+def room(size: int) -> str:
+    """So many bytes with about three digits: `812 B`, `3.4 KiB`, `1.2 GiB`."""
+    if size < 1024:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("KiB", "MiB", "GiB"):
+        amount /= 1024
+        if amount < 1024:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1024:.1f} TiB"
+
+
 def took(ms: int) -> str:
     """A duration with about three digits: `340ms`, `1.25s`, `12.5s`, `2m 05s`, `3h 04m`, `2d 03h`."""
     if ms < _SECOND:

@@ -23,9 +23,10 @@ from queuectl.store.ids import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
 from queuectl.upkeep.adoption import Heir
+from queuectl.upkeep.prune import PruneDuty
 from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.worker.detach import detach, say_failed, say_ready
-from queuectl.worker.plan import HasFileno, Plan, World, wait_for_any
+from queuectl.worker.plan import Duty, HasFileno, Plan, World, wait_for_any
 from queuectl.worker.serve import serve
 
 # A worker never waits long for the store: meanwhile its jobs may end, or have to be ended.
@@ -88,7 +89,10 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
     log = WorkerLog(app, remaining=_remaining(store, order.queues) if order.drain else None)
     foundlings: deque[Adoption] = deque()
     heir = Heir(plan.id, plan.home, foundlings)
-    duty = RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log)
+    duties: list[Duty] = [
+        RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log),
+        PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=log),
+    ]
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
 
@@ -113,7 +117,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
             # Absolute: a job that calls queuectl does so in its own directory.
             db=None if app.db is None else store_path(app.home, app.db),
             environment=job_environment_base(app.environ),
-            duties=[duty],
+            duties=duties,
             detached=ready_fd is not None,
             inherit=inherit,
             on_ready=on_ready,

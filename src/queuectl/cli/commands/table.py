@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "dlq": Entry(f"{_HERE}.dlq", "dlq", "The dead letter queue: jobs that failed for good.", _STEER),
     "doctor": Entry(f"{_HERE}.doctor", "doctor", "What is wrong here, and what to do about it.", _HOUSE),
     "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),
+    "prune": Entry(f"{_HERE}.prune", "prune", "Remove ended jobs with history and logs, by age.", _HOUSE),
     "copy": Entry(f"{_HERE}.copy", "copy", "Copy a whole store into another one.", _HOUSE),
     "export": Entry(f"{_HERE}.export", "export", "Write jobs as JSON, with or without history.", _HOUSE),
     "import": Entry(f"{_HERE}.importing", "import_jobs", "Take in what export wrote, or another tool.", _HOUSE),

@@ -21,10 +21,8 @@ Advance = Callable[[int, int | None], None]  # rows done, rows in all
 class StoreNotFound(NotFound):
     code = "store-not-found"
 
-    def __init__(self, address: str) -> None:
-        super().__init__(
-            f"there is no store at {address}", hint="check the address of --from; a store is never made there"
-        )
+    def __init__(self, address: str, *, hint: str = "check the address of --from; a store is never made there") -> None:
+        super().__init__(f"there is no store at {address}", hint=hint)
 
 
 class StoreNotEmpty(Conflict):
@@ -82,11 +80,14 @@ def copy(
     is_alive: Callable[[Worker], bool],
     force: bool,
     advance: Advance,
+    replace: bool = False,
+    why: str = "its store was copied while it ran",
 ) -> Copied:
     """All of `source` as it is now, in bounded memory, all or nothing; `source` itself is not changed.
 
     `force`: also while it is at work. What is done there from now on is not in the copy. The target is opened when there is
-    nothing to be said against the source.
+    nothing to be said against the source. `replace`: by what `source` holds, whatever it has in it. `why`: what is said of the
+    last run of a job that runs at the source.
     """
     began = clock.monotonic()
     with source.dump() as dump:
@@ -97,9 +98,11 @@ def copy(
             if source.identity() == target.identity():
                 raise SameStore(target.shown)
             with target.load() as load:
-                if not load.is_untouched():
+                if replace:
+                    load.clear()
+                elif not load.is_untouched():
                     raise StoreNotEmpty(target.shown)
-                counts, given_back = _transfer(dump, load, now_ms=target.now_ms(), advance=advance)
+                counts, given_back = _transfer(dump, load, now_ms=target.now_ms(), why=why, advance=advance)
         finally:
             target.close()
     return Copied(counts, given_back, clock.monotonic() - began)
@@ -113,12 +116,12 @@ def _refuse_at_work(source: Movable, dump: Dump, *, is_alive: Callable[[Worker],
         raise JobsRunning(source.shown, running)
 
 
-def _transfer(dump: Dump, load: Load, *, now_ms: int, advance: Advance) -> tuple[list[Count], int]:
+def _transfer(dump: Dump, load: Load, *, now_ms: int, why: str, advance: Advance) -> tuple[list[Count], int]:
     wanted = dump.counts()
     total, done = sum(dump.size(table) for table in TABLES), 0
     ageing = parse_ageing(dump.config().get("ageing", "off"), subject="ageing")
     last_seq = dump.last_seq()
-    back = _GivenBack(ageing, last_seq=last_seq, now_ms=now_ms)
+    back = _GivenBack(ageing, last_seq=last_seq, now_ms=now_ms, why=why)
     for table in TABLES:
         columns = dump.columns(table)
         for page in dump.pages(table):
@@ -138,12 +141,13 @@ class _GivenBack:
     """Jobs that run at the source: in the copy nobody runs them, so there they wait again, uncharged, as if their worker had
     been told to end at once; those that somebody has called off are called off."""
 
-    def __init__(self, ageing: Ageing, *, last_seq: int, now_ms: int) -> None:
+    def __init__(self, ageing: Ageing, *, last_seq: int, now_ms: int, why: str) -> None:
         self.moves = Moves()
         self.jobs = 0
         self._ageing = ageing
         self._last_seq = last_seq
         self._now_ms = now_ms
+        self._why = why
 
     def settle(self, page: Sequence[Row], columns: Sequence[str]) -> Iterator[Row]:
         state = columns.index("state")
@@ -168,7 +172,7 @@ class _GivenBack:
             "rank": rank(self._ageing, standing),
             "effective_priority": job["effective_priority"] if called_off else None,
             "finished_at": now,
-            "error": "cancelled" if called_off else "its store was copied while it ran",
+            "error": "cancelled" if called_off else self._why,
             "ending": ending.value,
             "updated_at": now,
         }

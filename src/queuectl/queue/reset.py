@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from queuectl import home as places
 from queuectl.clock import Clock
-from queuectl.errors import HomeUnusable, WorkersAlive
-from queuectl.job.model import Worker, from_ms
+from queuectl.errors import WorkersAlive
+from queuectl.job.model import Worker
+from queuectl.queue.backup import new_backup_path
 from queuectl.store.protocol import Reads, Store
 
 
@@ -20,31 +20,19 @@ class Reset(NamedTuple):
 
 def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker], bool]) -> Reset:
     """Raises WorkersAlive, with nothing changed, while somebody may run a job."""
-    refuse_while_alive(store, home=home, is_alive=is_alive)
-    copy = _new_backup_path(home, clock)
+    refuse_while_alive(store, verb="reset", home=home, is_alive=is_alive)
+    copy = new_backup_path(home, clock, before="reset")
     store.backup(copy)
     jobs = store.reset()
     _remove_logs(home)
     return Reset(jobs, copy)
 
 
-def refuse_while_alive(store: Reads, *, home: str, is_alive: Callable[[Worker], bool]) -> None:
+def refuse_while_alive(store: Reads, *, verb: str, home: str, is_alive: Callable[[Worker], bool]) -> None:
     if alive := [worker for worker in store.workers() if is_alive(worker)]:
         are_ours = all(worker.home == home for worker in alive)
         hint = "queuectl worker stop" if are_ours else "queuectl worker stop --all"
-        raise WorkersAlive("reset", [worker.id for worker in alive], hint=hint)
-
-
-def _new_backup_path(home: str, clock: Clock) -> str:
-    folder = places.backups(home)
-    places.make_home(home)
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    except OSError as exc:
-        raise HomeUnusable(home, f"backups: {exc.strerror}") from exc
-    # To the millisecond: a second reset in the same second must not replace the copy that the first one kept.
-    moment = from_ms(clock.now_ms()).strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    return os.path.join(folder, f"reset-{moment}Z.db")
+        raise WorkersAlive(verb, [worker.id for worker in alive], hint=hint)
 
 
 def _remove_logs(home: str) -> None:

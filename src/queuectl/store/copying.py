@@ -68,6 +68,10 @@ class Load(Protocol):
         """Whether it has no job, no setting and no history, and never had a job."""
         ...
 
+    def clear(self) -> None:
+        """Remove all there is, settings, counters and workers too."""
+        ...
+
     def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None: ...
 
     def moved(self, moves: Sequence[Row]) -> None:

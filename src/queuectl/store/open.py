@@ -98,6 +98,32 @@ def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: 
             assert_never(unreachable)
 
 
+def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = None) -> Movable | None:
+    """What a backup holds, by way of a private copy: the file itself is not changed, also if it is of an older version.
+
+    None if there is no such file. Raises StoreForeign, StoreTooNew or StoreDamaged, all before `scratch` is asked where the
+    copy may be.
+    """
+    if not _is_there(path):
+        return None
+    from queuectl.store.sqlite.schema import copy_closed
+    from queuectl.store.sqlite.store import SqliteStore
+
+    return SqliteStore(copy_closed(path, scratch), clock=clock or SystemClock())
+
+
+def store_file_of(home: str, db: str | None) -> str | None:
+    """The file that the store is in, None if it is none."""
+    address = _address(home, db)
+    return address.path if isinstance(address, SqliteFile) else None
+
+
+def refuse_while_locked(home: str, verb: str) -> None:
+    """Raises WorkersAlive if a worker of this home lives, by its lock: for a store that cannot be asked."""
+    if alive := _somebody_works_in(home):
+        raise errors.WorkersAlive(verb, [alive])
+
+
 def store_exists(home: str, db: str | None = None) -> bool:
     """Whether `open_reads` would find a store, and not give an empty one in its place.
 

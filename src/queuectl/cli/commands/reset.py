@@ -29,7 +29,7 @@ def reset(app: App, yes: bool) -> Result:
     """
     reads = app.open_reads()
     jobs = reads.count()
-    use.refuse_while_alive(reads, home=app.home, is_alive=is_alive(app))
+    use.refuse_while_alive(reads, verb="reset", home=app.home, is_alive=is_alive(app))
     confirm(app, f"Remove {plural(jobs, 'job')} with history and logs?", yes=yes)
     if not jobs:
         return Sheet({"jobs": 0, "backup": None}, people=lambda: ["there are no jobs: nothing to remove"])

@@ -29,6 +29,8 @@ COMMANDS: Final = {
     "doctor": Entry(f"{_HERE}.doctor", "doctor", "What is wrong here, and what to do about it.", _HOUSE),
     "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),
     "prune": Entry(f"{_HERE}.prune", "prune", "Remove ended jobs with history and logs, by age.", _HOUSE),
+    "backup": Entry(f"{_HERE}.backup", "backup", "A copy of the store in a file, while workers run.", _HOUSE),
+    "restore": Entry(f"{_HERE}.backup", "restore", "Put a backup in the place of the store.", _HOUSE),
     "copy": Entry(f"{_HERE}.copy", "copy", "Copy a whole store into another one.", _HOUSE),
     "export": Entry(f"{_HERE}.export", "export", "Write jobs as JSON, with or without history.", _HOUSE),
     "import": Entry(f"{_HERE}.importing", "import_jobs", "Take in what export wrote, or another tool.", _HOUSE),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Final
 
-from queuectl.store.copying import Dump, Load, Row, Table
+from queuectl.store.copying import TABLES, Dump, Load, Row, Table
 from queuectl.store.postgres.base import PostgresBase, ageing_values, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 
@@ -92,6 +92,10 @@ class PostgresLoad:
 
     def is_untouched(self) -> bool:
         return bool(self._db.value(SQL["is_untouched"]))
+
+    def clear(self) -> None:
+        for name in ("workers", "done", *(table.name for table in reversed(TABLES))):
+            self._db.execute(f"delete from queuectl.{name}")
 
     def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None:
         made_up = {name: value for name, value in _OWN.get(table.name, {}).items() if value is not None}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from queuectl import errors
-from queuectl.store.copying import Dump, Load, Row, Table
+from queuectl.store.copying import TABLES, Dump, Load, Row, Table
 from queuectl.store.sqlite.base import SQL, SqliteBase
 from queuectl.store.sqlite.connection import Connection
 
@@ -69,6 +69,10 @@ class SqliteLoad:
 
     def is_untouched(self) -> bool:
         return bool(self._db.value(SQL["is_untouched"]))
+
+    def clear(self) -> None:
+        for name in ("workers", *(table.name for table in reversed(TABLES))):
+            self._db.execute(f"delete from {name}")
 
     def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None:
         names, marks = ", ".join(columns), ", ".join("?" * len(columns))

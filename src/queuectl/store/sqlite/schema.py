@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.store.migrate import LATEST, migrations_of
-from queuectl.store.sqlite.connection import APPLICATION_ID, MEMORY, Connection
+from queuectl.store.sqlite.connection import APPLICATION_ID, MEMORY, Connection, is_closed, sealed, translate
 
 
 def connect(
@@ -32,6 +33,27 @@ def connect(
         db.close()
         raise
     return db
+
+
+def copy_closed(path: str, target: Callable[[], str]) -> str:
+    """Copy a file of ours that nobody uses, of this version or an older one, after a look at whether it is whole; to where
+    `target` says."""
+    name = sealed(path) if is_closed(path) else path
+    try:
+        with closing(sqlite3.connect(name, uri=name != path)) as source:
+            owner, version = (source.execute(f"pragma {of}").fetchone()[0] for of in ("application_id", "user_version"))
+            if owner != APPLICATION_ID:
+                raise errors.StoreForeign(path)
+            if version > LATEST:
+                raise errors.StoreTooNew(path, version, LATEST)
+            if (found := source.execute("pragma quick_check(1)").fetchone()[0]) != "ok":
+                raise errors.StoreDamaged(path, found)
+            _create(copy := target())
+            with closing(sqlite3.connect(copy)) as made:
+                source.backup(made)
+    except sqlite3.Error as exc:
+        raise translate(exc, path) from exc
+    return copy
 
 
 def _create(path: str) -> None:

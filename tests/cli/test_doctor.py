@@ -331,7 +331,7 @@ def running(queuectl: Program, start_worker: StartWorker, *words: str) -> Worker
 def test_a_dead_worker_and_its_jobs_are_named_and_taken_back(
     queuectl: Program, start_worker: StartWorker, leftovers: Leftovers
 ) -> None:
-    running(queuectl, start_worker).kill()
+    running(queuectl, start_worker).crash()
     found = findings(queuectl, check=1)
     assert (found["worker-gone"]["severity"], found["worker-gone"]["fixable"]) == ("note", True)
     assert "ada" in found["worker-gone"]["message"]
@@ -342,6 +342,18 @@ def test_a_dead_worker_and_its_jobs_are_named_and_taken_back(
     assert (job["state"], job["crashes"]) == ("pending", 1)
     leftovers.wait_until_none()
     assert list((queuectl.home / "workers").iterdir()) == []
+
+
+def test_a_job_that_runs_on_without_its_worker_is_told_and_left_alone(
+    queuectl: Program, start_worker: StartWorker, leftovers: Leftovers
+) -> None:
+    running(queuectl, start_worker).kill()
+    for fix in ((), ("--fix",)):
+        found = findings(queuectl, *fix, check=0)
+        assert found["job-unattended"]["message"] == "1 job (j) runs on without worker ada, which is gone"
+        assert queuectl("show", "j", "--json", check=0).json["state"] == "processing"
+    queuectl("cancel", "j", check=0)
+    leftovers.wait_until_none()
 
 
 def test_a_worker_that_is_stopped_is_named(queuectl: Program, start_worker: StartWorker) -> None:
@@ -364,7 +376,7 @@ def test_a_worker_of_another_machine_that_is_silent_is_named(queuectl: Program) 
 def test_a_job_whose_worker_nobody_knows_is_named_and_given_back(
     queuectl: Program, start_worker: StartWorker, leftovers: Leftovers
 ) -> None:
-    running(queuectl, start_worker).kill()
+    running(queuectl, start_worker).crash()
     sqlite(queuectl, "delete from workers")
     found = findings(queuectl, check=1)["job-stuck"]
     assert found["message"] == "1 job (j) waits for worker ada, whom the store does not know"
@@ -452,7 +464,7 @@ def test_a_dead_worker_of_a_server_is_named_and_its_jobs_taken_back(shared: Prog
     worker = WorkerProcess(shared, tmp_path / "worker.log", "--name", "ada").wait_until_ready()
     shared("enqueue", "--id", "j", "exec sleep 1000", check=0)
     wait_until(lambda: shared("show", "j", "--json").json["state"] == "processing", what="the job to run")
-    worker.kill()
+    worker.crash()
     assert {"worker-gone", "job-stuck"} <= findings(shared, check=1).keys()
     assert findings(shared, "--fix", check=0) == {}
     assert shared("show", "j", "--json", check=0).json["state"] == "pending"

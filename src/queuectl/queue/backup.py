@@ -8,35 +8,20 @@ import os
 
 from queuectl import home as places
 from queuectl.clock import Clock
-from queuectl.errors import Conflict, HomeUnusable, Unavailable
+from queuectl.errors import HomeUnusable
 from queuectl.job.model import from_ms
+from queuectl.queue.files import FileExists, FileUnwritable
 from queuectl.store.protocol import Reads
 
 PARTIAL = ".partial"
 
 
-class FileTaken(Conflict):
-    code = "file-exists"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"there is a file {path} already", hint="name a new one: a backup never replaces anything")
-
-
-class BackupFailed(Unavailable):
-    code = "backup-failed"
-
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"cannot write the backup {path}: {problem}", hint="name a file in a directory of yours, with room for it"
-        )
-
-
 def backup(store: Reads, path: str) -> int:
     """All of the store as it is at one moment, in a new file; its size. The name appears when the file is complete."""
     if os.path.lexists(path):
-        raise FileTaken(path)
+        raise FileExists(path)
     if not os.path.isdir(os.path.dirname(path)):
-        raise BackupFailed(path, "there is no such directory")
+        raise FileUnwritable(path, "there is no such directory")
     partial = f"{path}{PARTIAL}"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)  # of somebody who was killed over it
@@ -45,7 +30,7 @@ def backup(store: Reads, path: str) -> int:
         size = os.path.getsize(partial)
         _publish(partial, path)
     except OSError as exc:
-        raise BackupFailed(path, exc.strerror or str(exc)) from exc
+        raise FileUnwritable(path, exc.strerror or str(exc)) from exc
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
@@ -56,7 +41,7 @@ def _publish(partial: str, path: str) -> None:
     try:
         os.link(partial, path)  # unlike a rename, it replaces nothing
     except FileExistsError as exc:
-        raise FileTaken(path) from exc
+        raise FileExists(path) from exc
     except OSError as exc:
         if exc.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
             raise
@@ -71,6 +56,7 @@ def _publish(partial: str, path: str) -> None:
 def new_backup_path(home: str, clock: Clock, *, before: str) -> str:
     """Where to keep what there is before it is removed, by this word for why."""
     folder = places.backups(home)
+    places.make_home(home)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as exc:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any, Final
 
-from queuectl.errors import Conflict, Unavailable
 from queuectl.queue.enqueue import Advance, untold
+from queuectl.queue.files import FileExists as FileExists
+from queuectl.queue.files import FileUnwritable as FileUnwritable
 from queuectl.store.protocol import Filter, Reads
 
 # What file systems say that have no links.
@@ -21,22 +22,6 @@ _WITHOUT_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENO
 class Format(StrEnum):
     JSON = "json"  # one array, a job a line
     JSONL = "jsonl"  # a job a line
-
-
-class FileExists(Conflict):
-    code = "file-exists"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"there is a file {path} already", hint="name a new one: nothing is ever written over")
-
-
-class FileUnwritable(Unavailable):
-    code = "file-unwritable"
-
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"cannot write {path}: {problem}", hint="check the directory, who may write there, and the disk"
-        )
 
 
 def export(

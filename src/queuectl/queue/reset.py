@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from queuectl import home as places
 from queuectl.clock import Clock
 from queuectl.errors import WorkersAlive
 from queuectl.job.model import Worker

@@ -131,7 +131,7 @@ def _rescue(app: App) -> None:
     """What dead workers left running would go on while its job, restored, runs again."""
     with contextlib.suppress(*_hopeless(app)):
         if store_exists(app.home, app.db):
-            rescuer(app)()
+            rescuer(app, spare=False)()
 
 
 def _hopeless(app: App) -> tuple[type[QueuectlError], ...]:

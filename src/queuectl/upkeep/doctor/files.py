@@ -170,7 +170,7 @@ def _sweep(home: str, names: list[str]) -> str:
         lock = take_lock(lock_file(home, name))
         if lock is None:
             continue
-        if orphans(dict(read_ledger(places.runs_file(home, name)))):
+        if orphans({**read_ledger(places.runs_file(home, name)).runs}):
             lock.release()
             continue
         for path in (places.bell_file(home, name), places.runs_file(home, name)):

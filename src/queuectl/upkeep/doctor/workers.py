@@ -7,6 +7,7 @@ from collections.abc import Callable
 from queuectl.events import Event, JobRescued
 from queuectl.job.duration import format_duration
 from queuectl.job.model import Worker, to_ms
+from queuectl.upkeep.adoption import adoptable
 from queuectl.upkeep.doctor.finding import RUNNING, Finding, Patient, Seen, count, named, note, problem
 from queuectl.upkeep.liveness import is_alive
 from queuectl.upkeep.rescue import rescue_dead, rescue_unknown
@@ -57,11 +58,18 @@ def jobs(patient: Patient) -> Seen:
         if worker is not None and is_alive(worker, here=patient.here):
             continue
         # Asked again: it may have finished and left between the two questions, or somebody has taken them back.
-        if not (ids := [claim.id for claim in store.running(name)]):
+        if not (claims := store.running(name)):
             continue
         if worker is None:
-            findings.append(_unknown(name, ids, patient))
-        else:
+            findings.append(_unknown(name, [claim.id for claim in claims], patient))
+            continue
+        going_on = adoptable(worker, claims)
+        if fine := [claim.id for claim in claims if claim.token in going_on]:
+            be = "runs" if len(fine) == 1 else "run"
+            message = f"{count(len(fine), 'job')} ({named(fine)}) {be} on without worker {name}, which is gone"
+            hint = "the next worker of this home looks after them: queuectl worker start"
+            findings.append(note("job-unattended", message, hint))
+        if ids := [claim.id for claim in claims if claim.token not in going_on]:
             message = f"{_stuck(ids)} worker {name}, which is gone"
             hint = "queuectl doctor --fix, or the next worker that is started, takes them back"
             findings.append(problem("job-stuck", message, hint))  # what to do is done for the worker
@@ -100,7 +108,7 @@ def _rescuer(patient: Patient) -> Callable[[], str]:
     def rescue() -> str:
         back = _Rescued()
         names = rescue_dead(
-            patient.opened, here=patient.here, clock=patient.clock, settings=patient.settings, emit=back
+            patient.opened, here=patient.here, clock=patient.clock, settings=patient.settings, spare=True, emit=back
         )
         return f"took {back.words} back from {named(names)}" if names else "nothing: another worker was faster"
 

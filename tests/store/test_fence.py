@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
-from queuectl.store.protocol import Store
+from queuectl.store.protocol import Sign, Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.conftest import Hire
@@ -30,7 +30,7 @@ def test_what_a_fenced_worker_tells_does_not_count(store: Store, worker: Hands, 
 def test_a_fenced_worker_is_forgotten_with_what_it_held(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.claim_one()
-    tokens = {claim.token for claim in store.fence("w1")}
+    tokens = {claim.token for claim in store.fence("w1") or ()}
     assert [lost.claim.id for lost in store.rescue("w1", max_crashes=3, only=tokens)] == ["a"]
     assert store.workers() == []
     assert store.get("a").state is State.PENDING
@@ -41,7 +41,7 @@ def test_a_worker_that_began_anew_keeps_its_name_and_what_it_claimed_since(
 ) -> None:
     store.enqueue([new_job("a"), new_job("b")])
     worker.claim_one()
-    tokens = {claim.token for claim in store.fence("w1")}
+    tokens = {claim.token for claim in store.fence("w1") or ()}
     clock.advance(1)
     anew = hire("w1")
     held = anew.claim_one()
@@ -56,3 +56,31 @@ def test_a_worker_that_began_anew_keeps_its_name_and_what_it_claimed_since(
 def test_a_worker_that_nobody_knows_can_be_fenced(store: Store) -> None:
     assert store.fence("nobody") == []
     assert store.workers() == []
+
+
+def test_a_worker_that_has_given_a_sign_since_it_was_seen_is_not_fenced(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    (seen,) = store.workers()
+    store.heartbeat("w1", slots=4, stopping=False)
+    assert store.fence("w1", sign=Sign.of(seen)) is None
+    assert [written.state for _, written in worker.end(claim).settled] == [State.COMPLETED]
+    (seen,) = store.workers()
+    assert store.fence("w1", sign=Sign.of(seen)) == []
+    assert store.fence("w1", sign=Sign.of(seen)) == []  # whoever did it first may have died over it
+    assert worker.claim(1) == []
+
+
+def test_another_worker_of_the_same_name_is_not_fenced_in_its_place(
+    store: Store, worker: Hands, hire: Hire, clock: FakeClock
+) -> None:
+    (seen,) = store.workers()
+    store.heartbeat("w1", slots=4, stopping=False)
+    assert store.fence("w1", sign=Sign.of(seen)._replace(beats=None)) == []  # whatever sign it gave
+    store.retire("w1")
+    assert store.fence("w1", sign=Sign.of(seen)) is None
+    clock.advance(1)
+    store.enqueue([new_job("a")])
+    anew = hire("w1")
+    assert store.fence("w1", sign=Sign.of(seen)._replace(beats=None)) is None
+    assert [claim.id for claim in anew.claim(1)] == ["a"]

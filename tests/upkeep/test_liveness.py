@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,22 @@ def test_a_store_that_was_away_makes_nobody_silent_whoever_is_back_first(worker:
         found = silence.silent([replace(me, beats=second), replace(worker, beats=9)], now=float(second), lease=6.0)
         assert bool(found) is (second == 56)
     assert [silent.id for silent in found] == ["w1"]
+
+
+def test_who_was_stopped_and_has_beaten_since_begins_to_count_anew(worker: Worker) -> None:
+    # Its first act was a beat, so its own silence is over; that of the others it has not seen.
+    me, silence = replace(worker, id="me"), Silence("me")
+    assert silence.silent([me, worker], now=0.0, lease=3.0) == []
+    assert silence.silent([replace(me, beats=1), worker], now=60.0, lease=3.0) == []
+    assert silence.silent([replace(me, beats=2), worker], now=61.0, lease=3.0) == []
+
+
+def test_another_worker_of_the_same_name_is_watched_from_its_own_beginning(worker: Worker) -> None:
+    silence = Silence("me")
+    for second in range(4):
+        began = worker.started_at + timedelta(seconds=second // 2)
+        both = [replace(worker, id="me", beats=second), replace(worker, started_at=began)]
+        assert silence.silent(both, now=float(second), lease=2.0) == []
 
 
 def test_nobody_finds_itself_silent(worker: Worker) -> None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim, Job, NewJob, Run, Worker
+from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.settle import Settlement
 from queuectl.store.insight import Insight
 from queuectl.store.porting import Exports, Imports
@@ -89,6 +89,17 @@ class NewWorker(NamedTuple):
     queues: tuple[str, ...] | None
     machine: str = ""  # which one, whatever it is called
     lock: str = ""  # the mark of its lock file
+
+
+class Sign(NamedTuple):
+    """Which of all that ever worked under a name is meant: the one that began then, and has given no sign since."""
+
+    started_at: int
+    beats: int | None  # None: whatever sign it gave
+
+    @classmethod
+    def of(cls, worker: Worker) -> Sign:
+        return cls(to_ms(worker.started_at), worker.beats)
 
 
 class Orders(NamedTuple):
@@ -318,10 +329,12 @@ class Store(Inbox, Reads, Imports, Prunable, Protocol):
         """
         ...
 
-    def fence(self, worker: str) -> list[Claim]:
+    def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
         """From now on nothing counts that this worker writes, until it registers anew. Returns what it holds.
 
         The first step of a rescue: a worker that was only silent may wake up while what it had running is being ended.
+        With `sign`, changes nothing and returns None if it has given another one meanwhile, or somebody else has its name:
+        whoever took it for lost may have been stopped since.
         """
         ...
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from queuectl.config import Here
@@ -11,6 +13,8 @@ from queuectl.job.model import Worker, to_ms
 from queuectl.lock import Lock, is_held, mark_of, take_lock
 from queuectl.process.table import lives
 from queuectl.upkeep.stopped import is_stopped
+
+LONGEST_PAUSE: Final = 2.0  # between two looks of one who is not kept from it: a look is due every second
 
 
 def lock_of_the_dead(worker: Worker, *, here: Here) -> Lock | None:
@@ -55,12 +59,8 @@ def is_serving(worker: Worker, *, here: Here, now_ms: int, lease_ms: Callable[[]
     return now_ms - to_ms(worker.heartbeat_at) < lease_ms()
 
 
-# Between two looks, of one a second, on a machine that is only busy: a lease may be shorter than that.
-LONGEST_LOOK: Final = 2.0
-
-
 class _Watch(NamedTuple):
-    beats: int
+    sign: tuple[datetime, int]  # since when it works under its name, and how often it has said so
     since: float
 
 
@@ -71,22 +71,22 @@ class Silence:
     def __init__(self, me: str) -> None:
         self._me = me
         self._watched: dict[str, _Watch] = {}
-        self._looked_at = 0.0
+        self._looked_at = -math.inf
 
     def silent(self, workers: Sequence[Worker], *, now: float, lease: float) -> list[Worker]:
         """Those of `workers` that gave no sign for a whole lease while we were watching, and gave ours."""
         watched = {}
         for worker in workers:
-            seen = self._watched.get(worker.id)
-            watched[worker.id] = seen if seen and seen.beats == worker.beats else _Watch(worker.beats, now)
+            seen, sign = self._watched.get(worker.id), (worker.started_at, worker.beats)
+            watched[worker.id] = seen if seen and seen.sign == sign else _Watch(sign, now)
         own = watched.get(self._me)
-        kept_away = now - self._looked_at > max(lease / 2, LONGEST_LOOK)
-        self._looked_at = now
-        if own is None or kept_away or now - own.since > lease / 2:
+        # Whoever was stopped gives a sign before it looks again: so its own sign alone does not tell.
+        was_away = now - self._looked_at > max(lease / 2, LONGEST_PAUSE)
+        if own is None or was_away or now - own.since > lease / 2:
             # We were stopped ourselves, or kept from the store; so may have been everybody, and we are only the first to be
             # back: begin to count anew.
-            watched = {id_: _Watch(watch.beats, now) for id_, watch in watched.items() if id_ != self._me}
+            watched = {id_: _Watch(watch.sign, now) for id_, watch in watched.items() if id_ != self._me}
             if own is not None:
                 watched[self._me] = own
-        self._watched = watched
+        self._watched, self._looked_at = watched, now
         return [w for w in workers if w.id != self._me and now - watched[w.id].since >= lease]

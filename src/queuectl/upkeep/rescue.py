@@ -21,7 +21,7 @@ from queuectl.output.files import end_log
 from queuectl.process.ending import kill_groups, orphans, send
 from queuectl.process.ledger import Footprint, read_ledger
 from queuectl.process.table import lives
-from queuectl.store.protocol import Span, Store
+from queuectl.store.protocol import Sign, Span, Store
 from queuectl.upkeep.adoption import Heir, adoptable, leave_to
 from queuectl.upkeep.liveness import Silence, lock_of_the_dead
 
@@ -47,12 +47,15 @@ class Rescue:
         emit: Sink,
         heir: Heir | None = None,
         spare: bool = False,
+        sign: Sign | None = None,
     ) -> None:
-        """`spare`: without an heir, let what can be adopted run on, unless it was called off."""
+        """`spare`: without an heir, let what can be adopted run on, unless it was called off. `sign`: by what it was taken
+        for dead, where no lock proves it. Nothing happens if that does not hold any more."""
         self._worker = worker
         self._heir = heir
         self._spare = spare
         self._lock = lock
+        self._sign = sign
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -64,7 +67,9 @@ class Rescue:
     def step(self, now: float) -> float | None:
         """Go on; return when to come again, None when it is done."""
         if self._claims is None:
-            self._claims = self._store.fence(self._worker.id)
+            self._claims = self._store.fence(self._worker.id, sign=self._sign)
+            if self._claims is None:
+                return None
             self._footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id)).runs
             if self._heir is not None:
                 adopted = leave_to(self._heir, self._worker, self._claims, store=self._store)
@@ -137,7 +142,7 @@ class RescueDuty:
     def step(self, now: float) -> float:
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
-            self._look(now)
+            self._look()
         again = self._look_at
         for name, rescue in list(self._under_way.items()):
             next_step = rescue.step(now)
@@ -147,8 +152,10 @@ class RescueDuty:
                 again = min(again, next_step)
         return again
 
-    def _look(self, now: float) -> None:
+    def _look(self) -> None:
         workers = self._store.workers()
+        # Asked after the store: were we stopped in between, what we have just seen would count as seen long ago.
+        now = self._clock.monotonic()
         with contextlib.suppress(UsageError):  # the worker has said so; what held before goes on until it is put right
             self._settings = self._load_settings()
         lease = self._settings.lease_ms / 1000
@@ -157,9 +164,9 @@ class RescueDuty:
             self._begin(worker, lock, heir=self._heir if worker.home == self._heir.home else None)
         for worker in workers:
             if worker.id in silent:  # it may come back, and then it ends what it has running
-                self._begin(worker, None, heir=None)
+                self._begin(worker, None, heir=None, is_silent=True)
 
-    def _begin(self, worker: Worker, lock: Lock | None, *, heir: Heir | None) -> None:
+    def _begin(self, worker: Worker, lock: Lock | None, *, heir: Heir | None, is_silent: bool = False) -> None:
         if worker.id == self._me or worker.id in self._under_way:
             if lock is not None:
                 lock.release()
@@ -172,7 +179,16 @@ class RescueDuty:
             settings=self._settings,
             emit=self._emit,
             heir=heir,
+            sign=_sign(worker, lock, is_silent=is_silent),
         )
+
+
+def _sign(worker: Worker, lock: Lock | None, *, is_silent: bool = False) -> Sign | None:
+    """By what to know that it is still the same, and still dead, when it is fenced. Who has its lock knows."""
+    if lock is not None:
+        return None
+    sign = Sign.of(worker)
+    return sign if is_silent else sign._replace(beats=None)
 
 
 def dead_workers(workers: Iterable[Worker], *, here: Here) -> Iterable[tuple[Worker, Lock | None]]:
@@ -195,7 +211,8 @@ def rescue_dead(
     """Rescue from every dead worker of this host and return their names. Waits until it is done. `spare` as above."""
     names = []
     for worker, lock in dead_workers(store.workers(), here=here):
-        rescue = Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit, spare=spare)
+        sign = _sign(worker, lock)
+        rescue = Rescue(worker, lock, store=store, clock=clock, settings=settings, emit=emit, spare=spare, sign=sign)
         _finish(rescue, clock)
         names.append(worker.id)
     return names

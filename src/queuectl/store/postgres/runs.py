@@ -21,7 +21,7 @@ from queuectl.store.postgres.floors import Floors
 from queuectl.store.postgres.reads import PostgresReads
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, run_again
-from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
+from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 
 PROMOTE_AT_ONCE: Final = 1000
 
@@ -93,10 +93,11 @@ class PostgresRuns(PostgresReads):
         )
 
     @run_again
-    def fence(self, worker: str) -> list[Claim]:
+    def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
         with self._db.transaction(Question(SQL["take_worker"], {"worker": worker})):
-            self._db.execute(SQL["fence"], {"id": worker})
-            return self.running(worker)
+            started_at, beats = sign or (None, None)
+            found = self._db.execute(SQL["fence"], {"id": worker, "started_at": started_at, "beats": beats})
+            return None if sign and not found else self.running(worker)
 
     @run_again
     def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:

@@ -16,7 +16,7 @@ from queuectl.store import rows
 from queuectl.store.counting import Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
-from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
+from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
 from queuectl.store.sqlite.reads import SqliteReads
@@ -106,10 +106,11 @@ class SqliteRuns(SqliteReads):
             more=not is_complete or (claim is not None and 0 < claim.limit == len(claims)),
         )
 
-    def fence(self, worker: str) -> list[Claim]:
+    def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
         with self._db.transaction():
-            self._db.execute(SQL["fence"], {"id": worker})
-            return self.running(worker)
+            started_at, beats = sign or (None, None)
+            found = self._db.execute(SQL["fence"], {"id": worker, "started_at": started_at, "beats": beats}).rowcount
+            return None if sign and not found else self.running(worker)
 
     def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
         with self._db.transaction():

@@ -22,6 +22,12 @@ class WorkerStopping(NamedTuple):
     unwritten: int = 0  # runs that are over, and which the store could not be told of yet
 
 
+class WorkerRestarting(NamedTuple):
+    """In place: the jobs that run go on meanwhile."""
+
+    running: int
+
+
 class WorkerStopped(NamedTuple):
     jobs_done: int
     unwritten: int = 0  # as above: those jobs run again
@@ -84,6 +90,7 @@ class StoreRecovered(NamedTuple):
 Event = (
     WorkerStarted
     | WorkerStopping
+    | WorkerRestarting
     | WorkerStopped
     | WorkerResized
     | JobStarted

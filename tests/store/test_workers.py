@@ -164,9 +164,13 @@ def test_a_request_to_stop_reaches_that_worker_only(store: Store, hire: Hire) ->
         ([StopMode.FINISH, StopMode.NOW], StopMode.NOW),
         ([StopMode.NOW, StopMode.FINISH], StopMode.NOW),
         ([StopMode.FINISH, StopMode.FINISH], StopMode.FINISH),
+        ([StopMode.RESTART], StopMode.RESTART),
+        ([StopMode.RESTART, StopMode.FINISH], StopMode.FINISH),
+        ([StopMode.FINISH, StopMode.RESTART], StopMode.FINISH),
+        ([StopMode.NOW, StopMode.RESTART], StopMode.NOW),
     ],
 )
-def test_to_stop_now_overrides_and_is_never_taken_back(
+def test_to_stop_now_overrides_and_who_is_to_end_does_not_begin_anew(
     store: Store, hire: Hire, wishes: list[StopMode], stop: StopMode
 ) -> None:
     hire("w1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from queuectl.config import Here, load_settings
 from queuectl.home import make_folders, make_home, store_file
 from queuectl.job.model import Worker
 from queuectl.store.sqlite.store import SqliteStore
+from queuectl.upkeep.adoption import Heir
 from queuectl.upkeep.rescue import RescueDuty
 from tests.clock import FakeClock
 from tests.store.hands import Hands
@@ -39,7 +41,7 @@ def store(home: Path, clock: FakeClock) -> Iterator[Stopped]:
 def test_who_is_stopped_while_it_looks_takes_nobody_for_silent(home: Path, store: Stopped, clock: FakeClock) -> None:
     hired = [Hands(store, home, name="me"), Hands(store, home, name="w1")]
     duty = RescueDuty(
-        "me",
+        Heir("me", str(home), deque()),
         Here("elsewhere", "elsewhere"),
         store=store,
         clock=clock,

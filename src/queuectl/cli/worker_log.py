@@ -102,6 +102,9 @@ class WorkerLog:
                 if unwritten:
                     more += f"; {_count(unwritten, 'result')} to be written yet, when the store answers"
                 return "bold", "stopping", f"{how} {_count(running, 'job')}{more}"
+            case events.WorkerRestarting(running):
+                on = "" if not running else f"; {_count(running, 'job')} {'runs' if running == 1 else 'run'} on"
+                return "bold", "restart", f"in place{on}"
             case events.WorkerStopped(jobs_done, unwritten):
                 left = f"; {_count(unwritten, 'result')} not written: such a job runs again" if unwritten else ""
                 return "bold", "stopped", f"after {_count(jobs_done, 'job')}{left}"

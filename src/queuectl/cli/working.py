@@ -6,9 +6,10 @@ import contextlib
 import gc
 import os
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from queuectl import home as places
 from queuectl.cli.app import App
@@ -33,6 +34,7 @@ from queuectl.worker.serve import serve
 PATIENCE = 0.25
 # A job leaves no cycles behind: what looks for them may look rarely. By default it takes a twentieth of a worker's time.
 OBJECTS_BETWEEN_LOOKS = 20_000
+READY_FD, NOBODY = "--ready-fd", "-1"
 UNFINISHED = (State.PENDING, State.FAILED, State.PROCESSING)
 
 
@@ -125,7 +127,19 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
     finally:
         log.close()
     store.close()
+    if signal is None:
+        _begin_anew(plan.id)
     return 128 + signal if signal else 0
+
+
+def _begin_anew(name: str) -> NoReturn:
+    """The same command in the same process, of the queuectl that is installed now."""
+    words = list(sys.orig_argv)
+    if READY_FD in words:  # nobody waits for it any more, and its number may be another's
+        words[words.index(READY_FD) + 1] = NOBODY
+    if not any(word == "--name" or word.startswith("--name=") for word in words):
+        words += ["--name", name]
+    os.execv(sys.executable, words)  # noqa: S606 - ourselves
 
 
 def start_detached(app: App, order: Order) -> Started:

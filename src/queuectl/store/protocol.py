@@ -8,7 +8,6 @@ nothing if the job has passed to somebody else.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
@@ -17,6 +16,9 @@ from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.settle import Settlement
 from queuectl.store.insight import Insight
+from queuectl.store.measures import Histogram as Histogram
+from queuectl.store.measures import Spread as Spread
+from queuectl.store.measures import Throughput as Throughput
 from queuectl.store.porting import Exports, Imports
 from queuectl.store.pruning import EndedReads, Prunable
 
@@ -78,6 +80,7 @@ class Exchange(NamedTuple):
 class StopMode(StrEnum):
     FINISH = "finish"  # claim nothing more, finish what runs
     NOW = "now"  # end what runs, give it back
+    RESTART = "restart"  # let what runs go on, and begin anew in the same process, which then adopts it
 
 
 class NewWorker(NamedTuple):
@@ -161,34 +164,6 @@ class Sort(StrEnum):
     RUN_AT = "run_at"
     FINISHED = "finished"
     DURATION = "duration"
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A distribution in milliseconds; all None when count is 0."""
-
-    count: int
-    avg: float | None
-    min: int | None
-    max: int | None
-    p50: int | None
-    p95: int | None
-    p99: int | None
-
-
-class Throughput(NamedTuple):
-    minute: int
-    hour: int
-    day: int
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Cumulative counts per upper bound in seconds, the sum in seconds and the count."""
-
-    buckets: tuple[tuple[float, int], ...]
-    sum: float
-    count: int
 
 
 class Reads(Exports, Insight, EndedReads, Protocol):

@@ -44,10 +44,11 @@ def leave_to(heir: Heir, worker: Worker, claims: Sequence[Claim], *, store: Stor
     found = adoptable(worker, claims)
     if not found:
         return set()
-    # Out of the way of the next worker of this name. Who has it open goes on writing in it.
-    path = places.runs_file(worker.home, worker.id)
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(path, _kept(worker, read_ledger(path)))
+    if any(adoption.footprint.kept is None for adoption in found.values()):
+        # Out of the way of the next worker of this name. Who has it open goes on writing in it.
+        path = places.runs_file(worker.home, worker.id)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path, _kept(worker, read_ledger(path)))
     # Under our own name they are ours already.
     taken = set(found) if worker.id == heir.name else set(store.adopt(worker.id, found, by=heir.name))
     heir.foundlings.extend(adoption for token, adoption in found.items() if token in taken)

@@ -53,6 +53,8 @@ def say_failed(fd: int, error: errors.QueuectlError) -> None:
 
 
 def _say(fd: int, message: dict[str, Any]) -> None:
+    if fd < 0:  # begun anew in place: nobody waits
+        return
     try:
         os.write(fd, json.dumps(message).encode())
         os.close(fd)

@@ -23,6 +23,7 @@ from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
 from queuectl.worker.runs import Runs, as_start
 from queuectl.worker.signals import SignalPipe
+from queuectl.worker.stopping import Stopping
 from queuectl.worker.streaming import Streaming
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
 
@@ -47,7 +48,7 @@ class Worker:
         self._streaming = Streaming(is_shared=world.store.is_shared)
         self._trouble = Trouble(world.clock, world.emit)
         self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
-        self._stop: StopMode | None = None
+        self._stopping = Stopping(self._runs, world.emit)
         self._look = True  # there may be something to claim
         self._jobs_done = 0
         now = world.clock.monotonic()
@@ -61,8 +62,9 @@ class Worker:
         self._due = Due(world.clock)
         self._complaint: str | None = None  # what was wrong with the settings, when we last said so
 
-    def run(self, on_ready: Callable[[], None]) -> None:
-        """Work until told to stop, drained or idle for too long. Raises only if the store is gone for good."""
+    def run(self, on_ready: Callable[[], None]) -> bool:
+        """Work until told to stop, drained or idle for too long. Returns whether we are to begin anew: then what runs goes
+        on, and is found by who comes under our name. Raises only if the store is gone for good."""
         plan, clock = self._plan, self._world.clock
         self._membership.enrol(self._slots, patience=START_PATIENCE)
         self._world.emit(events.WorkerStarted(plan.id, plan.pid, self._slots, plan.queues))
@@ -86,14 +88,19 @@ class Worker:
                 if self._is_done():
                     break
                 self._sleep()
+            if self._stopping.mode is StopMode.RESTART:
+                return True
             self._membership.leave()
         finally:
             self._membership.close()
         self._world.emit(events.WorkerStopped(self._jobs_done, len(self._runs.over)))
+        return False
 
     # ── when to go ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _is_done(self) -> bool:
+        if self._stopping.mode is StopMode.RESTART and self._runs.are_as_written:
+            return True
         if self._runs:
             return False
         if self._trouble.is_fatal and self._trouble.last is not None:
@@ -102,7 +109,7 @@ class Worker:
             raise self._trouble.last
         if self._runs.over and self._signals.stops < 3:  # then whoever comes next finds out how far we got
             return False
-        if self._stop is not None:
+        if self._stopping.mode is not None:
             return True
         if self._look:
             return False
@@ -120,13 +127,8 @@ class Worker:
             self._runs.kill_all(now)
 
     def _begin_stop(self, mode: StopMode, now: float) -> None:
-        if self._stop is mode or self._stop is StopMode.NOW:
-            return
-        self._stop = mode
-        self._world.emit(events.WorkerStopping(len(self._runs), mode is StopMode.NOW, len(self._runs.over)))
-        if mode is StopMode.NOW:
-            self._runs.release_all(now)
-        self._say_alive()
+        if self._stopping.begin(mode, now):
+            self._say_alive()
 
     # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +138,7 @@ class Worker:
             return
         starts = self._runs.unrecorded(now)
         printed = self._streaming.look(self._runs.under_way, now)
-        free = self._free() if self._stop is None and now >= self._claim_at else 0
+        free = self._free() if self._stopping.mode is None and now >= self._claim_at else 0
         if not (starts or printed or self._runs.over or (free and self._look)):
             return
         written = self._exchange(starts, printed, free)
@@ -261,7 +263,7 @@ class Worker:
             self._retry_at = now + RETRY_EVERY
 
     def _say_alive(self) -> bool | None:
-        return self._membership.say_alive(slots=self._slots, stopping=self._stop is not None)
+        return self._membership.say_alive(slots=self._slots, stopping=self._stopping.mode is not None)
 
     # ── sleep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -289,7 +291,7 @@ class Worker:
             yield max(self._streaming.look_at, self._retry_at)
         if self._runs.over:
             yield self._retry_at
-        if self._stop is None and self._free():
+        if self._stopping.mode is None and self._free():
             if self._look:
                 yield max(self._claim_at, self._retry_at)
             if self._due.at is not None:

@@ -191,6 +191,12 @@ class Runs:
         return count
 
     @property
+    def are_as_written(self) -> bool:
+        """Whether whoever comes after us finds everything: all has begun, nothing is being ended or waits to be written."""
+        self._gather(wait=True)
+        return not (self.over or self.forsaken or any(run.why is not None for run in self._by_slot.values()))
+
+    @property
     def is_ending_lost(self) -> bool:
         return any(run.is_lost for run in self._by_slot.values())
 

@@ -33,8 +33,9 @@ def serve(
     detached: bool,
     inherit: Callable[[], None],
     on_ready: Callable[[], None],
-) -> int:
-    """Work until it is over. Returns the signal that ended us at once, 0 after a graceful end.
+) -> int | None:
+    """Work until it is over. Returns the signal that ended us at once, 0 after a graceful end, None if this process is to
+    begin anew.
 
     `inherit` deals with what a dead worker of our name has left; it is called when the name is ours, before we put
     anything of our own in its place. Raises WorkerNameTaken if a worker of this name lives.
@@ -44,6 +45,7 @@ def serve(
     forbid_inheritance()
     lock = _claim_name(plan, world)
     plan = plan._replace(lock=lock.mark)
+    is_over = True
     try:
         inherit()
         runs_file = places.runs_file(plan.home, plan.id)
@@ -53,14 +55,20 @@ def serve(
         world.processes.open(runs_file, lock=lock.fileno(), environment=needed)
         launcher = Launcher(worker=plan.id, home=plan.home, db=db, base_environment=environment, ledger=ledger)
         with SignalPipe(ignore_hangup=detached) as signals:
-            Worker(plan, world, launcher=launcher, signals=signals, duties=duties).run(on_ready)
+            worker = Worker(plan, world, launcher=launcher, signals=signals, duties=duties)
+            is_over = not worker.run(on_ready)
             ledger.close()
+            if not is_over:
+                return None
             with contextlib.suppress(OSError):  # the whole home may be gone by now
                 os.unlink(runs_file)
             return signals.last_stop if signals.stops >= 2 else 0
     finally:
         world.processes.close()
-        lock.remove()
+        if is_over:
+            lock.remove()
+        else:
+            lock.release()
 
 
 @contextlib.contextmanager

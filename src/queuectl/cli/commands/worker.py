@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -14,15 +15,17 @@ from queuectl.cli.printable import printable
 from queuectl.cli.progress import progress
 from queuectl.cli.result import Column, Done, Lines, Nothing, Result, Sheet, Table
 from queuectl.cli.style import age, took
-from queuectl.cli.workers import hands, is_serving, store_line
+from queuectl.cli.workers import hands, is_alive, is_serving, store_line
 from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Worker, to_ms
+from queuectl.queue.restart import restart_workers
 from queuectl.queue.stop import Silent, stop_workers
 from queuectl.store.protocol import StopMode
 
 _HERE: Final = "queuectl.cli.commands.worker"
 MOST_SLOTS: Final = 1000
+RESTART: Final = 30.0  # seconds, as long as any command waits for a locked store
 FAREWELL: Final = 5.0  # what a worker that was woken to end gets beyond the kill-grace of its jobs, in seconds
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -32,6 +35,7 @@ worker = group(
     {
         "start": Entry(_HERE, "worker_start", "Run jobs, here or in the background."),
         "stop": Entry(_HERE, "worker_stop", "Let workers finish and end."),
+        "restart": Entry(_HERE, "worker_restart", "Let workers begin anew while their jobs run on."),
         "list": Entry(_HERE, "worker_list", "Who works, and on how much."),
     },
     examples="""
@@ -113,13 +117,7 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
     """
     patience = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
     registered = app.open_reads().workers()
-    refused: list[tuple[str, QueuectlError]] = []
-    if ids:
-        known = {found.id: found for found in registered}
-        refused = [(name, WorkerNotFound(name)) for name in ids if name not in known]
-        targets = [known[name] for name in dict.fromkeys(ids) if name in known]
-    else:
-        targets = [found for found in registered if everywhere or found.home == app.home]
+    targets, refused = _named(app, registered, ids, everywhere=everywhere)
     if not targets and not refused:
         nobody = "no worker is running"
         if registered:
@@ -140,6 +138,38 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
             on_silent=lambda silent: app.warn(_silent_words(app, silent, ends=now or patience is not None)),
         )
     return Done(stopped, refused=refused, verb="stopped")
+
+
+@command(
+    "restart",
+    examples="""
+        # after an upgrade of queuectl
+        queuectl worker restart
+    """,
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
+    """Let workers begin anew, in place: the same process, options and terminal, and the queuectl that is installed now.
+
+    The jobs that run go on and notice nothing. Without ids: every worker of this home.
+    """
+    targets, refused = _named(app, app.open_reads().workers(), ids, everywhere=False)
+    if not targets and not refused:
+        return Lines(["no worker of this home is running"], {"done": [], "refused": []})
+    patience = RESTART + 2 * app.settings.heartbeat_ms / 1000
+    answer = restart_workers(app.open_store(), app.clock, targets, is_alive=is_alive(app), patience=patience)
+    return Done(answer.done, refused=[*refused, *answer.refused], verb="restarted")
+
+
+def _named(
+    app: App, registered: Sequence[Worker], ids: Sequence[str], *, everywhere: bool
+) -> tuple[list[Worker], list[tuple[str, QueuectlError]]]:
+    """The workers that are meant, without ids those of this home; and the ids of which there is none."""
+    if not ids:
+        return [found for found in registered if everywhere or found.home == app.home], []
+    known = {found.id: found for found in registered}
+    refused: list[tuple[str, QueuectlError]] = [(name, WorkerNotFound(name)) for name in ids if name not in known]
+    return [known[name] for name in dict.fromkeys(ids) if name in known], refused
 
 
 def _silent_words(app: App, silent: Silent, *, ends: bool) -> str:

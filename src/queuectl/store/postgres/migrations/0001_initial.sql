@@ -161,7 +161,7 @@ create table queuectl.workers (
     pid bigint not null,
     home text not null,
     state text not null check (state in ('running', 'stopping', 'lost')),  -- lost: its jobs are being taken from it
-    stop text check (stop in ('finish', 'now')),
+    stop text check (stop in ('finish', 'now', 'restart')),
     slots integer not null check (slots between 1 and 1000),
     queues text,  -- a list; null: all
     started_at bigint not null,

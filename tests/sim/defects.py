@@ -1,0 +1,185 @@
+"""Mistakes that somebody could make, each to be found by the simulator."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import queuectl.store.sqlite.runs
+import queuectl.upkeep.rescue
+from queuectl import errors
+from queuectl.job.model import Claim, NewJob
+from queuectl.job.settle import Settlement, lose
+from queuectl.process import ending
+from queuectl.process.ledger import Footprint
+from queuectl.process.table import Entry
+from queuectl.store.protocol import Exchange, Sign
+from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.connection import Connection
+from queuectl.store.sqlite.inbox import SqliteInbox
+from queuectl.store.sqlite.runs import SqliteRuns
+from queuectl.upkeep.liveness import Silence
+from queuectl.worker.loop import Worker
+
+Change = Callable[[], tuple[Any, str, Any]]  # whose attribute (or item, of a dict), its name, what to put there
+
+
+def _without(text: str, *parts: str) -> str:
+    for part in parts:
+        assert part in text, f"{part!r} is no longer in this statement: the defect has to be made anew"
+        text = text.replace(part, "")
+    return text
+
+
+def _statement(name: str, *parts: str) -> Change:
+    return lambda: (SQL, name, _without(SQL[name], *parts))
+
+
+def _settle_statement(*parts: str) -> Change:
+    settle = queuectl.store.sqlite.runs.SETTLE
+    return lambda: (queuectl.store.sqlite.runs, "SETTLE", _without(settle, *parts))
+
+
+def _worst_first() -> tuple[Any, str, Any]:
+    return SQL, "ready", SQL["ready"].replace("order by rank, seq", "order by rank desc, seq")
+
+
+def _counts_overwritten() -> tuple[Any, str, Any]:
+    return SQL, "moved", SQL["moved"].replace("jobs = jobs + excluded.jobs", "jobs = excluded.jobs")
+
+
+def _no_history() -> tuple[Any, str, Any]:
+    return SQL, "archive", SQL["archive"] + "   and 0"
+
+
+def _lost_are_known() -> tuple[Any, str, Any]:
+    told = "(select state from workers where id = ?)"
+    assert told in SQL["outlook"]
+    return SQL, "outlook", SQL["outlook"].replace(told, "(select 'running' where ? is not null)")
+
+
+def _early_answer() -> tuple[Any, str, Any]:
+    enqueue = SqliteInbox.enqueue
+
+    def answers_first(self: SqliteInbox, jobs: Sequence[NewJob]) -> list[str]:
+        with contextlib.suppress(errors.Unavailable):
+            enqueue(self, jobs)
+        return [job.id or "" for job in jobs]
+
+    return SqliteInbox, "enqueue", answers_first
+
+
+def _no_transaction() -> tuple[Any, str, Any]:
+    @contextlib.contextmanager
+    def transaction(self: Connection) -> Iterator[None]:
+        yield
+
+    return Connection, "transaction", transaction
+
+
+def _orphans_left() -> tuple[Any, str, Any]:
+    def orphans(runs: object) -> list[Entry]:
+        return []
+
+    return queuectl.upkeep.rescue, "orphans", orphans
+
+
+def _pid_is_enough() -> tuple[Any, str, Any]:
+    def leaders(runs: dict[str, Footprint | None]) -> set[int]:
+        return {footprint.pid for footprint in runs.values() if footprint}
+
+    return ending, "_leaders", leaders
+
+
+def _no_poll() -> tuple[Any, str, Any]:
+    def poll(self: Worker, now: float) -> None:
+        self._poll_at = now + self._settings.poll_interval_ms / 1000
+
+    return Worker, "_poll", poll
+
+
+def _forgotten_crash() -> tuple[Any, str, Any]:
+    def forgets(claim: Claim, max_crashes: int) -> Settlement:
+        return lose(claim._replace(crashes=claim.crashes - 1), max_crashes)
+
+    return queuectl.store.sqlite.runs, "lose", forgets
+
+
+def _no_fence() -> tuple[Any, str, Any]:
+    def fence(self: SqliteRuns, worker: str, *, sign: Sign | None = None) -> list[Claim]:
+        return self.running(worker)
+
+    return SqliteRuns, "fence", fence
+
+
+def _fence_by_name() -> tuple[Any, str, Any]:
+    fence = SqliteRuns.fence
+
+    def by_name(self: SqliteRuns, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
+        return fence(self, worker)
+
+    return SqliteRuns, "fence", by_name
+
+
+def _never_away() -> tuple[Any, str, Any]:
+    silent = Silence.silent
+
+    def sleepless(self: Silence, workers: Any, *, now: float, lease: float) -> Any:
+        self._looked_at = now
+        return silent(self, workers, now=now, lease=lease)
+
+    return Silence, "silent", sleepless
+
+
+def _forgotten_ends() -> tuple[Any, str, Any]:
+    exchange = Worker._exchange
+
+    def forgets(self: Worker, *told: Any) -> Exchange | None:
+        written = exchange(self, *told)
+        if written is None:
+            self._runs.over.clear()
+        return written
+
+    return Worker, "_exchange", forgets
+
+
+DEFECTS: Final[dict[str, Change]] = {
+    "a settle that shows no token": _settle_statement("   and token = ?2\n"),
+    "a settle in any state": _settle_statement("   and token = ?2\n", "   and state = 'processing'\n"),
+    "a settle over a recorded cancel": _settle_statement("   and (cancel_requested = 0 or ?3)"),
+    "a claim of what is not ready": _statement("ready", " indexed by jobs_ready", "\n   and ready = 1"),
+    "a claim of the last in the line": _worst_first,
+    "a claim outside of a transaction": _no_transaction,
+    "a claim by who was declared lost": _lost_are_known,
+    "an answer before the commit": _early_answer,
+    "a rescue that leaves processes running": _orphans_left,
+    "a rescue without a fence": _no_fence,
+    "a rescue that forgets to count the crash": _forgotten_crash,
+    "a fence that goes by the name alone": _fence_by_name,
+    "a watcher that does not notice its own absence": _never_away,
+    "a heartbeat that lifts the fence": _statement("heartbeat", "\n   and state <> 'lost'"),
+    "a signal by a pid alone": _pid_is_enough,
+    "no look beside the bell": _no_poll,
+    "ends that are forgotten when the store is in trouble": _forgotten_ends,
+    "counts that are overwritten": _counts_overwritten,
+    "a history that is not kept": _no_history,
+}
+
+
+@contextlib.contextmanager
+def made(name: str) -> Iterator[None]:
+    owner, attribute, value = DEFECTS[name]()
+    if isinstance(owner, dict):
+        before, owner[attribute] = owner[attribute], value
+        try:
+            yield
+        finally:
+            owner[attribute] = before
+    else:
+        before = getattr(owner, attribute)
+        setattr(owner, attribute, value)
+        try:
+            yield
+        finally:
+            setattr(owner, attribute, before)

@@ -1,0 +1,243 @@
+"""One seed: a store, a few machines, workers and people, a time of faults, and a time of quiet."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from queuectl import errors, events
+from queuectl import home as places
+from queuectl.clock import SystemClock
+from queuectl.config import Here, load_settings
+from queuectl.job.ageing import parse_ageing
+from queuectl.job.settings import Settings
+from queuectl.process.ledger import Ledger
+from queuectl.store.sqlite.store import SqliteStore
+from queuectl.upkeep.adoption import Heir
+from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
+from queuectl.worker import loop
+from queuectl.worker.launch import Launcher
+from queuectl.worker.plan import Plan, World
+from queuectl.worker.serve import _claim_name
+from tests.sim.machine import Host, Worker
+from tests.sim.people import People
+from tests.sim.stage import Chances, Crashed, Stage, Violation
+from tests.sim.system import installed
+from tests.sim.wire import SimStore
+from tests.sim.witness import Witness
+from tests.store.backends import SqliteBackend
+from tests.store.invariants import check_invariants
+
+LEASE: Final = 4.0
+THOROUGH: Final = 5  # of so many seeds one is looked at once more, through all that the store shows
+QUIET: Final = 150.0  # seconds until everything must have come to its end
+STORED: Final = {"heartbeat": "1s", "lease": "4s", "poll-interval": "1s", "kill-grace": "500ms", "backoff-max": "2s"}
+
+
+class Scene:
+    def __init__(self, seed: int, folder: Path, template: Path) -> None:
+        self.seed = seed
+        self.stage = Stage(seed, chances=Chances())
+        self.stage.hidden = str(folder)
+        self.path = str(folder / "queue.db")
+        shutil.copy(template, self.path)
+        chance = self.chance = self.stage.random.random
+        self._max_crashes = 2 + int(chance() * 2)
+        ageing = ("off", "enqueues", "1s")[int(chance() * 3)]
+        self.settings = load_settings({**STORED, "max-crashes": str(self._max_crashes), "ageing": ageing}, {})
+        self.hosts = [Host(self.stage, name, str(folder / name)) for name in ("A", "B")[: 1 + int(chance() * 2)]]
+        self.witness = Witness(
+            self.path,
+            self.stage,
+            self.hosts,
+            ageing=parse_ageing(ageing, subject="ageing"),
+            max_crashes=self._max_crashes,
+            lease=LEASE,
+        )
+        self.witness.db.execute("insert or replace into config values ('ageing', ?)", (ageing,))
+        self.is_quiet = False
+        self.jobs = 0  # enqueued so far
+        self._names: dict[int, str] = {}
+        for host in self.hosts:
+            os.makedirs(os.path.join(host.home, "workers"))
+            os.makedirs(os.path.join(host.home, "logs"))
+        for number in range(2 + int(chance() * 2)):
+            host = self.hosts[number % len(self.hosts)]
+            self.stage.add(f"w{number}", host, lambda number=number, host=host: self._work(number, host))
+        for number in range(2):
+            host = self.hosts[0]
+            self.stage.add(f"p{number}", host, lambda: People(self).live(self.hosts[0]))
+
+    def play(self) -> None:
+        """Raises Violation, or whatever else went wrong."""
+        chance, stage = self.chance, self.stage
+
+        # Of each seed another mixture: where all goes wrong at once, nothing gets far.
+        def some(most: float) -> float:
+            return most * chance() if chance() < 0.5 else 0.0
+
+        stage.chances = Chances(
+            crash=some(0.02), freeze=some(0.015), busy=some(0.1), full=some(0.05), broken=some(0.05), log=some(0.1),
+            drop=1.0 if chance() < 0.15 else some(1.0), delay=some(0.5), unstartable=some(0.2),
+        )  # fmt: skip
+        for _ in range(int(chance() * 3)):
+            stage.later(chance() * 8, self._jump)
+        if chance() < 0.3:
+            stage.later(chance() * 6, self._suspend)
+        stage.later(3 + chance() * 6, self._be_quiet)
+        try:
+            with installed(stage):
+                stage.run()
+            self.witness.check_end()
+            if self.seed % THOROUGH == 0:
+                self._check_as_every_store()
+        finally:
+            self.witness.db.close()
+
+    def _check_as_every_store(self) -> None:
+        """What the tests of the stores ask of every one of them, and what it shows to people."""
+        store, backend = SqliteStore(self.path, clock=self.hosts[0]), SqliteBackend(Path(self.path).parent)
+        try:
+            check_invariants(store, backend)
+            self.witness.check_totals(store.totals())
+        finally:
+            backend.close()
+            store.close()
+
+    # ── by itself ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _jump(self) -> None:
+        host = self.hosts[int(self.chance() * len(self.hosts))]
+        by = (self.chance() - 0.5) * 30
+        host.wall += by
+        self.witness.jumps += 1
+        self.stage.tell(f"the wall clock of {host.name} jumps by {by:.3f} s")
+
+    def _suspend(self) -> None:
+        """A whole machine stands still: nobody there can tell how long."""
+        host, seconds = self.hosts[int(self.chance() * len(self.hosts))], 2 + self.chance() * 6
+        self.stage.tell(f"{host.name} stands still for {seconds:.3f} s")
+        for participant in self.stage.participants:
+            if participant.host is host:
+                self.stage.freeze(participant, seconds)
+
+    def _be_quiet(self) -> None:
+        self.stage.tell("no more faults from here on")
+        self.is_quiet = True
+        self.stage.chances = Chances()
+        deadline = self.stage.now + QUIET
+
+        def look() -> None:
+            if not self.witness.unfinished() and not self._is_unrescued():
+                self.stage.is_over = True
+            elif self.stage.now > deadline:
+                left = self.witness.unfinished() + self._is_unrescued()
+                self.stage.fail(Violation(f"after {QUIET:g} quiet seconds {', '.join(left)}"))
+            else:
+                self.stage.later(1.0, look)
+
+        self.stage.later(1.0, look)
+
+    def _is_unrescued(self) -> list[str]:
+        names = [name for (name,) in self.witness.db.execute("select id from workers")]
+        return [f"{name} is not forgotten" for name in names if self.witness.serving[name].is_gone]
+
+    # ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _work(self, number: int, host: Host) -> None:
+        """One worker after the other, in the same place."""
+        stage, lives = self.stage, 0
+        while True:
+            lives += 1
+            if number not in self._names or self.chance() < 0.5:  # else it takes the name of the one before
+                self._names[number] = f"w{number}.{lives}"
+            process = Worker(stage, host, self.witness.made)
+            stage.me().is_gone = False
+            try:
+                self._serve(self._names[number], host, process)
+                stage.note("ends")
+            except Crashed:
+                stage.born_again()
+            except errors.QueuectlError as exc:
+                stage.note(f"gives up: {exc.message}")
+            process.is_gone_now()
+            # The first one of all comes back at once, so that there is always somebody.
+            stage.wait(0.1 + self.chance() * (2 if number == 0 else 6) * (not self.is_quiet))
+
+    def _serve(self, name: str, host: Host, process: Worker) -> None:
+        """As `worker.serve` does it, but for the signals of a real process."""
+        stage = self.stage
+        store = SimStore(self.path, stage, host, self.witness, patience=0.25)
+        try:
+            here = Here(host.name, host.name)
+            slots = 1 + int(self.chance() * 2)
+            queues = None if self.chance() < 0.6 else ("b", "a")
+            if name.startswith("w0"):
+                queues = None
+            plan = Plan(name, host.name, host.name, process.process.pid, host.home, slots, queues)
+
+            def settings() -> Settings:
+                store.config()
+                return self.settings
+
+            heir = Heir(name, host.home, deque())
+            wait = self._wait_for(process)
+            world = World(store, process, host, stage.random.random, settings, self.emit, wait, heir.foundlings)
+            lock = _claim_name(plan, world)
+            plan = plan._replace(lock=lock.mark)
+            try:
+                stage.note(f"is worker {name} on {host.name}, slots {slots}, queues {queues or 'all'}")
+                settings_now = self.settings
+                store._db.patience = 30.0
+                rescue_namesake(store, heir, clock=host, settings=settings_now, emit=self.emit)
+                store._db.patience = 0.25
+                self.witness.serving[name] = process
+                runs_file = places.runs_file(host.home, name)
+                ledger = Ledger(runs_file)
+                process.open(runs_file, lock=-1, environment=())
+                launcher = Launcher(worker=name, home=host.home, db=None, base_environment={}, ledger=ledger)
+                duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
+                loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)
+                process.close()
+                ledger.close()
+                with contextlib.suppress(OSError):
+                    os.unlink(places.runs_file(host.home, name))
+            finally:
+                if not stage.me().is_gone:
+                    lock.remove()
+        finally:
+            store.close()
+
+    def _wait_for(self, process: Worker) -> Any:
+        def wait(sources: Sequence[Any], seconds: float) -> None:
+            self.stage.effect("before a sleep")
+            watch = select.poll()
+            for source in sources:
+                if source.fileno() >= 0:
+                    watch.register(source.fileno(), select.POLLIN)
+
+            def wakes() -> bool:
+                return process.signals.is_pending or process.is_ready or bool(watch.poll(0))
+
+            if seconds > 0:
+                self.stage.wait(seconds, wakes)
+            process.make_all()
+            self.stage.effect("after a sleep")
+
+        return wait
+
+    def emit(self, event: events.Event) -> None:
+        if not isinstance(event, events.JobStarted | events.JobEnded | events.JobRescued | events.JobLost):
+            self.stage.note(str(event))
+
+
+def make_template(path: Path) -> None:
+    """An empty store, made once and copied for each seed."""
+    store = SqliteStore(str(path), clock=SystemClock())
+    store.close()

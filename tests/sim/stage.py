@@ -1,0 +1,278 @@
+"""Who goes next, and what time it is: every participant is a thread, and exactly one of them runs.
+
+Whoever comes to an effect hands on the baton, and chance says to whom: so a seed decides everything. A participant can be
+crashed before and after each effect: it never runs again, and what it had open is closed as the kernel would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import heapq
+import itertools
+import os
+import random
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+START_MS: Final = 1_767_323_045_000
+TRACE: Final = 400  # events kept for whoever has to understand a failure
+BEFORE_WRITING: Final = "before it begins to write"
+STEPS: Final = 40_000  # far more than any scene needs: whoever gets there turns in a circle
+
+
+class Crashed(BaseException):
+    """This participant is gone. Not an Exception: nobody may catch it but the stage."""
+
+
+class Over(BaseException):
+    """The play is over."""
+
+
+class Violation(AssertionError):
+    """Something that must never be."""
+
+
+class Chances:
+    """How likely each fault is, at each effect that it can strike. All zero: a quiet world."""
+
+    def __init__(self, **given: float) -> None:
+        self.crash = given.get("crash", 0.0)
+        self.freeze = given.get("freeze", 0.0)  # not scheduled for long, as by SIGSTOP
+        self.busy = given.get("busy", 0.0)
+        self.full = given.get("full", 0.0)
+        self.broken = given.get("broken", 0.0)  # an I/O error
+        self.log = given.get("log", 0.0)  # a log or ledger that cannot be written
+        self.drop = given.get("drop", 0.0)  # a ring that nobody hears
+        self.delay = given.get("delay", 0.0)
+        self.jump = given.get("jump", 0.0)  # of a wall clock
+        self.unstartable = given.get("unstartable", 0.0)
+
+
+class Participant:
+    def __init__(self, stage: Stage, name: str, host: Any, play: Callable[[], None]) -> None:
+        self.name = name
+        self.host = host
+        self.is_gone = False  # crashed: nothing it does has any effect until it is born again
+        self.is_done = False
+        self.due = 0.0  # when to go on, unless something wakes it before
+        self.frozen_until = 0.0
+        self.naps: list[tuple[float, float]] = []  # when it was frozen
+        self.wakes: Callable[[], bool] | None = None
+        self.descriptors: set[int] = set()
+        self.baton = threading.Lock()
+        self.baton.acquire()
+        self._stage = stage
+        self._play = play
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def awake(self, since: float, now: float, *, longest_nap: float) -> float:
+        """For how long of that time it was not frozen; shorter naps do not count."""
+        naps = [(begin, end) for begin, end in self.naps if end - begin > longest_nap]
+        return now - since - sum(max(0.0, min(end, now) - max(begin, since)) for begin, end in naps)
+
+    def _run(self) -> None:
+        self.baton.acquire()
+        try:
+            if not self._stage.is_over:
+                self._play()
+        except Over:
+            pass
+        except BaseException as exc:  # noqa: BLE001 - whatever it is, it is told with the seed
+            self._stage.fail(exc)
+        self.is_done = True
+        self._stage.leave(self)
+
+
+class Stage:
+    def __init__(self, seed: int, *, chances: Chances) -> None:
+        self.random = random.Random(seed)
+        self.chances = chances
+        self.now = 1000.0
+        self.steps = 0
+        self.is_over = False
+        self.failure: BaseException | None = None
+        self.current: Participant | None = None
+        self.participants: list[Participant] = []
+        self.crashes_left = 4
+        self.trace: deque[str] = deque(maxlen=TRACE)
+        self.hidden = ""  # the folder of this play: another one every time
+        self._digest = hashlib.sha256()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._finished = threading.Lock()
+        self._finished.acquire()
+        self.is_finished: Callable[[], bool] = lambda: False
+
+    # ── the play ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, name: str, host: Any, play: Callable[[], None]) -> Participant:
+        participant = Participant(self, name, host, play)
+        self.participants.append(participant)
+        return participant
+
+    def run(self) -> None:
+        """Play until it is over, and raise what went wrong."""
+        for participant in self.participants:
+            participant.thread.start()
+        self._hand_to(self.participants[0])
+        self._finished.acquire()
+        for participant in self.participants:
+            participant.thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def end(self) -> None:
+        self.is_over = True
+        raise Over
+
+    def fail(self, exc: BaseException) -> None:
+        if self.failure is None:
+            self.failure = exc
+            self.note(f"!! {type(exc).__name__}: {exc}")
+        self.is_over = True
+
+    def leave(self, participant: Participant) -> None:
+        """The last act of a thread."""
+        self._close_all(participant)
+        left = [one for one in self.participants if not one.is_done]
+        if not left:
+            self._finished.release()
+        else:
+            chosen = self._next()
+            self._hand_to(left[0] if self.is_over else chosen)
+
+    def me(self) -> Participant:
+        assert self.current is not None
+        return self.current
+
+    def here(self) -> Participant:
+        """The same, for whoever is about to have an effect: the gone have none."""
+        me = self.me()
+        if self.is_over:
+            raise Over
+        if me.is_gone:
+            raise Crashed
+        return me
+
+    def note(self, text: str) -> None:
+        self.tell(f"{self.current.name if self.current else '-':<4} {text}")
+
+    def tell(self, text: str) -> None:
+        """The same for what happens by itself."""
+        line = f"{self.now - 1000:9.4f}  {text.replace(self.hidden, '') if self.hidden else text}"
+        self._digest.update(line.encode())
+        self.trace.append(line)
+
+    @property
+    def digest(self) -> str:
+        """Of all that was ever noted: two plays of one seed have the same."""
+        return self._digest.hexdigest()
+
+    # ── effects ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def effect(self, what: str) -> None:
+        """Just before or after something that others can see: they may go first, and we may be gone."""
+        me = self.here()
+        chance, faults = self.random.random, self.chances
+        self.now += chance() * 0.001
+        if faults.crash and self.crashes_left > 0 and chance() < faults.crash:
+            self.crashes_left -= 1
+            self.note(f"CRASHES {what}")
+            self._die(me)
+        # Most of all where it has decided and not yet written.
+        if faults.freeze and chance() < faults.freeze * (4 if what == BEFORE_WRITING else 1):
+            self.freeze(me, chance() * 9)
+            self.note(f"stands still {what} until {me.frozen_until - 1000:.4f}")
+            self.pause()
+        elif chance() < 0.3:
+            self.pause()
+
+    def freeze(self, participant: Participant, seconds: float) -> None:
+        """As SIGSTOP and, later, SIGCONT."""
+        begin, end = max(self.now, participant.frozen_until), self.now + seconds
+        if begin < end:
+            participant.frozen_until = end
+            participant.naps.append((begin, end))
+
+    def thaw(self, participant: Participant, seconds: float) -> None:
+        """It goes on so soon, if it is frozen."""
+        end = self.now + seconds
+        if participant.frozen_until > end:
+            participant.frozen_until = end
+            participant.naps[-1] = (participant.naps[-1][0], end)
+
+    def strikes(self, chance: float) -> bool:
+        return bool(chance) and self.random.random() < chance
+
+    def wait(self, seconds: float, wakes: Callable[[], bool] | None = None) -> None:
+        """Until that time has passed, or `wakes` says yes."""
+        me = self.here()
+        me.due, me.wakes = self.now + seconds, wakes
+        self.pause()
+        me.wakes = None
+
+    def pause(self) -> None:
+        """Let somebody go on, maybe ourselves."""
+        me = self.me()
+        chosen = self._next()
+        if chosen is not me:
+            self._hand_to(chosen)
+            me.baton.acquire()
+        if self.is_over:
+            raise Over
+
+    def later(self, seconds: float, act: Callable[[], None]) -> None:
+        """Something that happens by itself."""
+        heapq.heappush(self._events, (self.now + seconds, next(self._order), act))
+
+    def born_again(self) -> None:
+        """A new process takes the place of the one that crashed."""
+        me = self.me()
+        me.is_gone = False
+        me.due, me.wakes, me.frozen_until = self.now, None, 0.0
+
+    def _die(self, me: Participant) -> None:
+        me.is_gone = True
+        self._close_all(me)
+        raise Crashed
+
+    def _close_all(self, participant: Participant) -> None:
+        for fd in participant.descriptors:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        participant.descriptors.clear()
+
+    def _hand_to(self, participant: Participant) -> None:
+        self.current = participant
+        participant.baton.release()
+
+    def _next(self) -> Participant:
+        self.steps += 1
+        if self.steps > STEPS and not self.is_over:
+            self.fail(Violation("it never comes to rest"))
+        if self.is_over:
+            return self.me()
+        while True:
+            if self.is_finished():
+                self.is_over = True
+                return self.me()
+            while self._events and self._events[0][0] <= self.now:
+                heapq.heappop(self._events)[2]()
+            ready = [one for one in self.participants if self._is_ready(one)]
+            if ready:
+                return ready[0] if len(ready) == 1 else ready[int(self.random.random() * len(ready))]
+            self._let_time_pass()
+
+    def _is_ready(self, one: Participant) -> bool:
+        if one.is_done or one.frozen_until > self.now:
+            return False
+        return one.due <= self.now or (one.wakes is not None and one.wakes())
+
+    def _let_time_pass(self) -> None:
+        moments = [max(one.due, one.frozen_until) for one in self.participants if not one.is_done]
+        if self._events:
+            moments.append(self._events[0][0])
+        self.now = max(self.now, min(moments))

@@ -1,0 +1,158 @@
+"""The system calls of the modules under test, on their way to the simulated machine: the one list of what stands in for what."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import queuectl.lock
+import queuectl.output.files
+import queuectl.process.ledger
+import queuectl.store.sqlite.bell
+import queuectl.store.sqlite.connection
+import queuectl.store.sqlite.runs
+import queuectl.upkeep.rescue
+import queuectl.worker.launch
+from queuectl.process import ending, table
+from queuectl.process.table import Entry
+from tests.sim.machine import Host, kill_group_of
+from tests.sim.stage import Stage
+
+
+@contextlib.contextmanager
+def installed(stage: Stage) -> Iterator[None]:
+    files, quiet_files = Files(stage, is_seen=True), Files(stage, is_seen=False)
+    kernel = Kernel(stage)
+    numbers = itertools.count(1)
+    stand_ins: list[tuple[Any, str, Any]] = [
+        (queuectl.lock, "os", files),
+        (queuectl.lock, "fcntl", Locks(stage)),
+        (queuectl.output.files, "os", files),
+        (queuectl.process.ledger, "os", files),
+        (queuectl.worker.launch, "os", quiet_files),
+        (queuectl.upkeep.rescue, "os", files),
+        (queuectl.store.sqlite.bell, "os", quiet_files),
+        # Whoever waits for a lock asks again and again: rarely enough that it does not take all the time there is.
+        (queuectl.store.sqlite.connection, "RETRY_EVERY", 0.05),
+        # Not by chance of the kernel's, and short: they are read by people.
+        (queuectl.store.sqlite.runs, "new_tokens", lambda count: [f"t{next(numbers)}" for _ in range(count)]),
+        (table, "entry", kernel.entry),
+        (ending, "entry", kernel.entry),
+        (ending, "entries", kernel.entries),
+        (ending, "marks", kernel.marks),
+        (ending, "os", SimpleNamespace(pidfd_open=kernel.pin, close=lambda _: None, killpg=kernel.kill_group)),
+        (ending, "signal", SimpleNamespace(SIGKILL=signal.SIGKILL, pidfd_send_signal=kernel.send)),
+    ]
+    before = [(module, name, getattr(module, name)) for module, name, _ in stand_ins]
+    try:
+        for module, name, stand_in in stand_ins:
+            setattr(module, name, stand_in)
+        yield
+    finally:
+        for module, name, real in before:
+            setattr(module, name, real)
+
+
+class Kernel:
+    """What can be asked about processes: of the machine of whoever asks."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def _host(self) -> Host:
+        host: Host = self._stage.me().host
+        return host
+
+    def entry(self, pid: int) -> Entry | None:
+        process = self._host().processes.get(pid)
+        return None if process is None else process.entry
+
+    def entries(self) -> list[Entry]:
+        return [process.entry for process in self._host().living()]
+
+    def marks(self, pid: int) -> list[str]:
+        process = self._host().processes.get(pid)
+        return [process.token] if process is not None and process.token else []
+
+    def pin(self, pid: int) -> int:
+        if pid not in self._host().processes:
+            raise ProcessLookupError
+        return pid
+
+    def send(self, pid: int, number: int) -> None:
+        host = self._host()
+        self._stage.effect("before a signal")
+        host.signal(pid, number)
+        self._stage.note(f"sends signal {number} to process {pid}")
+        self._stage.effect("after a signal")
+
+    def kill_group(self, group: int, number: int) -> None:
+        kill_group_of(self._stage, self._host(), group, number)
+
+
+class Files:
+    """`os`, as far as it is about files: real ones, but closed when whoever has them open crashes, and a write may fail."""
+
+    def __init__(self, stage: Stage, *, is_seen: bool) -> None:
+        self._stage = stage
+        self._is_seen = is_seen  # whether these calls are effects
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        me = self._stage.here()
+        fd = os.open(path, flags, mode)
+        me.descriptors.add(fd)
+        return fd
+
+    def close(self, fd: int) -> None:
+        descriptors = self._stage.me().descriptors
+        if fd in descriptors:  # else the crash has closed it
+            descriptors.discard(fd)
+            os.close(fd)
+
+    def write(self, fd: int, data: bytes) -> int:
+        self._before_write()
+        written = os.write(fd, data)
+        if self._is_seen:
+            self._stage.effect("after a write")
+        return written
+
+    def pwrite(self, fd: int, data: bytes, offset: int) -> int:
+        self._before_write()
+        return os.pwrite(fd, data, offset)
+
+    def unlink(self, path: str) -> None:
+        if self._stage.me().is_gone:
+            return
+        if self._is_seen:
+            self._stage.effect("before an unlink")
+        os.unlink(path)
+
+    def _before_write(self) -> None:
+        self._stage.here()
+        if self._is_seen:
+            self._stage.effect("before a write")
+            if self._stage.strikes(self._stage.chances.log):
+                self._stage.note("cannot write: the disk is full")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Locks:
+    LOCK_EX, LOCK_SH, LOCK_NB = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_NB
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def flock(self, fd: int, how: int) -> None:
+        self._stage.effect("before a lock")
+        fcntl.flock(fd, how)
+        self._stage.effect("after a lock")

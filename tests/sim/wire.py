@@ -1,0 +1,204 @@
+"""The real store on a wire that can break: every begin and every commit is an effect, and statements fail as SQLite's do."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Claim, NewJob
+from queuectl.store.protocol import (
+    Bell,
+    CancelAnswer,
+    ClaimRequest,
+    End,
+    Exchange,
+    Lost,
+    NewWorker,
+    OutputPiece,
+    Sign,
+    Span,
+    Start,
+)
+from queuectl.store.sqlite.store import SqliteStore
+from tests.sim.machine import Host
+from tests.sim.stage import BEFORE_WRITING, Stage
+from tests.sim.witness import Witness
+
+TROUBLES = {
+    "busy": (sqlite3.SQLITE_BUSY, "database is locked"),
+    "full": (sqlite3.SQLITE_FULL, "database or disk is full"),
+    "broken": (sqlite3.SQLITE_IOERR_WRITE, "disk I/O error"),
+}
+
+
+class Wire:
+    """A sqlite3.Connection, as far as `Connection` uses it."""
+
+    def __init__(self, raw: sqlite3.Connection, stage: Stage, witness: Witness, store: SimStore) -> None:
+        self._raw = raw
+        self._stage = stage
+        self._witness = witness
+        self._store = store
+        self._changes = raw.total_changes
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._raw.in_transaction
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        self._before(sql)
+        cursor = self._raw.execute(sql, parameters)
+        self._after(sql)
+        return cursor
+
+    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
+        self._before(sql)
+        cursor = self._raw.executemany(sql, rows)
+        self._after(sql)
+        return cursor
+
+    def rollback(self) -> None:
+        self._raw.rollback()
+        self._changes = self._raw.total_changes  # which counts what was taken back, too
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def _before(self, sql: str) -> None:
+        stage = self._stage
+        if sql == "commit":
+            stage.effect("before a commit")
+            self._strike(1.0)
+        elif sql == "begin immediate":
+            stage.effect(BEFORE_WRITING)
+            self._strike(1.0)
+        else:
+            stage.here()
+            self._strike(0.05)
+            if self._raw.in_transaction and stage.random.random() < 0.02:
+                stage.effect("in a transaction")
+
+    def _after(self, sql: str) -> None:
+        if self._raw.in_transaction or self._raw.total_changes == self._changes:
+            return
+        self._changes = self._raw.total_changes
+        self._witness.committed(self._store)
+        self._stage.effect("after a commit")
+
+    def _strike(self, share: float) -> None:
+        faults = self._stage.chances
+        for name, (code, text) in TROUBLES.items():
+            if self._stage.strikes(getattr(faults, name) * share):
+                self._stage.note(f"the store is {name}")
+                trouble = sqlite3.OperationalError(text)
+                trouble.sqlite_errorcode = code
+                raise trouble
+
+
+class SimStore(SqliteStore):
+    """Says which verb it is at, and what came of it."""
+
+    def __init__(self, path: str, stage: Stage, host: Host, witness: Witness, *, patience: float) -> None:
+        super().__init__(path, clock=host, patience=patience)
+        self.host = host
+        self.verb = ""
+        self.worker = ""  # whom it is about, or who claims
+        self.asked: ClaimRequest | None = None
+        self.since_ms = 0
+        self.since_jumps = 0
+        self._stage = stage
+        self._witness = witness
+        self._db._db = Wire(self._db._db, stage, witness, self)
+
+    def _begin(self, verb: str, worker: str = "", asked: ClaimRequest | None = None) -> None:
+        self.verb, self.worker, self.asked = verb, worker, asked
+        self.since_ms, self.since_jumps = self._clock.now_ms(), self._witness.jumps
+
+    def _ring(self) -> None:
+        stage = self._stage
+        if stage.strikes(stage.chances.drop):
+            stage.note("its ring is lost")
+        elif stage.strikes(stage.chances.delay):
+            stage.note("its ring is late")
+            bells = self._db.all("select home, id from workers")
+            stage.later(stage.random.random() * 3, lambda: self._witness.ring_late(bells))
+        else:
+            super()._ring()
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
+        self._begin("enqueue")
+        ids = super().enqueue(jobs)
+        self._stage.note(f"enqueued {' '.join(ids)}")
+        return ids
+
+    def exchange(
+        self,
+        worker: str,
+        *,
+        starts: Sequence[Start] = (),
+        outputs: Sequence[OutputPiece] = (),
+        ends: Sequence[End] = (),
+        claim: ClaimRequest | None = None,
+    ) -> Exchange:
+        self._begin("exchange", worker, claim)
+        done = super().exchange(worker, starts=starts, outputs=outputs, ends=ends, claim=claim)
+        words = [f"settled {end.claim.id} {how.ending} ({end.claim.token})" for end, how in done.settled]
+        words += [f"lost {end.claim.id} ({end.claim.token})" for end in done.lost]
+        words += [f"claimed {one.id} run {one.run} ({one.token})" for one in done.claims]
+        if words:
+            self._stage.note("; ".join(words))
+        return done
+
+    def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
+        self._begin("fence", worker)
+        held = super().fence(worker, sign=sign)
+        if held is None:
+            return None
+        self._witness.fenced.update(claim.token for claim in held)
+        victim = self._witness.serving.get(worker)
+        if victim is not None and not victim.is_gone and self._stage.random.random() < 0.8:
+            # The worst moment to wake up: while others end what it runs.
+            self._stage.thaw(victim.participant, self._stage.random.random() * 0.1)
+        self._stage.note(f"fenced {worker}, which holds {' '.join(claim.id for claim in held) or 'nothing'}")
+        return held
+
+    def rescue(
+        self,
+        worker: str,
+        *,
+        max_crashes: int,
+        spans: Mapping[str, Span] = MappingProxyType({}),
+        only: Collection[str] | None = None,
+    ) -> list[Lost]:
+        self._begin("rescue", worker)
+        taken = super().rescue(worker, max_crashes=max_crashes, spans=spans, only=only)
+        told = " ".join(f"{lost.claim.id} ({lost.claim.token}) {lost.settlement.state}" for lost in taken)
+        self._stage.note(f"rescued from {worker}: {told or 'nothing'}")
+        return taken
+
+    def cancel(self, job_id: str) -> CancelAnswer:
+        self._begin("cancel")
+        return super().cancel(job_id)
+
+    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+        self._begin("revive")
+        return super().revive(ids, states=states)
+
+    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+        self._begin("purge")
+        return super().purge(ids)
+
+    def register(self, worker: NewWorker) -> Bell:
+        self._begin("register", worker.id)
+        return super().register(worker)
+
+    def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
+        self._begin("heartbeat", worker)
+        return super().heartbeat(worker, slots=slots, stopping=stopping)
+
+    def retire(self, worker: str) -> None:
+        self._begin("retire", worker)
+        super().retire(worker)

@@ -252,3 +252,21 @@ def test_every_time_and_timeout_comes_back_as_it_was_written(timeout_ms: int, mo
 def test_nothing_but_a_refusal_comes_of_nonsense(fields: dict[str, Any]) -> None:
     with suppress(InvalidInput, UnknownName):
         read(**fields)
+
+
+def test_what_only_the_old_store_knew_is_passed_over() -> None:
+    assert read(reason="no worker", log="/elsewhere/a.log", output="x", stdout_log="y") == read()
+
+
+def test_the_run_that_was_under_way_ends_where_the_file_does() -> None:
+    under_way = {**RUN, "outcome": "running", "finished_at": None}
+    found = read(state="processing", runs=1, attempts=0, started_at=NOON, updated_at=ONE, history=[under_way])
+    assert (found.state, found.was_running) == ("pending", True)
+    assert (found.ending, found.finished_at) == ("released", read(created_at=ONE).created_at)
+    assert found.earlier == ()
+
+
+def test_the_facts_of_the_only_run_are_kept_and_tell_how_long_it_had_waited() -> None:
+    facts = {"started_at": ONE, "finished_at": ONE, "exit_code": 0, "duration_ms": 5, "wait_ms": 60_000}
+    found = read(state="completed", runs=1, **facts)
+    assert found.eligible_at == read(created_at=ONE).created_at - 60_000

@@ -48,14 +48,17 @@ class Rescue:
         heir: Heir | None = None,
         spare: bool = False,
         sign: Sign | None = None,
+        is_here: bool = True,
     ) -> None:
         """`spare`: without an heir, let what can be adopted run on, unless it was called off. `sign`: by what it was taken
-        for dead, where no lock proves it. Nothing happens if that does not hold any more."""
+        for dead, where no lock proves it. Nothing happens if that does not hold any more. `is_here`: on this machine; what
+        is said in a ledger of another one is about other processes and files, though the numbers and names may be the same."""
         self._worker = worker
         self._heir = heir
         self._spare = spare
         self._lock = lock
         self._sign = sign
+        self._is_here = is_here
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -70,7 +73,8 @@ class Rescue:
             self._claims = self._store.fence(self._worker.id, sign=self._sign)
             if self._claims is None:
                 return None
-            self._footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id)).runs
+            if self._is_here:
+                self._footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id)).runs
             if self._heir is not None:
                 adopted = leave_to(self._heir, self._worker, self._claims, store=self._store)
                 self._claims = [claim for claim in self._claims if claim.token not in adopted]
@@ -180,6 +184,7 @@ class RescueDuty:
             emit=self._emit,
             heir=heir,
             sign=_sign(worker, lock, is_silent=is_silent),
+            is_here=worker.machine == self._here.machine,
         )
 
 

@@ -11,8 +11,6 @@ import queuectl.upkeep.rescue
 from queuectl import errors
 from queuectl.job.model import Claim, NewJob
 from queuectl.job.settle import Settlement, lose
-from queuectl.process import ending
-from queuectl.process.ledger import Footprint
 from queuectl.process.table import Entry
 from queuectl.store.protocol import Exchange, Sign
 from queuectl.store.sqlite.base import SQL
@@ -85,13 +83,6 @@ def _orphans_left() -> tuple[Any, str, Any]:
     return queuectl.upkeep.rescue, "orphans", orphans
 
 
-def _pid_is_enough() -> tuple[Any, str, Any]:
-    def leaders(runs: dict[str, Footprint | None]) -> set[int]:
-        return {footprint.pid for footprint in runs.values() if footprint}
-
-    return ending, "_leaders", leaders
-
-
 def _no_poll() -> tuple[Any, str, Any]:
     def poll(self: Worker, now: float) -> None:
         self._poll_at = now + self._settings.poll_interval_ms / 1000
@@ -159,7 +150,6 @@ DEFECTS: Final[dict[str, Change]] = {
     "a fence that goes by the name alone": _fence_by_name,
     "a watcher that does not notice its own absence": _never_away,
     "a heartbeat that lifts the fence": _statement("heartbeat", "\n   and state <> 'lost'"),
-    "a signal by a pid alone": _pid_is_enough,
     "no look beside the bell": _no_poll,
     "ends that are forgotten when the store is in trouble": _forgotten_ends,
     "counts that are overwritten": _counts_overwritten,

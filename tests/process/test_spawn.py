@@ -21,7 +21,7 @@ from queuectl.process.libc import Words
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.table import started
-from queuectl.process.watch import Child, Untold, Watch, is_there
+from queuectl.process.watch import Child, Untold, Watch, is_readable, is_there
 from tests.wait import wait_until
 
 
@@ -134,6 +134,19 @@ def test_who_waits_is_told_of_what_begins_and_ends(processes: SystemProcesses, o
         children = [begun.child for begun in found if isinstance(begun.child, Child)]
     assert not processes.begun()
     assert not processes.begun(wait=True)
+
+
+def test_an_end_that_came_in_while_starts_were_noted_is_looked_at_without_another_sign(
+    processes: SystemProcesses, out: int
+) -> None:
+    children = begin(processes, *[order([b"/bin/true"], out, slot=slot) for slot in range(8)])
+    wait_until(lambda: processes.begun() or processes.look_again() == 0.0, what="an end to come in")
+    wait_until(lambda: not processes.begun() and not is_readable(processes.fileno()), what="all to be told")
+    assert processes.look_again() == 0.0
+    for child in children:
+        assert isinstance(child, Child)
+        end_of(processes, child)
+    assert processes.look_again() is None
 
 
 def test_spawning_leaves_no_descriptor_and_us_where_we_were(processes: SystemProcesses, out: int) -> None:

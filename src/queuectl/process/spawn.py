@@ -45,7 +45,7 @@ class SystemProcesses:
         self._orders: deque[Order] = deque()  # and not told yet what became of them
         self._begun: list[Begun] = []
         self._ended: dict[int, Exited | Signalled] = {}
-        self._is_unseen = False  # an end came in while we waited for something else
+        self._unseen: set[int] = set()  # whose end came in while we waited for something else
         self._to_bury: list[int] = []
         self._children = 0
         self._watch = Watch()
@@ -81,7 +81,7 @@ class SystemProcesses:
         return self._watch.fileno()
 
     def look_again(self) -> float | None:
-        return 0.0 if self._is_unseen else LOOK_EVERY if self._watch.is_restless else None
+        return 0.0 if self._unseen else LOOK_EVERY if self._watch.is_restless else None
 
     def begin(self, orders: Sequence[Order]) -> None:
         rows = []
@@ -98,12 +98,14 @@ class SystemProcesses:
     def begun(self, *, wait: bool = False) -> Sequence[Begun]:
         while (wait and self._orders) or self._has_news():
             self._receive()
-        self._is_unseen = False
         found, self._begun = self._begun, []
         return found
 
     def peek(self, child: Child) -> Exited | Signalled | Untold | None:
-        return self._watch.peek(child) if child in self._watch else self._ended.get(child.pid)
+        if child in self._watch:
+            return self._watch.peek(child)
+        self._unseen.discard(child.pid)
+        return self._ended.get(child.pid)
 
     def reap(self, child: Child) -> None:
         if child in self._watch:
@@ -187,7 +189,7 @@ class SystemProcesses:
                 self._begun.append(Begun(child, at))
             for pid, code, number in ended:
                 self._ended[pid] = Exited(code) if number is None else Signalled(number)
-                self._is_unseen = True
+                self._unseen.add(pid)
 
 
 def forbid_inheritance() -> None:

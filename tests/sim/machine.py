@@ -230,7 +230,7 @@ class Worker:
         chance = self._stage.random.random
         seconds = chance() * 0.05 if chance() < 0.5 else chance() * 3
         if chance() < 0.15:
-            seconds = 8.0  # unless it is ended
+            seconds = 8.0  # far longer than a lease, unless it is ended
         process.ignores_term = chance() < 0.1
         code = 0 if chance() < 0.65 else 1 + int(chance() * 3)
         self.host.plan_end(process, seconds, code)

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.sim.scene import Scene, make_template
+from tests.sim.pool import Pool
+from tests.sim.scene import Scene
 from tests.store.backends import swift_folder
 
 PORTION: Final = 50
@@ -36,21 +37,24 @@ class Theatre:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._template = folder / "template.db"
-        make_template(self._template)
+        self._pool = Pool(folder / "queue.db")
 
     def play(self, seed: int) -> Played:
-        place = self._folder / "scene"
-        place.mkdir()
         failure = None
-        scene = Scene(seed, place, self._template)
+        self._pool.clear()
+        scene = Scene(seed, self._folder, self._pool)
         try:
             scene.play()
         except Exception as exc:  # noqa: BLE001 - a traceback of ours is a failure as well
             failure = Failure(seed, f"{type(exc).__name__}: {exc}", list(scene.stage.trace))
+            self._pool.forget()
         finally:
-            shutil.rmtree(place)
+            for host in scene.hosts:
+                shutil.rmtree(host.home)
         return Played(failure, scene.stage.digest, list(scene.stage.trace))
+
+    def close(self) -> None:
+        self._pool.forget()
 
     def first_failure(self, seeds: Iterable[int]) -> Failure | None:
         return next((found for seed in seeds if (found := self.play(seed).failure)), None)
@@ -59,7 +63,9 @@ class Theatre:
 @contextmanager
 def theatre() -> Iterator[Theatre]:
     with swift_folder() as folder:
-        yield Theatre(Path(folder))
+        stage = Theatre(Path(folder))
+        yield stage
+        stage.close()
 
 
 def failures_from(first: int) -> list[Failure]:

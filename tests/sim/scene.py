@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any, Final
 
 from queuectl import errors, events
 from queuectl import home as places
-from queuectl.clock import SystemClock
 from queuectl.config import Here, load_settings
 from queuectl.job.ageing import parse_ageing
 from queuectl.job.settings import Settings
@@ -27,6 +25,7 @@ from queuectl.worker.plan import Plan, World
 from queuectl.worker.serve import _claim_name
 from tests.sim.machine import Host, Worker
 from tests.sim.people import People
+from tests.sim.pool import Pool
 from tests.sim.stage import Chances, Crashed, Stage, Violation
 from tests.sim.system import installed
 from tests.sim.wire import SimStore
@@ -36,24 +35,25 @@ from tests.store.invariants import check_invariants
 
 LEASE: Final = 4.0
 THOROUGH: Final = 5  # of so many seeds one is looked at once more, through all that the store shows
+LOOK_EVERY: Final = 0.2
 QUIET: Final = 150.0  # seconds until everything must have come to its end
 STORED: Final = {"heartbeat": "1s", "lease": "4s", "poll-interval": "1s", "kill-grace": "500ms", "backoff-max": "2s"}
 
 
 class Scene:
-    def __init__(self, seed: int, folder: Path, template: Path) -> None:
+    def __init__(self, seed: int, folder: Path, pool: Pool) -> None:
         self.seed = seed
         self.stage = Stage(seed, chances=Chances())
         self.stage.hidden = str(folder)
-        self.path = str(folder / "queue.db")
-        shutil.copy(template, self.path)
+        self.path = pool.path
+        self._pool = pool
         chance = self.chance = self.stage.random.random
         self._max_crashes = 2 + int(chance() * 2)
         ageing = ("off", "enqueues", "1s")[int(chance() * 3)]
         self.settings = load_settings({**STORED, "max-crashes": str(self._max_crashes), "ageing": ageing}, {})
         self.hosts = [Host(self.stage, name, str(folder / name)) for name in ("A", "B")[: 1 + int(chance() * 2)]]
         self.witness = Witness(
-            self.path,
+            pool.connect(),
             self.stage,
             self.hosts,
             ageing=parse_ageing(ageing, subject="ageing"),
@@ -92,7 +92,7 @@ class Scene:
             stage.later(chance() * 6, self._suspend)
         stage.later(3 + chance() * 6, self._be_quiet)
         try:
-            with installed(stage):
+            with installed(stage, self._pool):
                 stage.run()
             self.witness.check_end()
             if self.seed % THOROUGH == 0:
@@ -114,7 +114,7 @@ class Scene:
 
     def _jump(self) -> None:
         host = self.hosts[int(self.chance() * len(self.hosts))]
-        by = (self.chance() - 0.5) * 30
+        by = (self.chance() - 0.5) * 20
         host.wall += by
         self.witness.jumps += 1
         self.stage.tell(f"the wall clock of {host.name} jumps by {by:.3f} s")
@@ -140,9 +140,9 @@ class Scene:
                 left = self.witness.unfinished() + self._is_unrescued()
                 self.stage.fail(Violation(f"after {QUIET:g} quiet seconds {', '.join(left)}"))
             else:
-                self.stage.later(1.0, look)
+                self.stage.later(LOOK_EVERY, look)
 
-        self.stage.later(1.0, look)
+        self.stage.later(LOOK_EVERY, look)
 
     def _is_unrescued(self) -> list[str]:
         names = [name for (name,) in self.witness.db.execute("select id from workers")]
@@ -235,9 +235,3 @@ class Scene:
     def emit(self, event: events.Event) -> None:
         if not isinstance(event, events.JobStarted | events.JobEnded | events.JobRescued | events.JobLost):
             self.stage.note(str(event))
-
-
-def make_template(path: Path) -> None:
-    """An empty store, made once and copied for each seed."""
-    store = SqliteStore(str(path), clock=SystemClock())
-    store.close()

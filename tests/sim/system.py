@@ -23,11 +23,12 @@ import queuectl.worker.launch
 from queuectl.process import ending, table
 from queuectl.process.table import Entry
 from tests.sim.machine import Host, kill_group_of
+from tests.sim.pool import Pool
 from tests.sim.stage import Stage
 
 
 @contextlib.contextmanager
-def installed(stage: Stage) -> Iterator[None]:
+def installed(stage: Stage, pool: Pool) -> Iterator[None]:
     files, quiet_files = Files(stage, is_seen=True), Files(stage, is_seen=False)
     kernel = Kernel(stage)
     numbers = itertools.count(1)
@@ -39,6 +40,7 @@ def installed(stage: Stage) -> Iterator[None]:
         (queuectl.worker.launch, "os", quiet_files),
         (queuectl.upkeep.rescue, "os", files),
         (queuectl.store.sqlite.bell, "os", quiet_files),
+        (queuectl.store.sqlite.connection, "sqlite3", pool),
         # Whoever waits for a lock asks again and again: rarely enough that it does not take all the time there is.
         (queuectl.store.sqlite.connection, "RETRY_EVERY", 0.05),
         # Not by chance of the kernel's, and short: they are read by people.

@@ -92,6 +92,8 @@ class Wire:
 
     def _strike(self, share: float) -> None:
         faults = self._stage.chances
+        if not faults.strike_the_store:
+            return
         for name, (code, text) in TROUBLES.items():
             if self._stage.strikes(getattr(faults, name) * share):
                 self._stage.note(f"the store is {name}")
@@ -156,15 +158,20 @@ class SimStore(SqliteStore):
         return done
 
     def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
+        stage, victim = self._stage, self._witness.serving.get(worker)
+        lives = victim is not None and not victim.is_gone
+        if lives and stage.chances.freeze and stage.random.random() < 0.3:
+            # One bad moment for it to wake up: when it is known to be silent, and not fenced yet.
+            stage.thaw(victim.participant, 0.0)
+            stage.wait(stage.random.random())
         self._begin("fence", worker)
         held = super().fence(worker, sign=sign)
         if held is None:
             return None
         self._witness.fenced.update(claim.token for claim in held)
-        victim = self._witness.serving.get(worker)
-        if victim is not None and not victim.is_gone and self._stage.random.random() < 0.8:
-            # The worst moment to wake up: while others end what it runs.
-            self._stage.thaw(victim.participant, self._stage.random.random() * 0.1)
+        if lives and stage.random.random() < 0.8:
+            # The worst one: while others end what it runs.
+            stage.thaw(victim.participant, stage.random.random() * stage.random.random() * 0.1)
         self._stage.note(f"fenced {worker}, which holds {' '.join(claim.id for claim in held) or 'nothing'}")
         return held
 

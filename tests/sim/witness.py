@@ -31,10 +31,16 @@ PEOPLE: Final = {"cancel": Event.CANCEL, "revive": Event.REVIVE}
 
 class Witness:
     def __init__(
-        self, path: str, stage: Stage, hosts: Sequence[Host], *, ageing: Ageing, max_crashes: int, lease: float
+        self,
+        db: sqlite3.Connection,
+        stage: Stage,
+        hosts: Sequence[Host],
+        *,
+        ageing: Ageing,
+        max_crashes: int,
+        lease: float,
     ):
-        # Of any thread: only one of them runs.
-        self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self.db = db
         self.acknowledged: set[str] = set()
         self.purged: set[str] = set()
         self.taken: dict[str, Taken] = {}  # by token

@@ -158,7 +158,8 @@ class WorkerProcess:
     def end(self) -> None:
         """TERM to finish, TERM to end its jobs now, KILL: at teardown, whatever the test has left running."""
         self.process.send_signal(signal.SIGCONT)  # a test may have stopped it
-        for number, patience in ((signal.SIGTERM, 2), (signal.SIGTERM, 10), (signal.SIGKILL, 10)):
+        # The first is enough for most, who are idle; of the others nothing is wanted any more.
+        for number, patience in ((signal.SIGTERM, 0.3), (signal.SIGTERM, 10), (signal.SIGKILL, 10)):
             if self.process.poll() is not None:
                 return
             self.process.send_signal(number)

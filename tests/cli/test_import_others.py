@@ -222,6 +222,7 @@ def test_jobs_and_dead_letters_in_json_files_are_taken_over(
     assert found["job-1"]["created_at"] == "2025-11-13T10:30:00.000Z"
     queuectl("dlq", "retry", "job-5", check=0)
     queuectl("config", "set", "retain-completed", "forever", check=0)  # they are older than what is kept
+    queuectl("config", "set", "backoff-max", "100ms", check=0)
     queuectl("worker", "start", "--drain", "--count", "2", check=0)
     assert queuectl("status", "--json", check=0).json["states"]["completed"] == 4
 

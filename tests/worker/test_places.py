@@ -134,7 +134,7 @@ def test_a_name_can_be_used_again_while_others_still_deal_with_the_crash(scene: 
     scene.enqueue(f"trap '' TERM; {scene.note('begun')}; {scene.until('never')}", max_retries=1)
     crashed = scene.worker("--name", "w1")
     scene.wait_for_file("begun")
-    scene.configure(max_crashes=1)
+    scene.configure(max_crashes=1, kill_grace="1s")
     scene.worker("--name", "heir")
     crashed.kill()
     wait_until(lambda: scene.worker("--name", "w1"), what="w1 to be up again")

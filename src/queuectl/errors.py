@@ -258,27 +258,24 @@ class StoreFailed(Unavailable):
 class StoreDamaged(Unavailable):
     code = "store-damaged"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"the store {path} is damaged: {problem}", hint="nothing was changed; keep the file, restore a backup"
-        )
+    def __init__(self, path: str, problem: str, *, hint: str = "keep the file as it is, restore a backup") -> None:
+        super().__init__(f"the store {path} is damaged: {problem}", hint=hint)
 
 
 class StoreForeign(Unavailable):
     code = "store-foreign"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is not a queuectl store", hint="choose another place with --home or --db")
+        hint = "choose another place with --home or --db; if it was one, restore a backup"
+        super().__init__(f"{path} is not a queuectl store", hint=hint)
 
 
 class StoreTooNew(Unavailable):
     code = "store-too-new"
 
     def __init__(self, path: str, found: int, known: int) -> None:
-        super().__init__(
-            f"the store {path} has schema version {found}, this queuectl knows up to {known}",
-            hint="upgrade queuectl; nothing was changed",
-        )
+        message = f"the store {path} has schema version {found}, this queuectl knows up to {known}"
+        super().__init__(message, hint="upgrade queuectl; nothing was changed")
 
 
 class StoreGone(Unavailable):

@@ -1,6 +1,6 @@
 """The map of the home: which file lies where. Only names; nothing here changes the disk but `make_home`.
 
-queue.db            the store (with -wal and -shm beside it)
+queue.db            the store (with -wal and -shm beside it, and -new while it is made)
 logs/ID.log         what each job printed
 workers/NAME.lock   held while the worker lives
 workers/NAME.bell   a pipe that wakes it

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import shlex
 import signal
 import sqlite3
@@ -22,6 +24,7 @@ from tests.program import COMMAND, Leftovers, Program, WorkerProcess
 from tests.wait import wait_until
 
 FINAL = frozenset({"completed", "dead", "cancelled"})
+FULL = os.environ.get("QUEUECTL_TEST_FULL") == "1"  # the numbers of the contract, not those of a quick look
 
 
 class WrappedWorker(WorkerProcess):
@@ -211,6 +214,13 @@ def make_scene(queuectl: Program, directory: Path) -> Iterator[Scene]:
 @pytest.fixture
 def scene(queuectl: Program, tmp_path: Path) -> Iterator[Scene]:
     yield from make_scene(queuectl, tmp_path)
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    seed = os.environ.get("QUEUECTL_TEST_SEED", str(random.randrange(10**9)))
+    print(f"QUEUECTL_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
+    return random.Random(seed)
 
 
 def stop(worker: WorkerProcess, *signals: signal.Signals) -> None:

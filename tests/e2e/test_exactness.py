@@ -16,20 +16,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.scene import Scene
+from tests.e2e.scene import FULL, Scene
 from tests.program import COMMAND, WorkerProcess, environment
 from tests.wait import wait_until
 
-FULL = os.environ.get("QUEUECTL_TEST_FULL") == "1"
 JOBS = 2_000 if FULL else 600
 KILLS = 40 if FULL else 8
-
-
-@pytest.fixture
-def chance() -> random.Random:
-    seed = os.environ.get("QUEUECTL_TEST_SEED", str(random.randrange(10**9)))
-    print(f"QUEUECTL_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
-    return random.Random(seed)
 
 
 @pytest.mark.timeout(60 if not FULL else 300)

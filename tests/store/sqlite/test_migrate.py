@@ -17,7 +17,7 @@ from queuectl import errors
 from queuectl.job.model import Job
 from queuectl.store import sqlite as package
 from queuectl.store.migrate import LATEST, migrations_of
-from queuectl.store.open import open_reads, open_store
+from queuectl.store.open import open_inbox, open_reads, open_store
 from queuectl.store.protocol import Store
 from queuectl.store.sqlite.connection import APPLICATION_ID, Connection
 from queuectl.store.sqlite.schema import _statements
@@ -250,14 +250,44 @@ def test_a_damaged_page_is_told_when_it_is_met_and_nothing_is_changed(home: Path
     assert content(path) == before
 
 
-def test_an_empty_file_is_a_store_that_somebody_was_about_to_make(home: Path, path: Path, clock: FakeClock) -> None:
+def test_an_empty_file_beside_its_mark_is_a_store_that_somebody_was_about_to_make(
+    home: Path, path: Path, clock: FakeClock
+) -> None:
     """What a process leaves that was killed between making the file and its first migration."""
     home.mkdir()
     path.touch()
+    (home / "queue.db-new").touch()
     store = open_store(str(home), None, clock)
     store.enqueue([new_job("a")])
     assert store.get("a").id == "a"
     store.close()
+    assert not (home / "queue.db-new").exists()
+
+
+@pytest.mark.parametrize("opener", [open_store, open_reads, open_inbox])
+def test_a_store_that_was_cut_to_nothing_is_refused_and_keeps_its_log(
+    home: Path, path: Path, clock: FakeClock, opener: Callable[..., object]
+) -> None:
+    store = open_store(str(home), None, clock)
+    store.enqueue([new_job("a")])  # and all of it is in the log, which SQLite removes if it may open the file
+    log = (home / "queue.db-wal").read_bytes()
+    os.truncate(path, 0)
+    with pytest.raises(errors.StoreDamaged, match="0 bytes"):
+        opener(str(home), None, clock)
+    with pytest.raises(errors.StoreDamaged, match="0 bytes"):
+        store.enqueue([new_job("b")])
+    assert path.stat().st_size == 0
+    assert (home / "queue.db-wal").read_bytes() == log
+    store.close()
+
+
+def test_a_mark_that_was_left_behind_goes_with_the_next_who_opens_the_store(
+    home: Path, path: Path, clock: FakeClock
+) -> None:
+    make_store(home, clock, jobs=1)
+    (home / "queue.db-new").touch()
+    open_reads(str(home), None, clock).close()
+    assert not (home / "queue.db-new").exists()
 
 
 def test_a_home_that_cannot_be_made_is_refused(home: Path, clock: FakeClock) -> None:

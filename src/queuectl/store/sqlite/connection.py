@@ -18,6 +18,7 @@ OLDEST_SQLITE: Final = (3, 37, 0)  # STRICT tables
 APPLICATION_ID: Final = 0x51756374  # "Quct": tells our files from everybody else's
 
 MEMORY: Final = ":memory:"
+EMPTY: Final = "it is empty, 0 bytes"
 RETRY_EVERY: Final = 0.002
 SAY_SO_AFTER: Final = 2.0
 
@@ -38,6 +39,7 @@ class Connection:
         self._on_wait = on_wait
         self._clock = clock
         self._inode = _inode(path)
+        self._was_filled = False
         try:
             name = sealed(path) if _is_sealed(path) else path
             self._db = sqlite3.connect(name, timeout=0, isolation_level=None, cached_statements=256, uri=name != path)
@@ -136,9 +138,17 @@ class Connection:
                 self._db.rollback()
 
     def check_in_place(self) -> None:
-        """Raise StoreGone if the file was removed or replaced: writes would go into a file that nobody can find."""
-        if self.path != MEMORY and _inode(self.path) != self._inode:
+        """Raise StoreGone if the file was removed or replaced: writes would go into a file that nobody can find. Raise
+        StoreDamaged if it was cut to nothing: SQLite would take it for a new one, and throw away its log."""
+        if self.path == MEMORY:
+            return
+        found = _status(self.path)
+        if found is None or (found.st_dev, found.st_ino) != self._inode:
             raise errors.StoreGone(self.path)
+        if found.st_size:
+            self._was_filled = True
+        elif self._was_filled:
+            raise errors.StoreDamaged(self.path, EMPTY)
 
     def identity(self) -> str:
         """The file itself, by whatever name."""
@@ -248,12 +258,16 @@ def sealed(path: str) -> str:
 
 
 def _inode(path: str) -> tuple[int, int] | None:
+    found = _status(path)
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _status(path: str) -> os.stat_result | None:
     # Never by opening the file: closing any descriptor of it would drop SQLite's locks on it in this process.
     try:
-        status = os.stat(path)
+        return os.stat(path)
     except OSError:
         return None
-    return status.st_dev, status.st_ino
 
 
 def _why_not_openable(path: str) -> str:

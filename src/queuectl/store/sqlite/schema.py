@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.store.migrate import LATEST, migrations_of
-from queuectl.store.sqlite.connection import APPLICATION_ID, MEMORY, Connection, is_closed, sealed, translate
+from queuectl.store.sqlite.connection import APPLICATION_ID, EMPTY, MEMORY, Connection, is_closed, sealed, translate
 
 
 def connect(
     path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
 ) -> Connection:
-    """Open the file and migrate it if it is older or empty. Any number of processes may do this at once."""
+    """Open the file and migrate it if it is older or new. Any number of processes may do this at once."""
     if path != MEMORY:
         _create(path)
+        _refuse_emptied(path)
     db = Connection(path, clock=clock, patience=patience, on_wait=on_wait)
     try:
         with db.snapshot():  # another process may be at it: half of the old and half of the new would look foreign
@@ -29,6 +30,8 @@ def connect(
             raise errors.StoreForeign(path)  # SQLite takes a file of one byte for an empty one
         if version < LATEST:
             _migrate(db)
+        if path != MEMORY:
+            _unmark(path)
     except BaseException:
         db.close()
         raise
@@ -48,7 +51,7 @@ def copy_closed(path: str, target: Callable[[], str]) -> str:
                 raise errors.StoreTooNew(path, version, LATEST)
             if (found := source.execute("pragma quick_check(1)").fetchone()[0]) != "ok":
                 raise errors.StoreDamaged(path, found)
-            _create(copy := target())
+            _make(copy := target())
             with closing(sqlite3.connect(copy)) as made:
                 source.backup(made)
     except sqlite3.Error as exc:
@@ -57,15 +60,46 @@ def copy_closed(path: str, target: Callable[[], str]) -> str:
 
 
 def _create(path: str) -> None:
-    # Made by us, not by SQLite, so that it is private whatever the umask; -wal and -shm take over its mode.
-    if os.path.exists(path):  # asked first: on a read-only disk making what is there fails for another reason
+    if os.path.lexists(path):  # asked first: on a read-only disk making what is there fails for another reason
         return
+    for new in (_mark(path), path):
+        with suppress(FileExistsError):  # another process was first
+            _make(new)
+
+
+def _make(path: str) -> None:
+    # Made by us, not by SQLite, so that it is private whatever the umask; -wal and -shm take over its mode.
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
-        return
+        raise
     except OSError as exc:
         raise errors.HomeUnusable(os.path.dirname(path), exc.strerror or str(exc)) from exc
+
+
+def _refuse_emptied(path: str) -> None:
+    """An empty file is a store that somebody is about to make, as long as the mark lies beside it. Without the mark there
+    was one: SQLite would make a new one of it, and remove its write-ahead log, which may hold all that was ever written."""
+    # Asked again after the mark, which goes when the file has been filled.
+    if _is_empty(path) and not os.path.exists(_mark(path)) and _is_empty(path):
+        raise errors.StoreDamaged(path, EMPTY, hint="restore a backup; if it never was a store, remove it")
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return os.stat(path).st_size == 0
+    except OSError:  # whoever opens it learns more
+        return False
+
+
+def _mark(path: str) -> str:
+    return f"{path}-new"
+
+
+def _unmark(path: str) -> None:
+    if os.path.exists(_mark(path)):
+        with suppress(OSError):  # another process was first, or the next one will do it
+            os.unlink(_mark(path))
 
 
 def _version(db: Connection) -> int:

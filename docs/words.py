@@ -83,6 +83,7 @@ ERRORS = {
     "store-unsupported": "An address of a kind that this version cannot use.",
     "sqlite-too-old": "This Python comes with a SQLite older than 3.37.",
     "system-unsupported": "Workers cannot run on this system: it lacks what tells processes apart.",
+    "system-refused": "The system did not do what it does every day: no descriptor is left, the disk is full or may only be read. A worker says so and tries again.",
     "worker-failed": "A worker started with `--detach` did not come up; the message is its own.",
     "wait-timeout": "`wait --timeout`: the time is over, the jobs go on. In Python also a `TimeoutError`.",
     "interrupted": "`run --json` was left with Ctrl-C: the job goes on, and the message names it.",

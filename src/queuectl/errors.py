@@ -23,7 +23,7 @@
     │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone
     │   ├── StoreUnreachable  StoreRefused  DriverMissing
-    │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported
+    │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported  SystemRefused
     │   └── WorkerFailed       a detached worker that did not come up
     └── WaitTimeout            waited too long (also a TimeoutError)              exit 124
 
@@ -34,8 +34,9 @@ a surface needs to choose an exit status or an HTTP status: this module knows ne
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class QueuectlError(Exception):
@@ -350,13 +351,28 @@ class SystemUnsupported(Unavailable):
         super().__init__(f"workers cannot run on this system: {problem}", hint="run them on Linux")
 
 
+class SystemRefused(Unavailable):
+    code = "system-refused"
+
+    def __init__(self, exc: OSError) -> None:
+        words = f"{exc.filename or 'the system refuses'}: {exc.strerror or exc}"
+        super().__init__(words, hint=WANTS.get(exc.errno or 0, "put that right, then try again"))
+
+
+# What a machine may run out of, without any mistake of ours, and what helps.
+WANTS: Final = {
+    errno.EMFILE: "let it have more files open: ulimit -n 1024",
+    errno.ENFILE: "end what has so many files open on this machine",
+    errno.ENOSPC: "free some disk space",
+    errno.EROFS: "check how it is mounted",
+}
+
+
 class KeeperGone(Unavailable):
     code = "keeper-gone"
 
     def __init__(self, problem: str = "it is gone") -> None:
-        hint = (
-            "start the worker again, it sees to its jobs; if it was the want of memory or processes, with fewer slots"
-        )
+        hint = "start the worker again, it sees to its jobs; for want of memory or processes, with fewer slots"
         super().__init__(f"the process that keeps jobs for this worker: {problem}", hint=hint)
 
 

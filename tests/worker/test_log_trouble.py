@@ -4,43 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.disks import SmallDisk, mounted
 from tests.e2e.scene import Scene
-from tests.needs import require
 from tests.wait import wait_until
-
-
-class SmallDisk:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._filler = path / "filler"
-
-    def fill(self) -> None:
-        with self._filler.open("ab", buffering=0) as file:
-            for size in (65536, 4096, 1):
-                try:
-                    while file.write(b"x" * size) == size:
-                        pass
-                except OSError:
-                    continue
-
-    def make_room(self) -> None:
-        self._filler.unlink()
-
-
-def mounted(path: Path, size: str) -> Iterator[SmallDisk]:
-    path.mkdir(parents=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "test", path], capture_output=True)
-    require("a small tmpfs", done.returncode == 0, done.stderr.decode())
-    try:
-        yield SmallDisk(path)
-    finally:
-        subprocess.run(["umount", "--lazy", path], check=True)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.printable import printable, printable_json
 from queuectl.cli.style import paint
-from queuectl.errors import QueuectlError, Refusals, UsageError
+from queuectl.errors import WANTS, QueuectlError, Refusals, SystemRefused, UsageError
 
 
 class InternalError(QueuectlError):
@@ -107,6 +107,8 @@ def _value_of(error: click.BadOptionUsage) -> str | None:
 
 
 def from_unexpected(error: BaseException) -> QueuectlError:
+    if isinstance(error, OSError) and error.errno in WANTS:
+        return SystemRefused(error)
     words = str(error).strip()
     kind = type(error).__name__
     return InternalError(

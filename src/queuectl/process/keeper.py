@@ -151,7 +151,8 @@ def main() -> None:
     for descriptor in (WIRE, LOCK):
         os.set_inheritable(descriptor, False)
     ledger = Ledger(sys.argv[-1], join=True)
-    ledger.sign(Identity(os.getpid(), started(os.getpid()) or 0))
+    with contextlib.suppress(OSError):  # a full disk: then nobody will adopt its jobs
+        ledger.sign(Identity(os.getpid(), started(os.getpid()) or 0))
     keeper = Keeper(Wire(socket.socket(fileno=WIRE)), ledger)
     keeper.serve(signals)
     # Only now may others take the worker for dead: nothing more will begin, and what has begun stands in the ledger.

@@ -1,10 +1,14 @@
 """Who is running on this machine: the process table, read from /proc.
 
 A pid alone is no identity, since the kernel gives it out again. A pid together with the moment its process started is.
+
+Whoever cannot look, since no descriptor is left, gets the OSError: a process that nobody sees would pass for one that has
+ended, and its job would be run again beside it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -13,6 +17,8 @@ PROC: Final = "/proc"
 LONGEST_STAT: Final = 4096  # some 50 numbers and a name of 16 bytes
 MARK: Final = "QUEUECTL_RUN_TOKEN"  # in the environment of every run: the token of its claim
 _MARK: Final = f"{MARK}=".encode()
+# Then nobody can be looked at, and that says nothing about who is there.
+_BLIND: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class Entry(NamedTuple):
@@ -34,7 +40,8 @@ def entry(pid: int) -> Entry | None:
     # Not open(), whose buffers cost more than the reading: this is done for every process that is started.
     try:
         fd = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY)
-    except OSError:
+    except OSError as exc:
+        _unless_blind(exc)
         return None
     try:
         stat = os.read(fd, LONGEST_STAT)
@@ -51,7 +58,8 @@ def entries() -> Iterator[Entry]:
     """Every process that is not a zombie."""
     try:
         names = os.listdir(PROC)
-    except OSError:  # a system without /proc: nothing can be told apart, so nothing will be signalled
+    except OSError as exc:  # a system without /proc: nothing can be told apart, so nothing will be signalled
+        _unless_blind(exc)
         return
     for name in names:
         if name.isdigit() and (found := entry(int(name))) and not found.is_over:
@@ -63,7 +71,8 @@ def marks(pid: int) -> list[str]:
     try:
         with open(f"{PROC}/{pid}/environ", "rb") as file:
             environment = file.read()
-    except OSError:  # gone, or another user's
+    except OSError as exc:  # gone, or another user's
+        _unless_blind(exc)
         return []
     variables = environment.split(b"\0") if _MARK in environment else ()
     return [found.removeprefix(_MARK).decode("ascii", "replace") for found in variables if found.startswith(_MARK)]
@@ -96,5 +105,14 @@ def lives(pid: int) -> bool:
 
 
 def started(pid: int) -> int | None:
-    found = entry(pid)
+    """When it started; None if there is none, or nobody can tell."""
+    try:
+        found = entry(pid)
+    except OSError:
+        return None
     return None if found is None else found.started
+
+
+def _unless_blind(exc: OSError) -> None:
+    if exc.errno in _BLIND:
+        raise exc

@@ -73,12 +73,16 @@ class Watch:
         return any(adopted.pin is None for adopted in self._adopted.values())
 
     def adopt(self, child: Child, token: str, ledger: str) -> float:
-        """Returns for how many seconds it has been running, or ran."""
+        """Returns for how many seconds it has been running, or ran. Raises OSError where that cannot be seen now."""
         pin = _pin(child)
         self._adopted[child] = _Adopted(token, ledger, pin)
         if pin is not None:
             self._poll.register(pin, select.EPOLLIN)
-        finish = self._finish(child)
+        try:
+            finish = self._finish(child)
+        except OSError:
+            self.forget(child)
+            raise
         return ((finish.at if finish else boot_ticks()) - child.started) * TICK
 
     def peek(self, child: Child) -> Exited | Signalled | Untold | None:
@@ -137,9 +141,14 @@ def is_there(process: Child | Identity) -> bool:
 def _pin(child: Child) -> int | None:
     try:
         pin = os.pidfd_open(child.pid)
-    except OSError:
+    except ProcessLookupError:
         return None
-    if is_there(child):  # looked at while the descriptor keeps the number from changing hands
+    try:
+        is_same = is_there(child)  # looked at while the descriptor keeps the number from changing hands
+    except OSError:
+        os.close(pin)
+        raise
+    if is_same:
         return pin
     os.close(pin)
     return None

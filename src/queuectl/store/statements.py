@@ -17,3 +17,8 @@ class Statements(dict[str, str]):
         with open(os.path.join(self._folder, f"{name}.sql"), encoding="utf-8") as file:
             text = self[name] = file.read()
         return text
+
+    def read_all(self) -> None:
+        """For whoever stays: what it needs later must neither want a descriptor nor be that of another version."""
+        for name in os.listdir(self._folder):
+            self[name.removesuffix(".sql")]

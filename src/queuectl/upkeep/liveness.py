@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -23,8 +24,11 @@ def lock_of_the_dead(worker: Worker, *, here: Here) -> Lock | None:
         return None
     try:
         lock = take_lock(lock_file(worker.home, worker.id), create=False)
-    except PermissionError:  # the home of another user: only its silence will tell
-        return None
+    except OSError as exc:
+        # The home of another user, or on a disk that may only be read: only its silence will tell.
+        if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return None
+        raise
     if (
         lock is not None and lock.mark != worker.lock
     ):  # of another worker, which had its name, in another home of this path

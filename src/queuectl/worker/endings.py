@@ -34,9 +34,10 @@ def press_endings(runs: Iterable[Running], processes: Processes, *, now: float) 
     Looks only where it matters: after the end of the leader, and once the grace is over.
     """
     due = [run for run in runs if run.why is not None and now >= run.look_at]
-    families = _families(due, processes)
     for run in due:
         run.look_at = now + LOOK_EVERY
+    families = _families(due, processes)
+    for run in due:
         family = families[run.claim.token]
         # Also where nobody is seen: a look at the table misses who forks and ends while it is read.
         if now >= run.kill_at or not family:

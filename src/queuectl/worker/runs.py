@@ -21,6 +21,7 @@ from queuectl.worker.endings import begin_endings, press_endings
 from queuectl.worker.launch import BadLog, Launcher, NoLog, Ready, Unstarted
 from queuectl.worker.plan import World
 from queuectl.worker.running import Running, Why
+from queuectl.worker.trouble import Refusals
 
 # A start is written to the store with the next exchange, or after this time: short jobs never need it.
 RECORD_AFTER: Final = 0.02
@@ -45,6 +46,7 @@ class Runs:
         self._by_slot: dict[int, Running] = {}
         self._starting: deque[Ready] = deque()  # in the order in which they were begun
         self._kept: dict[str, str] = {}  # by token, where the end of a run that was adopted is written
+        self._refusals = Refusals(world.clock, world.emit)
 
     def __len__(self) -> int:
         return len(self._by_slot) + len(self._starting)
@@ -85,9 +87,15 @@ class Runs:
 
     def take_in(self, foundlings: deque[Adoption]) -> bool:
         """Look after runs that workers that are gone have begun. There may be more of them than slots."""
-        found = bool(foundlings)
+        found = False
         while foundlings:
-            self._adopt(foundlings.popleft())
+            try:
+                self._adopt(foundlings[0])
+            except OSError as exc:  # it goes on, and we look again at the next turn
+                self._refusals.note(exc)
+                break
+            foundlings.popleft()
+            found = True
         return found
 
     def _adopt(self, adoption: Adoption) -> None:
@@ -135,11 +143,15 @@ class Runs:
         """Note which runs have begun, and which are over."""
         self._gather()
         processes = self._world.processes
-        ended = [(run, how) for run in self._by_slot.values() if (how := processes.peek(run.child)) is not None]
-        for run, _ in ended:
-            if run.why is not None and not run.is_headless:
-                run.is_headless, run.look_at = True, now
-        gone = press_endings(self._by_slot.values(), processes, now=now)
+        try:
+            ended = [(run, how) for run in self._by_slot.values() if (how := processes.peek(run.child)) is not None]
+            for run, _ in ended:
+                if run.why is not None and not run.is_headless:
+                    run.is_headless, run.look_at = True, now
+            gone = press_endings(self._by_slot.values(), processes, now=now)
+        except OSError as exc:  # who cannot be seen is not taken for gone
+            self._refusals.note(exc)
+            return
         for run, how in ended:
             if run.why is not None and run.slot not in gone:
                 continue
@@ -209,7 +221,10 @@ class Runs:
                 yield run.began + RECORD_AFTER
 
     def _end(self, runs: Iterable[Running], why: Why, now: float) -> None:
-        begin_endings(runs, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
+        try:
+            begin_endings(runs, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
+        except OSError as exc:  # then they have their grace without having been asked
+            self._refusals.note(exc)
 
     def _forsake(self, run: Running) -> None:
         """It has ended, and its keeper could not say how: as if its worker had taken it along."""

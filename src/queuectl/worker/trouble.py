@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -13,6 +14,24 @@ T = TypeVar("T")
 
 RETRY_EVERY: Final = 0.1
 SAY_SO_AFTER: Final = 1.0  # a moment's contention between workers is not worth a line
+PEACE: Final = 60.0  # after so long it is news again
+
+
+class Refusals:
+    """What the system refuses us: said once for each reason, and again only after a time without it. Not ended by the store's
+    doing well, which does not need what is missing."""
+
+    def __init__(self, clock: Clock, emit: Sink) -> None:
+        self._clock = clock
+        self._emit = emit
+        self._seen: dict[int | None, float] = {}
+
+    def note(self, exc: OSError) -> errors.SystemRefused:
+        refused, now = errors.SystemRefused(exc), self._clock.monotonic()
+        if now - self._seen.get(exc.errno, -math.inf) > PEACE:
+            self._emit(StoreTrouble(refused.message))
+        self._seen[exc.errno] = now
+        return refused
 
 
 class Trouble:
@@ -21,6 +40,7 @@ class Trouble:
         self._emit = emit
         self._since: float | None = None
         self._said: set[str] = set()  # codes: the lock of yesterday may hide that the disk is full today
+        self._refusals = Refusals(clock, emit)
         self.last: errors.Unavailable | None = None
 
     def attempt(self, write: Callable[[], T]) -> T | None:
@@ -39,7 +59,11 @@ class Trouble:
             return read()
         except errors.Unavailable as exc:
             self._note(exc)
-            return None
+        except OSError as exc:  # of a file of ours: no reason to leave the jobs that run
+            refused = self._refusals.note(exc)
+            if not self.is_fatal:
+                self.last = refused
+        return None
 
     @property
     def is_fatal(self) -> bool:

@@ -90,6 +90,7 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovabl
     def register(self, worker: NewWorker) -> NotifyBell:
         if not os.path.isdir(worker.home):
             raise errors.HomeUnusable(worker.home, "it does not exist")
+        SQL.read_all()
         # The bell first: whoever sees the row may ring.
         bell = NotifyBell(self._db)
         queues = None if worker.queues is None else json.dumps(worker.queues)

@@ -277,4 +277,8 @@ def _why_not_openable(path: str) -> str:
         return "its directory does not exist"
     if not os.access(os.path.dirname(path), os.W_OK | os.X_OK):
         return "its directory is not writable"
+    try:
+        os.close(os.open(os.path.dirname(path), os.O_RDONLY))  # never the file itself, as above
+    except OSError as exc:
+        return exc.strerror or str(exc)
     return "it cannot be opened"

@@ -84,6 +84,7 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqliteP
     # ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def register(self, worker: NewWorker) -> Bell:
+        SQL.read_all()
         # The bell first: whoever sees the row may ring.
         try:
             bell = SilentBell() if self._db.path == MEMORY else PipeBell(bell_file(worker.home, worker.id))

@@ -6,7 +6,7 @@ import os
 from itertools import islice
 from typing import Final
 
-from queuectl.errors import StoreGone
+from queuectl.errors import StoreGone, StoreReadOnly
 from queuectl.home import lock_file
 from queuectl.job.duration import format_duration
 from queuectl.job.model import to_ms
@@ -30,6 +30,9 @@ def store(patient: Patient) -> Seen:
         problem("store-damaged", f"{patient.address}: {words}", "stop the workers, keep a copy of it, restore a backup")
         for words in health.problems[:MOST_PROBLEMS]
     ]
+    if patient.store_file is not None and not os.access(patient.store_file, os.W_OK):
+        fixed = StoreReadOnly(patient.store_file)
+        findings.append(problem(fixed.code, fixed.message, fixed.hint))
     return Seen(f"sound, {health.engine}, {count(patient.opened.count(), 'job')}, {patient.address}", findings)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.e2e.processes import carrying, descriptors, is_running
-from tests.e2e.scene import Scene
+from tests.e2e.scene import Scene, family_of
 from tests.program import COMMAND
 from tests.wait import wait_until
 
@@ -79,6 +79,23 @@ def test_a_worker_that_can_open_nothing_more_keeps_its_jobs_and_goes_on(scene: S
     assert {scene.job(job_id)["crashes"] for job_id in (*ids, late, waiting)} == {0}, worker.output
     assert scene.workers() == {"w1": "running", "w2": "running"}
     assert worker.output.count("oo many open files") <= 8
+
+
+def test_a_run_is_not_over_as_long_as_nobody_can_see_whether_something_of_it_is_left(scene: Scene) -> None:
+    scene.configure(kill_grace="100ms")
+    far = f"setsid sh -c 'trap \"\" TERM; {scene.note('begun')}; exec sleep 1000'"
+    tag = str(scene.directory)
+    job_id = scene.enqueue(f"{far} & {scene.until('go')}; exec sleep 1000", env={"FAMILY": tag}, max_retries=1)
+    worker = scene.worker()
+    scene.wait_for_file("begun")
+    with no_more_descriptors(worker.pid):
+        calling = scene.queuectl.start("cancel", job_id)
+        wait_until(lambda: "oo many open files" in worker.output, what="the worker to say so")
+        assert len(family_of(tag)) >= 2
+        assert scene.state(job_id) == "processing"
+    assert calling.wait(20) == 0
+    assert scene.state(job_id) == "cancelled"
+    assert family_of(tag) == []
 
 
 def test_a_job_that_nobody_can_see_is_not_taken_for_gone(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,3 +128,34 @@ def test_a_ledger_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, kept: i
 
 def test_no_ledger_is_an_empty_one(tmp_path: Path) -> None:
     assert read_ledger(str(tmp_path / "none")) == Records(None, {})
+
+
+BLIND = """
+import errno, os
+from queuectl.process import ending, table
+own = os.getpid()
+ways = [
+    lambda: table.entry(own), lambda: table.lives(own), lambda: table.marks(own), lambda: list(table.entries()),
+    lambda: ending.orphans({"token": None}), lambda: ending.families({"token": own}),
+]
+for way in ways:
+    way()
+try:
+    while True:
+        os.dup(0)
+except OSError:
+    pass
+for number, way in enumerate(ways):
+    try:
+        way()
+    except OSError as exc:
+        assert exc.errno == errno.EMFILE
+    else:
+        raise AssertionError(f"{number} saw nobody, and said so")
+assert table.started(own) is None
+"""
+
+
+def test_who_cannot_look_does_not_see_an_empty_machine() -> None:
+    done = subprocess.run([sys.executable, "-c", BLIND], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

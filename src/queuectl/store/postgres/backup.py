@@ -32,7 +32,7 @@ def backup(db: Connection, path: str, *, clock: Clock) -> None:
     try:
         with (
             closing(db.beside()) as source,
-            closing(connect(path, clock=clock)) as target,
+            closing(connect(path, clock=clock, made=True)) as target,
             source.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
             target.transaction(),
         ):

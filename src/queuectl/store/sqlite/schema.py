@@ -14,10 +14,13 @@ from queuectl.store.sqlite.connection import APPLICATION_ID, EMPTY, MEMORY, Conn
 
 
 def connect(
-    path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
+    path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None, made: bool = False
 ) -> Connection:
-    """Open the file and migrate it if it is older or new. Any number of processes may do this at once."""
-    if path != MEMORY:
+    """Open the file and migrate it if it is older or new. Any number of processes may do this at once.
+
+    `made`: by the caller just now, so that it may be empty.
+    """
+    if path != MEMORY and not made:
         _create(path)
         _refuse_emptied(path)
     db = Connection(path, clock=clock, patience=patience, on_wait=on_wait)

@@ -151,7 +151,7 @@ class Worker:
 
     def _start(self, claims: Sequence[Claim]) -> None:
         try:
-            self._runs.start(claims)
+            self._runs.start(claims, are_ours=lambda: self._membership.is_sure(self._say_alive, self._settings))
         except NoLog as exc:
             self._world.emit(events.StoreTrouble(str(exc)))
             self._claim_at, self._look = self._world.clock.monotonic() + self._log_pause, True

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from queuectl.events import WakeUpSilent
+from queuectl.job.settings import Settings
 from queuectl.store.protocol import Bell, NewWorker, Span
 from queuectl.worker.plan import Plan, World
 from queuectl.worker.signals import SignalPipe
@@ -27,27 +28,40 @@ class Membership:
         self._signals = signals
         self._trouble = trouble
         self._mentioned: set[str] = set()
+        self._sign_at = 0.0  # when we last gave a sign, or shortly before
 
     def enrol(self, slots: int, *, patience: float, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Begin to work under our name. Raises what keeps us from it, at once if waiting cannot help."""
         plan = self._plan
         card = NewWorker(plan.id, plan.host, plan.pid, plan.home, slots, plan.queues, plan.machine, plan.lock)
-        deadline = self._world.clock.monotonic() + patience
+        self._sign_at = self._world.clock.monotonic()
+        deadline = self._sign_at + patience
         while (bell := self._trouble.attempt(lambda: self._store.register(card))) is None:
             is_late = self._world.clock.monotonic() >= deadline or self._signals.stops > 0
             if self._trouble.last and (self._trouble.is_fatal or is_late):
                 raise self._trouble.last
             self._pause()
             meanwhile()
+            self._sign_at = self._world.clock.monotonic()
         self.bell = bell
         self._mention_silence()
 
     def say_alive(self, *, slots: int, stopping: bool) -> bool | None:
         """Whether the store still knows us, None if it cannot be asked."""
+        now = self._world.clock.monotonic()
         known = self._trouble.attempt(lambda: self._store.heartbeat(self._plan.id, slots=slots, stopping=stopping))
         if known:
+            self._sign_at = now
             self._mention_silence()
         return known
+
+    def is_sure(self, say_alive: Callable[[], bool | None], settings: Settings) -> bool:
+        """Whether what the store gave us is ours still. Nobody takes us for lost within a lease of our last sign; later, as when
+        we were stopped, it has to be asked. False also if it cannot be."""
+        while self._world.clock.monotonic() - self._sign_at >= settings.lease_ms / 1000:
+            if not say_alive():
+                return False
+        return True
 
     def give_back(self, spans: Mapping[str, Span], *, max_crashes: int) -> bool:
         """Give back, by token, what was taken from us, now that nothing of it runs. Whoever took it may be gone, too, and

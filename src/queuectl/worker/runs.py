@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from queuectl.events import JobAdopted, JobStarted, StoreTrouble
@@ -58,8 +58,9 @@ class Runs:
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, claims: Sequence[Claim]) -> None:
-        """Begin a run of each. Raises NoLog at the end, after giving back those whose log cannot be written."""
+    def start(self, claims: Sequence[Claim], *, are_ours: Callable[[], bool]) -> None:
+        """Begin a run of each, but give them back if they may have become somebody else's meanwhile. Raises NoLog at the end,
+        after giving back those whose log cannot be written."""
         failure: NoLog | None = None
         for first in range(0, len(claims), AT_ONCE):
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
@@ -74,6 +75,12 @@ class Runs:
                     self._add_unbegun(claim, Released(None, "its log could not be written"))
                 except BadLog as exc:
                     self._add_unbegun(claim, NotStarted(str(exc)))
+            # Asked last of all: we may have been stopped for long since they were claimed.
+            if ready and not are_ours():
+                for one in ready:
+                    self._launcher.drop(one)
+                    self._add_unbegun(one.claim, Released(None, "its worker stood still for too long"))
+                continue
             self._starting += ready
             self._world.processes.begin([one.order for one in ready])
             self._gather()  # until then each holds a descriptor

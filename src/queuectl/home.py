@@ -17,6 +17,8 @@ import os
 
 from queuectl import errors
 
+KEPT = ".kept"
+
 
 def store_file(home: str) -> str:
     return os.path.join(home, "queue.db")
@@ -43,7 +45,7 @@ def runs_file(home: str, worker: str) -> str:
 
 
 def kept_file(home: str, worker: str, keeper: int) -> str:
-    return os.path.join(home, "workers", f"{worker}.{keeper}.kept")
+    return os.path.join(home, "workers", f"{worker}.{keeper}{KEPT}")
 
 
 def worker_log(home: str, worker: str) -> str:

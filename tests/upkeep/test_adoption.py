@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from queuectl.home import kept_file, runs_file
 from queuectl.process.ledger import read_ledger
 from tests.e2e.processes import children, is_running
 from tests.e2e.scene import Scene, family_of
@@ -81,6 +82,20 @@ def test_an_heir_that_dies_has_an_heir(scene: Scene) -> None:
     assert (job["exit_code"], job["runs"], job["worker"]) == (3, 1, "w3")
 
 
+def test_an_heir_that_dies_before_it_has_noted_what_it_adopted_has_an_heir_too(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"{scene.until('go')}; exit 5", max_retries=1)
+    (keeper,) = children(worker.pid)
+    worker.kill()
+    # All that such an heir has done.
+    os.rename(runs_file(str(scene.home), "w1"), kept_file(str(scene.home), "w1", keeper.pid))
+    again = scene.worker("--name", "w1")
+    wait_until(lambda: "adopted" in again.output, what="it to be taken over")
+    scene.open("go")
+    job = scene.wait_for(job_id, "dead")
+    assert (job["exit_code"], job["runs"], job["crashes"]) == (5, 1, 0)
+    wait_until(lambda: not list((scene.home / "workers").glob("*.kept")), what="the old ledger to go")
+
+
 def test_the_timeout_of_an_adopted_job_counts_from_its_start(scene: Scene) -> None:
     worker, job_id = begun(scene, f"sleep 1000 & {scene.until('never')}", timeout="3s", max_retries=1)
     worker.kill()
@@ -145,6 +160,23 @@ def test_a_job_whose_keeper_died_after_its_worker_runs_again_by_the_rule_of_cras
     job = scene.wait_for(job_id, "completed")
     assert (job["runs"], job["crashes"]) == (2, 1)
     assert scene.outcomes(job_id) == ["lost", "completed"]
+
+
+def test_nothing_is_left_of_a_job_whose_end_nobody_knows_when_it_runs_again(scene: Scene) -> None:
+    child = scene.quoted("child")
+    # Not by a signal: what has ended may wait for somebody to bury it.
+    second = f"grep -qs 'State:.[RSD]' /proc/$(cat {child})/status && {scene.note('both')}; exit 0"
+    command = f"[ $QUEUECTL_RUN = 1 ] || {{ {second}; }}; sleep 1000 & echo $! > {child}; {scene.note('up')}; wait"
+    worker, job_id = begun(scene, command)
+    scene.wait_for_file("up")
+    (keeper,) = children(worker.pid)
+    worker.kill()
+    heir = scene.worker("--name", "w2")
+    wait_until(lambda: "adopted" in heir.output, what="it to be adopted")
+    os.kill(keeper.pid, signal.SIGKILL)
+    os.kill(int(scene.history(job_id)[0]["pid"]), signal.SIGKILL)
+    assert scene.wait_for(job_id, "completed")["crashes"] == 1
+    assert not scene.path("both").exists()
 
 
 def test_a_worker_that_loses_its_keeper_says_so_and_goes(scene: Scene) -> None:

@@ -28,6 +28,8 @@ class Untold:
 
 
 UNTOLD: Final = Untold()
+# A keeper writes at once. One that does not cannot, for the disk is full, or has told its worker, who was gone before it could settle.
+PATIENCE: Final = 5.0
 
 
 class Adoption(NamedTuple):
@@ -43,6 +45,7 @@ class _Adopted(NamedTuple):
     token: str
     ledger: str
     pin: int | None  # a descriptor of the process; None: it has ended
+    gone_at: int  # when we saw that it has, in clock ticks since boot
 
 
 class Watch:
@@ -75,7 +78,7 @@ class Watch:
     def adopt(self, child: Child, token: str, ledger: str) -> float:
         """Returns for how many seconds it has been running, or ran. Raises OSError where that cannot be seen now."""
         pin = _pin(child)
-        self._adopted[child] = _Adopted(token, ledger, pin)
+        self._adopted[child] = _Adopted(token, ledger, pin, boot_ticks())
         if pin is not None:
             self._poll.register(pin, select.EPOLLIN)
         try:
@@ -90,11 +93,11 @@ class Watch:
         if adopted.pin is not None:
             if not is_readable(adopted.pin):
                 return None
-            self._unpin(child)
+            adopted = self._unpin(child)
         if finish := self._finish(child):
             return finish.how
         keeper = read_ledger(adopted.ledger).keeper
-        if keeper is not None and is_there(keeper):
+        if keeper is not None and is_there(keeper) and (boot_ticks() - adopted.gone_at) * TICK < PATIENCE:
             return None  # it is about to write
         finish = self._finish(child)  # it may have done so before it went
         return finish.how if finish else UNTOLD
@@ -117,12 +120,13 @@ class Watch:
             self._finishes[child] = found.finish
         return self._finishes[child]
 
-    def _unpin(self, child: Child) -> None:
+    def _unpin(self, child: Child) -> _Adopted:
         adopted = self._adopted[child]
         if adopted.pin is not None:
             self._poll.unregister(adopted.pin)
             os.close(adopted.pin)
-            self._adopted[child] = adopted._replace(pin=None)
+            adopted = self._adopted[child] = adopted._replace(pin=None, gone_at=boot_ticks())
+        return adopted
 
 
 def is_readable(fd: int) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from queuectl import home as places
 from queuectl.job.model import Claim, Worker
 from queuectl.process.ledger import Footprint, Records, read_ledger
-from queuectl.process.watch import Adoption, Child, is_there
+from queuectl.process.watch import Adoption, is_there
 from queuectl.store.protocol import Store
 
 
@@ -31,10 +31,10 @@ def adoptable(worker: Worker, claims: Sequence[Claim]) -> dict[str, Adoption]:
     records = read_ledger(places.runs_file(worker.home, worker.id))
     found = {}
     for claim in claims:
-        footprint = records.runs.get(claim.token)
+        footprint = records.runs.get(claim.token) or _put_aside(worker.home, claim.token)
         if footprint is not None:
             ledger = _ledger(worker, footprint, records)
-            if _will_be_known(claim.token, footprint, ledger, records):
+            if _will_be_known(claim.token, records if footprint.kept is None else read_ledger(ledger)):
                 found[claim.token] = Adoption(claim, footprint, ledger, worker.id)
     return found
 
@@ -55,13 +55,12 @@ def leave_to(heir: Heir, worker: Worker, claims: Sequence[Claim], *, store: Stor
     return taken
 
 
-def _will_be_known(token: str, footprint: Footprint, ledger: str, records: Records) -> bool:
-    kept = records if footprint.kept is None else read_ledger(ledger)
+def _will_be_known(token: str, kept: Records) -> bool:
     record = kept.runs.get(token)
     if record is not None and record.finish is not None:
         return True
-    is_kept = kept.keeper is not None and is_there(kept.keeper)
-    return is_kept and is_there(Child(footprint.pid, footprint.started))
+    # Also if the process has just ended: then its keeper is about to write.
+    return kept.keeper is not None and is_there(kept.keeper)
 
 
 def _ledger(worker: Worker, footprint: Footprint, records: Records) -> str:
@@ -69,6 +68,19 @@ def _ledger(worker: Worker, footprint: Footprint, records: Records) -> str:
     if footprint.kept is not None:  # the dead worker had adopted it itself
         return os.path.join(os.path.dirname(places.runs_file(worker.home, worker.id)), footprint.kept)
     return _kept(worker, records)
+
+
+def _put_aside(home: str, token: str) -> Footprint | None:
+    """What is said of it in a ledger that an heir has put aside: one that was gone before it could note it in its own."""
+    folder = os.path.dirname(places.runs_file(home, ""))
+    try:
+        names = os.listdir(folder)
+    except OSError:  # the home is gone, or another user's
+        return None
+    for name in names:
+        if name.endswith(places.KEPT) and (found := read_ledger(os.path.join(folder, name)).runs.get(token)):
+            return found if found.kept is not None else found._replace(kept=name)
+    return None
 
 
 def _kept(worker: Worker, records: Records) -> str:

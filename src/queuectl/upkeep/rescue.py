@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from queuectl import home as places
@@ -16,7 +16,7 @@ from queuectl.events import JobRescued, Sink
 from queuectl.job.model import Claim, Worker, from_ms
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
-from queuectl.lock import Lock, mark_of
+from queuectl.lock import Lock, is_held, mark_of
 from queuectl.output.files import end_log
 from queuectl.process.ending import kill_groups, orphans, send
 from queuectl.process.ledger import Footprint, read_ledger
@@ -70,30 +70,31 @@ class Rescue:
     def step(self, now: float) -> float | None:
         """Go on; return when to come again, None when it is done."""
         if self._claims is None:
-            self._claims = self._store.fence(self._worker.id, sign=self._sign)
-            if self._claims is None:
+            held = self._store.fence(self._worker.id, sign=self._sign)
+            if held is None:
                 return None
             if self._is_here:
                 self._footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id)).runs
+            left: Collection[str] = ()
             if self._heir is not None:
-                adopted = leave_to(self._heir, self._worker, self._claims, store=self._store)
-                self._claims = [claim for claim in self._claims if claim.token not in adopted]
+                left = leave_to(self._heir, self._worker, held, store=self._store)
             elif self._spare:
-                spared = adoptable(self._worker, self._claims).keys() - self._store.orders(self._worker.id).cancels
-                self._claims = [claim for claim in self._claims if claim.token not in spared]
-                self._spare = bool(spared)
+                left = adoptable(self._worker, held).keys() - self._store.orders(self._worker.id).cancels
+                self._spare = bool(left)
+            # Only now: if the store could not be asked, all of this is done again, and nothing is ended meanwhile.
+            self._claims = [claim for claim in held if claim.token not in left]
         claims = self._claims
         runs = {claim.token: self._footprints.get(claim.token) for claim in claims}
         # Twice, if nobody is seen: a look at the table misses who forks and ends while it is read.
-        left = (orphans(runs) or orphans(runs)) if runs else []
-        if left:
+        living = (orphans(runs) or orphans(runs)) if runs else []
+        if living:
             if self._kill_at is None:
                 self._kill_at = now + min(ORPHAN_GRACE, self._settings.kill_grace_ms / 1000)
-                send(signal.SIGTERM, left)
-                send(signal.SIGCONT, left)  # a stopped process would sleep through its TERM
+                send(signal.SIGTERM, living)
+                send(signal.SIGCONT, living)  # a stopped process would sleep through its TERM
             elif now >= self._kill_at:
                 kill_groups(runs)
-                send(signal.SIGKILL, left)
+                send(signal.SIGKILL, living)
             return now + PRESS_EVERY
         spans = {claim.token: self._close_log(claim, runs[claim.token]) for claim in claims}
         max_crashes = self._settings.max_crashes
@@ -207,7 +208,9 @@ def dead_workers(workers: Iterable[Worker], *, here: Here) -> Iterable[tuple[Wor
 
 
 def _has_no_lock(worker: Worker) -> bool:
-    return mark_of(places.lock_file(worker.home, worker.id)) != worker.lock
+    """Nor has another, who came under its name: that one is its heir."""
+    path = places.lock_file(worker.home, worker.id)
+    return mark_of(path) != worker.lock and not is_held(path)
 
 
 def rescue_dead(

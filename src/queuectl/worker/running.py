@@ -18,6 +18,7 @@ class Why(Enum):
     TIMEOUT = "timeout"
     CANCEL = "cancel"
     RELEASE = "release"
+    UNTOLD = "untold"  # its leader has ended, and nobody can say how: as of a dead worker, nothing of it may go on
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class Running:
     def outcome(self, how: Exited | Signalled | None) -> Outcome:
         """None: it has ended because we ended it, and nobody can say how."""
         match self.why:
-            case None:
+            case None | Why.UNTOLD:
                 assert how is not None
                 return how
             case Why.TIMEOUT:

@@ -160,6 +160,10 @@ class Runs:
             self._refusals.note(exc)
             return
         for run, how in ended:
+            if run.why is None and isinstance(how, Untold):
+                self._end([run], Why.UNTOLD, now)
+                run.is_headless, run.look_at = True, now
+                continue
             if run.why is not None and run.slot not in gone:
                 continue
             lasted = processes.lasted(run.child)
@@ -168,7 +172,7 @@ class Runs:
             self.last_active = self._world.clock.monotonic()
             if run.is_lost:  # its log, too, may have another writer by now
                 continue
-            if isinstance(how, Untold) and run.why is None:
+            if run.why is Why.UNTOLD:
                 self._forsake(run)
                 continue
             outcome = run.outcome(None if isinstance(how, Untold) else how)

@@ -7,18 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import queuectl.store.sqlite.runs
+import queuectl.upkeep.adoption
 import queuectl.upkeep.rescue
 from queuectl import errors
 from queuectl.job.model import Claim, NewJob
 from queuectl.job.settle import Settlement, lose
 from queuectl.process.table import Entry
+from queuectl.process.watch import Adoption, Child, Watch
 from queuectl.store.protocol import Exchange, Sign
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import Connection
 from queuectl.store.sqlite.inbox import SqliteInbox
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.upkeep.liveness import Silence
+from queuectl.worker.launch import Launcher
 from queuectl.worker.loop import Worker
+from queuectl.worker.membership import Membership
+from queuectl.worker.running import Running
 
 Change = Callable[[], tuple[Any, str, Any]]  # whose attribute (or item, of a dict), its name, what to put there
 
@@ -135,6 +140,45 @@ def _forgotten_ends() -> tuple[Any, str, Any]:
     return Worker, "_exchange", forgets
 
 
+def _late_start() -> tuple[Any, str, Any]:
+    def is_sure(self: Membership, *_: object) -> bool:
+        return True
+
+    return Membership, "is_sure", is_sure
+
+
+def _forgotten_finish() -> tuple[Any, str, Any]:
+    def finish(self: Watch, child: Child) -> None:
+        return None
+
+    return Watch, "_finish", finish
+
+
+def _forgotten_limit() -> tuple[Any, str, Any]:
+    adopt = Launcher.adopt
+
+    def without_limit(self: Launcher, adoption: Adoption, *, slot: int, began: float) -> Running:
+        run = adopt(self, adoption, slot=slot, began=began)
+        run.deadline = None
+        return run
+
+    return Launcher, "adopt", without_limit
+
+
+def _forgotten_ledgers() -> tuple[Any, str, Any]:
+    def put_aside(home: str, token: str) -> None:
+        return None
+
+    return queuectl.upkeep.adoption, "_put_aside", put_aside
+
+
+def _no_adoption() -> tuple[Any, str, Any]:
+    def adoptable(worker: object, claims: object) -> dict[str, Adoption]:
+        return {}
+
+    return queuectl.upkeep.adoption, "adoptable", adoptable
+
+
 DEFECTS: Final[dict[str, Change]] = {
     "a settle that shows no token": _settle_statement("   and token = ?2\n"),
     "a settle in any state": _settle_statement("   and token = ?2\n", "   and state = 'processing'\n"),
@@ -152,6 +196,11 @@ DEFECTS: Final[dict[str, Change]] = {
     "a heartbeat that lifts the fence": _statement("heartbeat", "\n   and state <> 'lost'"),
     "no look beside the bell": _no_poll,
     "ends that are forgotten when the store is in trouble": _forgotten_ends,
+    "a start without a look at the time": _late_start,
+    "an heir that adopts nothing": _no_adoption,
+    "an heir that forgets what another has put aside": _forgotten_ledgers,
+    "an adoption that forgets the finish": _forgotten_finish,
+    "an adoption that forgets the time limit": _forgotten_limit,
     "counts that are overwritten": _counts_overwritten,
     "a history that is not kept": _no_history,
 }
@@ -159,12 +208,15 @@ DEFECTS: Final[dict[str, Change]] = {
 # Where to begin to look for those that few seeds find: at one that did when this was written. Another one is as good, and
 # takes longer: after a change of the worker the seeds are other plays.
 NEAR: Final[dict[str, int]] = {
-    "a settle that shows no token": 78,
-    "a settle in any state": 37,
-    "a claim by who was declared lost": 37,
-    "a fence that goes by the name alone": 67,
-    "a heartbeat that lifts the fence": 213,
+    "a settle that shows no token": 19,
+    "a settle in any state": 19,
+    "a settle over a recorded cancel": 25,
+    "a fence that goes by the name alone": 144,
+    "a heartbeat that lifts the fence": 161,
     "no look beside the bell": 40,
+    "a start without a look at the time": 102,
+    "an heir that forgets what another has put aside": 68,
+    "an adoption that forgets the time limit": 117,
 }
 
 

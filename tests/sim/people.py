@@ -39,9 +39,9 @@ class People:
             except errors.QueuectlError as exc:
                 stage.note(f"is told: {exc.message}")
             except Crashed:
-                assert store is not None
-                store.close()
-                store = None
+                if store is not None:
+                    store.close()
+                    store = None
                 stage.born_again()
         if store is not None:
             store.close()
@@ -98,5 +98,5 @@ class People:
 
     def _tidy(self, store: SimStore) -> None:
         host = store.host
-        here = Here(host.name, host.name)
+        here = Here(host.name, host.machine)
         rescue_dead(store, here=here, clock=host, settings=self._scene.settings, spare=True, emit=self._scene.emit)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tests.sim.machine import Worker
+from tests.sim.worker import Worker
 
 COLUMNS: Final = (
     "seq, id, state, queue, ready, priority, eligible_at, missed, run_at, held, attempts, runs, crashes, token, worker,"
-    " host, cancel_requested, exit_code, signal, ending, max_retries, first_is_free, pid"
+    " host, cancel_requested, exit_code, signal, ending, max_retries, first_is_free, pid, timeout_ms"
 )
 
 
@@ -36,6 +36,7 @@ class Row(NamedTuple):
     max_retries: int
     first_is_free: int
     pid: int | None
+    timeout_ms: int | None
 
 
 class Taken(NamedTuple):

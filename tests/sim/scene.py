@@ -23,13 +23,14 @@ from queuectl.worker import loop
 from queuectl.worker.launch import Launcher
 from queuectl.worker.plan import Plan, World
 from queuectl.worker.serve import _claim_name
-from tests.sim.machine import Host, Worker
+from tests.sim.machine import Host
 from tests.sim.people import People
 from tests.sim.pool import Pool
 from tests.sim.stage import Chances, Crashed, Stage, Violation
 from tests.sim.system import installed
 from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
+from tests.sim.worker import Worker
 from tests.store.backends import SqliteBackend
 from tests.store.invariants import check_invariants
 
@@ -64,6 +65,7 @@ class Scene:
         self.is_quiet = False
         self.jobs = 0  # enqueued so far
         self._names: dict[int, str] = {}
+        self._workers: dict[int, Worker] = {}
         for host in self.hosts:
             os.makedirs(os.path.join(host.home, "workers"))
             os.makedirs(os.path.join(host.home, "logs"))
@@ -84,12 +86,14 @@ class Scene:
 
         stage.chances = Chances(
             crash=some(0.02), freeze=some(0.015), busy=some(0.1), full=some(0.05), broken=some(0.05), log=some(0.1),
-            drop=1.0 if chance() < 0.15 else some(1.0), delay=some(0.5), unstartable=some(0.2),
+            drop=1.0 if chance() < 0.15 else some(1.0), delay=some(0.5), unstartable=some(0.2), keeper=some(0.2),
         )  # fmt: skip
         for _ in range(int(chance() * 3)):
             stage.later(chance() * 8, self._jump)
         if chance() < 0.3:
             stage.later(chance() * 6, self._suspend)
+        if chance() < 0.15:
+            stage.later(chance() * 6, self._cut_power)
         stage.later(3 + chance() * 6, self._be_quiet)
         try:
             with installed(stage, self._pool):
@@ -99,6 +103,8 @@ class Scene:
                 self._check_as_every_store()
         finally:
             self.witness.db.close()
+            for host in self.hosts:
+                host.close()
 
     def _check_as_every_store(self) -> None:
         """What the tests of the stores ask of every one of them, and what it shows to people."""
@@ -126,6 +132,21 @@ class Scene:
         for participant in self.stage.participants:
             if participant.host is host:
                 self.stage.freeze(participant, seconds)
+
+    def _cut_power(self) -> None:
+        """All that runs on a machine is gone at once; its disk is not."""
+        if self.is_quiet:
+            return
+        host = self.hosts[int(self.chance() * len(self.hosts))]
+        self.stage.tell(f"{host.name} loses its power")
+        for worker in self._workers.values():
+            if worker.host is host:
+                worker.lose_power()
+        for participant in self.stage.participants:
+            if participant.host is host:
+                self.stage.cut_off(participant)
+        self.witness.lost_power(host)
+        host.start_anew()
 
     def _be_quiet(self) -> None:
         self.stage.tell("no more faults from here on")
@@ -157,8 +178,8 @@ class Scene:
             lives += 1
             if number not in self._names or self.chance() < 0.5:  # else it takes the name of the one before
                 self._names[number] = f"w{number}.{lives}"
-            process = Worker(stage, host, self.witness.made)
             stage.me().is_gone = False
+            process = self._workers[number] = Worker(stage, host, self.witness.made, self.witness.adopted)
             try:
                 self._serve(self._names[number], host, process)
                 stage.note("ends")
@@ -166,21 +187,24 @@ class Scene:
                 stage.born_again()
             except errors.QueuectlError as exc:
                 stage.note(f"gives up: {exc.message}")
-            process.is_gone_now()
             # The first one of all comes back at once, so that there is always somebody.
-            stage.wait(0.1 + self.chance() * (2 if number == 0 else 6) * (not self.is_quiet))
+            back_at = stage.now + 0.1 + self.chance() * (2 if number == 0 else 6) * (not self.is_quiet)
+            while stage.now < back_at:
+                with contextlib.suppress(Crashed):  # the machine, while nobody was there
+                    stage.born_again()
+                    stage.wait(back_at - stage.now)
 
     def _serve(self, name: str, host: Host, process: Worker) -> None:
         """As `worker.serve` does it, but for the signals of a real process."""
         stage = self.stage
         store = SimStore(self.path, stage, host, self.witness, patience=0.25)
         try:
-            here = Here(host.name, host.name)
+            here = Here(host.name, host.machine)
             slots = 1 + int(self.chance() * 2)
             queues = None if self.chance() < 0.6 else ("b", "a")
             if name.startswith("w0"):
                 queues = None
-            plan = Plan(name, host.name, host.name, process.process.pid, host.home, slots, queues)
+            plan = Plan(name, host.name, host.machine, process.process.pid, host.home, slots, queues)
 
             def settings() -> Settings:
                 store.config()
@@ -204,12 +228,12 @@ class Scene:
                 launcher = Launcher(worker=name, home=host.home, db=None, base_environment={}, ledger=ledger)
                 duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
                 loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)
-                process.close()
                 ledger.close()
                 with contextlib.suppress(OSError):
                     os.unlink(places.runs_file(host.home, name))
             finally:
-                if not stage.me().is_gone:
+                if not (stage.me().is_gone or stage.is_over):
+                    process.close()
                     lock.remove()
         finally:
             store.close()
@@ -227,7 +251,6 @@ class Scene:
 
             if seconds > 0:
                 self.stage.wait(seconds, wakes)
-            process.make_all()
             self.stage.effect("after a sleep")
 
         return wait

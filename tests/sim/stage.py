@@ -14,7 +14,7 @@ import os
 import random
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 START_MS: Final = 1_767_323_045_000
@@ -50,6 +50,7 @@ class Chances:
         self.delay = given.get("delay", 0.0)
         self.jump = given.get("jump", 0.0)  # of a wall clock
         self.unstartable = given.get("unstartable", 0.0)
+        self.keeper = given.get("keeper", 0.0)  # of a worker, that its keeper is killed under it
 
 
 class Participant:
@@ -63,6 +64,7 @@ class Participant:
         self.naps: list[tuple[float, float]] = []  # when it was frozen
         self.wakes: Callable[[], bool] | None = None
         self.descriptors: set[int] = set()
+        self.on_crash: Callable[[], None] = lambda: None
         self.baton = threading.Lock()
         self.baton.acquire()
         self._stage = stage
@@ -99,6 +101,7 @@ class Stage:
         self.participants: list[Participant] = []
         self.crashes_left = 4
         self.trace: deque[str] = deque(maxlen=TRACE)
+        self.is_aside = False  # what happens now is done by nobody of the participants
         self.hidden = ""  # the folder of this play: another one every time
         self._digest = hashlib.sha256()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -172,6 +175,14 @@ class Stage:
         """Of all that was ever noted: two plays of one seed have the same."""
         return self._digest.hexdigest()
 
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        before, self.is_aside = self.is_aside, True
+        try:
+            yield
+        finally:
+            self.is_aside = before
+
     # ── effects ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def effect(self, what: str) -> None:
@@ -224,6 +235,8 @@ class Stage:
             me.baton.acquire()
         if self.is_over:
             raise Over
+        if me.is_gone:  # meanwhile
+            raise Crashed
 
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         """Something that happens by itself."""
@@ -237,8 +250,16 @@ class Stage:
 
     def _die(self, me: Participant) -> None:
         me.is_gone = True
+        me.on_crash()
         self._close_all(me)
         raise Crashed
+
+    def cut_off(self, participant: Participant) -> None:
+        """It is gone, whoever runs now: it finds out as soon as it is its turn."""
+        participant.is_gone = True
+        self._close_all(participant)
+        self.thaw(participant, 0.0)
+        participant.due, participant.wakes = self.now, None
 
     def _close_all(self, participant: Participant) -> None:
         for fd in participant.descriptors:

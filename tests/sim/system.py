@@ -18,11 +18,13 @@ import queuectl.process.ledger
 import queuectl.store.sqlite.bell
 import queuectl.store.sqlite.connection
 import queuectl.store.sqlite.runs
+import queuectl.upkeep.adoption
 import queuectl.upkeep.rescue
 import queuectl.worker.launch
-from queuectl.process import ending, table
+import queuectl.worker.runs
+from queuectl.process import ending, table, watch
 from queuectl.process.table import Entry
-from tests.sim.machine import Host, kill_group_of
+from tests.sim.machine import TICK, Host, kill_group_of
 from tests.sim.pool import Pool
 from tests.sim.stage import Stage
 
@@ -38,7 +40,9 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
         (queuectl.output.files, "os", files),
         (queuectl.process.ledger, "os", files),
         (queuectl.worker.launch, "os", quiet_files),
+        (queuectl.worker.runs, "os", files),
         (queuectl.upkeep.rescue, "os", files),
+        (queuectl.upkeep.adoption, "os", files),
         (queuectl.store.sqlite.bell, "os", quiet_files),
         (queuectl.store.sqlite.connection, "sqlite3", pool),
         # Whoever waits for a lock asks again and again: rarely enough that it does not take all the time there is.
@@ -46,6 +50,10 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
         # Not by chance of the kernel's, and short: they are read by people.
         (queuectl.store.sqlite.runs, "new_tokens", lambda count: [f"t{next(numbers)}" for _ in range(count)]),
         (table, "entry", kernel.entry),
+        (watch, "entry", kernel.entry),
+        (watch, "os", SimpleNamespace(pidfd_open=kernel.pin_for_long, close=quiet_files.close)),
+        (watch, "boot_ticks", kernel.ticks),
+        (watch, "TICK", TICK),
         (ending, "entry", kernel.entry),
         (ending, "entries", kernel.entries),
         (ending, "marks", kernel.marks),
@@ -88,6 +96,15 @@ class Kernel:
             raise ProcessLookupError
         return pid
 
+    def pin_for_long(self, pid: int) -> int:
+        me = self._stage.here()
+        fd = self._host().pin(pid)
+        me.descriptors.add(fd)
+        return fd
+
+    def ticks(self) -> int:
+        return self._host().ticks()
+
     def send(self, pid: int, number: int) -> None:
         host = self._host()
         self._stage.effect("before a signal")
@@ -110,12 +127,17 @@ class Files:
         return getattr(os, name)
 
     def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        if self._stage.is_aside:
+            return os.open(path, flags, mode)
         me = self._stage.here()
         fd = os.open(path, flags, mode)
         me.descriptors.add(fd)
         return fd
 
     def close(self, fd: int) -> None:
+        if self._stage.is_aside:
+            os.close(fd)
+            return
         descriptors = self._stage.me().descriptors
         if fd in descriptors:  # else the crash has closed it
             descriptors.discard(fd)
@@ -139,10 +161,17 @@ class Files:
             self._stage.effect("before an unlink")
         os.unlink(path)
 
+    def rename(self, path: str, new: str) -> None:
+        self._stage.effect("before a rename")
+        os.rename(path, new)
+        self._stage.effect("after a rename")
+
     def _before_write(self) -> None:
-        self._stage.here()
+        if not self._stage.is_aside:
+            self._stage.here()
         if self._is_seen:
-            self._stage.effect("before a write")
+            if not self._stage.is_aside:
+                self._stage.effect("before a write")
             if self._stage.strikes(self._stage.chances.log):
                 self._stage.note("cannot write: the disk is full")
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

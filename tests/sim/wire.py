@@ -168,12 +168,19 @@ class SimStore(SqliteStore):
         held = super().fence(worker, sign=sign)
         if held is None:
             return None
-        self._witness.fenced.update(claim.token for claim in held)
+        is_silent = sign is not None and sign.beats is not None
+        self._witness.was_fenced(worker, [claim.token for claim in held], by=self, is_silent=is_silent)
         if lives and stage.random.random() < 0.8:
             # The worst one: while others end what it runs.
             stage.thaw(victim.participant, stage.random.random() * stage.random.random() * 0.1)
         self._stage.note(f"fenced {worker}, which holds {' '.join(claim.id for claim in held) or 'nothing'}")
         return held
+
+    def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
+        self._begin("adopt", by)
+        taken = super().adopt(worker, tokens, by=by)
+        self._stage.note(f"adopted from {worker}: {' '.join(taken) or 'nothing'}")
+        return taken
 
     def rescue(
         self,

@@ -17,15 +17,19 @@ from queuectl.job.lifecycle import FINAL, TRANSITIONS, Event, State
 from queuectl.job.outcome import Ending, Exited, Signalled
 from queuectl.job.rank import Ageing, Standing, rank
 from queuectl.job.retry import allowed_failures
-from tests.sim.machine import Host, Process, Worker
+from queuectl.process.watch import Child
+from tests.sim.keeper import Keeper
+from tests.sim.machine import Host, Process
 from tests.sim.records import COLUMNS, Row, Taken
 from tests.sim.stage import Stage, Violation
+from tests.sim.worker import Worker
 
 if TYPE_CHECKING:
     from tests.sim.wire import SimStore
 
 FAILURES: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 ABOUT_WORKERS: Final = {"register", "heartbeat", "retire", "fence"}  # what these change of jobs, the next commit shows
+MOST_DELAY: Final = 2.0  # of an end that is due: a store that cannot be asked is waited for, for a while
 PEOPLE: Final = {"cancel": Event.CANCEL, "revive": Event.REVIVE}
 
 
@@ -49,7 +53,11 @@ class Witness:
         self.spawned: dict[str, Process] = {}  # token -> the leader
         self.serving: dict[str, Worker] = {}  # name -> whose it is
         self.fenced: set[str] = set()  # tokens of whom was fenced
-        self.late: list[str] = []  # tokens of runs that were begun after they were lost
+        self.kept: dict[str, Keeper] = {}  # token -> whose child the leader is
+        self.cared: dict[str, float] = {}  # token -> since when the worker that has it now could look after it
+        self._made_at: dict[str, float] = {}  # token -> when its process was
+        self._ended_by: dict[str, Worker | None] = {}  # token -> who has signalled its processes
+        self._bereft: set[str] = set()  # tokens of whom was gone when it was fenced, by somebody of its machine
         self.jumps = 0
         self.commits = 0
         self._stage = stage
@@ -93,6 +101,14 @@ class Witness:
             f"{worker} lives, gave its signs, and is taken for lost",
         )
 
+    def was_fenced(self, worker: str, tokens: Sequence[str], *, by: SimStore, is_silent: bool) -> None:
+        self.fenced.update(tokens)
+        victim = self.serving.get(worker)
+        if victim is not None and victim.is_gone and victim.host is by.host and not is_silent:
+            self._bereft.update(tokens)
+        else:
+            self._bereft.difference_update(tokens)
+
     def _signalled(self, process: Process) -> None:
         """Only what belongs to a run of ours, or of somebody who was fenced, may be signalled."""
         taken = self.taken.get(process.token)
@@ -102,21 +118,42 @@ class Witness:
         self.must(
             is_mine or process.token in self.fenced, f"{process.job} of {taken.worker} is signalled ({process.token})"
         )
+        self._ended_by[process.token] = taken.process
 
-    def made(self, host: Host, leader: Process) -> None:
+    def made(self, host: Host, leader: Process, keeper: Keeper) -> None:
         token = leader.token
+        self.kept[token] = keeper
+        self._made_at[token] = self.cared[token] = self._stage.now
         self.must(token not in self.spawned, f"two processes for one claim of {leader.job} ({token})")
         self.spawned[token] = leader
         self.must(token in self.taken, f"{leader.job} runs without a claim ({token})")
-        # Who was stopped between the claim and the start may be too late; nobody else.
-        by = self.settled.get(token, "rescue")
-        self.must(by == "rescue", f"{leader.job} is run after its run was settled by {by} ({token})")
-        if token in self.settled:
-            self.late.append(token)
-            return
+        by = self.settled.get(token)
+        self.must(by is None, f"{leader.job} is run after its run was settled by {by} ({token})")
         for other in (one for host in self._hosts.values() for one in host.living()):
             twice = other.job == leader.job and other.token not in {token, *self.settled}
             self.must(not twice, f"{leader.job} runs twice, as {other.pid} ({other.token}) and {leader.pid} ({token})")
+
+    def adopted(self, worker: Worker, child: Child, token: str) -> None:
+        leader, taken = self.spawned[token], self.taken[token]
+        self.must((leader.pid, leader.started) == child, f"{taken.job} is adopted as {child} ({token})")
+        self.must(token in self.fenced, f"{taken.job} is adopted, and its worker was not fenced ({token})")
+        self.must(self.kept[token]._host is worker.host, f"{taken.job} is adopted on another machine ({token})")
+        name = next(name for name, one in self.serving.items() if one is worker)
+        self.must(name == taken.worker, f"{taken.job} of {taken.worker} is adopted by {name} ({token})")
+        self.taken[token] = taken._replace(process=worker)
+        self.cared[token] = self._stage.now
+
+    def lost_power(self, host: Host) -> None:
+        """Nothing that ran there can be known any more, whatever a ledger says."""
+        for keeper in self.kept.values():
+            if keeper._host is host:
+                keeper.finished.clear()
+
+    def _can_be_known(self, token: str) -> bool:
+        keeper = self.kept.get(token)
+        if keeper is None or token not in keeper.noted:
+            return False
+        return token in keeper.finished or (not keeper.is_gone and self.spawned[token].how is None)
 
     # ── a commit ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -157,6 +194,10 @@ class Witness:
             self._check_end(old, row, store)
             old = old._replace(state=row.state if row.token is None else State.PENDING, attempts=row.attempts)
             old = old._replace(crashes=row.crashes)
+        if row.token is not None and row.token == old.token and row.worker != old.worker:
+            self.must(verb == "adopt", f"{row.id} passes from {old.worker} to {row.worker} by {verb}")
+            self.must(row.worker == store.worker, f"{row.id} is adopted by {store.worker} for {row.worker}")
+            self.taken[row.token] = self.taken[row.token]._replace(worker=store.worker, process=None)
         if row.token is not None and row.token != old.token:
             self.must(verb == "exchange", f"{row.id} is claimed by {verb}")
             self.must(old.state in ("pending", "failed"), f"{row.id}, {old.state}, is claimed")
@@ -201,12 +242,17 @@ class Witness:
             mine = taken.worker == store.worker and taken.process is self.serving.get(store.worker)
             self.must(mine, f"{store.worker} settled the run of {taken.worker} ({row.id}, {token})")
             self.must(leader is None or leader.how is not None, f"{row.id} is settled while it runs ({token})")
-            charged = leader is not None and leader.is_ended_by_us and ending in (Ending.SIGNALLED, Ending.FAILED)
+            # What another has begun to end before it was gone, an heir cannot tell from what ended by itself.
+            ours = leader is not None and leader.is_ended_by_us and self._ended_by.get(token) is taken.process
+            charged = ours and ending in (Ending.SIGNALLED, Ending.FAILED)
             self.must(not charged, f"{row.id} is charged for having been ended by us ({token})")
             self._check_truth(row.id, token, str(ending), code, number)
+            self._check_time(old, token, str(ending))
         else:
             self._check_nothing_runs(row.id, token)
         if ending == Ending.LOST:
+            could = token in self._bereft and self._can_be_known(token)
+            self.must(not could, f"{row.id} is lost, and it can be known how it ends ({token})")
             self.must(row.crashes == old.crashes + 1, f"{row.id} was lost, and has {row.crashes} crashes")
             self.must(verb == "rescue", f"{row.id} was lost by {verb}")
             self.must(
@@ -254,6 +300,16 @@ class Witness:
             case Ending.TIMEOUT | Ending.CANCELLED | Ending.RELEASED if leader is not None and not code:
                 if ending != Ending.CANCELLED:
                     self._check_nothing_runs(job, token)
+
+    def _check_time(self, row: Row, token: str, ending: str) -> None:
+        """A limit is kept by whoever looks after the run, if that one was awake."""
+        if row.timeout_ms is None or ending not in (Ending.COMPLETED, Ending.FAILED):
+            return
+        since = self.cared[token]
+        limit = max(self._made_at[token] + row.timeout_ms / 1000, since) + MOST_DELAY
+        napped = any(end > since for _, end in self._stage.me().naps)
+        lasted = self.spawned[token].ended_at - self._made_at[token]
+        self.must(napped or self.spawned[token].ended_at <= limit, f"{row.id} ran for {lasted:.1f} s ({token})")
 
     def _check_nothing_runs(self, job: str, token: str) -> None:
         """Of a machine where it could be seen: on another one only its own worker can end it."""

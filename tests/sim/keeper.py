@@ -1,0 +1,146 @@
+"""The keeper of a simulated worker: no participant, for it has no will of its own. What it is told to do it does soon, whatever
+becomes of the worker; when that is gone, it writes down how its children end, unless it is gone itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import NamedTuple
+
+from queuectl.job.outcome import Signalled
+from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
+from queuectl.process.protocol import Begun, CannotSpawn, Order
+from queuectl.process.watch import Child
+from tests.sim.machine import Host, Process, Signals
+from tests.sim.stage import Stage
+
+
+class _Kept(NamedTuple):
+    slot: int
+    token: str
+    footprint: Footprint
+    process: Process
+
+
+class Keeper:
+    def __init__(
+        self, stage: Stage, host: Host, ledger: str, signals: Signals, spawned: Callable[[Host, Process, Keeper], None]
+    ) -> None:
+        self.is_gone = False
+        self.noted: set[str] = set()  # tokens that stand in the ledger
+        self.finished: set[str] = set()  # with their end
+        self.orders: list[Order] = []
+        self.begun: list[Begun] = []
+        self.process = host.fork()
+        host.keepers.append(self)
+        self._is_alone = False  # the worker is gone
+        self._kept: dict[int, _Kept] = {}
+        self._stage = stage
+        self._host = host
+        self._signals = signals
+        self._spawned = spawned
+        with stage.aside():
+            self._ledger = Ledger(ledger, join=True)
+            try:
+                self._ledger.sign(Identity(self.process.pid, self.process.started))
+            except OSError:  # a full disk: it cannot begin
+                self._go()
+
+    # ── for its worker ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def make_soon(self) -> None:
+        self._stage.later(self._stage.random.random() * 0.02, self.make_all)
+
+    def make_all(self) -> None:
+        while self.orders and not self.is_gone:
+            self._make(self.orders.pop(0))
+
+    def bury(self, pid: int) -> None:
+        if self._kept.pop(pid, None) is not None:
+            self._host.processes.pop(pid, None)
+
+    def hang_up(self) -> None:
+        """The worker is gone. Its lock is held until here: all that was ordered is made before anybody can know."""
+        if not self._is_alone and not self.is_gone:
+            self.make_all()
+            self._is_alone = True
+            self._write_down()
+
+    def die(self) -> None:
+        if not self.is_gone:
+            self._stage.tell(f"keeper {self.process.pid} on {self._host.name} is killed")
+            self._go()
+            self._signals.is_pending = True
+
+    # ── by itself ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def child_ended(self, child: Process) -> None:
+        if self._is_alone:
+            self._stage.later(self._stage.random.random() * 0.05, self._write_down)
+        else:
+            self._signals.is_pending = True
+
+    def _make(self, order: Order) -> None:
+        stage, host = self._stage, self._host
+        self._signals.is_pending = True
+        if stage.strikes(stage.chances.unstartable):
+            self.begun.append(Begun(CannotSpawn("the system has no room for another process"), stage.now))
+            return
+        known = dict(word.split(b"=", 1) for word in order.env)
+        token, job = order.token, known[b"QUEUECTL_JOB_ID"].decode()
+        leader = host.fork(token=token, job=job, parent=self)
+        self._give_fate(leader)
+        if stage.random.random() < 0.2:  # somebody of its family, who may ignore what ends the leader
+            child = host.fork(token=token, job=job, group=leader.pid)
+            child.ignores_term = stage.random.random() < 0.5
+            self._give_fate(child)
+        os.write(order.out, b"hello\n")
+        self._spawned(host, leader, self)
+        self.begun.append(Begun(Child(leader.pid, leader.started), stage.now))
+        kept = _Kept(order.slot, token, Footprint(leader.pid, leader.started, order.log_from), leader)
+        self._kept[leader.pid] = kept
+        if self._write(kept, None):
+            self.noted.add(token)
+        stage.tell(f"keeper {self.process.pid} makes process {leader.pid} for {job}, token {token}")
+
+    def _give_fate(self, process: Process) -> None:
+        chance = self._stage.random.random
+        seconds = chance() * 0.05 if chance() < 0.5 else chance() * 3
+        if chance() < 0.15:
+            seconds = 8.0  # far longer than a lease, unless it is ended
+        process.ignores_term = chance() < 0.1
+        code = 0 if chance() < 0.65 else 1 + int(chance() * 3)
+        self._host.plan_end(process, seconds, code)
+        if chance() < 0.05:  # somebody kills it
+            self._stage.later(seconds / 2, lambda: self._host.end(process, Signalled(signal.SIGKILL)))
+
+    def _write_down(self) -> None:
+        if self.is_gone:
+            return
+        for pid, kept in list(self._kept.items()):
+            if (how := kept.process.how) is not None:
+                finish = Finish(how, self._host.ticks())
+                if self._write(kept, finish):
+                    self.finished.add(kept.token)
+                    self._stage.tell(f"keeper {self.process.pid} writes down {kept.token}, {how}")
+                self.bury(pid)
+        if not self._kept:
+            self._go()
+
+    def _write(self, kept: _Kept, finish: Finish | None) -> bool:
+        try:
+            with self._stage.aside():
+                self._ledger.write(kept.slot, kept.token, kept.footprint._replace(finish=finish))
+        except OSError:
+            return False
+        return True
+
+    def _go(self) -> None:
+        self.is_gone = True
+        self.orders.clear()
+        self._host.processes.pop(self.process.pid, None)
+        self._host.orphan([kept.process for kept in self._kept.values()])
+        self._kept.clear()
+        with self._stage.aside():
+            self._ledger.close()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from queuectl.errors import Unavailable
-from queuectl.output.read import BLOCK, Log, last_bytes, last_lines, open_log, spans
+from queuectl.output.log import BLOCK, Log, open_log
+from queuectl.output.read import last_bytes, last_lines, spans
 from tests.output.logs import WrittenLog
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from queuectl.job.model import Run
 from queuectl.job.outcome import Ending
-from queuectl.output.read import Span
+from queuectl.output.log import Span
 from queuectl.output.spread import Elsewhere, SpreadFollower
 from queuectl.output.stored import Fetched, Stored
 from tests.output.logs import WrittenLog

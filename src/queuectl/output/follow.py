@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from queuectl.job.model import Run
-from queuectl.output.read import Log, Span, last_lines, open_log, spans
+from queuectl.output.bounds import gone_line
+from queuectl.output.log import Gone, Log, Span, open_log
+from queuectl.output.read import last_lines, left_of, printed_within, spans
+
+Tell = Callable[[int, str], None]  # how many bytes of output are gone, and because of which limit
+
+
+def tell_nobody(count: int, limit: str) -> None: ...
+
+
+class Gaps:
+    """Says what is gone: where lines of ours are wanted, in a line of its own, else to whom it is told."""
+
+    def __init__(self, *, markers: bool, tell: Tell) -> None:
+        self._markers = markers
+        self._tell = tell
+        self._is_within_line = False
+
+    def fill(
+        self, log: Log, pieces: Iterable[bytes | Gone], runs: Sequence[Run], *, run: int | None
+    ) -> Iterator[bytes]:
+        """The pieces of this log as bytes."""
+        count = 0
+        for piece in pieces:
+            if isinstance(piece, Gone):
+                count += printed_within(log, runs, piece.span, run=run)
+                continue
+            yield from self._say(count, log.limit)
+            count = 0
+            self._is_within_line = not piece.endswith(b"\n")
+            yield piece
+        yield from self._say(count, log.limit)
+
+    def _say(self, count: int, limit: bytes) -> Iterator[bytes]:
+        if not count:
+            return
+        if self._markers:
+            # At the beginning of a line, also where what was printed before it has no end.
+            yield (b"\n" if self._is_within_line else b"") + gone_line(count, limit)
+            self._is_within_line = False
+        else:
+            self._tell(count, limit.decode("ascii", "replace"))
 
 
 class Follower:
     """One job's log: each call of `new` gives what came since the last one.
 
     A log that does not exist yet has nothing new. Whoever asks reads the job's state *before* calling `new`: what a job
-    printed before it ended is then never missed.
+    printed before it ended is then never missed. What went before it could be read is told.
     """
 
-    def __init__(self, *, run: int | None = None, markers: bool = True, tail: int | None = None) -> None:
+    def __init__(
+        self, *, run: int | None = None, markers: bool = True, tail: int | None = None, tell: Tell = tell_nobody
+    ) -> None:
         self._run = run
         self._markers = markers
         self._tail = tail
         self._log: Log | None = None
+        self._gaps = Gaps(markers=markers, tell=tell)
         self._printed = 0  # nothing before this byte is printed (again)
 
     def new(self, path: str | None, runs: Sequence[Run], *, ask: bool = True) -> Iterator[bytes]:
@@ -34,11 +78,14 @@ class Follower:
         if not unprinted:
             return
         if self._tail is not None:
-            wanted, self._tail = last_lines(self._log, unprinted, self._tail), None
+            left = left_of(self._log, unprinted)
+            wanted, self._tail = last_lines(self._log, left, self._tail), None
+            if wanted == left:  # all there is, and fewer lines than were asked for: then it matters what is gone
+                wanted = unprinted if wanted else []
         else:
             wanted = unprinted
         self._printed = unprinted[-1].stop
-        yield from self._log.read(wanted)
+        yield from self._gaps.fill(self._log, self._log.pieces(wanted), runs, run=self._run)
 
     def close(self) -> None:
         if self._log is not None:

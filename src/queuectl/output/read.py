@@ -3,140 +3,24 @@
 What to read is said in spans of bytes, so that a log of any size is read in bounded memory. Where the output of a run
 lies is recorded in its history. Only where nothing is recorded yet (the run under way) or any more (its worker died) are
 frames looked for, and then only in the part of the log that no other run has claimed: a job that prints such lines
-deceives nobody.
+deceives nobody. Spans may begin before what is left of a log: offsets count what is gone.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import stat
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from queuectl.errors import Unavailable
 from queuectl.job.model import Run
 from queuectl.job.outcome import Ending
+from queuectl.output.log import BLOCK, Joined, Log, Source, Span, Stretch
 
-BLOCK: Final = 256 * 1024
 # No frame line comes near this: a worker's name and a reason are short.
 LONGEST_FRAME: Final = 8 * 1024
 
 _START: Final = b"--- START "
 _END_AT_TAIL: Final = re.compile(rb"(?:\A|(\n))--- END [^\n]*\n\Z")
-
-
-class Span(NamedTuple):
-    """The bytes from `start` up to, not including, `stop`."""
-
-    start: int
-    stop: int
-
-
-class Source(ABC):
-    """Something to read that is too long to be held."""
-
-    @abstractmethod
-    def at(self, span: Span) -> bytes:
-        """The bytes of a span that is known to be short; fewer if the source ends before it does."""
-
-    def read(self, spans: Sequence[Span]) -> Iterator[bytes]:
-        for span in spans:
-            place = span.start
-            while place < span.stop:
-                block = self.at(Span(place, min(span.stop, place + BLOCK)))
-                if not block:
-                    return
-                yield block
-                place += len(block)
-
-
-class Stretch(NamedTuple):
-    """A part of a source."""
-
-    source: Source
-    span: Span
-
-
-class Log(Source):
-    """An open log. Its size is what it was when last asked: a job may be writing to it."""
-
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-            os.close(self._fd)
-            raise OSError(errno.EINVAL, "it is not a file")
-
-    @property
-    def size(self) -> int:
-        return os.fstat(self._fd).st_size
-
-    def at(self, span: Span) -> bytes:
-        return os.pread(self._fd, span.stop - span.start, span.start)
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Joined(Source):
-    """Parts of several sources, one behind the other."""
-
-    def __init__(self, parts: Sequence[Stretch]) -> None:
-        self._parts = parts
-        self.size = sum(stop - start for _, (start, stop) in parts)
-
-    def at(self, span: Span) -> bytes:
-        data, place = [], 0
-        for source, (start, stop) in self._parts:
-            first, last = max(span.start - place, 0), min(span.stop - place, stop - start)
-            if first < last:
-                data.append(source.at(Span(start + first, start + last)))
-            place += stop - start
-        return b"".join(data)
-
-    def cut(self, begin: int) -> list[Stretch]:
-        """The parts from this byte on."""
-        found = []
-        for source, (start, stop) in self._parts:
-            if begin < stop - start:
-                found.append(Stretch(source, Span(start + max(begin, 0), stop)))
-            begin -= stop - start
-        return found
-
-
-def open_log(path: str | None) -> Log | None:
-    """None where there is no log: the job has not run, its log was removed, or it lies on another host."""
-    if path is None:
-        return None
-    try:
-        return Log(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as exc:
-        raise Unavailable(f"cannot read the log {path}: {exc.strerror}", hint="check who owns it") from exc
-
-
-def log_exists(path: str) -> bool:
-    return os.path.lexists(path)
-
-
-def log_size(path: str) -> int:
-    """0 where there is none."""
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0
 
 
 def spans(log: Log, runs: Sequence[Run], *, run: int | None = None, markers: bool = True) -> list[Span]:
@@ -145,6 +29,26 @@ def spans(log: Log, runs: Sequence[Run], *, run: int | None = None, markers: boo
         return [Span(0, log.size)]
     place = frame if markers else output_of
     return [place(log, runs, index) for index, known in enumerate(runs) if run in (None, known.number)]
+
+
+def left_of(log: Source, view: Sequence[Span]) -> list[Span]:
+    """`view` without what is gone."""
+    return [Span(max(start, log.first), stop) for start, stop in view if stop > log.first]
+
+
+def left_stretches(view: Iterable[Stretch]) -> list[Stretch]:
+    """As `left_of`, of several sources in a row."""
+    return [Stretch(source, span) for source, whole in view for span in left_of(source, [whole])]
+
+
+def printed_within(log: Log, runs: Sequence[Run], span: Span, *, run: int | None = None) -> int:
+    """How many bytes of a span are output, of all runs or the one numbered `run`; the others are lines of ours."""
+    total = 0
+    for index, known in enumerate(runs):
+        if run in (None, known.number):
+            start, stop = output_of(log, runs, index)
+            total += max(0, min(stop, span.stop) - max(start, span.start))
+    return total
 
 
 def last_lines(log: Source, view: Sequence[Span], count: int) -> list[Span]:
@@ -191,7 +95,9 @@ def holds(log: Log, runs: Sequence[Run]) -> bool:
     if run.log_from is None:
         found = _find_start(log, runs, len(runs) - 1)
         return found.stop > found.start
-    before = log.at(Span(max(0, run.log_from - LONGEST_FRAME), run.log_from))
+    if run.log_from <= log.first:  # its START line is gone, with all that could contradict us
+        return run.log_from <= log.size
+    before = log.at(Span(max(log.first, run.log_from - LONGEST_FRAME), run.log_from))
     return re.search(rb"--- START [^\n]* run=%d [^\n]*\n\Z" % run.number, before) is not None
 
 
@@ -224,8 +130,8 @@ def reach(log: Log, runs: Sequence[Run], index: int) -> Span:
 
 def _start_line(log: Log, log_from: int) -> int:
     """Where the START line begins that ends at `log_from`."""
-    begin = max(0, log_from - LONGEST_FRAME)
-    before = log.at(Span(begin, log_from))
+    begin = max(log.first, log_from - LONGEST_FRAME)
+    before = log.at(Span(begin, max(begin, log_from)))
     # A child that a former run left behind may have printed half a line before it: look for the words, not the line.
     found = before.rfind(_START)
     return log_from if found < 0 else begin + found
@@ -240,7 +146,8 @@ def _behind_end_line(log: Log, log_to: int) -> int:
 def _find_start(log: Log, runs: Sequence[Run], index: int) -> Span:
     """The START line of a run that nothing is recorded of; an empty span at the end of the log if there is none yet."""
     known = [run.log_to for run in runs[:index] if run.log_to is not None]
-    begin = _behind_end_line(log, known[-1]) if known else 0
+    earliest = _behind_end_line(log, known[-1]) if known else 0
+    begin = max(earliest, log.first)
     wanted = re.compile(rb"--- START [^\n]* run=%d [^\n]*\n" % runs[index].number)
     size = log.size
     while begin < size:
@@ -250,7 +157,9 @@ def _find_start(log: Log, runs: Sequence[Run], index: int) -> Span:
         if len(block) < BLOCK:
             break
         begin += BLOCK - LONGEST_FRAME
-    return Span(size, size)
+    # Where its place is gone, it was there, unless there never was a process that could print.
+    has_begun = runs[index].pid is not None or runs[index].outcome is Ending.RUNNING
+    return Span(earliest, earliest) if earliest < log.first and has_begun else Span(size, size)
 
 
 def _ceiling(log: Log, runs: Sequence[Run], index: int) -> int:
@@ -269,7 +178,7 @@ def _before_end_line(log: Log, span: Span, run: Run) -> int:
     A run under way may have got its END line while the store does not know of it yet. If the job itself printed that
     line, it is only held back: it counts as soon as something follows, or the end is recorded.
     """
-    begin = max(span.start, span.stop - LONGEST_FRAME)
+    begin = max(span.start, span.stop - LONGEST_FRAME, log.first)
     found = _END_AT_TAIL.search(log.at(Span(begin, span.stop)))
     if found is None:
         return span.stop

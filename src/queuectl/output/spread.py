@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from queuectl.errors import Unavailable
 from queuectl.job.model import Run
-from queuectl.output.read import Log, Span, Stretch, frame, holds, last_stretches, open_log, output_of, reach
+from queuectl.output.follow import Gaps, Tell, tell_nobody
+from queuectl.output.log import Log, Span, Stretch, open_log
+from queuectl.output.read import frame, holds, last_stretches, left_stretches, output_of, reach
 from queuectl.output.stored import Fetched, StoredRun
 
 
@@ -23,13 +25,20 @@ class SpreadFollower:
     """As `Follower`, run by run. Where a run is read is decided once, when it is first seen to have begun."""
 
     def __init__(
-        self, elsewhere: Elsewhere, *, run: int | None = None, markers: bool = True, tail: int | None = None
+        self,
+        elsewhere: Elsewhere,
+        *,
+        run: int | None = None,
+        markers: bool = True,
+        tail: int | None = None,
+        tell: Tell = tell_nobody,
     ) -> None:
         self._elsewhere = elsewhere
         self._run = run
         self._markers = markers
         self._tail = tail
         self._log: Log | None = None
+        self._gaps = Gaps(markers=markers, tell=tell)
         self._here: dict[int, int] = {}  # numbers of runs in our log, and up to which byte of it they are printed
         self._there: dict[int, StoredRun] = {}
         self._done = 0  # nothing more comes of the first so many runs
@@ -38,9 +47,13 @@ class SpreadFollower:
         """`ask`: the store may have news."""
         unprinted: Iterable[Stretch] = self.stretches(path, runs, ask=ask)
         if self._tail is not None and (found := list(unprinted)):
-            unprinted, self._tail = last_stretches(found, self._tail), None
-        for stretch in unprinted:
-            yield from stretch.source.read([stretch.span])
+            unprinted, self._tail = last_stretches(left_stretches(found), self._tail), None
+        for source, span in unprinted:
+            if isinstance(source, Log):
+                here = [run for run in runs if run.number in self._here]
+                yield from self._gaps.fill(source, source.pieces([span]), here, run=self._run)
+            else:
+                yield from source.read([span])
 
     def stretches(self, path: str | None, runs: Sequence[Run], *, ask: bool = True) -> Iterator[Stretch]:
         """Where to read what `new` gives, one run after the other: of each, some pieces are held in memory."""

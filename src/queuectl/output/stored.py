@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from queuectl.job.model import Run, to_ms
 from queuectl.output.frames import end_line, gap_line, start_line
-from queuectl.output.read import Source, Span, Stretch
+from queuectl.output.log import Source, Span, Stretch
 
 
 class Fetched(NamedTuple):

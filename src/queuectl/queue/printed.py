@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from queuectl.errors import Unavailable
 from queuectl.job.model import Job, Run
-from queuectl.output.follow import Follower
-from queuectl.output.read import Joined, Span, last_bytes, log_exists, open_log, output_of
+from queuectl.output.follow import Follower, Tell
+from queuectl.output.log import Joined, Span, log_exists, open_log
+from queuectl.output.read import last_bytes, left_stretches, output_of
 from queuectl.output.spread import Elsewhere, SpreadFollower
 from queuectl.output.stored import Fetched
 from queuectl.store.protocol import OUTPUT_AT_ONCE, Reads
@@ -24,12 +25,14 @@ class LogView(NamedTuple):
 
 
 def open_output(
-    store: Reads, job_id: str, view: LogView, *, host: str, path: str | None, runs: Sequence[Run]
+    store: Reads, job_id: str, view: LogView, *, host: str, path: str | None, runs: Sequence[Run], tell: Tell
 ) -> Follower | SpreadFollower:
-    """`path`: the log of the latest run, on its host. `host`: where we are."""
+    """`path`: the log of the latest run, on its host. `host`: where we are. `tell`: of output that is gone, where no line of
+    ours can say so."""
+    run, markers, tail = view
     if _is_all_here(store, job_id, path, runs):
-        return Follower(run=view.run, markers=view.markers, tail=view.tail)
-    return SpreadFollower(_elsewhere(store, job_id, host), run=view.run, markers=view.markers, tail=view.tail)
+        return Follower(run=run, markers=markers, tail=tail, tell=tell)
+    return SpreadFollower(_elsewhere(store, job_id, host), run=run, markers=markers, tail=tail, tell=tell)
 
 
 def end_of_output(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> bytes | None:
@@ -54,7 +57,7 @@ def _end_of_spread(store: Reads, job: Job, runs: Sequence[Run], *, host: str, li
         stretches = list(follower.stretches(job.log, runs))
         if not stretches and (last.log_from is None or last.log_to != last.log_from):
             return None
-        joined = Joined(stretches)
+        joined = Joined(left_stretches(stretches))
         return last_bytes(joined, [Span(0, joined.size)], limit)
 
 

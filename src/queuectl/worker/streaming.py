@@ -12,7 +12,7 @@ from typing import Final
 
 from queuectl.errors import Unavailable
 from queuectl.job.model import Claim
-from queuectl.output.read import Span, log_size, open_log
+from queuectl.output.log import Log, Span, open_log
 from queuectl.store.protocol import End, OutputPiece
 from queuectl.worker.running import Running
 
@@ -62,22 +62,21 @@ class Streaming:
             self._told = {}
 
     def _has_news(self, run: Running) -> bool:
-        return log_size(run.claim.log) > run.log_from + self._sent.get(run.claim.token, 0)
+        if (log := _open(run.claim)) is None:
+            return False
+        with log:
+            return log.size > run.log_from + self._sent.get(run.claim.token, 0)
 
     def _read(
         self, claim: Claim, log_from: int, log_to: int | None, *, limit: int, share: int
     ) -> Iterator[OutputPiece]:
         """Up to `share` bytes of those that were not sent and are among the last `limit`."""
-        try:
-            log = open_log(claim.log)
-        except Unavailable:  # somebody has put something else in its place
-            return
-        if log is None:
+        if (log := _open(claim)) is None:
             return
         with log:
             printed = (log.size if log_to is None else log_to) - log_from
             sent = self._sent.get(claim.token, 0)
-            begin = max(sent, printed - limit)
+            begin = max(sent, printed - limit, log.first - log_from)
             place, stop = begin, min(printed, begin + share)
             self._told[claim.token] = begin
             while place < stop:
@@ -87,3 +86,10 @@ class Streaming:
                 yield OutputPiece(claim, place, data, keep_from=max(0, printed - limit))
                 place += len(data)
                 self._told[claim.token] = place
+
+
+def _open(claim: Claim) -> Log | None:
+    try:
+        return open_log(claim.log)
+    except Unavailable:  # somebody has put something else in its place
+        return None

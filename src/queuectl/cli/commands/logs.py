@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import click
 
@@ -10,6 +11,7 @@ from queuectl.cli.act import tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.exits import DONE, REFUSED
+from queuectl.cli.gone import tell_gone
 from queuectl.cli.numbers import integer
 from queuectl.cli.prefix import PrefixedLines
 from queuectl.cli.printable import printable
@@ -55,7 +57,13 @@ def logs(app: App, ids: tuple[str, ...], follow: bool, tail: int | None, run: in
 def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
     for job_id in ids:
         is_empty = True
-        for data in use.read(app.open_reads(), job_id, view, host=app.host):
+
+        def tell(job_id: str, count: int, limit: str) -> None:
+            nonlocal is_empty
+            is_empty = False
+            tell_gone(app, job_id, count, limit)
+
+        for data in use.read(app.open_reads(), job_id, view, host=app.host, tell=tell):
             is_empty = False
             yield Piece(job_id, data)
         if is_empty:
@@ -63,7 +71,8 @@ def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
 
 
 def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
-    return use.follow(app.open_reads(), app.clock, ids, view, host=app.host, watch=unserved_watch(app))
+    tell = partial(tell_gone, app)
+    return use.follow(app.open_reads(), app.clock, ids, view, host=app.host, watch=unserved_watch(app), tell=tell)
 
 
 def _prefixed(pieces: Iterator[Piece]) -> Iterator[bytes]:

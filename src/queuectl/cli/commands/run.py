@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from queuectl.cli.app import App
@@ -10,6 +11,7 @@ from queuectl.cli.command import command
 from queuectl.cli.commands.enqueue import from_words
 from queuectl.cli.exits import INTERRUPTED, REFUSED
 from queuectl.cli.failure import Interrupted
+from queuectl.cli.gone import tell_gone
 from queuectl.cli.jobs import end_line
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.printable import printable
@@ -68,8 +70,8 @@ class _Output:
         app, job_id = self._app, self._job_id
         try:
             view, reads = LogView(markers=False), persist(app.clock, app.open_reads)
-            watch = unserved_watch(app)
-            for piece in logs.follow(reads, app.clock, [job_id], view, host=app.host, watch=watch):
+            watch, tell = unserved_watch(app), partial(tell_gone, app)
+            for piece in logs.follow(reads, app.clock, [job_id], view, host=app.host, watch=watch, tell=tell):
                 yield piece.data
         except KeyboardInterrupt:
             self._is_left = True

@@ -8,7 +8,6 @@ AT_ENQUEUE = "jobs enqueued from then on"
 AT_BEAT = "running workers, within their heartbeat"
 AT_FAILURE = f"runs that fail from then on; {AT_BEAT}"
 AT_RETENTION = "running workers, within some seconds, and the next `prune`"
-NOT_YET = "**nothing yet**: kept and shown, enforced by a later version"
 IN_FORCE = {
     "max-retries": AT_ENQUEUE,
     "backoff-base": AT_ENQUEUE,
@@ -24,7 +23,7 @@ IN_FORCE = {
     "poll-interval": AT_BEAT,
     "heartbeat": AT_BEAT,
     "lease": f"{AT_BEAT}; at least twice the heartbeat",
-    "log-limit": NOT_YET,
+    "log-limit": f"what jobs print from then on; {AT_BEAT}; a run that was adopted keeps the limit it had",
     "output-limit": "the next `show`; in PostgreSQL, what runs print from the next heartbeat on",
     "retain-completed": f"{AT_RETENTION}; cancelled jobs follow it, too",
     "retain-dead": AT_RETENTION,

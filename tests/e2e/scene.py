@@ -183,9 +183,16 @@ class Scene:
         """Words for the shell: go on when the test has made the file `name`."""
         return f"until [ -e {self.quoted(name)} ]; do sleep 0.03; done"
 
+    def loop(self, name: str, words: str) -> str:
+        """Words for the shell: do it until the test has made the file `name`."""
+        return f"until [ -e {self.quoted(name)} ]; do {words}; done"
+
     def note(self, name: str, text: str = ".") -> str:
         """Words for the shell: make the file `name`, or add a line to it."""
         return f"echo {text} >> {self.quoted(name)}"
+
+    def shell_word(self, words: str) -> str:
+        return shlex.quote(words)
 
     def quoted(self, name: str) -> str:
         return shlex.quote(str(self.path(name)))

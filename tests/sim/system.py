@@ -14,6 +14,7 @@ from typing import Any
 
 import queuectl.lock
 import queuectl.output.files
+import queuectl.output.writing
 import queuectl.process.ledger
 import queuectl.store.sqlite.bell
 import queuectl.store.sqlite.connection
@@ -38,6 +39,8 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
         (queuectl.lock, "os", files),
         (queuectl.lock, "fcntl", Locks(stage)),
         (queuectl.output.files, "os", files),
+        (queuectl.output.writing, "os", files),
+        (queuectl.output.writing, "fcntl", WaitingLocks(stage)),
         (queuectl.process.ledger, "os", files),
         (queuectl.worker.launch, "os", quiet_files),
         (queuectl.worker.runs, "os", files),
@@ -187,3 +190,15 @@ class Locks:
         self._stage.effect("before a lock")
         fcntl.flock(fd, how)
         self._stage.effect("after a lock")
+
+
+class WaitingLocks(Locks):
+    """A lock that is waited for, while the others go on."""
+
+    def flock(self, fd: int, how: int) -> None:
+        while True:
+            try:
+                fcntl.flock(fd, how | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                self._stage.wait(0.01)

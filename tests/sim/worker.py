@@ -84,6 +84,8 @@ class Worker:
     def look_again(self) -> float | None:
         return LOOK_EVERY if self._watch.is_restless else None
 
+    def limit_logs(self, limit: int) -> None: ...
+
     def rest(self) -> None:
         if self._keeper is not None:
             for pid in self._to_bury:

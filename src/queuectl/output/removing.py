@@ -7,6 +7,7 @@ looking for logs without a job: a home may hold the logs of several stores.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from queuectl import home as places
 from queuectl.lock import Lock, take_lock
+from queuectl.output.bounds import BESIDE
 
 
 class Removed(NamedTuple):
@@ -110,6 +112,8 @@ def _remove(path: str) -> Removed:
     found = log_size(path)
     try:
         os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):  # there is one only if somebody was killed while cutting the log
+            os.unlink(path + BESIDE)
     except OSError:  # of another host, or of another user: the record is gone, and that is what was asked for
         return Removed(elsewhere=1)
     return found

@@ -11,6 +11,7 @@ closes, the want of memory) does not end it. It imports little, and it has no th
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -23,7 +24,8 @@ from queuectl.clock import SystemClock, boot_ticks
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words
-from queuectl.process.making import Made, Making
+from queuectl.process.making import Made, Making, Unmade
+from queuectl.process.pump import Pipe, Pump
 from queuectl.process.table import started
 from queuectl.process.wire import HungUp, Wire
 
@@ -35,13 +37,25 @@ LOCK: Final = 4
 # and dearer portions; with fewer, there is nothing to make while it settles.
 FEW: Final = 2
 
-BASE, MAKE, BURY = range(3)
+BASE, MAKE, BURY, LIMIT = range(4)
+
+# What the worker is told when it hangs up, if that is not the end of us.
+STAYS: Final = "stays"
+
+NO_LIMIT: Final = 1 << 62  # until the worker says which
+
+
+class _Ordered(NamedTuple):
+    making: Making | Unmade
+    pipe: Pipe | None = None
+    out: int = -1  # its other end
 
 
 class _Kept(NamedTuple):
     slot: int
     token: str
     footprint: Footprint
+    pipe: Pipe | None
 
 
 class Keeper:
@@ -51,18 +65,18 @@ class Keeper:
         self._clock = SystemClock()
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._base = Words([])
+        self._pump = Pump(NO_LIMIT)
         self._living: dict[int, _Kept] = {}
         self._ended: dict[int, tuple[_Kept, Finish]] = {}  # and not buried: its number stays its own until then
         self._news: list[tuple[int, int | None, int | None]] = []  # pid, exit code or signal
 
     def serve(self, signals: int) -> None:
         """Until the worker hangs up. `signals` becomes readable when a child ends."""
-        watch = select.poll()
+        watch = self._watch(signals)
         watch.register(self._wire, select.POLLIN)
-        watch.register(signals, select.POLLIN)
         with contextlib.suppress(HungUp):
             while True:
-                ready = {fd for fd, _ in watch.poll()}
+                ready = self._wait(watch)
                 if signals in ready:
                     _drain(signals)
                     self._look()
@@ -70,11 +84,11 @@ class Keeper:
                     for message in self._wire.receive():
                         self._obey(*message)
                 self._tell([])
+                self._pump.turn()
 
     def outlive(self, signals: int) -> None:
-        """Write down how they end, until none is left."""
-        watch = select.poll()
-        watch.register(signals, select.POLLIN)
+        """Write down how they end, until none is left, and nobody who could print into a log."""
+        watch = self._watch(signals)
         while True:
             self._look()
             for pid, (kept, finish) in self._ended.items():
@@ -82,10 +96,25 @@ class Keeper:
                     self._ledger.write(kept.slot, kept.token, kept.footprint._replace(finish=finish))
                 _bury(pid)
             self._ended.clear()
-            if not self._living:
+            if self.is_free:
                 return
-            watch.poll()
+            self._wait(watch)
             _drain(signals)
+            self._pump.turn()
+
+    @property
+    def is_free(self) -> bool:
+        return not (self._living or self._ended or self._pump)
+
+    def _watch(self, signals: int) -> select.poll:
+        watch = select.poll()
+        watch.register(signals, select.POLLIN)
+        watch.register(self._pump, select.POLLIN)
+        return watch
+
+    def _wait(self, watch: select.poll) -> set[int]:
+        patience = self._pump.patience()
+        return {fd for fd, _ in watch.poll(None if patience is None else patience * 1000)}
 
     def _obey(self, order: int, what: Any, bury: Sequence[int]) -> None:
         for pid in bury:
@@ -95,31 +124,71 @@ class Keeper:
             self._base = Words(what)
         elif order == MAKE:
             self._make(what)
+        elif order == LIMIT:
+            self._pump.limit = what
 
     def _make(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        makings = []
-        outs = [self._wire.descriptors.popleft() for _ in rows]
-        for (programs, argv, base, env, cwd, *_), out in zip(rows, outs, strict=True):
-            words = self._base if base is None else Words(base)
-            makings.append(Making(programs, argv, words, env, cwd=cwd, descriptors=(self._null, out, out)))
+        while rows:
+            orders = self._prepare(rows)
+            self._run(rows[: len(orders)], orders)
+            rows = rows[len(orders) :]
+
+    def _prepare(self, rows: Sequence[tuple[Any, ...]]) -> list[_Ordered]:
+        """As many of them as there are descriptors for, and at least one."""
+        orders: list[_Ordered] = []
+        for row in rows:
+            try:
+                orders.append(self._order(*row))
+            except OSError as exc:
+                return orders or [_Ordered(Unmade(row[0], exc.errno or errno.EMFILE))]
+        return orders
+
+    def _run(self, rows: Sequence[tuple[Any, ...]], orders: Sequence[_Ordered]) -> None:
         told = 0
         made: list[tuple[Made, float]] = []
-        for number, making in enumerate(makings):
-            if len(makings) - number == FEW and number:
-                self._record(rows[told:number], made[told:])
-                self._tell(made[told:])
-                told = number
-            at = self._clock.monotonic()
-            made.append((making.run(), at))
-        self._record(rows[told:], made[told:])
+        try:
+            for number, (making, _, out) in enumerate(orders):
+                if len(orders) - number == FEW and number:
+                    self._record(rows[told:number], made[told:], orders[told:number])
+                    self._tell(made[told:])
+                    told = number
+                at = self._clock.monotonic()
+                made.append((making.run(), at))
+                _close(out)
+        except HungUp:  # nobody wants the others any more
+            for _, pipe, out in orders[len(made) :]:
+                _close(out)
+                self._pump.close(pipe)
+            raise
+        self._record(rows[told:], made[told:], orders[told:])
         self._tell(made[told:])
-        for out in outs:
-            os.close(out)
 
-    def _record(self, rows: Sequence[tuple[Any, ...]], made: Iterable[tuple[Made, float]]) -> None:
-        for (*_, slot, token, log_from), (one, _) in zip(rows, made, strict=True):
-            if not one.errors:
-                kept = _Kept(slot, token, Footprint(one.pid, one.started, log_from))
+    def _order(
+        self,
+        programs: Sequence[bytes],
+        argv: Sequence[bytes],
+        base: Sequence[bytes] | None,
+        env: Sequence[bytes],
+        cwd: bytes,
+        log: bytes,
+        *_: Any,
+    ) -> _Ordered:
+        words = self._base if base is None else Words(base)
+        pipe, out = self._pump.open(os.fsdecode(log))
+        making = Making(programs, argv, words, env, cwd=cwd, descriptors=(self._null, out, out))
+        return _Ordered(making, pipe, out)
+
+    def _record(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        made: Iterable[tuple[Made, float]],
+        orders: Iterable[_Ordered],
+    ) -> None:
+        for (*_, slot, token, log_from), (one, _), (_, pipe, _) in zip(rows, made, orders, strict=True):
+            if one.errors:
+                self._pump.close(pipe)
+            else:
+                kept = _Kept(slot, token, Footprint(one.pid, one.started, log_from), pipe)
                 self._living[one.pid] = kept
                 with contextlib.suppress(OSError):  # a full disk: then there is the mark
                     self._ledger.write(slot, token, kept.footprint)
@@ -133,7 +202,10 @@ class Keeper:
                 continue
             exited = status.si_code == os.CLD_EXITED
             how = Exited(status.si_status) if exited else Signalled(status.si_status)
-            self._ended[pid] = self._living.pop(pid), Finish(how, boot_ticks())
+            kept = self._living.pop(pid)
+            self._ended[pid] = kept, Finish(how, boot_ticks())
+            # Before anybody is told: what then comes in the log is the line that ends the run.
+            self._pump.finish(kept.pipe)
             self._news.append((pid, *((status.si_status, None) if exited else (None, status.si_status))))
 
     def _tell(self, made: Sequence[tuple[Made, float]]) -> None:
@@ -153,8 +225,12 @@ def main() -> None:
     ledger = Ledger(sys.argv[-1], join=True)
     with contextlib.suppress(OSError):  # a full disk: then nobody will adopt its jobs
         ledger.sign(Identity(os.getpid(), started(os.getpid()) or 0))
-    keeper = Keeper(Wire(socket.socket(fileno=WIRE)), ledger)
+    wire = Wire(socket.socket(fileno=WIRE))
+    keeper = Keeper(wire, ledger)
     keeper.serve(signals)
+    if not keeper.is_free:
+        with contextlib.suppress(HungUp):
+            wire.send(STAYS)
     # Only now may others take the worker for dead: nothing more will begin, and what has begun stands in the ledger.
     os.close(LOCK)
     keeper.outlive(signals)
@@ -164,6 +240,11 @@ def main() -> None:
 def _bury(pid: int) -> None:
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
+
+
+def _close(fd: int) -> None:
+    if fd >= 0:
+        os.close(fd)
 
 
 def _drain(fd: int) -> None:

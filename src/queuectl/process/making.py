@@ -22,6 +22,16 @@ class Made(NamedTuple):
     errors: list[int]
 
 
+class Unmade(NamedTuple):
+    """Something that it needs cannot be had."""
+
+    programs: Sequence[bytes]
+    error: int
+
+    def run(self) -> Made:
+        return Made(0, 0, [self.error] * len(self.programs))
+
+
 class Making:
     """All that can be done before is done before: what is done between two starts is done with cold caches."""
 

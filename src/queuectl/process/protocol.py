@@ -12,13 +12,13 @@ from queuectl.process.watch import Child, Untold
 
 
 class Order(NamedTuple):
-    """A process that we want: `base` and `env` are its environment, as NAME=value; `out` gets all it prints."""
+    """A process that we want: `base` and `env` are its environment, as NAME=value; all it prints goes to the end of `log`."""
 
     argv: Sequence[bytes]
     cwd: str
     base: Words
     env: Sequence[bytes]
-    out: int
+    log: str
     slot: int  # for the ledger, as what follows
     token: str
     log_from: int
@@ -45,6 +45,10 @@ class Processes(Protocol):
 
     def close(self) -> None:
         """Whatever runs goes on, and its end is written into the ledger."""
+        ...
+
+    def limit_logs(self, limit: int) -> None:
+        """No log may take more than this many bytes, from now on. Of those that were adopted others see to it."""
         ...
 
     def begin(self, orders: Sequence[Order]) -> None:

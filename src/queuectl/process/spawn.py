@@ -17,7 +17,7 @@ from typing import Final
 from queuectl import errors
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
-from queuectl.process.keeper import BASE, BURY, FEW, MAKE
+from queuectl.process.keeper import BASE, BURY, FEW, LIMIT, MAKE, STAYS
 from queuectl.process.ledger import Footprint
 from queuectl.process.libc import Words
 from queuectl.process.making import Making
@@ -48,6 +48,7 @@ class SystemProcesses:
         self._unseen: set[int] = set()  # whose end came in while we waited for something else
         self._to_bury: list[int] = []
         self._children = 0
+        self._log_limit = 0
         self._watch = Watch()
         self._is_init = os.getpid() == 1
 
@@ -70,11 +71,12 @@ class SystemProcesses:
 
     def close(self) -> None:
         if self._wire is not None:
-            self._wire.close()
-            self._wire = None
-            if not self._children:  # then it goes at once, and leaves nothing behind
+            # With nothing to look after it goes at once, and leaves nothing behind.
+            if not (self._children or self._stays()):
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(self._keeper, 0)
+            self._wire.close()
+            self._wire = None
         self._watch.close()
 
     def fileno(self) -> int:
@@ -83,15 +85,20 @@ class SystemProcesses:
     def look_again(self) -> float | None:
         return 0.0 if self._unseen else LOOK_EVERY if self._watch.is_restless else None
 
+    def limit_logs(self, limit: int) -> None:
+        if limit != self._log_limit:
+            self._log_limit = limit
+            self._send(LIMIT, limit)
+
     def begin(self, orders: Sequence[Order]) -> None:
         rows = []
         for order in orders:
             shared = order.base is self._base or self._share(order.base)
             base = None if shared else list(order.base.words)
-            argv, env, cwd = list(order.argv), list(order.env), order.cwd.encode()
-            rows.append((list(_places(order)), argv, base, env, cwd, order.slot, order.token, order.log_from))
+            argv, env, cwd, log = list(order.argv), list(order.env), order.cwd.encode(), os.fsencode(order.log)
+            rows.append((list(_places(order)), argv, base, env, cwd, log, order.slot, order.token, order.log_from))
         self._orders += orders
-        self._send(MAKE, rows, [order.out for order in orders])
+        self._send(MAKE, rows)
         while len(self._orders) > FEW:
             self._receive()
 
@@ -164,11 +171,22 @@ class SystemProcesses:
             self._send(BASE, list(base.words))
         return base is self._base
 
-    def _send(self, order: int, what: object, descriptors: Sequence[int] = ()) -> None:
+    def _stays(self) -> bool:
+        """Whether the keeper goes on when we have hung up: somebody whom a job has left running may print."""
+        assert self._wire is not None
+        self._wire.hang_up()
+        try:
+            while STAYS not in self._wire.receive():
+                pass
+        except HungUp:
+            return False
+        return True
+
+    def _send(self, order: int, what: object) -> None:
         assert self._wire is not None
         buried, self._to_bury = self._to_bury, []
         try:
-            self._wire.send((order, what, buried), descriptors)
+            self._wire.send((order, what, buried))
         except HungUp as exc:
             raise errors.KeeperGone from exc
 
@@ -233,7 +251,7 @@ def _why(order: Order, failures: Sequence[int]) -> str:
             return f"not executable: {name}"
         case errno.E2BIG:
             return "the command and its environment are too long for this system"
-        case errno.EAGAIN | errno.ENOMEM:
+        case errno.EAGAIN | errno.ENOMEM | errno.EMFILE | errno.ENFILE:
             return f"the system has no room for another process: {os.strerror(error).lower()}"
         case _:
             return f"{name}: {os.strerror(error).lower()}"

@@ -1,17 +1,14 @@
-"""Messages between a worker and its keeper, with descriptors: both ends are ours, and of the same Python."""
+"""Messages between a worker and its keeper: both ends are ours, and of the same Python."""
 
 from __future__ import annotations
 
-import array
+import contextlib
 import marshal
 import socket
-from collections import deque
-from collections.abc import Sequence
 from typing import Any, Final
 
 _HEAD: Final = 4
 _AT_ONCE: Final = 1 << 18
-_MOST_DESCRIPTORS: Final = 253  # that a message can carry, by the kernel
 
 
 class HungUp(Exception):
@@ -19,12 +16,11 @@ class HungUp(Exception):
 
 
 class Wire:
-    """One end. What is received carries its descriptors in the order in which they were sent: `descriptors`."""
+    """One end."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._left = b""
-        self.descriptors: deque[int] = deque()
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -32,27 +28,25 @@ class Wire:
     def close(self) -> None:
         self._socket.close()
 
-    def send(self, message: Any, descriptors: Sequence[int] = ()) -> None:
-        """Raises HungUp. Descriptors are duplicated: those that were given may be closed."""
+    def hang_up(self) -> None:
+        """Nothing more is sent; what the other end says can still be heard."""
+        with contextlib.suppress(OSError):  # it has gone before us
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def send(self, message: Any) -> None:
+        """Raises HungUp."""
         data = marshal.dumps(message)
-        frame = len(data).to_bytes(_HEAD, "little") + data
-        carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         try:
-            sent = self._socket.sendmsg([frame], carried)
-            if sent < len(frame):
-                self._socket.sendall(frame[sent:])
+            self._socket.sendall(len(data).to_bytes(_HEAD, "little") + data)
         except (BrokenPipeError, ConnectionResetError) as exc:
             raise HungUp from exc
 
     def receive(self) -> list[Any]:
         """Wait for something, and return all the messages that are complete by then. Raises HungUp."""
-        room = socket.CMSG_LEN(_MOST_DESCRIPTORS * array.array("i").itemsize)
         try:
-            data, carried, _, _ = self._socket.recvmsg(_AT_ONCE, room, socket.MSG_CMSG_CLOEXEC)
+            data = self._socket.recv(_AT_ONCE)
         except ConnectionResetError as exc:
             raise HungUp from exc
-        for _, _, some in carried:
-            self.descriptors += array.array("i", some[: len(some) - len(some) % array.array("i").itemsize])
         if not data:
             raise HungUp
         self._left += data

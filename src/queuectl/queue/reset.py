@@ -10,6 +10,7 @@ from queuectl import home as places
 from queuectl.clock import Clock
 from queuectl.errors import WorkersAlive
 from queuectl.job.model import Worker
+from queuectl.output.bounds import BESIDE
 from queuectl.queue.backup import new_backup_path
 from queuectl.store.protocol import Reads, Store
 
@@ -42,5 +43,5 @@ def _remove_logs(home: str) -> None:
         return  # of a store that others work on: nothing ever ran here
     with os.scandir(places.logs(home)) as logs:
         for entry in logs:
-            if entry.name.endswith(".log") and entry.is_file(follow_symlinks=False):
+            if entry.name.endswith((".log", ".log" + BESIDE)) and entry.is_file(follow_symlinks=False):
                 os.unlink(entry.path)

@@ -108,8 +108,8 @@ class Rescue:
             return Span(None, None)
         settlement = lose(claim, self._settings.max_crashes)
         try:
-            now_ms = self._clock.now_ms()
-            log_to = end_log(claim.log, footprint.log_from, settlement, duration=None, now_ms=now_ms)
+            now_ms, limit = self._clock.now_ms(), self._settings.log_limit
+            log_to = end_log(claim.log, footprint.log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
         except OSError:  # the log is gone or cannot be written: the job is worth more than its last line
             return Span(footprint.log_from, None)
         return Span(footprint.log_from, log_to)

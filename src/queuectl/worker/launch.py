@@ -68,22 +68,21 @@ class Launcher:
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
         self._base_words = _joined(self._base, without=_OF_A_RUN)
 
-    def prepare(self, claim: Claim, *, slot: int, now_ms: int) -> Ready:
-        """Everything up to the process: until `note` a descriptor is open. Raises NoLog."""
+    def prepare(self, claim: Claim, *, slot: int, now_ms: int, log_limit: int) -> Ready:
+        """Everything up to the process. Raises NoLog."""
         base, env = self._environment(claim, slot)
         try:
-            out, log_from = begin_log(claim, worker=self._worker, now_ms=now_ms)
+            log_from = begin_log(claim, worker=self._worker, now_ms=now_ms, limit=log_limit)
         except OSError as exc:
             if exc.errno in _ONLY_THIS_LOG:
                 raise BadLog(f"its log {claim.log} cannot be written: {exc.strerror}") from exc
             raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
-        return Ready(Order(words(claim), claim.cwd, base, env, out, slot, claim.token, log_from), claim)
+        return Ready(Order(words(claim), claim.cwd, base, env, claim.log, slot, claim.token, log_from), claim)
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted:
         """What has become of it."""
         order, claim = ready
         child, began = begun
-        os.close(order.out)
         if isinstance(child, CannotSpawn):
             return Unstarted(claim, str(child), began, order.log_from)
         return Running(claim, order.slot, child, began, order.log_from, _deadline(claim, began))

@@ -233,7 +233,7 @@ class Worker:
         if not known:
             self._begin_anew(now)
         try:
-            self._settings = self._runs.settings = self._world.load_settings()
+            self._settings = self._runs.follow(self._world.load_settings())
             self._complaint = None
         except (errors.UsageError, errors.Unavailable) as exc:
             if exc.message != self._complaint:  # once, not at every beat

@@ -37,6 +37,7 @@ class Runs:
 
     def __init__(self, world: World, launcher: Launcher, settings: Settings) -> None:
         self.settings = settings
+        world.processes.limit_logs(settings.log_limit)
         self.over: list[End] = []
         # By token: runs that were taken from us, see `abandon`, or of which nobody knows how they ended.
         self.forsaken: dict[str, Span] = {}
@@ -50,6 +51,12 @@ class Runs:
 
     def __len__(self) -> int:
         return len(self._by_slot) + len(self._starting)
+
+    def follow(self, settings: Settings) -> Settings:
+        """From now on."""
+        self._world.processes.limit_logs(settings.log_limit)
+        self.settings = settings
+        return settings
 
     @property
     def under_way(self) -> Collection[Running]:
@@ -66,10 +73,10 @@ class Runs:
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
             # So all that can be done before or after a row of starts is done there.
             ready: list[Ready] = []
-            now_ms = self._world.clock.now_ms()
+            now_ms, limit = self._world.clock.now_ms(), self.settings.log_limit
             for claim, slot in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False):
                 try:
-                    ready.append(self._launcher.prepare(claim, slot=slot, now_ms=now_ms))
+                    ready.append(self._launcher.prepare(claim, slot=slot, now_ms=now_ms, log_limit=limit))
                 except NoLog as exc:
                     failure = exc
                     self._add_unbegun(claim, Released(None, "its log could not be written"))
@@ -83,7 +90,7 @@ class Runs:
                 continue
             self._starting += ready
             self._world.processes.begin([one.order for one in ready])
-            self._gather()  # until then each holds a descriptor
+            self._gather()
         if failure is not None:
             raise failure
 
@@ -240,9 +247,9 @@ class Runs:
     def _forsake(self, run: Running) -> None:
         """It has ended, and its keeper could not say how: as if its worker had taken it along."""
         settlement, now_ms = lose(run.claim, self.settings.max_crashes), self._world.clock.now_ms()
-        log_to = None
+        log_to, limit = None, self.settings.log_limit
         with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
-            log_to = end_log(run.claim.log, run.log_from, settlement, duration=None, now_ms=now_ms)
+            log_to = end_log(run.claim.log, run.log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
         self.forsaken[run.claim.token] = Span(run.log_from, log_to)
 
     def _add_end(
@@ -262,7 +269,8 @@ class Runs:
         log_to = None
         if log_from is not None:
             try:
-                log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=clock.now_ms())
+                now_ms, limit = clock.now_ms(), self.settings.log_limit
+                log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)
             except OSError as exc:
                 # The job is over and its result stands; only the last line of its log is missing.
                 self._world.emit(StoreTrouble(f"cannot write {claim.log}: {exc.strerror}"))

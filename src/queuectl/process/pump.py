@@ -1,0 +1,197 @@
+"""What jobs print, on its way from a pipe into a log.
+
+Each run has one pipe, for its stdout and its stderr. The keeper alone writes what comes out of it, so a log can have a limit
+however fast a job prints: a job that prints faster than we write waits, as for any pipe. Children that a job leaves behind
+have the pipe too, and it is read until the last of them is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import select
+from typing import Final
+
+from queuectl.clock import SystemClock
+from queuectl.output.bounds import gone_line, limit_words, lost_line
+from queuectl.output.writing import Writing
+
+# Most jobs end before this, and print little: what is in their pipe is read at their end, and nobody is woken up for it.
+YOUNG: Final = 0.005
+# From one pipe at a time, so that none waits long for the others: more than a pipe holds, unless a job has made it larger.
+AT_ONCE: Final = 256 * 1024
+# After a log could not be written: what is printed meanwhile is thrown away.
+PAUSE: Final = 1.0
+# Descriptors that are for other things than pipes.
+SPARE: Final = 64
+RESERVED: Final = 4
+# Bytes that are moved in one turn to cut a log.
+MOST_TO_CUT: Final = 4 * 1024 * 1024
+# At the end of a job, so that a child of it that goes on printing cannot hold it.
+MOST_AT_END: Final = 16
+
+
+class Pipe:
+    """The end that is read."""
+
+    __slots__ = ("again_at", "born", "fd", "held", "is_closed", "is_watched", "log", "lost", "why")
+
+    def __init__(self, fd: int, log: str, born: float) -> None:
+        self.fd = fd
+        self.log = log
+        self.born = born
+        self.is_watched = False
+        self.is_closed = False
+        self.held: bytes | None = None  # what was read and waits for room in the log
+        self.lost = 0  # bytes that could not be written, and of which the log says nothing yet
+        self.why = ""
+        self.again_at = 0.0
+
+
+class Pump:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._clock = SystemClock()
+        self._ready = select.epoll()
+        self._young: dict[int, Pipe] = {}  # the oldest first
+        self._watched: dict[int, Pipe] = {}
+        self._holding: dict[int, Pipe] = {}
+        self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._room = bytearray(AT_ONCE)
+        self._view = memoryview(self._room)
+
+    def __bool__(self) -> bool:
+        """Whether somebody may still print."""
+        return bool(self._young or self._watched)
+
+    def fileno(self) -> int:
+        """Becomes readable when there is something to move."""
+        return self._ready.fileno()
+
+    def open(self, log: str) -> tuple[Pipe | None, int]:
+        """A pipe into a log, and the descriptor to write to, which the caller closes. Where there are too few descriptors for
+        a pipe, that is of the log itself, and nobody sees to its limit. Raises OSError."""
+        if len(self._young) + len(self._watched) + SPARE > self._most:
+            self._allow_more()
+        fd, out = os.pipe2(os.O_CLOEXEC)
+        if out + 2 * RESERVED > self._most:
+            os.close(fd)
+            os.close(out)
+            return None, self._open_log(log)
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)  # our end only: the other one is the job's
+        pipe = Pipe(fd, log, self._clock.monotonic())
+        self._young[fd] = pipe
+        return pipe, out
+
+    def patience(self) -> float | None:
+        """For how many seconds nothing has to be done unless `fileno` says so; None: for ever."""
+        if self._holding:
+            return 0.0
+        for pipe in self._young.values():
+            return max(0.0, pipe.born + YOUNG - self._clock.monotonic())
+        return None
+
+    def turn(self) -> None:
+        """Move some of what has come."""
+        if self._young:
+            self._watch_grown(self._clock.monotonic())
+        if self._watched:
+            for fd in {*self._holding, *(fd for fd, _ in self._ready.poll(0))}:
+                self._move(self._watched[fd])
+
+    def finish(self, pipe: Pipe | None) -> None:
+        """Its job has ended: move what it has printed. What it left running may go on."""
+        if pipe is None:
+            return
+        for _ in range(MOST_AT_END):
+            if not self._move(pipe, most=None):
+                break
+        if pipe.lost:  # the last chance to say so before the end is written
+            pipe.again_at = 0.0
+            self._write(pipe, self._view[:0], most=None)
+
+    def close(self, pipe: Pipe | None) -> None:
+        if pipe is None or pipe.is_closed:
+            return
+        if pipe.is_watched:
+            self._ready.unregister(pipe.fd)
+            del self._watched[pipe.fd]
+        else:
+            del self._young[pipe.fd]
+        pipe.is_closed = True
+        os.close(pipe.fd)
+
+    def _open_log(self, log: str) -> int:
+        out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if out + RESERVED > self._most:  # or we could neither write a log nor look at a process
+            os.close(out)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return out
+
+    def _allow_more(self) -> None:
+        """Descriptors, as far as we may. Jobs are then allowed more, too: so only where there are very many."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._most, hard))
+
+    def _watch_grown(self, now: float) -> None:
+        for pipe in list(self._young.values()):
+            if now - pipe.born < YOUNG:
+                break
+            del self._young[pipe.fd]
+            self._watched[pipe.fd] = pipe
+            pipe.is_watched = True
+            self._ready.register(pipe.fd, select.EPOLLIN)
+
+    def _move(self, pipe: Pipe, *, most: int | None = MOST_TO_CUT) -> bool:
+        """Whether there was something."""
+        if pipe.is_closed:
+            return False
+        if pipe.held is not None:
+            self._write(pipe, memoryview(pipe.held), most=most)
+            return True
+        try:
+            count = os.readv(pipe.fd, (self._room,))
+        except BlockingIOError:
+            return False
+        if not count:
+            self.close(pipe)
+            return False
+        self._write(pipe, self._view[:count], most=most)
+        return True
+
+    def _write(self, pipe: Pipe, data: memoryview, *, most: int | None) -> None:
+        """Into the log; or hold it, if the log has to be cut before, and that takes more than one turn."""
+        now = self._clock.monotonic()
+        if pipe.lost and now < pipe.again_at:
+            pipe.lost += len(data)
+            return
+        written = 0
+        try:
+            with Writing(pipe.log, limit=self.limit) as log:
+                if not log.make_room(len(data), most=most):
+                    if pipe.held is None:
+                        pipe.held = bytes(data)
+                        self._holding[pipe.fd] = pipe
+                    return
+                if not log.size:  # somebody has emptied it: its first line is ours all the same
+                    log.append_line(gone_line(0, limit_words(self.limit)))
+                if pipe.lost:
+                    log.append_line(lost_line(pipe.lost, pipe.why))
+                    pipe.lost = 0
+                before = log.size
+                try:
+                    log.append(data)
+                except OSError:
+                    written = log.size - before
+                    raise
+        except OSError as exc:
+            # The job is worth more than its log. It goes on, and so do we.
+            pipe.lost += len(data) - written
+            pipe.why = exc.strerror or str(exc)
+            pipe.again_at = now + PAUSE
+        if pipe.held is not None:
+            pipe.held = None
+            del self._holding[pipe.fd]

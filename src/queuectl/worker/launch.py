@@ -87,10 +87,6 @@ class Launcher:
             return Unstarted(claim, str(child), began, order.log_from)
         return Running(claim, order.slot, child, began, order.log_from, _deadline(claim, began))
 
-    def drop(self, ready: Ready) -> None:
-        """There will be no process."""
-        os.close(ready.order.out)
-
     def adopt(self, adoption: Adoption, *, slot: int, began: float) -> Running:
         """A run that another has begun. Noted, or nobody would know of it after us."""
         claim, footprint, ledger, _ = adoption

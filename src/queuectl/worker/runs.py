@@ -85,7 +85,6 @@ class Runs:
             # Asked last of all: we may have been stopped for long since they were claimed.
             if ready and not are_ours():
                 for one in ready:
-                    self._launcher.drop(one)
                     self._add_unbegun(one.claim, Released(None, "its worker stood still for too long"))
                 continue
             self._starting += ready

@@ -93,6 +93,8 @@ class Witness:
         serving, now = self.serving.get(worker), self._stage.now
         if serving is None or serving.is_gone or serving.participant is self._stage.me():
             return
+        if self.db.execute("select state from workers where id = ?", (worker,)).fetchone() != ("lost",):
+            return  # nothing was done: it was another one that was meant
         sign = self._signs.get(worker, 0)
         # For half of a lease it may be deaf and not notice.
         heard = self._stage.me().awake(sign, now, longest_nap=self._lease / 2)

@@ -203,14 +203,17 @@ def dead_workers(workers: Iterable[Worker], *, here: Here) -> Iterable[tuple[Wor
         lock = lock_of_the_dead(worker, here=here)
         if lock is not None:
             yield worker, lock
-        elif worker.machine == here.machine and _has_no_lock(worker) and not lives(worker.pid):
+        elif worker.machine == here.machine and not lives(worker.pid) and _has_no_lock(worker):
             yield worker, None
 
 
 def _has_no_lock(worker: Worker) -> bool:
     """Nor has another, who came under its name: that one is its heir."""
     path = places.lock_file(worker.home, worker.id)
-    return mark_of(path) != worker.lock and not is_held(path)
+    try:
+        return mark_of(path) != worker.lock and not is_held(path)
+    except PermissionError:  # the home of another user: whoever may look there decides
+        return False
 
 
 def rescue_dead(

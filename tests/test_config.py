@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from queuectl.config import (
@@ -251,6 +251,10 @@ def test_every_default_is_a_value_that_could_be_set(key: Key) -> None:
     assert key.about
 
 
+def key_named(name: str) -> Key:
+    return next(key for key in KEYS if key.name == name)
+
+
 numbers = st.floats(0, 1e15).map(lambda number: f"{number:f}")
 texts = st.one_of(
     st.text(),
@@ -262,6 +266,8 @@ texts = st.one_of(
 
 
 @given(st.sampled_from(KEYS), texts)
+@example(key_named("backoff-base"), "9999999999999999")
+@example(key_named("backoff-jitter"), "0.00001")
 def test_any_text_is_a_value_that_reads_back_as_the_same_or_refused(key: Key, text: str) -> None:
     try:
         value: Value = key.parse(text, subject=key.name)

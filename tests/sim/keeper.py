@@ -41,7 +41,7 @@ class Keeper:
         self._signals = signals
         self._spawned = spawned
         with stage.aside():
-            self._ledger = Ledger(ledger, join=True)
+            self._ledger: Ledger | None = Ledger(ledger, join=True)
             try:
                 self._ledger.sign(Identity(self.process.pid, self.process.started))
             except OSError:  # a full disk: it cannot begin
@@ -130,6 +130,8 @@ class Keeper:
             self._go()
 
     def _write(self, kept: _Kept, finish: Finish | None) -> bool:
+        if self._ledger is None:
+            return False
         try:
             with self._stage.aside():
                 self._ledger.write(kept.slot, kept.token, kept.footprint._replace(finish=finish))
@@ -137,11 +139,16 @@ class Keeper:
             return False
         return True
 
+    def close(self) -> None:
+        if self._ledger is not None:
+            with self._stage.aside():
+                self._ledger.close()
+            self._ledger = None
+
     def _go(self) -> None:
         self.is_gone = True
+        self.close()
         self.orders.clear()
         self._host.processes.pop(self.process.pid, None)
         self._host.orphan([kept.process for kept in self._kept.values()])
         self._kept.clear()
-        with self._stage.aside():
-            self._ledger.close()

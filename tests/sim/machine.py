@@ -79,6 +79,7 @@ class Host:
         """The power was gone: so is all that ran, and numbers and ticks begin again."""
         for keeper in self.keepers:
             keeper.die()
+            keeper.close()
         self.keepers.clear()
         for process in [*self.processes.values()]:
             process.parent, process.how = None, process.how or Signalled(signal.SIGKILL)
@@ -134,6 +135,8 @@ class Host:
     def close(self) -> None:
         for pid in list(self._pins):
             self._let_go(pid)
+        for keeper in self.keepers:
+            keeper.close()
 
     def plan_end(self, process: Process, seconds: float, code: int) -> None:
         self._stage.later(seconds, lambda: self.end(process, Exited(code)))

@@ -68,7 +68,13 @@ def _number(low: float, high: float | None) -> Kind:
             raise InvalidInput(subject, f"expected {form}, got {shown(text)}", hint=f"{subject} takes {form}")
         return value
 
-    return Kind(form=form, parse=parse, text=lambda value: repr(value).removesuffix(".0"), json=float)
+    def text(value: float) -> str:
+        from decimal import Decimal  # for the few that need it
+
+        # In digits, as it is accepted: Python writes 1e+16 and 1e-05.
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+
+    return Kind(form=form, parse=parse, text=text, json=float)
 
 
 def _boolean() -> Kind:

@@ -30,9 +30,7 @@ LONGEST_SHOWN: Final = 200
 LOOK_EVERY: Final = 0.02
 
 
-# Makes the package importable, wherever it lies, and nothing else.
-_KEEPER: Final = "import sys; sys.path.insert(0, sys.argv[1]); from queuectl.process.keeper import main; main()"
-_ROOT: Final = (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),)
+_KEEPER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keep.py")
 
 
 class SystemProcesses:
@@ -56,7 +54,7 @@ class SystemProcesses:
         ours, its = socket.socketpair()
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         # As little as possible of what can go wrong in a Python that is started: no site, nothing from the environment.
-        argv = [os.fsencode(word) for word in (sys.executable, "-I", "-S", "-c", _KEEPER, *_ROOT, ledger)]
+        argv = [os.fsencode(word) for word in (sys.executable, "-I", "-S", _KEEPER, ledger)]
         making = Making(
             argv[:1], argv, Words(environment), (), cwd=b"/", descriptors=(null, null, null, its.fileno(), lock)
         )

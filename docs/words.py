@@ -40,7 +40,7 @@ ERRORS = {
     "invalid-lines": "`enqueue --stream --json`: several lines were wrong and left out; the others were added.",
     "invalid-item": "One element of a JSON array is wrong, so none of the array was added.",
     "unknown-name": "A command, field, key, state or sort key that does not exist; the hint has the nearest one.",
-    "needs-confirmation": "Something would be removed, `--yes` was not given, and there is no terminal to ask on.",
+    "needs-confirmation": "Something would be removed, or many jobs changed that were chosen and not named; `--yes` was not given, and there is no terminal to ask on.",
     "not-found": "There is no such thing, such as the run of a job that `logs --run` names.",
     "job-not-found": "No job has that id, or begins with it.",
     "worker-not-found": "No worker of the store has that name.",

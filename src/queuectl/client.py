@@ -118,20 +118,30 @@ class Queue:
         state: Names = (),
         queue: Names = (),
         tag: Names = (),
+        since: str | float | datetime | timedelta | None = None,
+        match: str | None = None,
         sort: str = "created",
         limit: int | None = None,
         offset: int = 0,
     ) -> Iterator[Job]:
         """The jobs in one of these states, of one of these queues, with all of these tags; newest first.
 
-        In bounded memory, however many there are. `sort` is as on the command line.
+        `since`: enqueued then or later, a duration for so long ago; `match`: with this text in the command. In bounded
+        memory, however many there are. `sort` is as on the command line.
 
         >>> with Queue() as queue:
         ...     _ = queue.enqueue("true", queue="mail")
         ...     [job.command for job in queue.jobs(state="pending", queue="mail")]
         ['true']
         """
-        where = parse_filter(states=_names(state), queues=_names(queue), tags=_names(tag))
+        where = parse_filter(
+            states=_names(state),
+            queues=_names(queue),
+            tags=_names(tag),
+            since=since,
+            match=match,
+            now_ms=lambda: self._look().now_ms(),
+        )
         key, is_descending = parse_sort(sort)
         limit = parse_count(limit, subject="limit")
         offset = parse_count(offset, subject="offset") or 0

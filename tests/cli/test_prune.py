@@ -84,7 +84,9 @@ def test_what_has_not_ended_is_refused_by_name(queuectl: Program, state: str) ->
     assert not queuectl.home.exists()
 
 
-@pytest.mark.parametrize("words", [("--older-than", "soon"), ("--older-than", "-1d"), ("--state", "ded"), ("x",)])
+@pytest.mark.parametrize(
+    "words", [("--older-than", "soon"), ("--older-than", "-1d"), ("--state", "ded"), ("--dry-run", "x")]
+)
 def test_words_that_prune_cannot_understand_change_nothing(queuectl: Program, words: tuple[str, ...]) -> None:
     done = queuectl("prune", "--yes", *words, check=2)
     assert done.out == ""

@@ -9,7 +9,7 @@ from queuectl.errors import WrongState
 from queuectl.job.lifecycle import State
 from queuectl.job.outcome import Cancelled
 from queuectl.queue import control, dlq
-from queuectl.store.protocol import Store
+from queuectl.store.protocol import Filter, Store
 from tests.clock import FakeClock
 from tests.queue.life import KILLED, claim, end, enqueue, register, run
 
@@ -116,7 +116,7 @@ def test_the_dlq_holds_the_dead_in_the_order_of_enqueue(store: Store, home: Path
     run(store, home, KILLED)
     run(store, home)
     run(store, home, KILLED)
-    assert dlq.dead_ids(store) == ["a", "c"]
+    assert [job.id for job in store.choose(Filter(dlq.DEAD))] == ["a", "c"]
     assert dlq.require_dead(store, "a") == "a"
     with pytest.raises(WrongState):
         dlq.require_dead(store, "b")
@@ -153,3 +153,18 @@ def test_purge_does_not_mind_a_log_that_is_gone_already(store: Store, home: Path
     enqueue(store, "a")
     run(store, home, KILLED)
     assert dlq.purge(store, ["a"]).done == ["a"]
+
+
+def test_a_job_that_has_moved_on_since_it_was_chosen_is_refused_by_name(
+    store: Store, other: Store, home: Path, clock: FakeClock
+) -> None:
+    register(store, home)
+    enqueue(store, "a")
+    enqueue(store, "b")
+    chosen = [job.id for job in store.choose(Filter(control.CANCELLABLE))]
+    run(other, home)
+    answer = control.cancel(store, clock, chosen, rescue=nobody_died, exact=True)
+    assert answer.done == ["b"]
+    assert [error.message for _, error in answer.refused] == ["job 'a' is completed: cannot cancel it"]
+    dead = control.retry(store, ["b"], states=dlq.DEAD, exact=True)
+    assert [error.message for _, error in dead.refused] == ["job 'b' is cancelled: cannot retry it"]

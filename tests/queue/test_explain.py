@@ -268,7 +268,7 @@ def test_one_whose_process_is_not_made_yet_has_no_pid(store: Store, hire: Hire) 
 def test_a_cancel_that_is_under_way_is_said_first(store: Store, hire: Hire) -> None:
     store.enqueue([new_job("me")])
     hire().claim_one()
-    store.cancel("me")
+    store.cancel(["me"])
     assert codes(store) == ["being-cancelled", "running"]
 
 
@@ -313,7 +313,7 @@ def test_a_job_that_died_with_its_workers_says_so(store: Store, hire: Hire) -> N
 
 def test_a_cancelled_job_that_never_ran_has_no_log_to_show(store: Store) -> None:
     store.enqueue([new_job("me")])
-    store.cancel("me")
+    store.cancel(["me"])
     (found,) = reasons(store)
     assert found["code"] == "cancelled"
     assert found["message"].endswith("queuectl retry me gives it another chance.")

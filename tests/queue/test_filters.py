@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from queuectl.errors import InvalidInput, UnknownName
@@ -7,23 +9,60 @@ from queuectl.job.lifecycle import State
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
 from queuectl.store.protocol import Filter, Sort
 
+NOW = 1_900_000_000_000
+
+
+def never() -> int:
+    raise AssertionError("nobody needs to know the time")
+
 
 def test_states_are_taken_in_any_case_and_several_in_one_word() -> None:
-    where = parse_filter(states=["Dead, FAILED", "pending"], queues=["a", "b"], tags=["x"])
+    where = parse_filter(now_ms=never, states=["Dead, FAILED", "pending"], queues=["a", "b"], tags=["x"])
     assert where == Filter(
         frozenset({State.DEAD, State.FAILED, State.PENDING}), frozenset({"a", "b"}), frozenset({"x"})
     )
 
 
 def test_nothing_wanted_means_all_that_there_is() -> None:
-    assert parse_filter() == Filter()
+    assert parse_filter(now_ms=never) == Filter()
 
 
 @pytest.mark.parametrize("text, nearest", [("deed", "'dead'"), ("complete", "'completed'"), ("", "known: blocked")])
 def test_an_unknown_state_names_the_nearest(text: str, nearest: str) -> None:
     with pytest.raises(UnknownName, match="unknown state") as caught:
-        parse_filter(states=[text])
+        parse_filter(now_ms=never, states=[text])
     assert nearest in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "since, seconds_ago",
+    [("90", 90), ("1h30m", 5400), (timedelta(days=2), 172_800), (0.5, 0.5), ("5000w", 3_024_000_000)],
+)
+def test_since_may_be_how_long_ago(since: object, seconds_ago: float) -> None:
+    assert parse_filter(since=since, now_ms=lambda: NOW).since_ms == max(0, NOW - int(seconds_ago * 1000))
+
+
+@pytest.mark.parametrize(
+    "since", ["2026-11-15T20:30:00Z", " 2026-11-15 22:30+02:00 ", datetime(2026, 11, 15, 20, 30, tzinfo=UTC)]
+)
+def test_since_may_be_a_moment(since: object) -> None:
+    assert parse_filter(since=since, now_ms=never).since_ms == 1_794_774_600_000
+
+
+@pytest.mark.parametrize("since", ["yesterday", "-5m", "", "2026-13-01", True, "5 parsecs"])
+def test_any_other_since_is_refused_by_name(since: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^--since: "):
+        parse_filter(since=since, now_ms=never, dashes="--")
+
+
+def test_what_a_command_shall_hold_is_taken_as_it_is() -> None:
+    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=" 100% _é ")
+
+
+@pytest.mark.parametrize("match", ["", "a\0b", "\udcff", 5, b"x"])
+def test_what_no_command_can_hold_is_refused(match: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^match: "):
+        parse_filter(match=match, now_ms=never)
 
 
 @pytest.mark.parametrize(

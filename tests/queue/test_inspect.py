@@ -64,7 +64,7 @@ def test_the_success_rate_is_of_what_ended_by_itself(store: Store, home: Path) -
     run(store, home)
     run(store, home)
     run(store, home, KILLED)
-    store.cancel("j3")
+    store.cancel(["j3"])
     figures = metrics(store).to_dict()
     assert figures["success_rate"] == pytest.approx(2 / 3)
     assert figures["total"] == 4

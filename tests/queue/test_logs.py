@@ -111,7 +111,7 @@ def test_following_a_job_that_has_ended_prints_all_and_ends(store: Store, writer
 
 def test_following_a_job_that_is_called_off_before_it_ran_ends(store: Store, other: Store) -> None:
     enqueue(store, "a")
-    assert followed(store, Steps(lambda: other.cancel("a")), ["a"]) == []
+    assert followed(store, Steps(lambda: other.cancel(["a"])), ["a"]) == []
 
 
 def test_following_a_job_that_is_removed_ends(store: Store, other: Store) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from queuectl.errors import AmbiguousId, JobNotFound, StoreFull, WrongState
+from queuectl.errors import AmbiguousId, JobNotFound, QueuectlError, StoreFull, WrongState
+from queuectl.queue import control
 from queuectl.queue.pick import AT_ONCE, find, for_each, pick
 from queuectl.store.protocol import Store
 from tests.factories import new_job
@@ -13,7 +16,12 @@ def test_each_job_is_acted_on_once_however_it_is_spelled(store: Store) -> None:
     enqueue(store, "alpha")
     enqueue(store, "beta")
     acted: list[str] = []
-    answer = for_each(store, ["beta", "last", "be", "alpha", "beta"], acted.append)
+
+    def act(ids: Sequence[str]) -> dict[str, QueuectlError]:
+        acted.extend(ids)
+        return {}
+
+    answer = for_each(store, ["beta", "last", "be", "alpha", "beta"], act)
     assert acted == ["beta", "alpha"] == answer.done
     assert answer.refused == []
 
@@ -33,23 +41,48 @@ def test_what_can_be_done_is_done_and_the_rest_refused_in_order(store: Store) ->
     }
 
 
+def refuse_all(ids: Sequence[str]) -> dict[str, QueuectlError]:
+    return {job_id: WrongState(job_id, "pending", verb="do", hint="no") for job_id in ids}
+
+
 def test_a_job_that_was_refused_once_is_not_tried_again_under_another_name(store: Store) -> None:
     enqueue(store, "alpha")
+    assert [ref for ref, _ in for_each(store, ["al", "alpha", "last"], refuse_all).refused] == ["al"]
 
-    def refuse(job_id: str) -> None:
-        raise WrongState(job_id, "pending", verb="do", hint="no")
 
-    assert len(for_each(store, ["alpha", "last"], refuse).refused) == 1
+def test_refusals_come_in_the_order_given_whoever_refused(store: Store) -> None:
+    enqueue(store, "alpha")
+    enqueue(store, "beta")
+    answer = for_each(store, ["beta", "nope", "alpha"], refuse_all)
+    assert [ref for ref, _ in answer.refused] == ["beta", "nope", "alpha"]
 
 
 def test_a_store_that_fails_ends_the_whole_command(store: Store) -> None:
     enqueue(store, "alpha")
 
-    def fail(job_id: str) -> None:
+    def fail(ids: Sequence[str]) -> dict[str, QueuectlError]:
         raise StoreFull("queue.db")
 
     with pytest.raises(StoreFull):
         for_each(store, ["alpha"], fail)
+
+
+def test_many_are_acted_on_in_portions(store: Store) -> None:
+    sizes: list[int] = []
+
+    def act(ids: Sequence[str]) -> dict[str, QueuectlError]:
+        sizes.append(len(ids))
+        return {}
+
+    answer = for_each(store, (f"j{number}" for number in range(2 * AT_ONCE + 1)), act, exact=True)
+    assert sizes == [AT_ONCE, AT_ONCE, 1]
+    assert len(answer.done) == 2 * AT_ONCE + 1
+
+
+def test_the_id_of_a_job_that_is_gone_is_not_taken_for_the_beginning_of_another(store: Store) -> None:
+    enqueue(store, "alphabet")
+    answer = control.retry(store, ["alpha"], exact=True)
+    assert [(ref, type(error)) for ref, error in answer.refused] == [("alpha", JobNotFound)]
 
 
 def test_jobs_are_found_in_the_order_of_their_ids_however_many(store: Store) -> None:

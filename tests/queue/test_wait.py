@@ -96,7 +96,7 @@ def test_the_exit_code_is_of_the_first_that_did_not_complete(
         enqueue(store, f"j{number}")
         held = claim(store, home)
         if isinstance(outcome, Cancelled):
-            store.cancel(held.id)
+            store.cancel([held.id])
         end(store, held, outcome)
     assert exit_code([store.get(f"j{number}") for number in range(len(outcomes))]) == code
 
@@ -159,7 +159,7 @@ def test_how_a_job_ended_counts_also_if_it_is_retried_while_others_are_waited_fo
     meanwhile = Meanwhile(
         lambda: run(other, home, KILLED),
         lambda: dlq.retry(other, ["a"]),
-        lambda: other.cancel("b"),
+        lambda: other.cancel(["b"]),
     )
     ended = wait(store, meanwhile, ["a", "b"])
     assert [(job.id, job.state) for job in ended] == [("a", State.DEAD), ("b", State.CANCELLED)]
@@ -182,7 +182,7 @@ def test_waiting_for_thousands_asks_for_hundreds_at_a_time(store: Store, other: 
     ids = store.enqueue([new_job(f"j{number}") for number in range(2_000)])
     questions = Questions(store)
     with pytest.raises(WaitTimeout):
-        wait(cast(Store, questions), Meanwhile(lambda: other.cancel("j7")), ids, timeout=1)
+        wait(cast(Store, questions), Meanwhile(lambda: other.cancel(["j7"])), ids, timeout=1)
     assert questions.count == 2 * 4
 
 
@@ -200,7 +200,7 @@ def test_who_waits_for_many_rests_longer_than_it_looks(store: Store, other: Stor
         def sleep(self, seconds: float) -> None:
             sleeps.append(seconds)
             if len(sleeps) == 3:
-                other.cancel("a")
+                other.cancel(["a"])
 
     wait(store, Slow(), ["a"])
     assert min(sleeps) >= 0.4

@@ -71,8 +71,8 @@ class People:
         return f"j{1 + int(self._scene.chance() * max(1, self._scene.jobs))}"
 
     def _cancel(self, store: SimStore) -> None:
-        job = self._some_id()
-        self._scene.stage.note(f"cancels {job}: it was {store.cancel(job).before}")
+        found = {job: str(answer.before) for job, answer in store.cancel([self._some_id()]).items()}
+        self._scene.stage.note(f"cancels {found}")
 
     def _retry(self, store: SimStore) -> None:
         states = frozenset({State.FAILED, State.DEAD, State.CANCELLED})

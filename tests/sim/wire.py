@@ -196,9 +196,9 @@ class SimStore(SqliteStore):
         self._stage.note(f"rescued from {worker}: {told or 'nothing'}")
         return taken
 
-    def cancel(self, job_id: str) -> CancelAnswer:
+    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
         self._begin("cancel")
-        return super().cancel(job_id)
+        return super().cancel(ids)
 
     def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
         self._begin("revive")

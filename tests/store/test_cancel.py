@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
 from queuectl.job.outcome import Ending
@@ -19,7 +18,7 @@ from tests.store.hands import BAD, OK, Hands
 def test_a_waiting_job_is_called_off_at_once(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.enqueue([new_job("a")])
     clock.advance(1)
-    answer = store.cancel("a")
+    answer = store.cancel(["a"])["a"]
     assert (answer.before, answer.worker, answer.token) == (State.PENDING, None, None)
     job = store.get("a")
     assert (job.state, job.error, job.runs, job.reason) == (State.CANCELLED, "cancelled", 0, None)
@@ -30,7 +29,7 @@ def test_a_waiting_job_is_called_off_at_once(store: Store, worker: Hands, clock:
 
 def test_a_delayed_job_is_called_off_for_good(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.enqueue([new_job("a", delay_ms=1000)])
-    store.cancel("a")
+    store.cancel(["a"])
     clock.advance(2)
     assert worker.claim(1) == []
 
@@ -38,7 +37,7 @@ def test_a_delayed_job_is_called_off_for_good(store: Store, worker: Hands, clock
 def test_a_failed_job_is_called_off_and_its_last_run_stays_known(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.run(BAD, duration=1.5)
-    assert store.cancel("a").before is State.FAILED
+    assert store.cancel(["a"])["a"].before is State.FAILED
     job, (run,) = store.get("a"), store.history("a")
     assert (job.state, job.attempts, job.exit_code, job.duration_ms) == (State.CANCELLED, 1, 3, 1500)
     assert (run.outcome, run.error) == (Ending.FAILED, "exit code 3")
@@ -51,7 +50,7 @@ def test_a_clock_that_steps_back_shows_no_end_before_the_start_of_the_last_run(
     clock.advance(60)
     worker.run(BAD)
     clock.jump(-30)
-    store.cancel("a")
+    store.cancel(["a"])
     job = store.get("a")
     assert job.started_at is not None
     assert job.finished_at is not None
@@ -61,7 +60,7 @@ def test_a_clock_that_steps_back_shows_no_end_before_the_start_of_the_last_run(
 def test_a_blocked_job_is_called_off_at_once(store: Store, backend: Backend) -> None:
     store.enqueue([new_job("a")])
     backend.force("a", state=State.BLOCKED, ready=0)
-    assert store.cancel("a").before is State.BLOCKED
+    assert store.cancel(["a"])["a"].before is State.BLOCKED
     assert store.get("a").state is State.CANCELLED
 
 
@@ -69,7 +68,7 @@ def test_for_a_running_job_the_wish_is_recorded_and_told_to_its_worker(store: St
     store.enqueue([new_job("a"), new_job("b")])
     holder, idle = hire("w1"), hire("w2")
     claim, _ = holder.claim(2)
-    answer = store.cancel("a")
+    answer = store.cancel(["a"])["a"]
     assert (answer.before, answer.worker, answer.token) == (State.PROCESSING, "w1", claim.token)
     assert store.get("a").state is State.PROCESSING
     assert store.orders("w1").cancels == [claim.token]
@@ -80,7 +79,7 @@ def test_for_a_running_job_the_wish_is_recorded_and_told_to_its_worker(store: St
 def test_a_wish_is_no_wish_any_more_once_the_run_has_ended(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
-    store.cancel("a")
+    store.cancel(["a"])
     worker.end(claim)
     assert store.orders("w1").cancels == []
 
@@ -88,7 +87,7 @@ def test_a_wish_is_no_wish_any_more_once_the_run_has_ended(store: Store, worker:
 def test_cancelling_a_running_job_twice_is_cancelling_it_once(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
-    assert store.cancel("a") == store.cancel("a")
+    assert store.cancel(["a"]) == store.cancel(["a"])
     assert store.orders("w1").cancels == [claim.token]
 
 
@@ -96,11 +95,11 @@ def test_cancelling_a_running_job_twice_is_cancelling_it_once(store: Store, work
 def test_what_has_ended_stays_as_it_is(store: Store, worker: Hands, backend: Backend, state: State) -> None:
     store.enqueue([new_job("a", max_retries=1)])
     if state is State.CANCELLED:
-        store.cancel("a")
+        store.cancel(["a"])
     else:
         worker.run(BAD if state is State.DEAD else OK)
     before = backend.rows()
-    assert store.cancel("a").before is state
+    assert store.cancel(["a"])["a"].before is state
     assert backend.rows() == before
 
 
@@ -108,13 +107,42 @@ def test_the_effective_priority_stays_as_it_was_at_the_cancel(store: Store, cloc
     store.set_config({"ageing": "1s"})
     store.enqueue([new_job("a", priority=1)])
     clock.advance(4)
-    store.cancel("a")
+    store.cancel(["a"])
     clock.advance(100)
     assert store.get("a").effective_priority == 5
 
 
 def test_nothing_is_called_off_under_an_unknown_id(store: Store) -> None:
     store.enqueue([new_job("ab")])
-    with pytest.raises(errors.JobNotFound):
-        store.cancel("a")
+    assert store.cancel(["a"]) == {}
     assert store.get("ab").state is State.PENDING
+
+
+def test_many_are_called_off_at_once_each_as_its_state_asks_for(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job(name) for name in ("failed", "running", "waiting", "over", "left")])
+    worker.run(BAD)
+    running = worker.claim_one()
+    store.cancel(["over"])
+    answers = store.cancel(["waiting", "nobody", "running", "failed", "over", "waiting"])
+    assert {job_id: answer.before for job_id, answer in answers.items()} == {
+        "waiting": State.PENDING,
+        "running": State.PROCESSING,
+        "failed": State.FAILED,
+        "over": State.CANCELLED,
+    }
+    assert store.orders("w1").cancels == [running.token]
+    assert {job.id: job.state for job in store.jobs()} == {
+        "left": State.PENDING,
+        "over": State.CANCELLED,
+        "waiting": State.CANCELLED,
+        "running": State.PROCESSING,
+        "failed": State.CANCELLED,
+    }
+    assert [run.outcome for run in store.history("failed")] == [Ending.FAILED]
+
+
+def test_cancelling_nothing_changes_nothing(store: Store, backend: Backend) -> None:
+    store.enqueue([new_job("a")])
+    before = backend.rows()
+    assert store.cancel([]) == {}
+    assert backend.rows() == before

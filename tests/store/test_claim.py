@@ -284,7 +284,7 @@ def test_time_spent_in_a_last_run_earns_no_points_either(store: Store, worker: H
     claim = worker.claim_one()
     store.enqueue([new_job(queue="q") for _ in range(5)])
     if last_run == "cancelled":
-        store.cancel("a")
+        store.cancel(["a"])
     worker.end(claim, BAD)
     assert store.get("a").state == last_run
     store.revive(["a"], states=frozenset(State))

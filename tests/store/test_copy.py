@@ -100,11 +100,11 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     for _ in range(2):  # a history of several runs, of different ends
         for claim in hands.claim(20):
             if claim.id == "called off":
-                store.cancel(claim.id)
+                store.cancel([claim.id])
             hands.end(claim, BAD if claim.id in {"again", "fails"} else Exited(0))
         store.revive(["again"], states=frozenset(State))
     store.enqueue([new_job("off"), new_job("gone", max_retries=0, priority=1_000_000)])
-    store.cancel("off")
+    store.cancel(["off"])
     hands.end(hands.claim_one(), BAD)
     store.purge(["gone"])
     store.enqueue(
@@ -268,7 +268,7 @@ def test_what_runs_waits_again_in_the_copy_and_nothing_is_charged(move: Move, cl
     hands.end(hands.claim_one(), BAD)
     clock.advance(10)
     claims = hands.claim(2)
-    move.source.cancel("called off")
+    move.source.cancel(["called off"])
     move.source.enqueue([new_job(), new_job()])
     clock.advance(10)
     done = move(force=True)

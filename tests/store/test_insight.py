@@ -44,7 +44,7 @@ def test_only_what_could_be_claimed_now_is_ahead(store: Store, worker: Hands, ba
     worker.claim(1)
     worker.run(BAD)
     backend.force("held", held=1, ready=0)
-    store.cancel("off")
+    store.cancel(["off"])
     store.enqueue([new_job("later", priority=9, delay_ms=1000), new_job("me")])
     assert store.ahead("me", queues=None, most=10) == 0
 
@@ -75,7 +75,7 @@ def test_a_running_job_is_called_off_from_its_cancel_on(store: Store, worker: Ha
     store.enqueue([new_job("a")])
     worker.claim_one()
     assert not store.is_called_off("a")
-    store.cancel("a")
+    store.cancel(["a"])
     assert store.is_called_off("a")
 
 

@@ -39,7 +39,7 @@ class Life:
             case State.BLOCKED:
                 self.backend.force(JOB, state=State.BLOCKED, ready=0)
             case State.CANCELLED:
-                self.store.cancel(JOB)
+                self.store.cancel([JOB])
             case State.PROCESSING:
                 self.claim = self.worker.claim_one()
             case State.COMPLETED:
@@ -57,7 +57,7 @@ class Life:
         self.worker.end(self.claim, outcome)
 
     def cancel(self) -> None:
-        if self.store.cancel(JOB).before is State.PROCESSING:
+        if self.store.cancel([JOB])[JOB].before is State.PROCESSING:
             self.worker.end(self.claim, Cancelled(None))
 
     def lose(self, max_crashes: int) -> None:

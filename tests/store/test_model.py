@@ -142,7 +142,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         job = self.draw_job(data)
-        assert self.store.cancel(job.id).before is job.state
+        assert self.store.cancel([job.id])[job.id].before is job.state
         self.model.cancel(job)
 
     @precondition(lambda self: self.model.jobs)

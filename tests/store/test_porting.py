@@ -73,12 +73,12 @@ def fill(store: Store, backend: Backend, clock: FakeClock) -> None:
         clock.advance(100)
         for claim in hands.claim(20):
             if claim.id == "called-off":
-                store.cancel(claim.id)
+                store.cancel([claim.id])
             hands.end(claim, BAD if claim.id in {"again", "fails", "waits"} else Exited(0))
         store.revive(["again"], states=frozenset(State))
         store.enqueue([new_job("off")])
-        store.cancel("off")
-        store.cancel("fails")  # between two runs: its end is no longer that of a run
+        store.cancel(["off"])
+        store.cancel(["fails"])  # between two runs: its end is no longer that of a run
     store.enqueue(
         [
             new_job("argv", command=None, argv=("printf", 'a "b" \\ ü\t\x7f 漢字 🐝'), tags=("a", "b.c:d")),

@@ -36,7 +36,7 @@ def test_the_next_due_time_looks_at_every_queue(store: Store, worker: Hands) -> 
 
 def test_a_cancelled_job_is_not_waited_for(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a", delay_ms=1000)])
-    store.cancel("a")
+    store.cancel(["a"])
     assert worker.exchange().next_due_ms is None
 
 

@@ -27,7 +27,7 @@ def bring_to(state: State, name: str, *, store: Store, worker: Hands, backend: B
         case State.COMPLETED:
             worker.run()
         case State.CANCELLED:
-            store.cancel(name)
+            store.cancel([name])
         case _:
             assert state is State.PENDING
 
@@ -79,7 +79,7 @@ def test_an_ended_job_goes_with_history_output_and_tags(
         worker.end(claim, outcome)
         store.revive(["a"], states=frozenset(State))
     if state is State.CANCELLED:
-        store.cancel("a")
+        store.cancel(["a"])
     else:
         worker.run(OK if state is State.COMPLETED else BAD)
     assert store.prune(["a", "nobody"], before_ms=store.now_ms()) == {"a": claim.log}
@@ -146,7 +146,7 @@ def test_a_long_history_goes_in_portions_the_oldest_first(store: Store, worker: 
         store.exchange(worker.name, outputs=[OutputPiece(claim, at, b"x", 0) for at in range(2)])
         worker.end(claim, BAD)
         store.revive(["a"], states=frozenset(State))
-    store.cancel("a")
+    store.cancel(["a"])
     now = store.now_ms()
     assert store.trim("a", before_ms=now, rows=4) == 8
     assert [run.number for run in store.history("a")] == [5, 6]

@@ -42,7 +42,7 @@ def test_a_job_that_is_not_dead_stays(store: Store, worker: Hands, backend: Back
         case State.COMPLETED:
             worker.run()
         case State.CANCELLED:
-            store.cancel("a")
+            store.cancel(["a"])
         case _:
             assert state is State.PENDING
     before = backend.rows(), backend.rows("runs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import Final
 
 import pytest
 
@@ -87,7 +88,7 @@ def zoo(store: Store, worker: Hands, clock: FakeClock) -> None:
         store.enqueue([new_job(job_id, max_retries=retries, backoff_base=1e6, tags=tuple(sorted(("t", job_id))))])
         worker.run(outcome, duration=duration)
         if job_id == "off":
-            store.cancel("off")
+            store.cancel(["off"])
         clock.advance(60)
     store.enqueue([new_job("run", priority=9, queue="q", tags=("t",))])
     worker.claim_one()
@@ -129,6 +130,73 @@ def test_a_filter_lets_through_what_matches_and_is_counted_alike(
     listed = names(store.jobs(where))
     assert (len(listed) if isinstance(found, int) else set(listed)) == found
     assert store.count(where) == len(listed)
+    assert [job.id for job in store.choose(where)] == listed[::-1]
+    assert all((job.state, job.held) == (store.get(job.id).state, False) for job in store.choose(where))
+
+
+def test_a_filter_by_time_lets_through_what_was_enqueued_then_or_later(store: Store, clock: FakeClock) -> None:
+    for name in ("a", "b", "c"):
+        store.enqueue([new_job(name, delay_ms=60_000)])
+        clock.advance(1)
+    since = clock.now_ms() - 2000
+    assert names(store.jobs(Filter(since_ms=since))) == ["c", "b"]
+    assert names(store.jobs(Filter(since_ms=since + 1))) == ["c"]
+    assert store.count(Filter(since_ms=since, states=frozenset({State.PENDING}))) == 2
+    assert store.count(Filter(since_ms=since, queues=frozenset({"q"}))) == 0
+
+
+COMMANDS: Final = {
+    "plain": "make all",
+    "percent": "echo 100% _done_",
+    "accents": "tar cf Größe.tar 日本 \N{WAVING HAND SIGN}",
+    "quotes": """printf '%s\\n' "a\tb" """,
+    "upper": "MAKE ALL",
+}
+ARGVS: Final = {"words": ("make", "all"), "odd": ("printf", "%s\n", "Größe ", 'a"b', "")}
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("make all", {"plain", "words"}),
+        ("e a", {"plain", "words"}),
+        ("MAKE", {"upper"}),
+        ("%", {"percent", "quotes", "odd"}),
+        ("100%", {"percent"}),
+        ("_done_", {"percent"}),
+        ("m_ke", set()),
+        ("Größe", {"accents", "odd"}),
+        ("größe", set()),
+        ("Gro\u0308\u00dfe", set()),  # composed otherwise: other characters
+        ("日本 \N{WAVING HAND SIGN}", {"accents"}),
+        ("\\u", set()),  # as JSON writes what is not ASCII
+        ('"', {"quotes", "odd"}),
+        ("\\n", {"quotes"}),
+        ("\n", {"odd"}),
+        ("\t", {"quotes"}),
+        ("Größe  a", {"odd"}),
+        ('"b ', {"odd"}),  # the last word is empty
+        ('["make"', set()),
+        (", ", set()),
+        ("'", {"quotes"}),
+    ],
+)
+def test_a_text_is_found_in_commands_and_between_words_character_by_character(
+    store: Store, text: str, found: set[str]
+) -> None:
+    store.enqueue([new_job(name, command=command) for name, command in COMMANDS.items()])
+    store.enqueue([new_job(name, command=None, argv=argv) for name, argv in ARGVS.items()])
+    everything = {**COMMANDS, **{name: " ".join(argv) for name, argv in ARGVS.items()}}
+    assert {name for name, command in everything.items() if text in command} == found
+    assert {job.id for job in store.choose(Filter(match=text))} == found
+    assert store.count(Filter(match=text, states=frozenset({State.PENDING}))) == len(found)
+    assert store.count(Filter(match=text, states=frozenset({State.DEAD}))) == 0
+
+
+def test_the_words_of_a_long_argv_stand_in_their_order(store: Store) -> None:
+    words = tuple(f"w{number}" for number in range(2000))
+    store.enqueue([new_job("a", command=None, argv=words)])
+    assert store.count(Filter(match=" ".join(words))) == 1
 
 
 @pytest.mark.parametrize(
@@ -179,9 +247,9 @@ def test_a_long_list_shows_one_moment_while_the_store_goes_on(store: Store, othe
     ids = store.enqueue([new_job(queue="q") for _ in range(1200)])
     listing = store.jobs(descending=False)
     first = next(listing)
-    other.cancel(ids[-1])
+    other.cancel([ids[-1]])
     assert store.get(ids[-1]).state is State.CANCELLED  # whoever lists sees the present beside the list
-    store.cancel(ids[-2])  # and may write
+    store.cancel([ids[-2]])  # and may write
     store.enqueue([new_job()])
     rest = list(listing)
     assert names([first, *rest]) == ids

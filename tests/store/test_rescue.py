@@ -84,7 +84,7 @@ def test_failures_and_crashes_are_counted_apart(store: Store, hire: Hire, clock:
 def test_a_lost_job_somebody_cancelled_is_cancelled(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.claim_one()
-    store.cancel("a")
+    store.cancel(["a"])
     (lost,) = store.rescue("w1", max_crashes=1)
     assert lost.settlement.state is State.CANCELLED
     job, (run,) = store.get("a"), store.history("a")

@@ -54,7 +54,7 @@ def test_a_failed_job_keeps_its_attempts_and_need_not_wait(store: Store, hire: H
 
 def test_a_job_cancelled_before_its_first_run_is_as_new(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
-    store.cancel("a")
+    store.cancel(["a"])
     assert store.revive(["a"], states=ANY) == {"a": State.CANCELLED}
     job = store.get("a")
     assert (job.state, job.finished_at, job.error) == (State.PENDING, None, None)
@@ -68,7 +68,7 @@ def test_a_job_cancelled_while_it_waited_for_a_retry_shows_its_latest_run_again(
     worker.run(BAD)
     failed = store.get("a")
     clock.advance(1)
-    store.cancel("a")
+    store.cancel(["a"])
     store.revive(["a"], states=ANY)
     job = store.get("a")
     assert (job.error, job.finished_at, job.exit_code) == (failed.error, failed.finished_at, failed.exit_code)
@@ -95,14 +95,14 @@ def test_a_change_of_ageing_meanwhile_counts_for_the_revived_too(
 
 def test_a_delayed_job_that_was_cancelled_is_due_at_once(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a", delay_ms=3_600_000)])
-    store.cancel("a")
+    store.cancel(["a"])
     store.revive(["a"], states=ANY)
     assert worker.claim_one().id == "a"
 
 
 def test_a_held_job_stays_held_when_it_is_revived(store: Store, worker: Hands, backend: Backend) -> None:
     store.enqueue([new_job("a")])
-    store.cancel("a")
+    store.cancel(["a"])
     backend.force("a", held=1)
     store.revive(["a"], states=ANY)
     assert store.get("a").held
@@ -115,7 +115,7 @@ def test_a_job_in_none_of_the_named_states_stays_as_it_is(
 ) -> None:
     store.enqueue([new_job("a", max_retries=1 if state is State.DEAD else 2)])
     if state is State.CANCELLED:
-        store.cancel("a")
+        store.cancel(["a"])
     else:
         worker.run(BAD)
     before = backend.rows()

@@ -242,7 +242,7 @@ def test_a_cancel_recorded_before_the_end_wins_uncharged(
 ) -> None:
     store.enqueue([new_job("a", max_retries=max_retries)])
     claim = worker.claim_one()
-    store.cancel("a")
+    store.cancel(["a"])
     exchange = worker.end(claim, outcome, duration=1.5, age=2)
     ((_, written),) = exchange.settled
     assert (written.state, written.ending) == (State.CANCELLED, Ending.CANCELLED)
@@ -255,7 +255,7 @@ def test_a_cancelled_run_shows_how_its_process_ended_but_never_a_zero(store: Sto
     store.enqueue([new_job("zero"), new_job("three"), new_job("killed")])
     outcomes: list[Outcome] = [Exited(0), Exited(3), Signalled(15)]
     for claim, outcome in zip(worker.claim(3), outcomes, strict=True):
-        store.cancel(claim.id)
+        store.cancel([claim.id])
         worker.end(claim, outcome)
     shown = {job.id: (job.exit_code, job.signal) for job in store.jobs()}
     assert shown == {"zero": (None, None), "three": (3, None), "killed": (None, 15)}
@@ -264,7 +264,7 @@ def test_a_cancelled_run_shows_how_its_process_ended_but_never_a_zero(store: Sto
 def test_an_end_recorded_before_the_cancel_wins(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.run()
-    assert store.cancel("a").before is State.COMPLETED
+    assert store.cancel(["a"])["a"].before is State.COMPLETED
     assert store.get("a").state is State.COMPLETED
 
 
@@ -280,7 +280,7 @@ def test_a_holder_that_says_cancelled_is_believed(store: Store, worker: Hands) -
 def test_a_cancel_of_one_run_does_not_reach_the_next(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
-    store.cancel("a")
+    store.cancel(["a"])
     worker.end(claim, Released(None))
     store.revive(["a"], states=frozenset({State.CANCELLED}))
     worker.run()
@@ -300,11 +300,11 @@ def test_a_clock_that_steps_back_never_shows_a_later_time_before_an_earlier_one(
             worker.start(claim, age=1)
             continue
         if claim.id == "cancelled":
-            store.cancel(claim.id)
+            store.cancel([claim.id])
         worker.end(claim, OK if claim.id == "done" else BAD, age=1, duration=0.5)
     clock.jump(-86_400)
     store.revive(["revived"], states=frozenset(State))
-    store.cancel("revived")
+    store.cancel(["revived"])
     for job in store.jobs():
         assert job.started_at is not None
         assert job.created_at <= job.updated_at

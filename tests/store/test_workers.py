@@ -186,8 +186,8 @@ def test_an_unknown_worker_cannot_be_asked_to_stop(store: Store) -> None:
 
 RINGERS: dict[str, Callable[[Store], object]] = {
     "enqueue": lambda store: store.enqueue([new_job()]),
-    "cancel of what waits": lambda store: store.cancel("waiting"),
-    "cancel of what runs": lambda store: store.cancel("running"),
+    "cancel of what waits": lambda store: store.cancel(["waiting"]),
+    "cancel of what runs": lambda store: store.cancel(["running"]),
     "revive": lambda store: store.revive(["failed"], states=frozenset(State)),
     "stop": lambda store: store.request_stop("w1", StopMode.FINISH),
     "change of a setting": lambda store: store.set_config({"lease": "1m"}),

@@ -79,7 +79,7 @@ def test_no_transaction_holds_more_than_so_many_rows(store: SqliteStore, worker:
     for _ in range(75):
         worker.run(BAD)
         store.revive(["often"], states=frozenset(State))
-    store.cancel("often")
+    store.cancel(["often"])
     plan, limit = everything(store), 30
     at_work, steps = pruner(store, home, rows=limit), 0
     is_last = False
@@ -116,7 +116,7 @@ def end_one_each(store: SqliteStore, worker: Hands) -> None:
     worker.run()
     worker.run(BAD)
     store.enqueue([new_job("off"), new_job("waits", delay_ms=10 * 365 * DAY * 1000), new_job("runs", priority=9)])
-    store.cancel("off")
+    store.cancel(["off"])
     worker.claim_one()
 
 

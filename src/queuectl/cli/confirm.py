@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import click
+
 from queuectl.cli.app import App
 from queuectl.errors import Conflict, NeedsConfirmation
+
+yes_option: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 class NotConfirmed(Conflict):

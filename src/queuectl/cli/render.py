@@ -12,6 +12,8 @@ from queuectl.cli.printable import printable, printable_json
 from queuectl.cli.result import Done, Lines, Nothing, Raw, Result, Sheet, Stream, Table
 from queuectl.errors import QueuectlError
 
+MANY = 20  # ids that nobody wants to read one by one
+
 
 def render(app: App, result: Result) -> int:
     """Print `result` and return the exit status."""
@@ -84,7 +86,10 @@ def _render_done(app: App, result: Done) -> int:
         refused = [{"id": ref, "code": error.code, "message": error.message} for ref, error in result.refused]
         _print_json(app, {"done": list(result.done), "refused": refused})
     else:
-        for job_id in result.done:
+        is_summed_up = result.is_bulk and len(result.done) > MANY and app.stdout_is_terminal and not app.flags.quiet
+        if is_summed_up:
+            app.print(f"{result.verb} {len(result.done):,} jobs")
+        for job_id in () if is_summed_up else result.done:
             app.print(printable(job_id) if app.flags.quiet else f"{result.verb} {printable(job_id)}")
         for note in result.notes:
             app.say(note)

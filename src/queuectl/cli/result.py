@@ -124,7 +124,10 @@ class Lines:
 
 
 class Done:
-    """What became of the ids that a command was given: `verb` says it for people ("cancelled"), `notes` follow."""
+    """What became of the ids that a command was given: `verb` says it for people ("cancelled"), `notes` follow.
+
+    `is_bulk`: they were chosen, not named. If they are many, people on a terminal get their number.
+    """
 
     def __init__(
         self,
@@ -133,11 +136,13 @@ class Done:
         refused: Sequence[tuple[str, QueuectlError]] = (),
         verb: str = "done",
         notes: Sequence[str] = (),
+        is_bulk: bool = False,
     ) -> None:
         self.done = done
         self.refused = refused
         self.verb = verb
         self.notes = notes
+        self.is_bulk = is_bulk
 
 
 class Raw:

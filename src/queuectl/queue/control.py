@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import JobNotFound, WrongState
-from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.queue.pick import Answer, find, for_each
+from queuectl.errors import QueuectlError
+from queuectl.job.lifecycle import Event, State, states_that_take
+from queuectl.queue.pick import Answer, find, for_each, refuse
 from queuectl.store.protocol import Store
 
 POLL: Final = 0.02
 # How often to look whether the worker that should end a run has itself gone.
 RESCUE_EVERY: Final = 0.5
 
+CANCELLABLE: Final = frozenset(states_that_take(Event.CANCEL))
 REVIVABLE: Final = frozenset(states_that_take(Event.REVIVE))
 _CANNOT_REVIVE: Final = {
     State.COMPLETED: "it has done its work; enqueue it again to run it again",
@@ -31,6 +32,7 @@ def cancel(
     *,
     rescue: Callable[[], None],
     on_wait: Callable[[Sequence[str]], None] = lambda _: None,
+    exact: bool = False,
 ) -> Answer:
     """Call jobs off. A running one is ended by its worker; this returns when it is so.
 
@@ -39,14 +41,13 @@ def cancel(
     """
     running: dict[str, int] = {}
 
-    def call_off(job_id: str) -> None:
-        before = store.cancel(job_id).before
-        if before is State.PROCESSING:
-            running[job_id] = store.get(job_id).runs
-        elif before not in WAITING:
-            raise WrongState(job_id, before, verb="cancel", hint="only a job that waits or runs can be cancelled")
+    def call_off(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+        before = {job_id: answer.before for job_id, answer in store.cancel(ids).items()}
+        begun = [job_id for job_id, state in before.items() if state is State.PROCESSING]
+        running.update((job.id, job.runs) for job in find(store, begun).values())
+        return refuse(ids, before, able=CANCELLABLE, verb="cancel", hint=_cannot_cancel)
 
-    answer = for_each(store, refs, call_off)
+    answer = for_each(store, refs, call_off, exact=exact)
     rescue_at, told = clock.monotonic(), 0
     while running := _unended(store, running):
         if len(running) != told:
@@ -60,18 +61,21 @@ def cancel(
     return answer
 
 
-def retry(store: Store, refs: Iterable[str]) -> Answer:
+def retry(store: Store, refs: Iterable[str], *, states: frozenset[State] = REVIVABLE, exact: bool = False) -> Answer:
     """Back to pending, due now: jobs that failed, died or were cancelled."""
-    return for_each(store, refs, lambda job_id: revive(store, job_id, states=REVIVABLE))
+
+    def revive(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+        return refuse(ids, store.revive(ids, states=states), able=states, verb="retry", hint=_cannot_revive)
+
+    return for_each(store, refs, revive, exact=exact)
 
 
-def revive(store: Store, job_id: str, *, states: frozenset[State]) -> None:
-    before = store.revive([job_id], states=states).get(job_id)
-    if before is None:
-        raise JobNotFound(job_id)
-    if before not in states:
-        hint = _CANNOT_REVIVE.get(before, "queuectl retry takes failed and cancelled jobs too")
-        raise WrongState(job_id, before, verb="retry", hint=hint)
+def _cannot_cancel(_: State) -> str:
+    return "only a job that waits or runs can be cancelled"
+
+
+def _cannot_revive(before: State) -> str:
+    return _CANNOT_REVIVE.get(before, "queuectl retry takes failed and cancelled jobs too")
 
 
 def _unended(store: Store, running: Mapping[str, int]) -> dict[str, int]:

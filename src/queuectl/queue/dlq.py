@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from queuectl.errors import JobNotFound, WrongState
+from queuectl.errors import QueuectlError, WrongState
 from queuectl.job.lifecycle import State
-from queuectl.queue.control import revive
-from queuectl.queue.pick import AT_ONCE, Answer, find, for_each, pick
-from queuectl.store.protocol import Filter, Reads, Store
+from queuectl.queue import control
+from queuectl.queue.pick import Answer, find, for_each, pick, refuse
+from queuectl.store.protocol import Reads, Store
 
 DEAD: Final = frozenset({State.DEAD})
-
-
-def dead_ids(store: Reads) -> list[str]:
-    """Every dead job, in the order they were enqueued; the line they go back to has the same order."""
-    return [job.id for job in store.jobs(Filter(states=DEAD), descending=False)]
 
 
 def require_dead(store: Reads, ref: str) -> str:
@@ -30,33 +24,24 @@ def require_dead(store: Reads, ref: str) -> str:
     return job.id
 
 
-def retry(store: Store, refs: Iterable[str]) -> Answer:
-    return for_each(store, refs, lambda job_id: revive(store, job_id, states=DEAD))
+def retry(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
+    return control.retry(store, refs, states=DEAD, exact=exact)
 
 
-def retry_all(store: Store, ids: Iterable[str]) -> Answer:
-    """The same for `dead_ids`: nothing has to be looked up, and who has left the DLQ meanwhile is no longer meant."""
-    done: list[str] = []
-    for some in _portions(ids):
-        before = store.revive(some, states=DEAD)
-        done += (job_id for job_id in some if before.get(job_id) is State.DEAD)
-    return Answer(done, [])
-
-
-def purge(store: Store, refs: Iterable[str]) -> Answer:
+def purge(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
     """Remove dead jobs with their history and logs."""
-    return for_each(store, refs, lambda job_id: _purge(store, job_id))
 
+    def remove(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+        found = store.purge(ids)
+        # The record goes first: a log without a job is litter, a job without its log would be a loss.
+        for state, log in found.values():
+            if state is State.DEAD and log is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(log)
+        before = {job_id: state for job_id, (state, _) in found.items()}
+        return refuse(ids, before, able=DEAD, verb="purge", hint=_cannot_purge)
 
-def purge_all(store: Store, ids: Iterable[str]) -> Answer:
-    """As `retry_all`."""
-    done: list[str] = []
-    for some in _portions(ids):
-        found = store.purge(some)
-        gone = {job_id: log for job_id, (before, log) in found.items() if before is State.DEAD}
-        _remove(gone.values())
-        done += (job_id for job_id in some if job_id in gone)
-    return Answer(done, [])
+    return for_each(store, refs, remove, exact=exact)
 
 
 def count_dead(store: Reads, refs: Iterable[str]) -> int:
@@ -64,25 +49,5 @@ def count_dead(store: Reads, refs: Iterable[str]) -> int:
     return sum(job.state is State.DEAD for job in find(store, pick(store, refs).done).values())
 
 
-def _purge(store: Store, job_id: str) -> None:
-    if (found := store.purge([job_id]).get(job_id)) is None:
-        raise JobNotFound(job_id)
-    before, log = found
-    if before is not State.DEAD:
-        raise WrongState(job_id, before, verb="purge", hint="only dead jobs can be purged")
-    _remove([log])
-
-
-def _remove(logs: Iterable[str | None]) -> None:
-    # The record goes first: a log without a job is litter, a job without its log would be a loss.
-    for log in logs:
-        if log is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(log)
-
-
-def _portions(ids: Iterable[str]) -> Iterator[list[str]]:
-    """So many at a time that others, who wait for us to be done, wait for a moment only."""
-    left = iter(ids)
-    while some := list(islice(left, AT_ONCE)):
-        yield some
+def _cannot_purge(_: State) -> str:
+    return "only dead jobs can be purged"

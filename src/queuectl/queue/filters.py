@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Final
 
 from queuectl.errors import InvalidInput, UnknownName
+from queuectl.job.duration import parse_duration_ms
 from queuectl.job.lifecycle import State
+from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.shown import shown
 from queuectl.store.protocol import Filter, Sort
@@ -15,13 +18,53 @@ from queuectl.store.protocol import Filter, Sort
 _SMALLEST_FIRST: Final = frozenset({Sort.STATE, Sort.QUEUE, Sort.RUN_AT})
 
 
-def parse_filter(*, states: Iterable[str] = (), queues: Iterable[str] = (), tags: Iterable[str] = ()) -> Filter:
-    """`states` may hold several in one text, `dead,failed`, in any case. Either state, either queue, all of the tags."""
-    wanted = [name.strip() for text in states for name in text.split(",")]
-    return Filter(frozenset(map(parse_state, wanted)), frozenset(queues), frozenset(tags))
+def parse_filter(
+    *,
+    now_ms: Callable[[], int],
+    states: Iterable[str] = (),
+    queues: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    since: object = None,
+    match: object = None,
+    dashes: str = "",
+) -> Filter:
+    """`states` may hold several in one text, `dead,failed`, in any case. Either state, either queue, all of the tags.
+
+    `now_ms`, the time of the store, is asked for only if `since` needs it, and last: all else has been checked then. `dashes`
+    stand before the names in what is said about bad ones.
+    """
+    wanted = [name for text in states for name in text.split(",")]
+    return Filter(
+        frozenset(map(parse_state, wanted)),
+        frozenset(queues),
+        frozenset(tags),
+        match=None if match is None else _parse_match(match, subject=f"{dashes}match"),
+        since_ms=None if since is None else _parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
+    )
+
+
+def _parse_match(text: object, *, subject: str) -> str:
+    # Every job has nothing in its command: an empty text is a variable that was not set rather than a wish for all.
+    if not isinstance(text, str) or not text:
+        raise InvalidInput(subject, f"expected some text, got {shown(text)}", hint="a part of the command, as it is")
+    if "\0" in text or text.encode(errors="replace").decode() != text:
+        raise InvalidInput(subject, f"no command can hold {shown(text)}", hint="text in UTF-8, without NUL")
+    return text
+
+
+def _parse_since(value: object, *, subject: str, now_ms: Callable[[], int]) -> int:
+    if isinstance(value, datetime) or (isinstance(value, str) and "-" in value.strip()[1:]):
+        return parse_moment_ms(value, subject=subject, local=None)
+    try:
+        ago = parse_duration_ms(value, subject=subject)
+    except InvalidInput as exc:
+        hint = "how long ago, like 90s, 1h30m or 2d, or a time like 2026-11-15 20:30"
+        raise InvalidInput(subject, f"neither a time nor a duration: {shown(value)}", hint=hint) from exc
+    return max(0, now_ms() - ago)
 
 
 def parse_state(name: str) -> State:
+    name = name.strip()
     try:
         return State(name.lower())
     except ValueError as exc:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import Conflict, NotFound, QueuectlError
+from queuectl.errors import Conflict, JobNotFound, NotFound, QueuectlError, WrongState
+from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
 from queuectl.store.protocol import Filter, Reads
 
@@ -29,32 +30,60 @@ class Answer(NamedTuple):
         }
 
 
-def for_each(store: Reads, refs: Iterable[str], act: Callable[[str], None]) -> Answer:
-    """Resolve each ref and `act` on the job it names, once, whatever spellings of it were given.
+# As many ids as one question to a store names, and one change: whoever waits for it to be done waits for a moment only.
+AT_ONCE: Final = 500
 
-    NotFound and Conflict refuse that one id; everything else that goes wrong ends the command.
+Act = Callable[[Sequence[str]], Mapping[str, QueuectlError]]
+
+
+def for_each(store: Reads, refs: Iterable[str], act: Act, *, exact: bool = False) -> Answer:
+    """Resolve each ref and `act` on the jobs that they name, some at a time, each once, whatever spellings of it were given.
+
+    `act` tells which it refused, and why. What is raised ends the command. `exact`: these are the ids of jobs that were there
+    a moment ago, not to be taken for the beginnings of others if they are gone.
     """
     tried: set[str] = set()
     answer = Answer([], [])
-    for ref in refs:
-        if ref in tried:
-            continue
-        tried.add(ref)
-        try:
-            job_id = store.resolve(ref)
-            if job_id != ref and job_id in tried:
-                continue
-            tried.add(job_id)
-            act(job_id)
-        except (NotFound, Conflict) as error:
-            answer.refused.append(Refusal(ref, error))
-        else:
-            answer.done.append(job_id)
+    left = iter(refs)
+    while some := list(islice(left, AT_ONCE)):
+        meant: dict[str, str | QueuectlError] = {}
+        for ref in some:
+            if ref not in tried:
+                tried.add(ref)
+                job_id = ref if exact else _resolve(store, ref)
+                if job_id == ref or job_id not in tried:
+                    meant[ref] = job_id
+                    tried.add(ref if isinstance(job_id, QueuectlError) else job_id)
+        ids = [job_id for job_id in meant.values() if isinstance(job_id, str)]
+        errors = act(ids) if ids else {}
+        for ref, job_id in meant.items():
+            error = job_id if isinstance(job_id, QueuectlError) else errors.get(job_id)
+            if error is not None:
+                answer.refused.append(Refusal(ref, error))
+            else:
+                answer.done.append(str(job_id))
     return answer
 
 
-# As many ids as one question to a store names.
-AT_ONCE: Final = 500
+def _resolve(store: Reads, ref: str) -> str | QueuectlError:
+    try:
+        return store.resolve(ref)
+    except (NotFound, Conflict) as error:
+        return error
+
+
+def refuse(
+    ids: Iterable[str], before: Mapping[str, State], *, able: Collection[State], verb: str, hint: Callable[[State], str]
+) -> dict[str, QueuectlError]:
+    """Of `ids` those that were in none of the `able` states `before` the store was told to `verb` them, and why that is."""
+    refused: dict[str, QueuectlError] = {}
+    for job_id in ids:
+        state = before.get(job_id)
+        if state is None:
+            refused[job_id] = JobNotFound(job_id)
+        elif state not in able:
+            refused[job_id] = WrongState(job_id, state, verb=verb, hint=hint(state))
+    return refused
 
 
 def find(store: Reads, ids: Iterable[str]) -> dict[str, Job]:
@@ -69,4 +98,4 @@ def find(store: Reads, ids: Iterable[str]) -> dict[str, Job]:
 
 def pick(store: Reads, refs: Iterable[str]) -> Answer:
     """The full ids of the jobs that there are."""
-    return for_each(store, refs, lambda _: None)
+    return for_each(store, refs, lambda _: {})

@@ -15,6 +15,9 @@ from typing import Final, NamedTuple, Protocol
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.settle import Settlement
+from queuectl.store.choosing import Chosen as Chosen
+from queuectl.store.choosing import Filter as Filter
+from queuectl.store.choosing import Sort as Sort
 from queuectl.store.insight import Insight
 from queuectl.store.measures import Histogram as Histogram
 from queuectl.store.measures import Spread as Spread
@@ -149,23 +152,6 @@ class Bell(Protocol):
     def close(self) -> None: ...
 
 
-class Filter(NamedTuple):
-    states: frozenset[State] = frozenset()  # empty: all
-    queues: frozenset[str] = frozenset()
-    tags: frozenset[str] = frozenset()  # all of them
-    ids: tuple[str, ...] = ()
-
-
-class Sort(StrEnum):
-    CREATED = "created"
-    PRIORITY = "priority"
-    STATE = "state"
-    QUEUE = "queue"
-    RUN_AT = "run_at"
-    FINISHED = "finished"
-    DURATION = "duration"
-
-
 class Reads(Exports, Insight, EndedReads, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
@@ -197,6 +183,10 @@ class Reads(Exports, Insight, EndedReads, Protocol):
 
         All of them as they are at one moment, however long the reader takes; it may use the store meanwhile.
         """
+        ...
+
+    def choose(self, where: Filter) -> list[Chosen]:
+        """The jobs that match, in the order of enqueue, as they are at one moment: as much of them as a bulk change needs."""
         ...
 
     def count(self, where: Filter = Filter()) -> int: ...
@@ -339,8 +329,9 @@ class Store(Inbox, Reads, Imports, Prunable, Protocol):
         """The claims that this worker holds."""
         ...
 
-    def cancel(self, job_id: str) -> CancelAnswer:
-        """Call off a waiting job at once; record the wish for a running one. Other states stay as they are."""
+    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
+        """Call off those that wait at once; record the wish for those that run; all in one transaction. Other states stay as
+        they are. Returns an answer for each job that there is."""
         ...
 
     def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:

@@ -36,14 +36,23 @@ LOOK_EVERY: Final = 10.0
 
 
 class Plan(NamedTuple):
-    """What is to be removed: for each final state, all that ended by a moment."""
+    """What is to be removed: for each final state, all that ended by a moment; of these only the ids in `only`, if it is given."""
 
     before_ms: Mapping[State, int]
+    only: frozenset[str] | None = None
 
     @classmethod
-    def by_age(cls, ages: Mapping[State, int | None], *, now_ms: int) -> Plan:
+    def by_age(cls, ages: Mapping[State, int | None], *, now_ms: int, only: frozenset[str] | None = None) -> Plan:
         """`ages`: after how many milliseconds; None: never."""
-        return cls({state: now_ms - age for state, age in ages.items() if age is not None})
+        return cls({state: now_ms - age for state, age in ages.items() if age is not None}, only)
+
+    def ended(
+        self, store: EndedReads, state: State, *, limit: int | None = None, host: str | None = None
+    ) -> Iterator[Ended]:
+        """Those that are to go. Of a choice all that there are: who were found and stay would be found first again."""
+        limit = limit if self.only is None else None
+        found = store.ended(state, before_ms=self.before_ms[state], limit=limit, host=host)
+        return found if self.only is None else (job for job in found if job.id in self.only)
 
 
 class Step(NamedTuple):
@@ -66,6 +75,7 @@ class Pruner:
         # left alone by `prune`.
         self._state = State.COMPLETED
         self._ahead: list[Ended] = []
+        self._seen: set[State] = set()  # of a choice, all of a state are looked up at once
         self._host = host  # leave alone what workers of another host can do better: they reach the logs
 
     def step(self, plan: Plan) -> Step:
@@ -84,8 +94,11 @@ class Pruner:
 
     def _look_ahead(self, plan: Plan) -> None:
         self._ahead = []
-        for state, before_ms in plan.before_ms.items():
-            found = list(self._store.ended(state, before_ms=before_ms, limit=self._rows, host=self._host))
+        for state in plan.before_ms:
+            if plan.only is not None and state in self._seen:
+                continue
+            self._seen.add(state)
+            found = list(plan.ended(self._store, state, limit=self._rows, host=self._host))
             if found:
                 self._state, self._ahead = state, found
                 return
@@ -138,15 +151,17 @@ class Pruned(NamedTuple):
 def foresee(store: EndedReads, plan: Plan) -> Pruned:
     """What `prune` would remove, as things are."""
     jobs, logs = {}, Removed()
-    for state, before_ms in plan.before_ms.items():
+    for state in plan.before_ms:
         jobs[state] = 0
-        for job in store.ended(state, before_ms=before_ms):
+        for job in plan.ended(store, state):
             jobs[state] += 1
             logs += log_size(job.log)
     return Pruned(jobs, logs)
 
 
 def count(store: EndedReads, plan: Plan) -> dict[State, int]:
+    if plan.only is not None:
+        return {state: sum(1 for _ in plan.ended(store, state)) for state in plan.before_ms}
     return {state: store.count_ended(state, before_ms=before) for state, before in plan.before_ms.items()}
 
 

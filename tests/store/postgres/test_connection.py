@@ -62,7 +62,7 @@ def test_statements_that_a_pooler_forgot_are_given_up(
 
 def test_an_error_leaves_no_transaction_open(store: PostgresStore, server: postgres.Server, url: str) -> None:
     with pytest.raises(errors.JobNotFound):
-        store.cancel("nobody")
+        store.history("nobody")
     with pytest.raises(errors.Unavailable):
         store.enqueue([new_job(priority=9_999_999)])
     idle = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in%'"

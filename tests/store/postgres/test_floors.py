@@ -43,7 +43,7 @@ def test_who_goes_back_to_the_line_is_found_again(store: PostgresStore, hands: H
     first, _ = hands.claim(2)
     hands.end(first, Released(None))
     assert ids(hands, 2) == ["j0", "j2"]
-    store.cancel("j4")
+    store.cancel(["j4"])
     store.revive(["j4"], states=frozenset(State))
     assert ids(hands, 2) == ["j3", "j4"]
 

@@ -106,7 +106,7 @@ def test_all_verbs_at_once_neither_block_each_other_nor_lose_count(open_pg: Open
     def meddle() -> None:
         store = open_pg()
         for number, job_id in enumerate(ids[:60]):
-            store.cancel(job_id)
+            store.cancel([job_id])
             store.revive([job_id], states=frozenset(State))
             if number % 10 == 0:
                 store.set_config({"ageing": ("off", "enqueues", "1s")[number // 10 % 3]})
@@ -159,7 +159,7 @@ def test_a_cancel_at_the_moment_of_the_end_is_either_late_or_wins(open_pg: Open,
             end_all(worker, "w", [claim], None)
 
         def cancel(job_id: str = job_id, answers: list[State] = answers) -> None:
-            answers.append(person.cancel(job_id).before)
+            answers.append(person.cancel([job_id])[job_id].before)
 
         at_once(settle, cancel)
         expected = State.CANCELLED if answers == [State.PROCESSING] else State.COMPLETED

@@ -16,6 +16,7 @@ from tests.store.hands import BAD, Hands
 
 NOW: Final = 1_900_000_000_000
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
+SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW}
 LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:"}
 END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
@@ -30,10 +31,10 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "next_due": ({}, "jobs_due"),
     "start": ({"starts": END, "worker": "w1"}, "jobs_pkey"),
     "settle": ({**ONE, "ends": END}, "jobs_pkey"),
-    "archive": (ONE, ONE_JOB),
+    "archive": (SOME, ONE_JOB),
     "cancel_running": (ONE, ONE_JOB),
-    "cancel_waiting": (ONE, ONE_JOB),
-    "revive": (ONE, ONE_JOB),
+    "cancel_waiting": (SOME, ONE_JOB),
+    "revive": (SOME, ONE_JOB),
     "purge": ({"seqs": [1]}, ONE_JOB),
     "ended": ({"state": "dead", "before": NOW, "host": "h", "limit": 5}, r"jobs_ended on jobs.*\n.*finished_at <="),
     "ended_completed": ({"before": NOW, "host": "h", "limit": 5}, r"jobs_completed on jobs.*\n.*finished_at <="),

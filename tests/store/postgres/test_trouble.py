@@ -142,7 +142,7 @@ def test_a_lock_that_somebody_keeps_ends_in_words(store: PostgresStore, url: str
     with psycopg.connect(url) as somebody:
         somebody.execute("select 1 from queuectl.jobs for update")
         with pytest.raises(errors.StoreBusy) as raised:
-            store.cancel("a")
+            store.cancel(["a"])
     assert "fuser" not in raised.value.hint
     assert store.get("a").state == "pending"
 

@@ -117,7 +117,7 @@ def test_a_removed_store_is_missed_and_never_replaced(store: SqliteStore, path: 
     path.unlink()
     for write in (
         lambda: store.enqueue([new_job()]),
-        lambda: store.cancel("a"),
+        lambda: store.cancel(["a"]),
         lambda: store.heartbeat("w1", slots=1, stopping=False),
         lambda: store.set_config({"lease": "1m"}),
         lambda: store.exchange("w1"),
@@ -237,7 +237,7 @@ def test_a_store_that_may_only_be_read_says_so(store: SqliteStore) -> None:
     store.enqueue([new_job("a")])
     store._db.execute("pragma query_only = on")
     with pytest.raises(errors.StoreReadOnly):
-        store.cancel("a")
+        store.cancel(["a"])
     assert store.get("a").state is State.PENDING
 
 

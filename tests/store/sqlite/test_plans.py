@@ -93,8 +93,12 @@ def test_a_hot_statement_uses_its_index_and_never_scans_the_jobs(store: SqliteSt
 
 
 @pytest.mark.parametrize("states", [{State.DEAD}, {State.PROCESSING}, {State.DEAD, State.FAILED}, {*State}])
-def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[State]) -> None:
-    clause, values = select.where(Filter(states=frozenset(states)))
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[State], narrow: bool) -> None:
+    where = Filter(states=frozenset(states))
+    if narrow:
+        where = where._replace(queues=frozenset({"q"}), since_ms=5, match="make")
+    clause, values = select.where(where)
     steps = [row[3] for row in store._db.all(f"explain query plan select * from jobs{clause}", values)]
     assert not [step for step in steps if re.match(SCAN, step)], steps
 
@@ -170,7 +174,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "settle": lambda crowd: crowd.worker.end(crowd.held.pop(), BAD),
     "settle and claim": lambda crowd: crowd.worker.run(),
     "enqueue": lambda crowd: crowd.store.enqueue([new_job(queue="b", priority=3)]),
-    "cancel": lambda crowd: crowd.store.cancel("j000101"),
+    "cancel": lambda crowd: crowd.store.cancel(["j000101"]),
     "revive": lambda crowd: crowd.store.revive(["j000101"], states=frozenset(State)),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),

@@ -19,7 +19,7 @@ def test_the_file_shrinks_in_small_steps_down_to_some_spare_room(store: SqliteSt
     path = store._db.path
     ids = store.enqueue([new_job(command="x" * 100_000) for _ in range(100)])
     for job_id in ids:
-        store.cancel(job_id)
+        store.cancel([job_id])
     store._db.fold_log()
     full = os.path.getsize(path)
     assert len(store.prune(ids, before_ms=store.now_ms())) == 100
@@ -42,7 +42,7 @@ def test_the_log_is_folded_while_somebody_reads(store: SqliteStore) -> None:
     with reader.snapshot():
         assert reader.value("select count(*) from jobs") == 100
         for job_id in [job.id for job in store.jobs()]:
-            store.cancel(job_id)
+            store.cancel([job_id])
         store.prune([job.id for job in store.jobs()], before_ms=store.now_ms())
         while store.shrink():
             pass

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from queuectl.cli.act import act
+from queuectl.cli.act import Verb, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.confirm import yes_option
 from queuectl.cli.jobs import joined
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Result
+from queuectl.cli.selectors import Selection, selectors
 from queuectl.cli.workers import rescuer
 from queuectl.queue import control
 from queuectl.queue.pick import Answer
@@ -22,12 +24,15 @@ from queuectl.store.protocol import Store
     "cancel",
     examples="""
         queuectl cancel 7f3a
-        # all that wait in one queue
-        queuectl list --state pending --queue mail --quiet | xargs queuectl cancel
+        # all that wait in one queue; asks first
+        queuectl cancel --state pending --queue mail
+        queuectl cancel --match ffmpeg --since 1h --yes
     """,
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-def cancel(app: App, ids: tuple[str, ...]) -> Result:
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@selectors()
+@yes_option
+def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Call off jobs.
 
     A waiting job is called off at once. A running one is ended with all that it started (TERM, then KILL after
@@ -37,7 +42,7 @@ def cancel(app: App, ids: tuple[str, ...]) -> Result:
     def on_wait(waiting: Sequence[str]) -> None:
         app.say(app.paint(f"ending {joined(map(printable, waiting))} …", "dim"))
 
-    def call_off(store: Store, refs: Iterable[str]) -> Answer:
-        return control.cancel(store, app.clock, refs, rescue=rescuer(app, spare=True), on_wait=on_wait)
+    def call_off(store: Store, refs: Iterable[str], /, *, exact: bool = False) -> Answer:
+        return control.cancel(store, app.clock, refs, rescue=rescuer(app, spare=True), on_wait=on_wait, exact=exact)
 
-    return act(app, ids, call_off, verb="cancelled")
+    return act_on(app, Verb(call_off, "cancel", "cancelled", control.CANCELLABLE), ids, selection, yes=yes)

@@ -8,14 +8,13 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
-from queuectl.cli.complete import complete_states
 from queuectl.cli.jobs import plural
 from queuectl.cli.printable import printable, printable_json
 from queuectl.cli.progress import progress
 from queuectl.cli.result import Raw, Result, Sheet
+from queuectl.cli.selectors import Selection, selectors
 from queuectl.errors import InvalidInput
 from queuectl.queue import export as use
-from queuectl.queue.filters import parse_filter
 
 CHUNK = 2**16
 
@@ -38,26 +37,8 @@ CHUNK = 2**16
     help="One JSON array, or JSON lines; json unless the name of FILE ends in .jsonl.",
 )
 @click.option("--history", is_flag=True, help="With all runs of each job.")
-@click.option(
-    "--state",
-    "-s",
-    "states",
-    multiple=True,
-    metavar="S[,S]",
-    shell_complete=complete_states,
-    help="Only in one of these states.",
-)
-@click.option("--queue", "-q", "queues", multiple=True, metavar="NAME", help="Only of this queue; repeatable: either.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them.")
-def export(
-    app: App,
-    file: str | None,
-    form: str | None,
-    history: bool,
-    states: tuple[str, ...],
-    queues: tuple[str, ...],
-    tags: tuple[str, ...],
-) -> Result:
+@selectors()
+def export(app: App, file: str | None, form: str | None, history: bool, selection: Selection) -> Result:
     """Write jobs as JSON, in the order of enqueue, for people, programs and import.
 
     To stdout, or into a new FILE that only you can read: only there the values of environments are written too. What jobs
@@ -65,7 +46,7 @@ def export(
     """
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a new file, or leave it away for stdout")
-    where = parse_filter(states=states, queues=queues, tags=tags)
+    where = selection.where(app)
     chosen = use.Format(form or ("jsonl" if file and file.endswith(".jsonl") else "json"))
     store = app.open_reads()
     if file is None or file == "-":

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
-from queuectl.cli.complete import complete_states
 from queuectl.cli.jobs import columns
 from queuectl.cli.numbers import integer
 from queuectl.cli.result import Result, Table
-from queuectl.queue.filters import parse_count, parse_filter, parse_sort
+from queuectl.cli.selectors import Selection, selectors
+from queuectl.queue.filters import parse_count, parse_sort
+from queuectl.store.protocol import Filter
 
 PAGE: Final = 50
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def filter_options(function: F) -> F:
-    """The options of `list` and of `dlq list`, but for the state."""
+def page_options(function: F) -> F:
+    """The options of `list` and of `dlq list` that say how much of it to show, and in which order."""
     for option in reversed(
         (
-            click.option(
-                "--queue", "-q", "queues", multiple=True, metavar="NAME", help="Only of this queue; repeatable: either."
-            ),
-            click.option(
-                "--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them."
-            ),
             click.option(
                 "--limit", type=integer, metavar="N", help=f"At most so many; a table shows {PAGE} unless told."
             ),
@@ -55,38 +50,27 @@ def filter_options(function: F) -> F:
         queuectl list --state dead,failed
         # the slowest of a queue, as JSON
         queuectl list --queue mail --sort duration --limit 10 --json
-        # ids only, for another command
-        queuectl list --state failed --quiet | xargs queuectl retry
+        # ids only, for another program
+        queuectl list --match ffmpeg --since 2d --quiet
     """,
 )
-@click.option(
-    "--state",
-    "-s",
-    "states",
-    multiple=True,
-    metavar="S[,S]",
-    shell_complete=complete_states,
-    help="Only in one of these states.",
-)
-@filter_options
-def list_jobs(app: App, states: tuple[str, ...], **options: Any) -> Result:
+@selectors()
+@page_options
+def list_jobs(app: App, selection: Selection, **options: Any) -> Result:
     """The jobs, newest first."""
-    return list_table(app, states=states, is_of_some_states=bool(states), **options)
+    return list_table(app, selection.where(app), is_narrow=bool(selection), **options)
 
 
 def list_table(
     app: App,
+    where: Filter,
     *,
-    states: Iterable[str],
-    queues: tuple[str, ...],
-    tags: tuple[str, ...],
     limit: int | None,
     offset: int,
     sort: str,
     empty: str = "no jobs",
-    is_of_some_states: bool = False,
+    is_narrow: bool = False,
 ) -> Result:
-    where = parse_filter(states=states, queues=queues, tags=tags)
     key, is_descending = parse_sort(sort)
     limit = parse_count(limit, subject="--limit")
     offset = parse_count(offset, subject="--offset") or 0
@@ -104,6 +88,6 @@ def list_table(
         columns(rows, store.now_ms(), width=app.width),
         to_json=lambda job: job.to_dict(),
         to_id=lambda job: job.id,
-        empty=f"{empty} like that" if queues or tags or is_of_some_states else empty,
+        empty=f"{empty} like that" if is_narrow else empty,
         footer=f"… and {more:,} more" if more > 0 else None,
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from queuectl.cli.act import tell_refused
+from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.exits import DONE, REFUSED
@@ -16,12 +16,13 @@ from queuectl.cli.numbers import integer
 from queuectl.cli.prefix import PrefixedLines
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Nothing, Raw, Result
+from queuectl.cli.selectors import Selection, selectors
 from queuectl.cli.workers import unserved_watch
 from queuectl.errors import InvalidInput
+from queuectl.job.lifecycle import State
 from queuectl.queue import logs as use
 from queuectl.queue.filters import parse_count
 from queuectl.queue.logs import LogView, Piece
-from queuectl.queue.pick import pick
 
 
 @command(
@@ -32,25 +33,37 @@ from queuectl.queue.pick import pick
         queuectl logs -f last
         # exactly what its second run printed
         queuectl logs --run 2 --no-markers 7f3a > out.bin
+        # the last words of all that died today
+        queuectl logs --state dead --since 24h --tail 5
     """,
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@selectors()
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended for good.")
 @click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
 @click.option("--run", type=integer, metavar="N", help="Only this run, from 1.")
 @click.option("--no-markers", is_flag=True, help="Without the START and END lines: exactly the bytes of the job.")
-def logs(app: App, ids: tuple[str, ...], follow: bool, tail: int | None, run: int | None, no_markers: bool) -> Result:
+def logs(
+    app: App,
+    ids: tuple[str, ...],
+    selection: Selection,
+    follow: bool,
+    tail: int | None,
+    run: int | None,
+    no_markers: bool,
+) -> Result:
     """What jobs printed, in all their runs; of several jobs each line says whose it is."""
     tail = parse_count(tail, subject="--tail")
     if run is not None and run < 1:
         raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")
-    found = pick(app.open_reads(), ids)
+    found = look_up(app, ids, selection, unless_said=frozenset(State))
     tell_refused(app, found)
     if found.refused and app.flags.json:  # beside an error for a program stands nothing else
         return Nothing(exit_code=REFUSED)
     view = LogView(run=run, markers=not no_markers, tail=tail)
     pieces = _follow(app, found.done, view) if follow else _read(app, found.done, view)
-    chunks = _prefixed(pieces) if len(set(ids)) > 1 else (data for _, data in pieces)
+    # How many a selector finds is not for whoever reads it to guess: then each line says whose it is, also of a single job.
+    chunks = _prefixed(pieces) if selection or len(set(ids)) > 1 else (data for _, data in pieces)
     return Raw(chunks, exit_code=REFUSED if found.refused else DONE)
 
 

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import click
 
-from queuectl.cli.act import tell_refused
+from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.exits import REFUSED
 from queuectl.cli.jobs import end_line
 from queuectl.cli.result import Nothing, Result, Sheet
+from queuectl.cli.selectors import Selection, selectors
 from queuectl.cli.workers import unserved_watch
 from queuectl.job.duration import parse_duration_ms
+from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.model import Job
 from queuectl.queue import wait as use
 from queuectl.queue.patience import patient
-from queuectl.queue.pick import pick
 
 
 @command(
@@ -27,23 +28,29 @@ from queuectl.queue.pick import pick
         queuectl wait --timeout 10m $(queuectl enqueue 'make test')
         # which one was first?
         queuectl wait --any --json 7f3a 91bc
+        # until a queue has nothing left to do
+        queuectl wait --queue mail
     """,
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@selectors()
 @click.option("--timeout", metavar="TIME", help="Wait no longer than this (90, 90s, 1h30m); exit 124.")
 @click.option("--any", "any_of_them", is_flag=True, help="Until one of them has ended.")
-def wait(app: App, ids: tuple[str, ...], timeout: str | None, any_of_them: bool) -> Result:
+def wait(app: App, ids: tuple[str, ...], selection: Selection, timeout: str | None, any_of_them: bool) -> Result:
     """Wait until jobs are completed, dead or cancelled.
 
     Exits as the first of them that did not complete: with its exit code, 128 + its signal, or 1; with 0 if all did.
+    Selectors choose among the jobs that have not ended, unless --state says otherwise, once, when it begins.
     """
     seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
-    found = pick(app.open_reads(), ids)
+    found = look_up(app, ids, selection, unless_said=frozenset(State) - FINAL)
     # For people at once; for a program at the end, where it is the only error, or not at all if the time was over first.
-    if not app.flags.json or not found.done:
+    if found.refused and (not app.flags.json or not found.done):
         tell_refused(app, found)
-    if not found.done:
+    if not found.done and found.refused:
         return Nothing(exit_code=REFUSED)
+    if not found.done:
+        return Sheet([], people=lambda: ())
     unserved = unserved_watch(app)
     waiting: list[str] = found.done
 

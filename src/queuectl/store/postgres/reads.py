@@ -19,7 +19,7 @@ from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Qu
 from queuectl.store.postgres.insight import PostgresInsight
 from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.session import Row
-from queuectl.store.protocol import OUTPUT_AT_ONCE, Filter, Histogram, Printed, Sort, Spread, Throughput
+from queuectl.store.protocol import OUTPUT_AT_ONCE, Chosen, Filter, Histogram, Printed, Sort, Spread, Throughput
 from queuectl.store.spread import histogram, spread
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
@@ -91,8 +91,14 @@ class PostgresReads(PostgresInsight):
                 for row in page:
                     yield rows.job(row, present)
 
+    def choose(self, where: Filter) -> list[Chosen]:
+        clause, values = select.where(where)
+        with self._db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True):
+            found = self._db.all(f"select id, state, held from queuectl.jobs{clause} order by seq", values)
+        return [Chosen(job_id, State(state), held) for job_id, state, held in found]
+
     def count(self, where: Filter = Filter()) -> int:
-        if not where.tags and not where.ids:
+        if where.is_tallied:
             tally = self.tally()
             return sum(
                 jobs

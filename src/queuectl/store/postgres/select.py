@@ -5,9 +5,14 @@ Every piece is a constant of this module and every value a parameter.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from queuectl.store.protocol import Filter
+
+_WORDS: Final = (
+    "select string_agg(word, ' ' order by place)"
+    " from json_array_elements_text(argv::json) with ordinality as words (word, place)"
+)
 
 
 def where(filters: Filter) -> tuple[str, list[Any]]:
@@ -21,6 +26,12 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
     for tag in sorted(filters.tags):
         clauses.append("seq in (select job from queuectl.job_tags where tag = %s)")
         values.append(_bindable(tag))
+    if filters.since_ms is not None:
+        clauses.append("created_at >= %s")
+        values.append(filters.since_ms)
+    if filters.match is not None:
+        clauses.append(f"strpos(coalesce(command, ({_WORDS})), %s) > 0")
+        values.append(filters.match)
     return (f" where {' and '.join(clauses)}" if clauses else ""), values
 
 

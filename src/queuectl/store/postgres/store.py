@@ -35,22 +35,22 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovabl
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @run_again
-    def cancel(self, job_id: str) -> CancelAnswer:
+    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
         with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
-            now = self._clock.now_ms()
-            if not (found := self._subjects([job_id])):
-                raise errors.JobNotFound(job_id)
-            job = found[0]
-            if job.state in WAITING:
-                ageing, last_seq = self._db.ask(Question(SQL["ageing"]), Question(SQL["last_seq"]))
-                rule = read_ageing(ageing[0][0] if ageing else None)
-                shown = effective_priority(rule, job.standing, now_ms=now, last_seq=last_seq[0][0])
-                self._db.execute(SQL["archive"], {"seq": job.seq})
-                self._db.execute(SQL["cancel_waiting"], {"seq": job.seq, "now": now, "effective_priority": shown})
+            now, found = self._clock.now_ms(), self._subjects(ids)
+            stored, ((last_seq,),) = self._db.ask(Question(SQL["ageing"]), Question(SQL["last_seq"]))
+            ageing = read_ageing(stored[0][0] if stored else None)
+            waiting = [job for job in found if job.state in WAITING]
+            points = [effective_priority(ageing, job.standing, now_ms=now, last_seq=last_seq) for job in waiting]
+            seqs = [job.seq for job in waiting]
+            running = (job for job in found if job.state is State.PROCESSING)
+            wishes = [{"seq": job.seq, "token": job.token, "now": now} for job in running]
+            self._db.execute(SQL["archive"], {"seqs": seqs})
+            self._db.execute(SQL["cancel_waiting"], {"seqs": seqs, "points": points, "now": now})
+            self._db.executemany(SQL["cancel_running"], wishes)
+            for job in waiting:
                 moves.add(job.queue, job.state, State.CANCELLED)
-            elif job.state is State.PROCESSING:
-                self._db.execute(SQL["cancel_running"], {"seq": job.seq, "token": job.token, "now": now})
-        return CancelAnswer(job.state, job.worker, job.token)
+        return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
     @run_again
     def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
@@ -61,8 +61,8 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovabl
             chosen = [job for job in found if job.state in able]
             for job in chosen:
                 moves.add(job.queue, job.state, State.PENDING)
-            rows = [{"seq": job.seq, "now": now, "rank": rank(ageing, job.standing)} for job in chosen]
-            self._db.executemany(SQL["revive"], rows)
+            seqs, ranks = [job.seq for job in chosen], [rank(ageing, job.standing) for job in chosen]
+            self._db.execute(SQL["revive"], {"seqs": seqs, "ranks": ranks, "now": now})
         return {job.id: job.state for job in found}
 
     @run_again

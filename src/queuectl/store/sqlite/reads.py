@@ -14,7 +14,7 @@ from queuectl.job.outcome import Ending
 from queuectl.store import rows
 from queuectl.store.migrate import LATEST
 from queuectl.store.order import order_by
-from queuectl.store.protocol import OUTPUT_AT_ONCE, Filter, Histogram, Printed, Sort, Spread, Throughput
+from queuectl.store.protocol import OUTPUT_AT_ONCE, Chosen, Filter, Histogram, Printed, Sort, Spread, Throughput
 from queuectl.store.spread import histogram, spread
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
@@ -82,8 +82,13 @@ class SqliteReads(SqliteInsight):
                 for row in page:
                     yield rows.job(row, present)
 
+    def choose(self, where: Filter) -> list[Chosen]:
+        clause, values = select.where(where)
+        found = self._db.all(f"select id, state, held from jobs{clause} order by seq", values)
+        return [Chosen(job_id, State(state), bool(held)) for job_id, state, held in found]
+
     def count(self, where: Filter = Filter()) -> int:
-        if not where.tags and not where.ids:
+        if where.is_tallied:
             tally = self.tally()
             return sum(
                 jobs

@@ -6,10 +6,12 @@ condition would keep SQLite from using an index for any of them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from queuectl.job.lifecycle import State
 from queuectl.store.protocol import Filter
+
+_WORDS: Final = "select group_concat(value, ' ') from (select value from json_each(argv) order by key)"
 
 
 def where(filters: Filter) -> tuple[str, list[Any]]:
@@ -31,6 +33,13 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
     for tag in sorted(filters.tags):
         clauses.append("seq in (select job from job_tags where tag = ?)")
         values.append(_bindable(tag))
+    if filters.since_ms is not None:
+        clauses.append("created_at >= ?")
+        values.append(filters.since_ms)
+    if filters.match is not None:
+        # Not like: it takes % and _ for more than they are, and a for A.
+        clauses.append(f"instr(coalesce(command, ({_WORDS})), ?) > 0")
+        values.append(filters.match)
     return (f" where {' and '.join(clauses)}" if clauses else ""), values
 
 

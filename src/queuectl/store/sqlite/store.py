@@ -32,21 +32,24 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqliteP
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def cancel(self, job_id: str) -> CancelAnswer:
+    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
         with self._moving() as moves:
-            now = self._clock.now_ms()
-            if not (found := self._subjects([job_id])):
-                raise errors.JobNotFound(job_id)
-            job = found[0]
-            if job.state in WAITING:
-                shown = effective_priority(self._ageing(), job.standing, now_ms=now, last_seq=self._last_seq())
-                self._db.execute(SQL["archive"], (job.seq,))
-                self._db.execute(SQL["cancel_waiting"], {"seq": job.seq, "now": now, "effective_priority": shown})
+            now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+            found = self._subjects(ids)
+            waiting = [job for job in found if job.state in WAITING]
+            running = [{"seq": job.seq, "now": now} for job in found if job.state is State.PROCESSING]
+            shown = (effective_priority(ageing, job.standing, now_ms=now, last_seq=last_seq) for job in waiting)
+            rows = [
+                {"seq": job.seq, "now": now, "effective_priority": points}
+                for job, points in zip(waiting, shown, strict=True)
+            ]
+            self._db.executemany(SQL["archive"], [(job.seq,) for job in waiting])
+            self._db.executemany(SQL["cancel_waiting"], rows)
+            self._db.executemany(SQL["cancel_running"], running)
+            for job in waiting:
                 moves.add(job.queue, job.state, State.CANCELLED)
-            elif job.state is State.PROCESSING:
-                self._db.execute(SQL["cancel_running"], {"seq": job.seq, "now": now})
         self._ring()
-        return CancelAnswer(job.state, job.worker, job.token)
+        return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
     def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
         able = states.intersection(states_that_take(Event.REVIVE))

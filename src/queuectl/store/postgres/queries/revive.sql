@@ -1,11 +1,11 @@
--- revive: another chance, due now, in the old place of the line. The caller has checked the state in this transaction.
+-- revive: another chance, due now, in the old place of the line. The caller has checked the states in this transaction.
 -- A cancel that came between two runs is forgotten: what is shown is the end of the latest run again, if there was one.
 update queuectl.jobs
    set state = 'pending',
        ready = not held,
        ready_since = pg_current_xact_id(),
        run_at = %(now)s,
-       rank = %(rank)s,
+       rank = chosen.rank,
        effective_priority = null,
        attempts = case when state = 'failed' then attempts else 0 end,
        crashes = case when state = 'failed' then crashes else 0 end,
@@ -18,5 +18,7 @@ update queuectl.jobs
            else (select error from queuectl.runs where job = jobs.seq and number = jobs.runs)
        end,
        updated_at = greatest(%(now)s, created_at)
- where seq = %(seq)s
+  from unnest(%(seqs)s::bigint[], %(ranks)s::bigint[]) as chosen (seq, rank)
+ where jobs.seq = any(%(seqs)s)
+   and jobs.seq = chosen.seq
    and state in ('failed', 'dead', 'cancelled')

@@ -1,0 +1,44 @@
+"""Which jobs somebody means, and in which order they are listed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from queuectl.job.lifecycle import State
+
+
+class Filter(NamedTuple):
+    """All of it must hold. New condition? Also: select.py of each store, queue/filters.py, cli/selectors.py."""
+
+    states: frozenset[State] = frozenset()  # empty: all
+    queues: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()  # all of them
+    ids: tuple[str, ...] = ()
+    since_ms: int | None = None  # enqueued then or later
+    match: str | None = (
+        None  # is in the command, or in the words of the argv with a space between; every character is plain
+    )
+
+    @property
+    def is_tallied(self) -> bool:
+        """Whether the counts of queues and states are all that is asked for."""
+        return self == Filter(self.states, self.queues)
+
+
+class Chosen(NamedTuple):
+    """A job that somebody means, as it was when they looked."""
+
+    id: str
+    state: State
+    held: bool
+
+
+class Sort(StrEnum):
+    CREATED = "created"
+    PRIORITY = "priority"
+    STATE = "state"
+    QUEUE = "queue"
+    RUN_AT = "run_at"
+    FINISHED = "finished"
+    DURATION = "duration"

@@ -47,6 +47,7 @@ ERRORS = {
     "conflict": "Never by itself: all that is refused as things are.",
     "ambiguous-id": "Several ids begin like that; the hint names up to five.",
     "duplicate-id": "There is a job of that id already, or a batch has it twice.",
+    "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would make a second one.",
     "wrong-state": "The job is in a state in which that cannot be done to it.",
     "not-confirmed": "Asked on a terminal, somebody did not say yes.",
     "worker-name-taken": "A worker of that name is running.",

@@ -29,6 +29,17 @@ def test_the_examples_of_the_docstrings_run(home: Path, monkeypatch: pytest.Monk
     assert result.failed == 0
 
 
+def test_a_job_with_a_key_is_enqueued_once(queue: Queue) -> None:
+    first = queue.enqueue("true", unique="report")
+    again = queue.enqueue("false", unique="report", unique_for=timedelta(hours=1))
+    assert (first.is_duplicate, again.is_duplicate) == (False, True)
+    assert again == first
+    with pytest.raises(errors.KeyTaken):
+        queue.enqueue("true", unique="report", if_exists="error")
+    many = queue.enqueue_many([{"command": "true", "unique_key": "a"}, {"command": "false", "unique_key": "a"}])
+    assert [job.is_duplicate for job in many] == [False, True]
+
+
 def test_what_the_package_offers_is_there() -> None:
     assert {name for name in package.__all__ if not hasattr(package, name)} == set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +18,7 @@ from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
 from queuectl.queue import control, inspect, logs
 from queuectl.queue import wait as waiting
-from queuectl.queue.enqueue import Place, enqueue
+from queuectl.queue.enqueue import Place, enqueue, queued
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
 from queuectl.queue.intake import Fields, Given
 from queuectl.queue.look import looking
@@ -73,16 +74,32 @@ class Queue:
 
     # ── put work in ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def enqueue(self, command: str | None = None, *, argv: Sequence[str] | None = None, **fields: Any) -> Job:
+    def enqueue(
+        self,
+        command: str | None = None,
+        *,
+        argv: Sequence[str] | None = None,
+        unique: str | None = None,
+        **fields: Any,
+    ) -> Job:
         """Add a job: `command` for the shell, or `argv` to run without one. It is safe when this returns.
 
         `fields` are those of the command line's JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
         a datetime), delay (also a timedelta), cwd, env, tags. Raises InvalidInput, UnknownName or DuplicateId.
 
+        `unique` is a key that one job at a time has while it waits or runs; `unique_for` (also a timedelta) and `if_exists` are
+        as on the command line. The job that comes back may be the one that was there: its `is_duplicate` says so. Raises
+        KeyTaken where that is an error.
+
         >>> with Queue() as queue:
         ...     queue.enqueue(argv=["printf", "%s", "a b"], timeout="1m30s").timeout
         90
+        >>> with Queue() as queue:
+        ...     [queue.enqueue("true", unique="report").is_duplicate for _ in range(2)]
+        [False, True]
         """
+        if unique is not None:
+            fields = {"unique_key": unique, **fields}
         return self._add([{"command": command, "argv": argv, **fields}], is_batch=False)[0]
 
     def enqueue_many(self, jobs: Iterable[str | Mapping[str, Any]]) -> list[Job]:
@@ -223,7 +240,7 @@ class Queue:
         )
         ids = enqueue(Given(items, is_batch=is_batch), place, flags={})
         added = find(self._look(), ids)
-        return [added[job_id] for job_id in ids]
+        return [replace(added[one.id], is_duplicate=True) if one.is_duplicate else added[one.id] for one in queued(ids)]
 
     def _only(self, answer: Answer) -> Job:
         for _, error in answer.refused:

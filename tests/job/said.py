@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from queuectl.errors import UsageError
+from queuectl.errors import QueuectlError
 
 
-def assert_well_said(error: UsageError) -> None:
+def assert_well_said(error: QueuectlError) -> None:
     for line in (error.message, error.hint):
         assert line
         assert line.isprintable()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from queuectl.job.lifecycle import WAITING, State
+from queuectl.job.lifecycle import FINAL, WAITING, State
 from queuectl.job.outcome import Cancelled, Ending, Exited, Outcome, Released, Signalled
 
 OFF, ENQUEUES = 0, -1  # else: the milliseconds that are worth one point
@@ -36,6 +36,21 @@ class ModelJob:
     endings: list[Ending] = field(default_factory=list)
     worker: str | None = None
     called_off: bool = False
+    key: str | None = None
+    created: int = 0
+
+
+@dataclass
+class Wish:
+    """What somebody wants to be enqueued: the job, and what to do if its key is taken."""
+
+    job: ModelJob
+    if_exists: str | None
+    unique_for: int | None
+
+
+class Refused(Exception):
+    pass
 
 
 class Model:
@@ -67,12 +82,35 @@ class Model:
 
     # ── what happens to it ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def enqueue(self, jobs: Iterable[ModelJob]) -> None:
-        for new in jobs:
+    def enqueue(self, wishes: Iterable[Wish]) -> list[tuple[str, bool]]:
+        """The ids, and whether it was there already. Raises Refused, and then nothing of it counts."""
+        ids = []
+        for wish in wishes:
+            holder = self._holder(wish)
+            if holder is not None and wish.if_exists in (None, "skip"):
+                ids.append((holder.id, True))
+                continue
+            if holder is not None:
+                if wish.if_exists == "error" or holder.state not in WAITING:
+                    raise Refused
+                self.cancel(holder)
+            if wish.job.id in self.jobs:
+                raise Refused
             for job in self.jobs.values():
                 job.points += job.state is not State.PROCESSING
-            self.jobs[new.id] = new
-            self.queues.add(new.queue)
+            self.jobs[wish.job.id] = wish.job
+            self.queues.add(wish.job.queue)
+            ids.append((wish.job.id, False))
+        return ids
+
+    def _holder(self, wish: Wish) -> ModelJob | None:
+        of_key = [job for job in self.jobs.values() if wish.job.key is not None and job.key == wish.job.key]
+        if waiting := [job for job in of_key if job.state not in FINAL]:
+            return waiting[0]
+        newest = max(reversed(of_key), key=lambda job: job.created, default=None)
+        if newest is None or wish.unique_for is None or self.now >= newest.created + wish.unique_for:
+            return None
+        return newest
 
     def let_in(self) -> None:
         for job in self.jobs.values():
@@ -133,6 +171,8 @@ class Model:
 
     def revive(self, job: ModelJob) -> None:
         if job.state in {State.DEAD, State.CANCELLED}:
+            if self._holder(Wish(job, None, None)) is not None:
+                return
             job.attempts = job.crashes = 0
         elif job.state is not State.FAILED:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from tests.factories import new_job
 from tests.store.backends import BACKENDS, swift_folder
 from tests.store.hands import Hands
 from tests.store.invariants import check_invariants
-from tests.store.model import ENQUEUES, OFF, Model, ModelJob
+from tests.store.model import ENQUEUES, OFF, Model, ModelJob, Refused, Wish
 
 QUEUES = ("a", "b")
 TAGS = ("s", "t")
@@ -42,6 +43,9 @@ NEW_JOBS = st.fixed_dictionaries(
         "delay_ms": st.none() | st.integers(0, 5000),
         "id": st.none() | st.sampled_from("xyz"),
         "tags": st.sets(st.sampled_from(TAGS)).map(lambda tags: tuple(sorted(tags))),
+        "unique_key": st.sampled_from([None, None, "k", "l"]),
+        "if_exists": st.sampled_from([None, "skip", "error", "replace"]),
+        "unique_for_ms": st.none() | st.integers(0, 20_000),
     }
 )
 OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from([Exited(0), Exited(3), Signalled(9), Released(None)])
@@ -78,27 +82,40 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     @rule(batch=st.lists(NEW_JOBS, min_size=1, max_size=3))
     def enqueue(self, batch: list[dict[str, Any]]) -> None:
-        given = [fields["id"] for fields in batch if fields["id"] is not None]
+        # Of an id that is made nobody knows before: the model makes its own, and is told which it was.
         jobs = [new_job(fields["id"], **{**fields, "id": fields["id"]}) for fields in batch]
-        if len(set(given)) < len(given) or set(given) & set(self.model.jobs):
-            with pytest.raises(errors.DuplicateId):
+        wishes = [self.wish(fields, place) for place, fields in enumerate(batch)]
+        before = deepcopy(self.model)
+        try:
+            expected = self.model.enqueue(wishes)
+        except Refused:
+            self.model = before
+            with pytest.raises((errors.DuplicateId, errors.KeyTaken)):
                 self.store.enqueue(jobs)
             return
         ids = self.store.enqueue(jobs)
-        now = self.model.now
-        self.model.enqueue(
-            ModelJob(
-                job_id,
-                fields["queue"],
-                fields["priority"],
-                fields["max_retries"],
-                run_at=now + (fields["delay_ms"] or 0),
-                tags=frozenset(fields["tags"]),
-                first_due=now + (fields["delay_ms"] or 0),
-                let_in=not fields["delay_ms"],
-            )
-            for job_id, fields in zip(ids, batch, strict=True)
+        really = {made: job_id for (made, was_there), job_id in zip(expected, ids, strict=True) if not was_there}
+        assert ids == [really.get(job_id, job_id) for job_id, _ in expected]
+        assert ids.duplicates == {place for place, (_, was_there) in enumerate(expected) if was_there}
+        for job in self.model.jobs.values():
+            job.id = really.get(job.id, job.id)
+        self.model.jobs = {job.id: job for job in self.model.jobs.values()}
+
+    def wish(self, fields: dict[str, Any], place: int) -> Wish:
+        due = self.model.now + (fields["delay_ms"] or 0)
+        job = ModelJob(
+            fields["id"] or f"made-{place}",
+            fields["queue"],
+            fields["priority"],
+            fields["max_retries"],
+            run_at=due,
+            tags=frozenset(fields["tags"]),
+            first_due=due,
+            let_in=not fields["delay_ms"],
+            key=fields["unique_key"],
+            created=self.model.now,
         )
+        return Wish(job, fields["if_exists"], fields["unique_for_ms"])
 
     @rule(worker=WORKERS, limit=st.integers(0, 3), queues=st.none() | st.permutations(QUEUES).map(tuple))
     def claim(self, worker: str, limit: int, queues: tuple[str, ...] | None) -> None:
@@ -149,8 +166,12 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def revive(self, data: st.DataObject) -> None:
         job = self.draw_job(data)
-        assert self.store.revive([job.id], states=ANY) == {job.id: job.state}
+        before = job.state
         self.model.revive(job)
+        revived = self.store.revive([job.id], states=ANY)
+        assert revived == {job.id: before}
+        if before in {State.DEAD, State.CANCELLED}:
+            assert bool(revived.taken) == (job.state is before)
 
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data())

@@ -32,8 +32,12 @@ FIELDS: Final = (
     "backoff_base",
     "timeout",
     "cwd",
+    "unique_for",
+    "if_exists",
 )
-NOT_YET: Final = {"after": "--after", "unique": "--unique", "if_exists": "--if-exists"}
+NOT_YET: Final = {"after": "--after"}
+# Where the option is not called as the field.
+SPELLED: Final = {"tags": "--tag", "unique_key": "--unique"}
 
 _OPTIONS: Final = (
     click.option("--id", metavar="ID", help="Its id; made up if left away."),
@@ -50,8 +54,13 @@ _OPTIONS: Final = (
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
     click.option("--after", multiple=True, metavar="ID", hidden=True),
-    click.option("--unique", metavar="KEY", hidden=True),
-    click.option("--if-exists", metavar="WHAT", hidden=True),
+    click.option("--unique", metavar="KEY", help="Not twice: one job with this key waits or runs at a time."),
+    click.option(
+        "--unique-for", metavar="TIME", help="Nor for so long after the enqueue of the one there, however it ended."
+    ),
+    click.option(
+        "--if-exists", metavar="WHAT", help="With a key that is taken: skip (print the id there), error or replace."
+    ),
 )
 
 
@@ -72,9 +81,11 @@ def read_flags(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
         flags["env"] = dict(_variable(text, environ) for text in options["env"])
     if options["tag"]:
         flags["tags"] = list(options["tag"])
+    if options["unique"] is not None:
+        flags["unique_key"] = options["unique"]
     for name, value in flags.items():
         # Here, and not only with the job: what is wrong with an option is said in terms of the option.
-        check_field(name, value, spelled="--tag" if name == "tags" else f"--{name.replace('_', '-')}")
+        check_field(name, value, spelled=SPELLED.get(name, f"--{name.replace('_', '-')}"))
     return flags
 
 

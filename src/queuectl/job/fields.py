@@ -21,6 +21,8 @@ MOST_RETRIES: Final = 1_000_000
 LONGEST_ARGUMENT: Final = 131_071  # bytes; the kernel takes one more with the NUL that ends it
 LONGEST_ARGV: Final = 1_048_576
 MOST_TAGS: Final = 32
+LONGEST_KEY: Final = 256  # bytes
+IF_EXISTS: Final = ("skip", "error", "replace")  # what to do about a key that is taken, see job/unique.py
 
 
 def like(name: str, value: str, *, word: str | None = None) -> str:
@@ -195,9 +197,22 @@ def depends_on(value: object, name: str) -> None:
         _not_yet(name)
 
 
-def unique_key(value: object, name: str) -> None:
-    text(value, name, example=f'like "{name}": "report-2026"')
-    _not_yet(name)
+def unique_key(value: object, name: str) -> str:
+    example = like(name, '"report-2026"', word="report-2026")
+    key = text(value, name, example=example)
+    if not key:
+        raise InvalidInput(name, "empty", hint=f"{example}, or leave it away")
+    if size(key, name) > LONGEST_KEY:
+        raise InvalidInput(
+            name, f"{size(key, name)} bytes, over {LONGEST_KEY}", hint="use a shorter one, or a hash of it"
+        )
+    return key
+
+
+def if_exists(value: object, name: str) -> str:
+    if isinstance(value, str) and value in IF_EXISTS:
+        return value
+    raise InvalidInput(name, f"not known: {shown(value)}", hint=f"one of: {', '.join(IF_EXISTS)}")
 
 
 def _not_yet(name: str) -> None:

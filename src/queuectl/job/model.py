@@ -7,7 +7,7 @@ written by the million, and only people and programs outside need a datetime.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -108,6 +108,7 @@ class Job:
     held: bool
     reason: str | None
     log: str | None
+    is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
 
     @property
     def timeout(self) -> float | int | None:

@@ -22,3 +22,5 @@ class NewJob(NamedTuple):
     env: Mapping[str, str] | None
     tags: tuple[str, ...]
     unique_key: str | None = None
+    unique_for_ms: int | None = None  # asked of the one that is there, not kept with this one
+    if_exists: str | None = None  # skip, error or replace; None: skip

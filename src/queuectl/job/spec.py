@@ -48,6 +48,9 @@ _FIRST_IS_FREE: Final = _SLOT["first_is_free"]
 _RUN_AT: Final = _SLOT["run_at_ms"]
 _DELAY: Final = _SLOT["delay_ms"]
 _CWD: Final = _SLOT["cwd"]
+_UNIQUE_KEY: Final = _SLOT["unique_key"]
+_UNIQUE_FOR: Final = _SLOT["unique_for_ms"]
+_IF_EXISTS: Final = _SLOT["if_exists"]
 _NOWHERE: Final = len(_SLOT)  # looked at, then forgotten
 
 _Reader = Callable[[object, str], object]
@@ -78,7 +81,9 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "tags": (_SLOT["tags"], read.tags),
     "depends_on": (_NOWHERE, read.depends_on),
     "after": (_NOWHERE, read.depends_on),
-    "unique_key": (_SLOT["unique_key"], read.unique_key),
+    "unique_key": (_UNIQUE_KEY, read.unique_key),
+    "unique_for": (_UNIQUE_FOR, read.delay),
+    "if_exists": (_IF_EXISTS, read.if_exists),
     # The rest of a job record of another tool.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -124,6 +129,8 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         (),
         None,
         None,
+        None,
+        None,
     ]
     spelled: dict[int, tuple[str, object]] = {}
     for name, value in fields.items():
@@ -147,6 +154,9 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         raise _not_one_command(both=draft[_COMMAND] is not None)
     if draft[_DELAY] is not None and draft[_RUN_AT] is not None:
         raise InvalidInput("delay", f"not together with {spelled[_RUN_AT][0]}", hint="give one of the two")
+    if draft[_UNIQUE_KEY] is None and (draft[_UNIQUE_FOR] is not None or draft[_IF_EXISTS] is not None):
+        name = "unique_for" if draft[_UNIQUE_FOR] is not None else "if_exists"
+        raise InvalidInput(name, "there is no unique_key", hint="say what may not be there twice, like --unique report")
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
     draft.pop()
     return NewJob._make(draft)

@@ -65,7 +65,8 @@ def retry(store: Store, refs: Iterable[str], *, states: frozenset[State] = REVIV
     """Back to pending, due now: jobs that failed, died or were cancelled."""
 
     def revive(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
-        return refuse(ids, store.revive(ids, states=states), able=states, verb="retry", hint=_cannot_revive)
+        revived = store.revive(ids, states=states)
+        return {**refuse(ids, revived, able=states, verb="retry", hint=_cannot_revive), **revived.taken}
 
     return for_each(store, refs, revive, exact=exact)
 

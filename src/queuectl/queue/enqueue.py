@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from queuectl.errors import DuplicateId, InvalidItem, InvalidLine, Unavailable, UsageError
+from queuectl.errors import DuplicateId, InvalidItem, InvalidLine, KeyTaken, Unavailable, UsageError
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults, merge, validate
 from queuectl.queue.intake import Intake
+from queuectl.store.entry import Enqueued
 
 if TYPE_CHECKING:
     from queuectl.store.protocol import Inbox
@@ -52,8 +54,19 @@ class Place:
         return self.bare_defaults()
 
 
-def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = untold) -> list[str]:
-    """Store every job of `intake`, with `flags` on top of its fields, and return the ids in order: all or none.
+class Queued(NamedTuple):
+    id: str
+    is_duplicate: bool  # it was there already
+
+
+def queued(added: Enqueued) -> Iterator[Queued]:
+    duplicates = added.duplicates
+    return (Queued(job_id, place in duplicates) for place, job_id in enumerate(added))
+
+
+def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = untold) -> Enqueued:
+    """Store every job of `intake`, with `flags` on top of its fields, and return the ids in order: all or none. Where a job
+    with a unique key was there already, its id.
 
     Raises before anything is made or written if one of them is wrong.
     """
@@ -61,7 +74,7 @@ def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = un
         expected = place.likely_defaults(is_batch=intake.is_batch)
         jobs = make_jobs(intake, expected, flags=flags, advance=advance)
         if not jobs:
-            return []
+            return Enqueued()
         inbox = place.open_inbox()
         actual = place.stored_defaults()
         if actual != expected:
@@ -70,6 +83,8 @@ def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = un
             return inbox.enqueue(jobs)
         except DuplicateId as error:
             raise _with_place(error, intake, jobs) from error
+        except KeyTaken as error:
+            raise _at_its_place(error, intake) from error
 
 
 def make_jobs(intake: Intake, defaults: Defaults, *, flags: Flags, advance: Advance = untold) -> list[NewJob]:
@@ -97,6 +112,18 @@ def _with_place(error: DuplicateId, intake: Intake, jobs: Sequence[NewJob]) -> D
     places = [number for (number, _), job in zip(intake, jobs, strict=True) if job.id == error.job_id]
     where = f"{intake.noun} {places[-1]}" if places else None
     return DuplicateId(error.job_id, where=where, twice=len(places) > 1)
+
+
+def _at_its_place(error: KeyTaken, intake: Intake) -> KeyTaken:
+    if not intake.is_batch:
+        return error
+    number, _ = next(islice(intake, error.place, None))
+    return told_at(error, f"{intake.noun} {number}")
+
+
+def told_at(error: KeyTaken, where: str) -> KeyTaken:
+    """The same, with where in a batch it was found."""
+    return KeyTaken(error.key, error.holder, error.state, hint=error.hint, where=where, place=error.place)
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import DuplicateId, QueuectlError, UsageError
+from queuectl.errors import DuplicateId, KeyTaken, QueuectlError, UsageError
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults
-from queuectl.queue.enqueue import Flags, Place, make_jobs
+from queuectl.queue.enqueue import Flags, Place, Queued, make_jobs, queued, told_at
 from queuectl.queue.intake import CommandLines, Format, JsonLines, decode, guess_format
 from queuectl.queue.patience import persist
 from queuectl.store.protocol import Inbox
@@ -22,8 +22,8 @@ _ARRAY: Final = UsageError("a JSON array cannot be streamed", hint="give one obj
 
 def enqueue_stream(
     read: Callable[[], bytes], place: Place, *, flags: Flags, form: Format | None, clock: Clock
-) -> Iterator[str | QueuectlError]:
-    """For each line its id, once it is committed, or the error. `read` waits for more and gives b"" at the end.
+) -> Iterator[Queued | QueuectlError]:
+    """For each line its job, once it is committed, or the error. `read` waits for more and gives b"" at the end.
 
     A server that goes away for a moment is waited for, unless it may have taken the jobs already.
     """
@@ -69,22 +69,24 @@ def _read(text: bytes, number: int, form: Format, defaults: Defaults, flags: Fla
         yield number, error
 
 
-def _commit(inbox: Inbox | None, lines: list[Line], clock: Clock) -> Iterator[str | QueuectlError]:
+def _commit(inbox: Inbox | None, lines: list[Line], clock: Clock) -> Iterator[Queued | QueuectlError]:
     jobs = [found for _, found in lines if isinstance(found, NewJob)]
-    ids: list[str | QueuectlError] = []
+    added: list[Queued | QueuectlError] = []
     if inbox is not None and jobs:
         try:
-            ids = list(persist(clock, lambda: inbox.enqueue(jobs)))
-        except DuplicateId:
+            added = list(queued(persist(clock, lambda: inbox.enqueue(jobs))))
+        except (DuplicateId, KeyTaken):
             # One of them is the bad one: which, only one at a time can tell.
-            ids = [_add(inbox, number, found, clock) for number, found in lines if isinstance(found, NewJob)]
-    results = iter(ids)
+            added = [_add(inbox, number, found, clock) for number, found in lines if isinstance(found, NewJob)]
+    results = iter(added)
     for _, found in lines:
         yield next(results) if isinstance(found, NewJob) else found
 
 
-def _add(inbox: Inbox, number: int, job: NewJob, clock: Clock) -> str | QueuectlError:
+def _add(inbox: Inbox, number: int, job: NewJob, clock: Clock) -> Queued | QueuectlError:
     try:
-        return persist(clock, lambda: inbox.enqueue([job]))[0]
+        return next(queued(persist(clock, lambda: inbox.enqueue([job]))))
     except DuplicateId as error:
         return DuplicateId(error.job_id, where=f"line {number}")
+    except KeyTaken as error:
+        return told_at(error, f"line {number}")

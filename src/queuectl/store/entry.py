@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing, Standing, rank
 
 Row = tuple[Any, ...]
+
+
+class Enqueued(list[str]):
+    """The ids, in the order given. `duplicates` are the places of those whose job was there already, see job/unique.py."""
+
+    duplicates: frozenset[int] = frozenset()
+
+
+class Replaced(NamedTuple):
+    id: str
+    by: str
+    last_seq: int  # the last one given out before the job that takes its place
+
+
+class Wave(NamedTuple):
+    """Jobs that come in together. Before them those in `replaced` are called off."""
+
+    jobs: Sequence[NewJob]
+    ids: Sequence[str]
+    seqs: Sequence[int]
+    replaced: Sequence[Replaced] = ()
 
 
 def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing) -> Row:

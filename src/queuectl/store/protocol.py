@@ -12,12 +12,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
+from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.settle import Settlement
 from queuectl.store.choosing import Chosen as Chosen
 from queuectl.store.choosing import Filter as Filter
 from queuectl.store.choosing import Sort as Sort
+from queuectl.store.entry import Enqueued
 from queuectl.store.insight import Insight
 from queuectl.store.measures import Histogram as Histogram
 from queuectl.store.measures import Spread as Spread
@@ -122,6 +124,12 @@ class CancelAnswer(NamedTuple):
     before: State
     worker: str | None
     token: str | None
+
+
+class Revived(dict[str, State]):
+    """The state before, of each job that there is. `taken`: who stays as it is since another has its key, and why."""
+
+    taken: Mapping[str, KeyTaken] = MappingProxyType({})
 
 
 class Span(NamedTuple):
@@ -264,10 +272,13 @@ class Inbox(Protocol):
         """The stored settings, as they were written."""
         ...
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
+    def enqueue(self, jobs: Sequence[NewJob]) -> Enqueued:
         """Add jobs, all or none, and return their ids in the order given.
 
-        Raises DuplicateId if an id is taken or given twice.
+        Of all jobs with one unique key at most one waits or runs, at any moment and whoever enqueues at the same time; the
+        jobs of a batch come one after the other. What becomes of a job whose key is taken, job/unique.py says: its place
+        in the answer has the id of the one that is there, or that one is called off for it. Nothing of it counts as an enqueue
+        but what came in. Raises DuplicateId if an id is taken or given twice, KeyTaken if a key is and that is an error.
         """
         ...
 
@@ -334,11 +345,12 @@ class Store(Inbox, Reads, Imports, Prunable, Protocol):
         they are. Returns an answer for each job that there is."""
         ...
 
-    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> Revived:
         """Back to pending, due now, same place in the line, those in one of `states`; all in one transaction. Returns for
         each job that there is the state before.
 
-        A dead or cancelled job starts with no attempts and no crashes again; its runs and history stay.
+        A dead or cancelled job starts with no attempts and no crashes again; its runs and history stay. One whose unique
+        key another job has taken meanwhile stays as it is, and `taken` says so.
         """
         ...
 

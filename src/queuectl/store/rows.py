@@ -105,13 +105,14 @@ class Subject(NamedTuple):
     token: str | None
     log: str | None
     standing: Standing
+    unique_key: str | None = None
 
 
 def subject(row: Row) -> Subject:
     """From the columns of `standing`."""
-    seq, id_, state, queue, worker, token, log, priority, eligible_at, missed = row
+    seq, id_, state, queue, worker, token, log, priority, eligible_at, missed, unique_key = row
     standing = Standing(priority, seq, eligible_at, missed)
-    return Subject(seq, id_, State(state), queue, worker, token, log, standing)
+    return Subject(seq, id_, State(state), queue, worker, token, log, standing, unique_key)
 
 
 def claim(row: Row, *, token: str, run: int, log: str) -> Claim:

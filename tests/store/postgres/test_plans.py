@@ -16,7 +16,7 @@ from tests.store.hands import BAD, Hands
 
 NOW: Final = 1_900_000_000_000
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
-SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW}
+SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW, "error": "x"}
 LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:"}
 END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
@@ -64,6 +64,8 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "ahead": ({**ONE, "queue": "q", "limit": 5}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) <"),
     "ahead_of_all": ({**ONE, "limit": 5}, r"jobs_line on jobs.*\n.*Index Cond: .*ROW\(rank, seq\) <"),
     "late": ({**ONE, "limit": 5}, "jobs_due"),
+    "holders": ({"keys": ["k"]}, r"jobs_unique on jobs(.|\n)*jobs_key on jobs"),
+    "take_keys_of": ({"ids": ["a"]}, "jobs_id_key"),
 }
 
 

@@ -62,6 +62,7 @@ HOT: Final = {
     "place": "sqlite_autoindex_jobs_1 (id=?)",
     "ahead": "jobs_ready (queue=? AND rank<?)",
     "late": "jobs_due (run_at<?)",
+    "holders": "jobs_unique (unique_key=?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
@@ -176,6 +177,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "enqueue": lambda crowd: crowd.store.enqueue([new_job(queue="b", priority=3)]),
     "cancel": lambda crowd: crowd.store.cancel(["j000101"]),
     "revive": lambda crowd: crowd.store.revive(["j000101"], states=frozenset(State)),
+    "enqueue with a key": lambda crowd: crowd.store.enqueue([new_job(unique_key="k", if_exists="replace")]),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),
     "tally": lambda crowd: crowd.store.tally(),

@@ -17,9 +17,10 @@ from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.result import Result, Sheet, Stream
 from queuectl.cli.style import took
 from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, UsageError
-from queuectl.queue.enqueue import Place
+from queuectl.queue.enqueue import Place, Queued, queued
 from queuectl.queue.enqueue import enqueue as add
 from queuectl.queue.intake import Format, Given, Intake, looks_like_json, read_document, read_words
+from queuectl.store.entry import Enqueued
 
 AT_ONCE = 1 << 16
 FEW = 5  # as many ids or refusals one line can name
@@ -41,6 +42,9 @@ FEW = 5  # as many ids or refusals one line can name
         # many at once, all or nothing: JSON lines, a JSON array, or one command a line
         queuectl enqueue --file jobs.jsonl --queue mail
         find . -name '*.log' | sed 's/^/gzip /' | queuectl enqueue --file -
+
+        # not twice: prints the id of the one that waits or runs, if there is one
+        queuectl enqueue 'make report' --unique report
 
         # later, with a time limit, and wait for it
         queuectl wait $(queuectl enqueue 'make report' --delay 10m --timeout 1h)
@@ -71,7 +75,7 @@ def enqueue(
         return _stream(app, place, str(file), flags=flags, form=wanted)
     intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
     if not intake.is_batch:
-        return _single(app, add(intake, place, flags=flags)[0])
+        return _single(app, next(queued(add(intake, place, flags=flags))))
     from queuectl.cli.progress import progress
 
     with progress(app, "reading", total=intake.size) as advance:
@@ -145,18 +149,25 @@ def _unreadable(path: str, error: OSError) -> FileUnreadable:
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _single(app: App, job_id: str) -> Result:
-    app.done = f"the job {job_id} was added"
+def _single(app: App, added: Queued) -> Result:
+    job_id = added.id
+    app.done = _done(added)
     return Sheet(
-        lambda: _to_json(app, job_id), people=lambda: [job_id], id=job_id, note=lambda: _words_about(app, job_id)
+        lambda: _to_json(app, added), people=lambda: [job_id], id=job_id, note=lambda: _words_about(app, added)
     )
 
 
-def _batch(app: App, ids: Sequence[str]) -> Result:
-    if ids:
-        named = ", ".join(ids) if len(ids) <= FEW else f"{ids[0]} … {ids[-1]}"
-        app.done = f"{len(ids):,} jobs were added: {named}"
-    return Stream(ids, to_line=str, to_json=partial(_to_json, app), summary=lambda: _summary(app, ids))
+def _batch(app: App, added: Enqueued) -> Result:
+    new = [job_id for place, job_id in enumerate(added) if place not in added.duplicates]
+    if new:
+        named = ", ".join(new) if len(new) <= FEW else f"{new[0]} … {new[-1]}"
+        app.done = f"{len(new):,} jobs were added: {named}"
+    return Stream(
+        queued(added),
+        to_line=lambda one: one.id,
+        to_json=partial(_to_json, app),
+        summary=lambda: _summary(app, new, there=len(added.duplicates)),
+    )
 
 
 def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], form: Format | None) -> Result:
@@ -165,12 +176,12 @@ def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], f
     refused = 0
     first: list[QueuectlError] = []
 
-    def rows() -> Iterator[str]:
+    def rows() -> Iterator[Queued]:
         nonlocal refused
         try:
             for answer in enqueue_stream(_reader(app, path), place, flags=flags, form=form, clock=app.clock):
                 if not isinstance(answer, QueuectlError):
-                    app.done = f"the job {answer} was added"
+                    app.done = _done(answer)
                     yield answer
                     continue
                 refused += 1
@@ -186,19 +197,29 @@ def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], f
                 report(app, first[0] if refused == 1 else InvalidLines(first, refused))
 
     return Stream(
-        rows(), to_line=str, to_json=partial(_to_json, app), live=True, exit_code=lambda: USAGE if refused else DONE
+        rows(),
+        to_line=lambda one: one.id,
+        to_json=partial(_to_json, app),
+        live=True,
+        exit_code=lambda: USAGE if refused else DONE,
     )
 
 
-def _to_json(app: App, job_id: str) -> dict[str, Any]:
-    return {**app.open_store().get(job_id).to_dict(), "duplicate": False}
+def _done(added: Queued) -> str:
+    return f"the job {added.id} {'was there already' if added.is_duplicate else 'was added'}"
 
 
-def _words_about(app: App, job_id: str) -> str:
+def _to_json(app: App, added: Queued) -> dict[str, Any]:
+    return {**app.open_store().get(added.id).to_dict(), "duplicate": added.is_duplicate}
+
+
+def _words_about(app: App, added: Queued) -> str:
     from queuectl.job.model import to_ms
 
     store = app.open_store()
-    job = store.get(job_id)
+    job = store.get(added.id)
+    if added.is_duplicate:
+        return app.paint(f"there already, {job.state}: not queued twice", "dim")
     wait_ms = to_ms(job.run_at) - store.now_ms()
     # A worker may have been quicker than these words: then the time is that of a retry, and no news of the enqueue.
     when = f", due in {took(wait_ms)}" if wait_ms > 0 and not job.runs else ""
@@ -206,13 +227,15 @@ def _words_about(app: App, job_id: str) -> str:
     return app.paint(f"queued in {job.queue}{when}{idle}", "dim")
 
 
-def _summary(app: App, ids: Sequence[str]) -> str:
+def _summary(app: App, ids: Sequence[str], *, there: int) -> str:
+    already = f"{there:,} there already, not queued twice"
     if not ids:
-        return "no jobs in it: nothing queued"
+        return f"nothing queued: {already}" if there else "no jobs in it: nothing queued"
     jobs = "1 job" if len(ids) == 1 else f"{len(ids):,} jobs"
     span = ids[0] if len(ids) == 1 else f"{ids[0]} … {ids[-1]}"
     idle = "\nno worker is running: queuectl worker start" if _is_idle(app) else ""
-    return f"queued {jobs}: {span}{app.paint(idle, 'dim')}"
+    more = f"; {already}" if there else ""
+    return f"queued {jobs}: {span}{more}{app.paint(idle, 'dim')}"
 
 
 def _is_idle(app: App) -> bool:

@@ -4,43 +4,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from queuectl import errors
 from queuectl.job.newjob import NewJob
-from queuectl.store.counting import OUTSIDE
-from queuectl.store.entry import new_row
+from queuectl.job.rank import Ageing
+from queuectl.store.counting import OUTSIDE, Moves
+from queuectl.store.entry import Enqueued, Wave, new_row
 from queuectl.store.ids import new_job_ids
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.trouble import ConnectionLost, Taken, run_again
+
+if TYPE_CHECKING:
+    from queuectl.store.unique import Plan
 
 MANY = 10_000  # jobs in one call that may take longer than a command does
 
 
 class PostgresInbox(PostgresBase):
     @run_again
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
+    def enqueue(self, jobs: Sequence[NewJob]) -> Enqueued:
         """As in the protocol. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: the jobs may be in,
         all or none. Its hint says how to find out; whoever gives them ids gets DuplicateId when trying again."""
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
-        ids = [next(made) if job.id is None else job.id for job in jobs]
-        given = [job.id for job in jobs if job.id is not None]
-        if twice := next((id_ for id_, times in Counter(ids).items() if times > 1), None):
-            raise errors.DuplicateId(twice)
+        ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
+        answer = Enqueued(ids)
         if not jobs:
-            return []
+            return answer
         seconds = None if len(jobs) < MANY else LONG_SECONDS
+        plan: Plan | None = None
         try:
             with self._moving(Question(SQL["hold_ageing"]), ring=True, seconds=seconds) as moves:
+                now = self._clock.now_ms()
+                given = [job.id for job in jobs if job.id is not None]
+                if any(job.unique_key is not None for job in jobs):
+                    from queuectl.store.postgres import unique
+
+                    plan = unique.plan(self._db, jobs, ids, now_ms=now)
+                    answer, ids, given = plan.answer, plan.ids, plan.given_ids
+                if twice := next((id_ for id_, times in Counter(ids).items() if times > 1), None):
+                    raise errors.DuplicateId(twice)
                 ageing, places = self._db.ask(
-                    Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": given, "jobs": len(jobs)})
+                    Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": given, "jobs": len(ids)})
                 )
                 seqs = places[0][0]
                 if seqs is None:
                     raise errors.DuplicateId(self._db.value(SQL["duplicate"], {"ids": given}))
-                self._insert(jobs, ids, seqs, stored_ageing=ageing[0][0] if ageing else None)
-                for queue, count in Counter(job.queue for job in jobs).items():
-                    moves.add(queue, OUTSIDE, "pending", jobs=count)
+                rule = read_ageing(ageing[0][0] if ageing else None)
+                if plan is None:
+                    self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=rule)
+                else:
+                    from queuectl.store.postgres import unique
+
+                    for wave in plan.waves(seqs):
+                        unique.replace(self._db, wave.replaced, moves, now_ms=now, ageing=rule)
+                        self._insert(wave, moves, now_ms=now, ageing=rule)
         except Taken as exc:
             # Somebody was faster with one of these ids.
             (found,) = self._db.ask(Question(SQL["duplicate"], {"ids": ids}))
@@ -49,20 +68,20 @@ class PostgresInbox(PostgresBase):
             raise errors.DuplicateId(found[0][0]) from exc
         except ConnectionLost as exc:
             raise _in_doubt(exc, ids) from exc
-        return ids
+        return answer
 
-    def _insert(
-        self, jobs: Sequence[NewJob], ids: Sequence[str], seqs: Sequence[int], *, stored_ageing: str | None
-    ) -> None:
-        now, ageing = self._clock.now_ms(), read_ageing(stored_ageing)
+    def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing) -> None:
+        jobs, ids, seqs, _ = wave
         numbered = zip(jobs, ids, seqs, strict=True)
         self._db.copy(
             SQL["enqueue"],
-            (new_row(job, seq=seq, job_id=id_, now_ms=now, ageing=ageing) for job, id_, seq in numbered),
+            (new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing) for job, id_, seq in numbered),
         )
         if any(job.tags for job in jobs):
             tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
             self._db.copy(SQL["tag"], tagged)
+        for queue, count in Counter(job.queue for job in jobs).items():
+            moves.add(queue, OUTSIDE, "pending", jobs=count)
 
 
 def _in_doubt(exc: ConnectionLost, ids: Sequence[str]) -> errors.StoreUnreachable:

@@ -18,7 +18,9 @@ from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Qu
 from queuectl.store.postgres.copying import SNAPSHOT
 from queuectl.store.postgres.reads import PAGE, PostgresReads, present_questions
 from queuectl.store.postgres.trouble import Taken
+from queuectl.store.postgres.unique import held
 from queuectl.store.protocol import Filter
+from queuectl.store.unique import keys_of, refuse_taken
 
 _NO_TOKEN = ""  # of a run about which nobody may write
 
@@ -70,6 +72,7 @@ class PostgresPorting(PostgresReads):
             self._db.execute(SQL["rerank"], values)
 
     def _add_records(self, records: Sequence[Record]) -> None:
+        refuse_taken(records, held(self._db, keys_of(records)))
         stored, places = self._db.ask(
             Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": [], "jobs": len(records)})
         )

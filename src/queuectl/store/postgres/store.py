@@ -9,7 +9,7 @@ from typing import Final
 
 from queuectl import errors
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.rank import effective_priority, rank
+from queuectl.job.rank import rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.postgres.backup import backup
 from queuectl.store.postgres.base import read_ageing
@@ -22,8 +22,10 @@ from queuectl.store.postgres.pruning import PostgresPruning
 from queuectl.store.postgres.runs import PostgresRuns
 from queuectl.store.postgres.schema import measure
 from queuectl.store.postgres.trouble import run_again
-from queuectl.store.protocol import CancelAnswer, NewWorker, Orders, StopMode
-from queuectl.store.rows import Subject, subject
+from queuectl.store.postgres.unique import call_off, holders_of, subjects
+from queuectl.store.protocol import CancelAnswer, NewWorker, Orders, Revived, StopMode
+from queuectl.store.rows import Subject
+from queuectl.store.unique import free_to_revive, keys_of
 
 FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
@@ -41,29 +43,28 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovabl
             stored, ((last_seq,),) = self._db.ask(Question(SQL["ageing"]), Question(SQL["last_seq"]))
             ageing = read_ageing(stored[0][0] if stored else None)
             waiting = [job for job in found if job.state in WAITING]
-            points = [effective_priority(ageing, job.standing, now_ms=now, last_seq=last_seq) for job in waiting]
-            seqs = [job.seq for job in waiting]
             running = (job for job in found if job.state is State.PROCESSING)
             wishes = [{"seq": job.seq, "token": job.token, "now": now} for job in running]
-            self._db.execute(SQL["archive"], {"seqs": seqs})
-            self._db.execute(SQL["cancel_waiting"], {"seqs": seqs, "points": points, "now": now})
+            call_off(self._db, waiting, moves, now_ms=now, ageing=ageing, last_seq=last_seq, error="cancelled")
             self._db.executemany(SQL["cancel_running"], wishes)
-            for job in waiting:
-                moves.add(job.queue, job.state, State.CANCELLED)
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
     @run_again
-    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> Revived:
         able = states.intersection(states_that_take(Event.REVIVE))
-        with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
+        keys = Question(SQL["hold_keys"]), Question(SQL["take_keys_of"], {"ids": list(ids)})
+        with self._moving(Question(SQL["hold_ageing"]), *keys, ring=True) as moves:
             ageing, now = read_ageing(self._db.value(SQL["ageing"])), self._clock.now_ms()
             found = self._subjects(ids)
-            chosen = [job for job in found if job.state in able]
+            able_jobs = [job for job in found if job.state in able]
+            chosen, taken = free_to_revive(able_jobs, holders_of(self._db, keys_of(able_jobs)))
             for job in chosen:
                 moves.add(job.queue, job.state, State.PENDING)
             seqs, ranks = [job.seq for job in chosen], [rank(ageing, job.standing) for job in chosen]
             self._db.execute(SQL["revive"], {"seqs": seqs, "ranks": ranks, "now": now})
-        return {job.id: job.state for job in found}
+        revived = Revived((job.id, job.state) for job in found)
+        revived.taken = taken
+        return revived
 
     @run_again
     def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
@@ -143,4 +144,4 @@ class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovabl
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
 
     def _subjects(self, ids: Sequence[str]) -> list[Subject]:
-        return [subject(row) for row in self._db.all(SQL["standing"], {"ids": list(ids)})]
+        return subjects(self._db, ids)

@@ -8,35 +8,51 @@ from collections.abc import Sequence
 
 from queuectl import errors
 from queuectl.job.newjob import NewJob
-from queuectl.store.counting import OUTSIDE
-from queuectl.store.entry import new_row
+from queuectl.job.rank import Ageing
+from queuectl.store.counting import OUTSIDE, Moves
+from queuectl.store.entry import Enqueued, Wave, new_row
 from queuectl.store.ids import new_job_ids
 from queuectl.store.sqlite.base import SQL, SqliteBase
 
 
 class SqliteInbox(SqliteBase):
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
+    def enqueue(self, jobs: Sequence[NewJob]) -> Enqueued:
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
-        ids = [next(made) if job.id is None else job.id for job in jobs]
+        ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
+        answer = Enqueued(ids)
         try:
             with self._moving() as moves:
                 now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
-                numbered = zip(jobs, ids, range(last_seq + 1, last_seq + 1 + len(jobs)), strict=True)
-                self._db.executemany(
-                    SQL["enqueue"],
-                    (new_row(job, seq=seq, job_id=id_, now_ms=now, ageing=ageing) for job, id_, seq in numbered),
-                )
-                tagged = ((tag, last_seq + 1 + index) for index, job in enumerate(jobs) for tag in job.tags)
-                self._db.executemany(SQL["tag"], tagged)
-                for queue, count in Counter(job.queue for job in jobs).items():
-                    moves.add(queue, OUTSIDE, "pending", jobs=count)
+                if any(job.unique_key is not None for job in jobs):
+                    from queuectl.store.sqlite import unique  # here, since few jobs have a key
+
+                    plan = unique.plan(self._db, jobs, ids, now_ms=now)
+                    answer, ids = plan.answer, plan.ids
+                    for wave in plan.waves(range(last_seq + 1, last_seq + 1 + len(ids))):
+                        unique.replace(self._db, wave.replaced, moves, now_ms=now, ageing=ageing)
+                        self._insert(wave, moves, now_ms=now, ageing=ageing)
+                else:
+                    seqs = range(last_seq + 1, last_seq + 1 + len(jobs))
+                    self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
         except sqlite3.IntegrityError as exc:
             taken = self._duplicate(ids)
             if taken is None:
                 raise errors.StoreFailed(self._db.path, str(exc)) from exc
             raise errors.DuplicateId(taken) from exc
         self._ring()
-        return ids
+        return answer
+
+    def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing) -> None:
+        jobs, ids, seqs, _ = wave
+        numbered = zip(jobs, ids, seqs, strict=True)
+        self._db.executemany(
+            SQL["enqueue"],
+            (new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing) for job, id_, seq in numbered),
+        )
+        tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
+        self._db.executemany(SQL["tag"], tagged)
+        for queue, count in Counter(job.queue for job in jobs).items():
+            moves.add(queue, OUTSIDE, "pending", jobs=count)
 
     def _duplicate(self, ids: Sequence[str]) -> str | None:
         """Which of these ids is taken, or given twice; None if the schema had another reason to refuse."""

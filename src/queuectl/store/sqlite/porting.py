@@ -20,6 +20,8 @@ from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import MEMORY, Connection
 from queuectl.store.sqlite.reads import PAGE, SqliteReads
+from queuectl.store.sqlite.unique import held
+from queuectl.store.unique import keys_of, refuse_taken
 
 
 class SqlitePorting(SqliteReads):
@@ -61,6 +63,7 @@ class SqlitePorting(SqliteReads):
 
     def _add_records(self, records: Sequence[Record]) -> None:
         now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+        refuse_taken(records, held(self._db, keys_of(records)))
         numbered = list(enumerate(records, last_seq + 1))
         self._db.executemany(
             SQL["import_job"],

@@ -9,10 +9,10 @@ from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.home import bell_file
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.rank import effective_priority, rank
+from queuectl.job.rank import rank
 from queuectl.store.counting import OUTSIDE
-from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, StopMode
-from queuectl.store.rows import Subject, subject
+from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, Revived, StopMode
+from queuectl.store.rows import Subject
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
 from queuectl.store.sqlite.connection import MEMORY
@@ -22,6 +22,8 @@ from queuectl.store.sqlite.porting import SqlitePorting
 from queuectl.store.sqlite.pruning import SqlitePruning
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.store.sqlite.schema import connect
+from queuectl.store.sqlite.unique import call_off, held, subjects
+from queuectl.store.unique import free_to_revive, keys_of
 
 
 class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning):
@@ -34,35 +36,30 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqliteP
 
     def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
         with self._moving() as moves:
-            now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
-            found = self._subjects(ids)
+            now, found = self._clock.now_ms(), self._subjects(ids)
             waiting = [job for job in found if job.state in WAITING]
             running = [{"seq": job.seq, "now": now} for job in found if job.state is State.PROCESSING]
-            shown = (effective_priority(ageing, job.standing, now_ms=now, last_seq=last_seq) for job in waiting)
-            rows = [
-                {"seq": job.seq, "now": now, "effective_priority": points}
-                for job, points in zip(waiting, shown, strict=True)
-            ]
-            self._db.executemany(SQL["archive"], [(job.seq,) for job in waiting])
-            self._db.executemany(SQL["cancel_waiting"], rows)
+            ageing, last_seq = self._ageing(), self._last_seq()
+            call_off(self._db, waiting, moves, now_ms=now, ageing=ageing, last_seq=last_seq, error="cancelled")
             self._db.executemany(SQL["cancel_running"], running)
-            for job in waiting:
-                moves.add(job.queue, job.state, State.CANCELLED)
         self._ring()
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
-    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> Revived:
         able = states.intersection(states_that_take(Event.REVIVE))
         with self._moving() as moves:
             ageing, now = self._ageing(), self._clock.now_ms()
             found = self._subjects(ids)
-            chosen = [job for job in found if job.state in able]
+            able_jobs = [job for job in found if job.state in able]
+            chosen, taken = free_to_revive(able_jobs, held(self._db, keys_of(able_jobs)))
             for job in chosen:
                 moves.add(job.queue, job.state, State.PENDING)
             rows = [{"seq": job.seq, "now": now, "rank": rank(ageing, job.standing)} for job in chosen]
             self._db.executemany(SQL["revive"], rows)
         self._ring()
-        return {job.id: job.state for job in found}
+        revived = Revived((job.id, job.state) for job in found)
+        revived.taken = taken
+        return revived
 
     def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
         with self._moving() as moves:
@@ -137,4 +134,4 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqliteP
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
 
     def _subjects(self, ids: Sequence[str]) -> list[Subject]:
-        return [subject(row) for row in self._db.all(SQL["standing"], {"ids": json.dumps(ids)})]
+        return subjects(self._db, ids)

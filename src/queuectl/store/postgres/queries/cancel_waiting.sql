@@ -1,10 +1,10 @@
 -- cancel_waiting: call off jobs that do not run. The last run of each, if there was one, has been archived: what the job's row
--- shows of it stays as it was but for the error. (SQLite takes one at a time: there a statement costs no round trip.)
+-- shows of it stays as it was but for the error, which says why. (SQLite takes one at a time: there a statement costs no round trip.)
 update queuectl.jobs
    set state = 'cancelled',
        ready = false,
        effective_priority = waiting.points,
-       error = 'cancelled',
+       error = %(error)s,
        ending = null,
        finished_at = greatest(%(now)s, created_at, started_at),
        updated_at = greatest(%(now)s, created_at)

@@ -129,7 +129,7 @@ class JobCommand(Command):
         if options[-1:] == ["--"]:
             return args
         first, tail = words[0], words[1:]
-        if looks_like_json(first):
+        if looks_like_json(first) and not self._is_template(ctx, options):
             count = _json_words(words)
             first, tail = " ".join(words[:count]), words[count:]
         if not any(_is_option(word) for word in tail):
@@ -141,6 +141,11 @@ class JobCommand(Command):
         if more or "--" in tail:
             raise _misplaced(ctx, args, options, None)
         return [*options, *tail, "--", first]
+
+    def _is_template(self, ctx: click.Context, options: list[str]) -> bool:
+        """Whether a word with braces is one that lines are put into, and never JSON."""
+        values, _, _ = self.make_parser(ctx).parse_args(list(options))
+        return values.get("for_each") is not None
 
     def _split(self, ctx: click.Context, args: list[str], *, interspersed: bool) -> list[str]:
         """The words that are neither options nor their values."""

@@ -17,7 +17,7 @@ Fields = dict[str, object]
 Numbered = tuple[int | None, Fields]
 
 _BLANK: Final = b" \t\r\n"
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
 
 
 class Format(StrEnum):
@@ -130,7 +130,7 @@ def _read_json_word(text: str) -> Given:
 
 def read_document(data: bytes, form: Format | None) -> Intake:
     """A whole file. Without `form` its first character that is not blank decides."""
-    text = decode(data.removeprefix(_BOM), first_line=1)
+    text = decode(data.removeprefix(BOM), first_line=1)
     match form or guess_format(data):
         case None:
             return Given([], is_batch=True)
@@ -147,7 +147,7 @@ def read_document(data: bytes, form: Format | None) -> Intake:
 
 def guess_format(data: bytes) -> Format | None:
     """By the first character that is not blank; None if there is none yet."""
-    first = data.removeprefix(_BOM).lstrip(_BLANK)[:1]
+    first = data.removeprefix(BOM).lstrip(_BLANK)[:1]
     if not first:
         return None
     return Format.JSON if first == b"[" else Format.JSONL if first == b"{" else Format.LINES

@@ -36,6 +36,8 @@ _OF_A_RUN: Final = (
     b"QUEUECTL_SLOT",
     MARK.encode(),
 )
+# A worker that is itself started by a job has these of that job, and not for those that it runs.
+_OF_ITS_JOB: Final = frozenset({"QUEUECTL_ARRAY_INDEX", "QUEUECTL_BATCH"})
 _ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
 
 
@@ -64,7 +66,8 @@ class Launcher:
         self._ledger = ledger
         ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker, **({"QUEUECTL_DB": db} if db else {})}
         self._ours = _encoded(ours)
-        self._base = _encoded({**base_environment, **ours})
+        inherited = {name: value for name, value in base_environment.items() if name not in _OF_ITS_JOB}
+        self._base = _encoded({**inherited, **ours})
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
         self._base_words = _joined(self._base, without=_OF_A_RUN)
 

@@ -14,6 +14,7 @@ from queuectl.cli.command import command
 from queuectl.cli.exits import DONE, USAGE
 from queuectl.cli.failure import InvalidLines, report
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
+from queuectl.cli.manywords import many_options, read_many
 from queuectl.cli.result import Result, Sheet, Stream
 from queuectl.cli.style import took
 from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, UsageError
@@ -43,6 +44,12 @@ FEW = 5  # as many ids or refusals one line can name
         queuectl enqueue --file jobs.jsonl --queue mail
         find . -name '*.log' | sed 's/^/gzip /' | queuectl enqueue --file -
 
+        # a command for each line of a list; {.} is the line without its extension
+        find . -name '*.jpg' -print0 | queuectl enqueue --for-each - -0 'convert {} {.}.png'
+
+        # the same command a hundred times, each with another $QUEUECTL_ARRAY_INDEX
+        queuectl enqueue --array 1-100 './simulate --seed "$QUEUECTL_ARRAY_INDEX"'
+
         # not twice: prints the id of the one that waits or runs, if there is one
         queuectl enqueue 'make report' --unique report
 
@@ -59,6 +66,7 @@ FEW = 5  # as many ids or refusals one line can name
     help="How it is written; else its first character.",
 )
 @click.option("--stream", is_flag=True, help="Add each line as it arrives; a bad one is skipped.")
+@many_options
 def enqueue(
     app: App, words: tuple[str, ...], file: str | None, form: str | None, stream: bool, **options: Any
 ) -> Result:
@@ -68,12 +76,19 @@ def enqueue(
     with its arguments, run without a shell. Options of jobs win over what JSON says.
     """
     flags = read_flags(options, app.environ)
-    words, file = _source(words, file, flags=flags, stream=stream, form=form)
+    many = read_many(options)
+    if many:
+        many.refuse_beside(file=file, stream=stream, form=form)
+    else:
+        words, file = _source(words, file, flags=flags, stream=stream, form=form)
     place = place_of(app)
     wanted = Format(form) if form else None
     if stream:
         return _stream(app, place, str(file), flags=flags, form=wanted)
-    intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
+    if many:
+        intake = many.intake(words, flags, read=lambda path: _read(app, path), from_words=from_words)
+    else:
+        intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
     if not intake.is_batch:
         return _single(app, next(queued(add(intake, place, flags=flags))))
     from queuectl.cli.progress import progress

@@ -1,0 +1,117 @@
+"""Many jobs out of one: --for-each and --array, as a user types them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_enqueue import listed, refused
+from tests.program import Program, WorkerProcess
+
+
+def made(queuectl: Program, *args: str | Path, input: str | bytes | None = None) -> list[dict[str, Any]]:
+    ids = queuectl("enqueue", *args, input=input, check=0).lines
+    jobs: list[dict[str, Any]] = listed(queuectl)
+    assert [job["id"] for job in jobs] == ids
+    return jobs
+
+
+def test_there_is_a_job_for_each_line(queuectl: Program) -> None:
+    jobs = made(queuectl, "--for-each", "-", "convert {} {.}.png", "--queue", "q", input="a b.jpg\r\n\n \nc.jpg")
+    assert [job["command"] for job in jobs] == ["convert 'a b.jpg' 'a b'.png", "convert 'c.jpg' 'c'.png"]
+    assert {job["queue"] for job in jobs} == {"q"}
+
+
+def test_the_lines_may_come_from_a_file(queuectl: Program, tmp_path: Path) -> None:
+    (tmp_path / "list").write_bytes(b"\xef\xbb\xbfa\nb\n")
+    jobs = made(queuectl, "--for-each", tmp_path / "list", "--command", "echo {n} {}")
+    assert [job["command"] for job in jobs] == ["echo '1' 'a'", "echo '2' 'b'"]
+
+
+def test_several_words_run_without_a_shell(queuectl: Program) -> None:
+    jobs = made(queuectl, "--for-each", "-", "--", "convert", "{}", "out/{/}", input="a/b c\n")
+    assert [job["argv"] for job in jobs] == [["convert", "a/b c", "out/b c"]]
+
+
+@pytest.mark.parametrize("words", [["{.}", "x"], ["{}", "x"], ["{/} x"]])
+def test_braces_are_never_taken_for_json(queuectl: Program, words: list[str]) -> None:
+    (job,) = made(queuectl, "--for-each", "-", *words, input="a.b\n")
+    assert (job["argv"] is None) == (len(words) == 1)
+
+
+def test_names_with_line_breaks_come_with_nul(queuectl: Program) -> None:
+    jobs = made(queuectl, "--for-each", "-", "-0", "cat {}", input=b"a\nb\0 \0c\0")
+    assert [job["command"] for job in jobs] == ["cat 'a\nb'", "cat ' '", "cat 'c'"]
+
+
+def test_columns_are_parted_by_what_is_said(queuectl: Program) -> None:
+    jobs = made(queuectl, "--for-each", "-", "--colsep", "\\t", "cp {1} {2}", input="a b\tc\n")
+    assert [job["command"] for job in jobs] == ["cp 'a b' 'c'"]
+
+
+def test_a_line_without_the_column_refuses_all_and_is_named(queuectl: Program) -> None:
+    told = refused(queuectl, "--for-each", "-", "--colsep", ",", "cp {1} {2}", input="a,b\n\nc\n")
+    assert told.startswith("error: line 3: {2}: the line has 1 columns")
+
+
+def test_no_lines_are_no_jobs(queuectl: Program) -> None:
+    assert queuectl("enqueue", "--for-each", "-", "cat {}", input="\n", check=0).out == ""
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--for-each", "-"),
+        ("--for-each", "-", " "),
+        ("--for-each", "", "cat {}"),
+        ("--for-each", "-", "cat"),
+        ("--for-each", "-", "cat '{}'"),
+        ("--for-each", "-", "cat {1}"),
+        ("--for-each", "-", "--colsep", "", "cat {1}"),
+        ("--for-each", "-", "--command", "cat {}", "cat {}"),
+        ("--for-each", "-", "--file", "x", "cat {}"),
+        ("--for-each", "-", "--stream", "cat {}"),
+        ("--for-each", "-", "--format", "lines", "cat {}"),
+        ("--for-each", "-", "--array", "1-2", "cat {}"),
+        ("--for-each", "-", "--id", "x", "cat {}"),
+        ("-0", "cat {}"),
+        ("--colsep", ",", "cat {}"),
+        ("--array", "1-2%2", "true"),
+        ("--array", "x", "true"),
+        ("--array", "1-2", '[{"command": "true"}]'),
+        ("--array", "1-2"),
+        ("--array", "1-2", '{"command": "true", "env": 1}'),
+        ("--array", "1-2", "--file", "-"),
+    ],
+)
+def test_words_that_cannot_be_are_refused_and_nothing_is_made(queuectl: Program, args: tuple[str, ...]) -> None:
+    refused(queuectl, *args, input="a\nb\n")
+
+
+def test_each_job_of_an_array_finds_its_index(queuectl: Program) -> None:
+    script = 'echo "I am $QUEUECTL_ARRAY_INDEX of $OF"'
+    ids = queuectl("enqueue", "--array", "1-5:2", "--env", "OF=5", script, check=0).lines
+    queuectl("worker", "start", "--drain", check=0)
+    printed = [queuectl("logs", job_id, "--no-markers", check=0).out for job_id in ids]
+    assert printed == ["I am 1 of 5\n", "I am 3 of 5\n", "I am 5 of 5\n"]
+
+
+def test_an_array_may_be_of_json_and_of_an_argv(queuectl: Program) -> None:
+    assert len(queuectl("enqueue", "--array", "1,2", '{"command": "true", "env": {"A": "b"}}', check=0).lines) == 2
+    assert len(queuectl("enqueue", "--array", "1,2", "--", "echo", "x", check=0).lines) == 2
+    assert {tuple(sorted(job["env"])) for job in listed(queuectl)} == {  # type: ignore[call-overload]
+        ("A", "QUEUECTL_ARRAY_INDEX"),
+        ("QUEUECTL_ARRAY_INDEX",),
+    }
+
+
+def test_a_worker_that_a_job_of_an_array_starts_does_not_hand_its_index_on(
+    queuectl: Program, start_worker: Callable[..., WorkerProcess]
+) -> None:
+    start_worker(env={"QUEUECTL_ARRAY_INDEX": "7"})
+    job_id = queuectl("enqueue", 'echo "<$QUEUECTL_ARRAY_INDEX>"', check=0).out.strip()
+    queuectl("wait", job_id, check=0)
+    assert queuectl("logs", job_id, "--no-markers", check=0).out == "<>\n"

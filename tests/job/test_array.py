@@ -1,0 +1,40 @@
+"""The indices of an array."""
+
+from __future__ import annotations
+
+import pytest
+
+from queuectl.errors import InvalidInput
+from queuectl.job.array import HIGHEST, parse_array
+from tests.job.said import assert_well_said
+
+
+@pytest.mark.parametrize(
+    "text, indices",
+    [
+        ("1-3", [1, 2, 3]),
+        ("7", [7]),
+        ("1,3,7", [1, 3, 7]),
+        ("0-9:3", [0, 3, 6, 9]),
+        ("1-10:4", [1, 5, 9]),
+        ("9, 1-2", [9, 1, 2]),
+        ("5-5", [5]),
+        (str(HIGHEST), [HIGHEST]),
+    ],
+)
+def test_a_range_is_read(text: str, indices: list[int]) -> None:
+    assert parse_array(text, subject="--array") == indices
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "a", "-1", "1-", "1--2", "3-1", "1-9:0", "1-9:", "1,,2", "1;2", "1-3,2", "1" * 40, str(HIGHEST + 1)),
+        *("1-1000001", "1-1000000,2000000", "1-100%4", "1-100%"),
+    ],
+)
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        parse_array(text, subject="--array")
+    assert raised.value.message.startswith("--array: ")
+    assert_well_said(raised.value)

@@ -11,23 +11,23 @@ from typing import Any, Self
 
 from queuectl.clock import Clock, SystemClock
 from queuectl.config import Settings, db_address, environ, here, home_path, host_name, load_settings, working_directory
-from queuectl.errors import InvalidInput, InvalidItem
+from queuectl.errors import InvalidInput
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Job, Worker
 from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
-from queuectl.queue import control, inspect, logs
+from queuectl.queue import batches, control, inspect, logs
 from queuectl.queue import wait as waiting
 from queuectl.queue.enqueue import Place, enqueue, queued
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
-from queuectl.queue.intake import Fields, Given
+from queuectl.queue.intake import Given
 from queuectl.queue.look import looking
 from queuectl.queue.pick import Answer, find
+from queuectl.queue.pythonic import Names, fields_of, names, plain, resolve
 from queuectl.store.open import open_reads, open_store, store_exists, store_path
 from queuectl.store.protocol import Reads, Store
 
 Duration = str | float | timedelta
-Names = str | Iterable[str]
 
 
 class Queue:
@@ -102,8 +102,11 @@ class Queue:
             fields = {"unique_key": unique, **fields}
         return self._add([{"command": command, "argv": argv, **fields}], is_batch=False)[0]
 
-    def enqueue_many(self, jobs: Iterable[str | Mapping[str, Any]]) -> list[Job]:
-        """Add many jobs, all or none: each a command for the shell or a mapping of fields.
+    def enqueue_many(
+        self, jobs: Iterable[str | Mapping[str, Any]], *, batch: str | None = None, on_complete: str | None = None
+    ) -> list[Job]:
+        """Add many jobs, all or none: each a command for the shell or a mapping of fields. With `batch`, under that name;
+        `on_complete` is a command that runs once, when all of the batch have ended.
 
         Raises InvalidItem, which names the first that is wrong, and InvalidInput for one job where many are expected.
 
@@ -114,7 +117,12 @@ class Queue:
         if isinstance(jobs, (str, bytes, Mapping)) or not isinstance(jobs, Iterable):
             # Letters and the names of fields can be iterated over, and would be taken for commands.
             raise InvalidInput("jobs", f"expected many, got {shown(jobs)}", hint="give a list, or use enqueue for one")
-        return self._add([{"command": job} if isinstance(job, str) else job for job in jobs], is_batch=True)
+        return self._add(
+            [{"command": job} if isinstance(job, str) else job for job in jobs],
+            is_batch=True,
+            batch=batch,
+            on_complete=on_complete,
+        )
 
     # ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,7 +135,7 @@ class Queue:
         queuectl.errors.JobNotFound: no job 'no-such-job'
         """
         reads = self._look()
-        return reads.get(_resolve(reads, job_id))
+        return reads.get(resolve(reads, job_id))
 
     def jobs(
         self,
@@ -137,11 +145,12 @@ class Queue:
         tag: Names = (),
         since: str | float | datetime | timedelta | None = None,
         match: str | None = None,
+        batch: Names = (),
         sort: str = "created",
         limit: int | None = None,
         offset: int = 0,
     ) -> Iterator[Job]:
-        """The jobs in one of these states, of one of these queues, with all of these tags; newest first.
+        """The jobs in one of these states, of one of these queues and batches, with all of these tags; newest first.
 
         `since`: enqueued then or later, a duration for so long ago; `match`: with this text in the command. In bounded
         memory, however many there are. `sort` is as on the command line.
@@ -152,9 +161,10 @@ class Queue:
         ['true']
         """
         where = parse_filter(
-            states=_names(state),
-            queues=_names(queue),
-            tags=_names(tag),
+            states=names(state),
+            queues=names(queue),
+            tags=names(tag),
+            batches=names(batch),
             since=since,
             match=match,
             now_ms=lambda: self._look().now_ms(),
@@ -164,22 +174,32 @@ class Queue:
         offset = parse_count(offset, subject="offset") or 0
         return self._look().jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
 
+    def batch(self, name: str) -> dict[str, Any]:
+        """How far a batch is, as `batch show --json` has it. Raises BatchNotFound.
+
+        >>> with Queue() as queue:
+        ...     _ = queue.enqueue_many(["true", "true"], batch="nightly")
+        ...     queue.batch("nightly")["waiting"]
+        2
+        """
+        return batches.progress(self._look(), name).to_dict()
+
     def history(self, job_id: str) -> list[dict[str, Any]]:
         """Every run of the job, the first one first, as `show --json` has them."""
         reads = self._look()
-        return [run.to_dict() for run in reads.history(_resolve(reads, job_id))]
+        return [run.to_dict() for run in reads.history(resolve(reads, job_id))]
 
     def logs(self, job_id: str, *, run: int | None = None, tail: int | None = None, markers: bool = True) -> str:
         """What the job printed so far, in all its runs or one of them; U+FFFD for what is not UTF-8."""
         reads = self._look()
         view = logs.LogView(run=run, markers=markers, tail=parse_count(tail, subject="tail"))
-        return b"".join(logs.read(reads, _resolve(reads, job_id), view, host=host_name())).decode("utf-8", "replace")
+        return b"".join(logs.read(reads, resolve(reads, job_id), view, host=host_name())).decode("utf-8", "replace")
 
     def follow(self, job_id: str, *, markers: bool = False) -> Iterator[bytes]:
         """What the job prints, as it prints it, until it has ended for good. May begin before the job does."""
         reads = self._look()
         view = logs.LogView(markers=markers)
-        ids = [_resolve(reads, job_id)]
+        ids = [resolve(reads, job_id)]
         return (piece.data for piece in logs.follow(reads, self._clock, ids, view, host=host_name()))
 
     def status(self) -> dict[str, Any]:
@@ -209,8 +229,8 @@ class Queue:
         queuectl.errors.WaitTimeout: still not ended after 0.01 s: ...
         """
         reads = self._look()
-        seconds = None if timeout is None else parse_duration_ms(_plain(timeout), subject="timeout") / 1000
-        return waiting.wait(reads, self._clock, [_resolve(reads, job_id)], timeout=seconds)[0]
+        seconds = None if timeout is None else parse_duration_ms(plain(timeout), subject="timeout") / 1000
+        return waiting.wait(reads, self._clock, [resolve(reads, job_id)], timeout=seconds)[0]
 
     def cancel(self, job_id: str) -> Job:
         """Call the job off; returns when it is so, also if it runs. Raises WrongState for one that has ended.
@@ -230,15 +250,29 @@ class Queue:
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _add(self, jobs: Sequence[Mapping[str, Any]], *, is_batch: bool) -> list[Job]:
-        items = [_fields(job, number) for number, job in enumerate(jobs, 1)]
+    def _add(
+        self,
+        jobs: Sequence[Mapping[str, Any]],
+        *,
+        is_batch: bool,
+        batch: str | None = None,
+        on_complete: str | None = None,
+    ) -> list[Job]:
+        if on_complete is not None and batch is None:
+            raise InvalidInput("on_complete", "there is no batch", hint="give the batch a name")
+        items = [fields_of(job, number) for number, job in enumerate(jobs, 1)]
         cwd = working_directory()
         place = Place(
             self._write,
             stored_defaults=lambda: Defaults.of(self._settings(), cwd=cwd),
             bare_defaults=lambda: Defaults.of(load_settings({}, environ()), cwd=cwd),
         )
-        ids = enqueue(Given(items, is_batch=is_batch), place, flags={})
+        ids = enqueue(
+            Given(items, is_batch=is_batch),
+            place,
+            flags={} if batch is None else {"batch": batch},
+            on_complete=on_complete,
+        )
         added = find(self._look(), ids)
         return [replace(added[one.id], is_duplicate=True) if one.is_duplicate else added[one.id] for one in queued(ids)]
 
@@ -270,38 +304,3 @@ class Queue:
             with looking(lambda: store_path(self._home, self._db)):
                 self._reads = open_reads(self._home, self._db, self._clock)
         return self._reads
-
-
-def _resolve(reads: Reads, job_id: object) -> str:
-    if not isinstance(job_id, str):
-        hint = "the id of a job, the beginning of one, or 'last'"
-        raise InvalidInput("job_id", f"expected a string, got {shown(job_id)}", hint=hint)
-    return reads.resolve(job_id)
-
-
-def _fields(job: object, number: int) -> Fields:
-    if not isinstance(job, Mapping):
-        cause = InvalidInput(
-            "job", f"expected a command or its fields, got {shown(job)}", hint='like {"command": "true"}'
-        )
-        raise InvalidItem(number, cause)
-    return {name: _plain(value) for name, value in job.items()}
-
-
-def _names(value: Names) -> Iterable[str]:
-    return [value] if isinstance(value, str) else value
-
-
-def _plain(value: Any) -> Any:
-    """What Python has its own types for, in the words of JSON."""
-    match value:
-        case timedelta():
-            return value.total_seconds()
-        case datetime():
-            return value.isoformat()
-        case os.PathLike():
-            return os.fspath(value)
-        case tuple() | set() | frozenset():
-            return list(value)
-        case _:
-            return value

@@ -177,6 +177,7 @@ NAMES = [
     "ending",
     "created_at",
     "updated_at",
+    "batch",
 ]
 
 

@@ -242,6 +242,7 @@ LONG = "x" * 131_072
         ({"depends_on": ["a"]}, "depends_on: this version of queuectl does not support it yet"),
         ({"after": [{"id": "a"}]}, "after: this version of queuectl does not support it yet"),
         ({"depends_on": "a"}, "depends_on: expected a list of ids, got 'a'"),
+        ({"batch": "a b"}, "batch: not the name of a batch: 'a b'"),
         ({"unique_key": 1}, "unique_key: expected a string, got 1"),
         ({"unique_key": ""}, "unique_key: empty"),
         ({"unique_key": "ü" * 128 + "a"}, "unique_key: 257 bytes, over 256"),

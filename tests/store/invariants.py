@@ -35,6 +35,9 @@ def _check_counts(store: Store, backend: Backend) -> None:
 def _check_rows(store: Store, backend: Backend) -> None:
     open_keys = Counter(row["unique_key"] for row in backend.rows() if row["state"] not in FINAL and row["unique_key"])
     assert all(jobs == 1 for jobs in open_keys.values()), open_keys
+    kept = Counter(row["batch"] for row in backend.rows() if row["batch"])
+    batches = {batch.name: batch for batch in store.batches()}
+    assert all(batches[name].added >= jobs == sum(batches[name].states.values()) for name, jobs in kept.items()), kept
     ageing = parse_ageing(store.config().get("ageing", "off"), subject="ageing")
     for row in backend.rows():
         state = State(row["state"])

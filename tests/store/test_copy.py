@@ -116,7 +116,9 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
             new_job("held"),
             new_job("blocked"),
             new_job("text", command="echo '\\N' \\t \\. \t\n\r |;\"'"),  # what COPY itself has a meaning for
-        ]
+            new_job("grouped", batch="nightly", unique_key="once"),
+        ],
+        on_complete=new_job(command="echo 'done\t\\N'", batch="nightly"),
     )
     backend.force("held", held=1, ready=0)
     backend.force("blocked", state="blocked", ready=0)
@@ -129,6 +131,7 @@ def everything(store: Store, backend: Backend) -> dict[str, Any]:
     return {
         "jobs": [job.to_dict(show_env=True) for job in jobs],
         "history": {job.id: [run.to_dict() for run in store.history(job.id)] for job in jobs},
+        "batches": store.batches(),
         "tagged": [job.id for job in store.jobs(Filter(tags=frozenset({"a", "b.c:d"})))],
         "tally": store.tally(),
         "totals": store.totals(),
@@ -159,8 +162,9 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "runs": sum(map(len, before["history"].values())),
         "pieces of output": 0,
         "tags": 6,
+        "batches": 1,
         "settings": 3,
-        "jobs ever enqueued": 19,
+        "jobs ever enqueued": 20,
     }
     assert done.given_back == 0
 

@@ -82,6 +82,7 @@ def fill(store: Store, backend: Backend, clock: FakeClock) -> None:
     store.enqueue(
         [
             new_job("argv", command=None, argv=("printf", 'a "b" \\ ü\t\x7f 漢字 🐝'), tags=("a", "b.c:d")),
+            new_job("grouped", batch="nightly", unique_key="once"),
             new_job("env", env={"PATH": "/bin", "ÜBER": "ja\nnein", "EMPTY": ""}, cwd="/wo/ö h"),
             new_job(
                 "big", priority=1_000_000, max_retries=1_000_000, backoff_base=1.0000000000000002, timeout_ms=1_234

@@ -34,6 +34,7 @@ FIELDS: Final = (
     "cwd",
     "unique_for",
     "if_exists",
+    "batch",
 )
 NOT_YET: Final = {"after": "--after"}
 # Where the option is not called as the field.
@@ -53,6 +54,7 @@ _OPTIONS: Final = (
     click.option("--cwd", metavar="DIR", help="Where it runs; default: here."),
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
+    click.option("--batch", metavar="NAME", help="The batch it belongs to, for batch show and wait --batch."),
     click.option("--after", multiple=True, metavar="ID", hidden=True),
     click.option("--unique", metavar="KEY", help="Not twice: one job with this key waits or runs at a time."),
     click.option(

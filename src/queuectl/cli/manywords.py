@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from queuectl.errors import InvalidInput, UsageError
+from queuectl.job.spec import check_field
 
 if TYPE_CHECKING:
     from queuectl.queue.intake import Intake
@@ -20,6 +21,7 @@ _OPTIONS = (
     ),
     click.option("-0", "--null", "nul", is_flag=True, help="With --for-each: what stands between NULs, not lines."),
     click.option("--colsep", metavar="TEXT", help="With --for-each: what parts the columns {1} {2}."),
+    click.option("--on-complete", metavar="CMD", help="With --batch: run this once, when all of the batch have ended."),
     click.option("--array", metavar="RANGE", help="One job an index (1-100, 1,3,7, 0-90:10), in QUEUECTL_ARRAY_INDEX."),
 )
 
@@ -28,6 +30,20 @@ def many_options(function: Function) -> Function:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
+
+
+def read_on_complete(options: Mapping[str, Any], *, stream: bool) -> str | None:
+    """What runs when the batch has ended."""
+    command: str | None = options["on_complete"]
+    if command is None:
+        return None
+    if options["batch"] is None:
+        raise UsageError("--on-complete is for a batch", hint="give the batch a name: --batch NAME")
+    if stream:
+        hint = "the batch could have ended before the next line; leave one of the two away"
+        raise UsageError("--on-complete and --stream at once", hint=hint)
+    check_field("command", command, spelled="--on-complete")
+    return command
 
 
 def read_many(options: Mapping[str, Any]) -> Many | None:

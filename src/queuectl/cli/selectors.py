@@ -34,12 +34,15 @@ _OPTIONS: Final[Mapping[str, Callable[[Function], Function]]] = {
     "tags": click.option(
         "--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them."
     ),
+    "batches": click.option(
+        "--batch", "batches", multiple=True, metavar="NAME", help="Only of this batch; repeatable: either."
+    ),
     "since": click.option(
         "--since", metavar="WHEN", help="Only those enqueued since: 90m or 2d ago, or 2026-11-15 20:30."
     ),
     "match": click.option("--match", metavar="TEXT", help="Only with this text in the command, letter by letter."),
 }
-HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --since or --match"
+HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --batch, --since or --match"
 
 
 class Selection:

@@ -24,6 +24,7 @@ from queuectl.store.ids import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
 from queuectl.upkeep.adoption import Heir
+from queuectl.upkeep.complete import CompleteDuty
 from queuectl.upkeep.prune import PruneDuty
 from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.worker.detach import detach, say_failed, say_ready
@@ -93,6 +94,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
     heir = Heir(plan.id, plan.home, foundlings)
     duties: list[Duty] = [
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log),
+        CompleteDuty(store),
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=log),
     ]
     if ready_fd is not None:

@@ -197,6 +197,16 @@ def depends_on(value: object, name: str) -> None:
         _not_yet(name)
 
 
+def batch(value: object, name: str) -> str:
+    if isinstance(value, str) and is_valid_queue(value):
+        return value
+    raise InvalidInput(
+        name,
+        f"not the name of a batch: {shown(value)}",
+        hint="1 to 64 letters, digits and . _ - beginning with a letter or digit",
+    )
+
+
 def unique_key(value: object, name: str) -> str:
     example = like(name, '"report-2026"', word="report-2026")
     key = text(value, name, example=example)

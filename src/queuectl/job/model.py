@@ -108,6 +108,7 @@ class Job:
     held: bool
     reason: str | None
     log: str | None
+    batch: str | None = None
     is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
 
     @property

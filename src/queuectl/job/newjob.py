@@ -24,3 +24,4 @@ class NewJob(NamedTuple):
     unique_key: str | None = None
     unique_for_ms: int | None = None  # asked of the one that is there, not kept with this one
     if_exists: str | None = None  # skip, error or replace; None: skip
+    batch: str | None = None

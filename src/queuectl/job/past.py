@@ -83,6 +83,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "tags": ("tags", read.tags),
     "depends_on": ("", read.depends_on),
     "unique_key": ("unique_key", read.unique_key),
+    "batch": ("batch", read.batch),
     "cron": ("", not_yet),
     "held": ("held", flag),
     "history": ("history", history),
@@ -174,6 +175,7 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         earlier=tuple(earlier),
         was_running=is_running,
         given=tuple(said),
+        batch=said.get("batch"),
     )
 
 

@@ -69,6 +69,7 @@ class Record(NamedTuple):
     earlier: tuple[RunRecord, ...]
     was_running: bool
     given: tuple[str, ...]
+    batch: str | None = None
 
 
 def pack(record: Record) -> str:
@@ -106,6 +107,7 @@ def difference(record: Record, job: Job) -> str | None:
         "env": _environments(record, job),
         "tags": (record.tags, job.tags),
         "unique_key": (record.unique_key, job.unique_key),
+        "batch": (record.batch, job.batch),
     }
     return next((name for name, (ours, theirs) in values.items() if name in record.given and ours != theirs), None)
 

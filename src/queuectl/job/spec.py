@@ -84,6 +84,7 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "unique_key": (_UNIQUE_KEY, read.unique_key),
     "unique_for": (_UNIQUE_FOR, read.delay),
     "if_exists": (_IF_EXISTS, read.if_exists),
+    "batch": (_SLOT["batch"], read.batch),
     # The rest of a job record of another tool.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -127,6 +128,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         None,
         None,
         (),
+        None,
         None,
         None,
         None,

@@ -64,9 +64,12 @@ def queued(added: Enqueued) -> Iterator[Queued]:
     return (Queued(job_id, place in duplicates) for place, job_id in enumerate(added))
 
 
-def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = untold) -> Enqueued:
+def enqueue(
+    intake: Intake, place: Place, *, flags: Flags, advance: Advance = untold, on_complete: str | None = None
+) -> Enqueued:
     """Store every job of `intake`, with `flags` on top of its fields, and return the ids in order: all or none. Where a job
-    with a unique key was there already, its id.
+    with a unique key was there already, its id. `on_complete` is a command that runs when all of the batch of `flags` have
+    ended.
 
     Raises before anything is made or written if one of them is wrong.
     """
@@ -79,12 +82,19 @@ def enqueue(intake: Intake, place: Place, *, flags: Flags, advance: Advance = un
         actual = place.stored_defaults()
         if actual != expected:
             jobs = make_jobs(intake, actual, flags=flags, advance=advance)
+        last = None if on_complete is None else _last_job(on_complete, flags, actual)
         try:
-            return inbox.enqueue(jobs)
+            return inbox.enqueue(jobs, on_complete=last)
         except DuplicateId as error:
             raise _with_place(error, intake, jobs) from error
         except KeyTaken as error:
             raise _at_its_place(error, intake) from error
+
+
+def _last_job(command: str, flags: Flags, defaults: Defaults) -> NewJob:
+    """In the queue of the others: whoever serves that runs it too."""
+    fields = {"command": command, **{name: flags[name] for name in ("batch", "queue") if name in flags}}
+    return validate(fields, defaults)
 
 
 def make_jobs(intake: Intake, defaults: Defaults, *, flags: Flags, advance: Advance = untold) -> list[NewJob]:

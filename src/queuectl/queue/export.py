@@ -35,6 +35,8 @@ def export(
         if job.first_is_free:
             # No part of a job elsewhere, where it can be seen by what it does. Without it import would take a run from it.
             value["first_attempt_is_free"] = True
+        if job.batch is not None:
+            value["batch"] = job.batch
         if history:
             value["history"] = [run.to_dict() for run in runs]
         advance(number, total)

@@ -24,11 +24,13 @@ def parse_filter(
     states: Iterable[str] = (),
     queues: Iterable[str] = (),
     tags: Iterable[str] = (),
+    batches: Iterable[str] = (),
     since: object = None,
     match: object = None,
     dashes: str = "",
 ) -> Filter:
-    """`states` may hold several in one text, `dead,failed`, in any case. Either state, either queue, all of the tags.
+    """`states` may hold several in one text, `dead,failed`, in any case. Either state, either queue,
+    either batch, all of the tags.
 
     `now_ms`, the time of the store, is asked for only if `since` needs it, and last: all else has been checked then. `dashes`
     stand before the names in what is said about bad ones.
@@ -38,6 +40,7 @@ def parse_filter(
         frozenset(map(parse_state, wanted)),
         frozenset(queues),
         frozenset(tags),
+        batches=frozenset(batches),
         match=None if match is None else _parse_match(match, subject=f"{dashes}match"),
         since_ms=None if since is None else _parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
     )

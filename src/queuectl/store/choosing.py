@@ -19,6 +19,7 @@ class Filter(NamedTuple):
     match: str | None = (
         None  # is in the command, or in the words of the argv with a space between; every character is plain
     )
+    batches: frozenset[str] = frozenset()
 
     @property
     def is_tallied(self) -> bool:

@@ -25,6 +25,7 @@ class Table(NamedTuple):
 # New table? Also: copied.sql and is_untouched.sql of each dialect.
 TABLES: Final = (
     Table("config", "key"),
+    Table("batches", "name"),
     Table("jobs", "seq"),
     Table("runs", "job, number"),
     Table("output", "job, run, at", page=16),

@@ -59,6 +59,7 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing) 
         new.unique_key,
         now_ms,
         now_ms,
+        new.batch,
     )
 
 

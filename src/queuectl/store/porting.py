@@ -119,6 +119,7 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
         record.ending,
         record.created_at,
         record.updated_at,
+        record.batch,
     )
 
 

@@ -16,6 +16,7 @@ from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.settle import Settlement
+from queuectl.store.batches import Batching, BatchReads
 from queuectl.store.choosing import Chosen as Chosen
 from queuectl.store.choosing import Filter as Filter
 from queuectl.store.choosing import Sort as Sort
@@ -160,7 +161,7 @@ class Bell(Protocol):
     def close(self) -> None: ...
 
 
-class Reads(Exports, Insight, EndedReads, Protocol):
+class Reads(Exports, Insight, EndedReads, BatchReads, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:
@@ -272,18 +273,19 @@ class Inbox(Protocol):
         """The stored settings, as they were written."""
         ...
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> Enqueued:
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None) -> Enqueued:
         """Add jobs, all or none, and return their ids in the order given.
 
         Of all jobs with one unique key at most one waits or runs, at any moment and whoever enqueues at the same time; the
         jobs of a batch come one after the other. What becomes of a job whose key is taken, job/unique.py says: its place
         in the answer has the id of the one that is there, or that one is called off for it. Nothing of it counts as an enqueue
-        but what came in. Raises DuplicateId if an id is taken or given twice, KeyTaken if a key is and that is an error.
+        but what came in. `on_complete` is queued when all of the batch that it names have ended. Raises DuplicateId if an id is taken or given twice, KeyTaken if a key is and that is an error,
+        BatchComplete or BatchDiffers, see store/batches.py.
         """
         ...
 
 
-class Store(Inbox, Reads, Imports, Prunable, Protocol):
+class Store(Inbox, Reads, Imports, Prunable, Batching, Protocol):
     def exchange(
         self,
         worker: str,

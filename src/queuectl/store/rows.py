@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
-    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log"
+    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, batch"
 )
 
 
@@ -40,7 +40,7 @@ def job(row: Row, present: Present) -> Job:
     (
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
-        duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log,
+        duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, batch,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -91,6 +91,7 @@ def job(row: Row, present: Present) -> Job:
         held=bool(held),
         reason=why,
         log=log,
+        batch=batch,
     )
 
 

@@ -37,7 +37,13 @@ _OF_A_RUN: Final = (
     MARK.encode(),
 )
 # A worker that is itself started by a job has these of that job, and not for those that it runs.
-_OF_ITS_JOB: Final = frozenset({"QUEUECTL_ARRAY_INDEX", "QUEUECTL_BATCH"})
+_OF_ITS_JOB: Final = frozenset(
+    {
+        "QUEUECTL_ARRAY_INDEX",
+        "QUEUECTL_BATCH",
+        *(f"QUEUECTL_BATCH_{word}" for word in ("JOBS", "COMPLETED", "DEAD", "CANCELLED")),
+    }
+)
 _ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
 
 

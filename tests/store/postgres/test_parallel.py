@@ -52,6 +52,28 @@ def end_all(store: PostgresStore, worker: str, claims: list[Claim], request: Cla
     return exchange.claims
 
 
+def test_what_runs_when_a_batch_has_ended_is_queued_once(open_pg: Open, home: Path) -> None:
+    jobs, stores = 40, [open_pg() for _ in range(WORKERS)]
+    last = new_job(command="echo done", batch="b")
+    stores[0].enqueue([new_job(batch="b") for _ in range(jobs)], on_complete=last)
+    hands = [Hands(store, home, name=f"w{number}") for number, store in enumerate(stores)]
+    made: list[str] = []
+
+    def work(number: int) -> None:
+        claims: list[Claim] = []
+        while True:
+            request = hands[number].request(1) if not made else None
+            claims = end_all(stores[number], f"w{number}", claims, request)
+            made.extend(completed.job_id for completed in stores[number].complete_batches())
+            if not claims and (made or stores[number].is_drained(None)):
+                return
+
+    at_once(*(lambda number=number: work(number) for number in range(WORKERS)))  # type: ignore[misc]
+    made.extend(completed.job_id for completed in stores[0].complete_batches())
+    assert len(made) == 1
+    assert stores[0].batch("b").on_complete_job == made[0]
+
+
 def test_no_job_is_given_to_two(open_pg: Open, home: Path) -> None:
     jobs = 600
     boss = open_pg()

@@ -65,6 +65,9 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "ahead_of_all": ({**ONE, "limit": 5}, r"jobs_line on jobs.*\n.*Index Cond: .*ROW\(rank, seq\) <"),
     "late": ({**ONE, "limit": 5}, "jobs_due"),
     "holders": ({"keys": ["k"]}, r"jobs_unique on jobs(.|\n)*jobs_key on jobs"),
+    "batch_due": ({}, "jobs_batch"),
+    "batch_states": ({"name": "b"}, "jobs_batch"),
+    "batch_lately": ({"name": "b", "since": NOW}, "jobs_completed|jobs_batch"),
     "take_keys_of": ({"ids": ["a"]}, "jobs_id_key"),
 }
 

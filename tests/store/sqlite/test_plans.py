@@ -63,6 +63,10 @@ HOT: Final = {
     "ahead": "jobs_ready (queue=? AND rank<?)",
     "late": "jobs_due (run_at<?)",
     "holders": "jobs_unique (unique_key=?)",
+    "batch_due": "jobs_batch (batch=? AND state=?)",
+    "batch_states": "COVERING INDEX jobs_batch (batch=?)",
+    "batch_lately": "jobs_completed (finished_at>?)",
+    "forget_batches": "jobs_batch (batch=?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
@@ -77,6 +81,11 @@ APART: Final = [
     "heartbeat",
     "config",
     "worked",
+    "join_batch",
+    "set_on_complete",
+    "take_batch",
+    "complete_batch",
+    "batch",
 ]
 
 
@@ -178,6 +187,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "cancel": lambda crowd: crowd.store.cancel(["j000101"]),
     "revive": lambda crowd: crowd.store.revive(["j000101"], states=frozenset(State)),
     "enqueue with a key": lambda crowd: crowd.store.enqueue([new_job(unique_key="k", if_exists="replace")]),
+    "complete batches": lambda crowd: crowd.store.complete_batches(),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),
     "tally": lambda crowd: crowd.store.tally(),

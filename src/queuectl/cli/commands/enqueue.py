@@ -14,7 +14,7 @@ from queuectl.cli.command import command
 from queuectl.cli.exits import DONE, USAGE
 from queuectl.cli.failure import InvalidLines, report
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
-from queuectl.cli.manywords import many_options, read_many
+from queuectl.cli.manywords import many_options, read_many, read_on_complete
 from queuectl.cli.result import Result, Sheet, Stream
 from queuectl.cli.style import took
 from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, UsageError
@@ -50,6 +50,10 @@ FEW = 5  # as many ids or refusals one line can name
         # the same command a hundred times, each with another $QUEUECTL_ARRAY_INDEX
         queuectl enqueue --array 1-100 './simulate --seed "$QUEUECTL_ARRAY_INDEX"'
 
+        # under one name, with something to run when all of them have ended
+        queuectl enqueue --file jobs.txt --batch nightly --on-complete 'mail -s done me'
+        queuectl wait --batch nightly
+
         # not twice: prints the id of the one that waits or runs, if there is one
         queuectl enqueue 'make report' --unique report
 
@@ -77,6 +81,7 @@ def enqueue(
     """
     flags = read_flags(options, app.environ)
     many = read_many(options)
+    on_complete = read_on_complete(options, stream=stream)
     if many:
         many.refuse_beside(file=file, stream=stream, form=form)
     else:
@@ -90,11 +95,11 @@ def enqueue(
     else:
         intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
     if not intake.is_batch:
-        return _single(app, next(queued(add(intake, place, flags=flags))))
+        return _single(app, next(queued(add(intake, place, flags=flags, on_complete=on_complete))))
     from queuectl.cli.progress import progress
 
     with progress(app, "reading", total=intake.size) as advance:
-        ids = add(intake, place, flags=flags, advance=advance)
+        ids = add(intake, place, flags=flags, advance=advance, on_complete=on_complete)
     return _batch(app, ids)
 
 

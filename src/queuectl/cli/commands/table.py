@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "explain": Entry(f"{_HERE}.explain", "explain", "Why a job is not running.", _LOOK),
     "logs": Entry(f"{_HERE}.logs", "logs", "What jobs printed.", _LOOK),
     "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
+    "batch": Entry(f"{_HERE}.batch", "batch", "Jobs under one name, and how far they are.", _LOOK),
     "worker": Entry(f"{_HERE}.worker", "worker", "Start, stop and list the processes that run jobs.", _STEER),
     "wait": Entry(f"{_HERE}.wait", "wait", "Wait until jobs have ended.", _STEER),
     "cancel": Entry(f"{_HERE}.cancel", "cancel", "Call off jobs; running ones are ended.", _STEER),

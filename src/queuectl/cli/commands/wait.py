@@ -14,6 +14,7 @@ from queuectl.cli.jobs import end_line
 from queuectl.cli.result import Nothing, Result, Sheet
 from queuectl.cli.selectors import Selection, selectors
 from queuectl.cli.workers import unserved_watch
+from queuectl.errors import UsageError
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.model import Job
@@ -26,6 +27,8 @@ from queuectl.queue.patience import patient
     examples="""
         queuectl wait 7f3a && echo it worked
         queuectl wait --timeout 10m $(queuectl enqueue 'make test')
+        # all of a batch, with a bar
+        queuectl wait --batch nightly
         # which one was first?
         queuectl wait --any --json 7f3a 91bc
         # until a queue has nothing left to do
@@ -33,16 +36,28 @@ from queuectl.queue.patience import patient
     """,
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]")
-@selectors()
+@selectors(but=("batches",))
+@click.option("--batch", metavar="NAME", help="Until all jobs of this batch have ended.")
 @click.option("--timeout", metavar="TIME", help="Wait no longer than this (90, 90s, 1h30m); exit 124.")
 @click.option("--any", "any_of_them", is_flag=True, help="Until one of them has ended.")
-def wait(app: App, ids: tuple[str, ...], selection: Selection, timeout: str | None, any_of_them: bool) -> Result:
+def wait(
+    app: App,
+    ids: tuple[str, ...],
+    selection: Selection,
+    batch: str | None,
+    timeout: str | None,
+    any_of_them: bool,
+) -> Result:
     """Wait until jobs are completed, dead or cancelled.
 
     Exits as the first of them that did not complete: with its exit code, 128 + its signal, or 1; with 0 if all did.
     Selectors choose among the jobs that have not ended, unless --state says otherwise, once, when it begins.
     """
     seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
+    if batch is not None:
+        if ids or selection or any_of_them:
+            raise UsageError("--batch and other jobs or --any at once", hint="wait for the batch, or for single jobs")
+        return _wait_for_batch(app, batch, seconds)
     found = look_up(app, ids, selection, unless_said=frozenset(State) - FINAL)
     # For people at once; for a program at the end, where it is the only error, or not at all if the time was over first.
     if found.refused and (not app.flags.json or not found.done):
@@ -70,6 +85,19 @@ def wait(app: App, ids: tuple[str, ...], selection: Selection, timeout: str | No
             tell_refused(app, found)
         return Nothing(exit_code=REFUSED)
     return Sheet([job.to_dict() for job in ended], people=lambda: (), exit_code=use.exit_code(ended))
+
+
+def _wait_for_batch(app: App, name: str, seconds: float | None) -> Result:
+    from queuectl.cli.bar import Bar
+    from queuectl.queue import batches
+
+    store, bar = app.open_reads(), Bar(app)
+    try:
+        ended = batches.wait(store, app.clock, name, timeout=seconds, watch=bar.show)
+    finally:
+        bar.close()
+    code = use.exit_code(batches.first_unlucky(store, name))
+    return Sheet(ended.to_dict(), people=lambda: (), exit_code=code)
 
 
 def _tell(app: App, ended: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ MANY = 10_000  # jobs in one call that may take longer than a command does
 
 class PostgresInbox(PostgresBase):
     @run_again
-    def enqueue(self, jobs: Sequence[NewJob]) -> Enqueued:
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None) -> Enqueued:
         """As in the protocol. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: the jobs may be in,
         all or none. Its hint says how to find out; whoever gives them ids gets DuplicateId when trying again."""
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
@@ -60,6 +60,8 @@ class PostgresInbox(PostgresBase):
                     for wave in plan.waves(seqs):
                         unique.replace(self._db, wave.replaced, moves, now_ms=now, ageing=rule)
                         self._insert(wave, moves, now_ms=now, ageing=rule)
+                if on_complete is not None and on_complete.batch is not None:
+                    self._complete_with(on_complete, on_complete.batch, now_ms=now)
         except Taken as exc:
             # Somebody was faster with one of these ids.
             (found,) = self._db.ask(Question(SQL["duplicate"], {"ids": ids}))
@@ -82,6 +84,22 @@ class PostgresInbox(PostgresBase):
             self._db.copy(SQL["tag"], tagged)
         for queue, count in Counter(job.queue for job in jobs).items():
             moves.add(queue, OUTSIDE, "pending", jobs=count)
+        # In one order for all, so that nobody waits for each other.
+        for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
+            self._join(batch, count, now_ms=now_ms)
+
+    def _join(self, batch: str, jobs: int, *, now_ms: int) -> None:
+        if self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now_ms}) is not None:
+            from queuectl.store.batches import BatchComplete
+
+            raise BatchComplete(batch)
+
+    def _complete_with(self, job: NewJob, batch: str, *, now_ms: int) -> None:
+        from queuectl.store.batches import BatchDiffers, pack_job
+
+        self._join(batch, 0, now_ms=now_ms)
+        if not self._db.execute(SQL["set_on_complete"], {"name": batch, "job": pack_job(job)}):
+            raise BatchDiffers(batch)
 
 
 def _in_doubt(exc: ConnectionLost, ids: Sequence[str]) -> errors.StoreUnreachable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
@@ -87,6 +88,8 @@ class PostgresPorting(PostgresReads):
             self._db.copy(SQL["import_run"], runs)
         if any(record.tags for record in records):
             self._db.copy(SQL["tag"], ((tag, seq) for seq, record in numbered for tag in record.tags))
+        for batch, jobs in sorted(Counter(record.batch for record in records if record.batch is not None).items()):
+            self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now})
 
 
 class _PostgresDoor:

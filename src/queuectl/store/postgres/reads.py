@@ -191,8 +191,10 @@ class PostgresReads(PostgresInsight):
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         wanted = None if queues is None else list(queues)
-        ((drained,),) = self._all(SQL["is_drained"], {"queues": wanted, "now": self._clock.now_ms()})
-        return bool(drained)
+        drained, due = self._db.ask(
+            Question(SQL["is_drained"], {"queues": wanted, "now": self._clock.now_ms()}), Question(SQL["batch_due"])
+        )
+        return bool(drained[0][0]) and not due  # of a batch that is due a job is about to be made
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

@@ -19,7 +19,12 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
     """A where clause and its parameters."""
     clauses: list[str] = []
     values: list[Any] = []
-    for column, wanted in (("state", filters.states), ("queue", filters.queues), ("id", filters.ids)):
+    for column, wanted in (
+        ("state", filters.states),
+        ("queue", filters.queues),
+        ("id", filters.ids),
+        ("batch", filters.batches),
+    ):
         if wanted:
             clauses.append(f"{column} = any(%s::text[])")
             values.append(sorted(map(_bindable, wanted)))

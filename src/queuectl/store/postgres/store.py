@@ -13,10 +13,10 @@ from queuectl.job.rank import rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.postgres.backup import backup
 from queuectl.store.postgres.base import read_ageing
+from queuectl.store.postgres.batches import PostgresBatches
 from queuectl.store.postgres.bell import NotifyBell
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import PostgresMovable
-from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.porting import PostgresPorting
 from queuectl.store.postgres.pruning import PostgresPruning
 from queuectl.store.postgres.runs import PostgresRuns
@@ -31,7 +31,7 @@ FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
 
 
-class PostgresStore(PostgresInbox, PostgresRuns, PostgresPorting, PostgresMovable, PostgresPruning):
+class PostgresStore(PostgresBatches, PostgresRuns, PostgresPorting, PostgresMovable, PostgresPruning):
     _bell: NotifyBell | None = None
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from queuectl.store.sqlite.base import SQL, SqliteBase
 
 
 class SqliteInbox(SqliteBase):
-    def enqueue(self, jobs: Sequence[NewJob]) -> Enqueued:
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None) -> Enqueued:
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
         ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
         answer = Enqueued(ids)
@@ -34,6 +34,8 @@ class SqliteInbox(SqliteBase):
                 else:
                     seqs = range(last_seq + 1, last_seq + 1 + len(jobs))
                     self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
+                if on_complete is not None and on_complete.batch is not None:
+                    self._complete_with(on_complete, on_complete.batch, now_ms=now)
         except sqlite3.IntegrityError as exc:
             taken = self._duplicate(ids)
             if taken is None:
@@ -53,6 +55,21 @@ class SqliteInbox(SqliteBase):
         self._db.executemany(SQL["tag"], tagged)
         for queue, count in Counter(job.queue for job in jobs).items():
             moves.add(queue, OUTSIDE, "pending", jobs=count)
+        for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
+            self._join(batch, count, now_ms=now_ms)
+
+    def _join(self, batch: str, jobs: int, *, now_ms: int) -> None:
+        if self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now_ms}) is not None:
+            from queuectl.store.batches import BatchComplete
+
+            raise BatchComplete(batch)
+
+    def _complete_with(self, job: NewJob, batch: str, *, now_ms: int) -> None:
+        from queuectl.store.batches import BatchDiffers, pack_job
+
+        self._join(batch, 0, now_ms=now_ms)
+        if not self._db.execute(SQL["set_on_complete"], {"name": batch, "job": pack_job(job)}).rowcount:
+            raise BatchDiffers(batch)
 
     def _duplicate(self, ids: Sequence[str]) -> str | None:
         """Which of these ids is taken, or given twice; None if the schema had another reason to refuse."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
@@ -71,6 +72,8 @@ class SqlitePorting(SqliteReads):
         )
         self._db.executemany(SQL["import_run"], (row for seq, record in numbered for row in run_rows(record, seq)))
         self._db.executemany(SQL["tag"], ((tag, seq) for seq, record in numbered for tag in record.tags))
+        for batch, jobs in sorted(Counter(record.batch for record in records if record.batch is not None).items()):
+            self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now})
 
 
 class _SqliteDoor:

@@ -176,6 +176,8 @@ class SqliteReads(SqliteInsight):
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         with self._db.snapshot():
+            if self._db.all(SQL["batch_due"]):
+                return False  # a job is about to be made
             tally = self.tally()
             for queue in tally if queues is None else queues:
                 states = tally.get(queue, {})

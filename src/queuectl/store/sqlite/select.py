@@ -26,7 +26,7 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
             either.append("seq in (select seq from jobs indexed by jobs_running where state = 'processing')")
         clauses.append(f"({' or '.join(either)})")
         values.extend(settled)
-    for column, wanted in (("queue", filters.queues), ("id", filters.ids)):
+    for column, wanted in (("queue", filters.queues), ("id", filters.ids), ("batch", filters.batches)):
         if wanted:
             clauses.append(f"{column} in ({', '.join('?' * len(wanted))})")
             values.extend(sorted(map(_bindable, wanted)))

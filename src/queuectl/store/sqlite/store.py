@@ -14,10 +14,10 @@ from queuectl.store.counting import OUTSIDE
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, Revived, StopMode
 from queuectl.store.rows import Subject
 from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.batches import SqliteBatches
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
 from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.copying import SqliteMovable
-from queuectl.store.sqlite.inbox import SqliteInbox
 from queuectl.store.sqlite.porting import SqlitePorting
 from queuectl.store.sqlite.pruning import SqlitePruning
 from queuectl.store.sqlite.runs import SqliteRuns
@@ -26,7 +26,7 @@ from queuectl.store.sqlite.unique import call_off, held, subjects
 from queuectl.store.unique import free_to_revive, keys_of
 
 
-class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning):
+class SqliteStore(SqliteBatches, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
     ) -> None:
@@ -76,6 +76,7 @@ class SqliteStore(SqliteInbox, SqliteRuns, SqlitePorting, SqliteMovable, SqliteP
                 for state, jobs in states.items():
                     if jobs:
                         moves.add(queue, state, OUTSIDE, jobs=jobs)
+            self._db.execute("delete from batches")
             return self._db.execute(SQL["reset_jobs"]).rowcount
 
     def backup(self, path: str) -> None:

@@ -9,6 +9,8 @@ select 'pieces of output', (select count(*) from queuectl.output)
 union all
 select 'tags', (select count(*) from queuectl.job_tags)
 union all
+select 'batches', (select count(*) from queuectl.batches)
+union all
 select 'settings', (select count(*) from queuectl.config)
 union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuectl.moves where was = '')

@@ -1,4 +1,4 @@
--- reset_jobs: remove every job with history, output and tags, and count them out. (SQLite counts by its tally: nobody else can
+-- reset_jobs: remove every job with history, output and tags, and all batches, and count them out. (SQLite counts by its tally: nobody else can
 -- write meanwhile.)
 with gone as (
     delete from queuectl.jobs
@@ -12,6 +12,9 @@ printed as (
 ),
 tags as (
     delete from queuectl.job_tags
+),
+names as (
+    delete from queuectl.batches
 ),
 counted as (
     insert into queuectl.moves (queue, was, now, ending, jobs)

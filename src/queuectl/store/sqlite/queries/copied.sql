@@ -8,6 +8,8 @@ select 'pieces of output', (select count(*) from output)
 union all
 select 'tags', (select count(*) from job_tags)
 union all
+select 'batches', (select count(*) from batches)
+union all
 select 'settings', (select count(*) from config)
 union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was = '')

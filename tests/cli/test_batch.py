@@ -1,0 +1,117 @@
+"""Batches, as a user types them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.program import Program, WorkerProcess
+from tests.terminal import Terminal, plain
+from tests.wait import wait_until
+
+StartWorker = Callable[..., WorkerProcess]
+
+
+def test_a_batch_shows_how_far_it_is(queuectl: Program) -> None:
+    queuectl("enqueue", "--array", "1-4", "true", "--batch", "b", check=0)
+    queuectl("enqueue", "exit 3", "--max-attempts", "1", "--batch", "b", check=0)
+    (line,) = queuectl("batch", "show", "b", check=0).lines
+    assert line.endswith("0 %  0 of 5, 0 done, 0 failed, 0 running")
+    queuectl("worker", "start", "--drain", check=0)
+    line, hint = queuectl("batch", "show", "b", check=0).lines
+    assert "100 %  5 of 5, 4 done, 1 failed, 0 running" in line
+    assert hint == "what failed: queuectl list --batch b --state dead,cancelled"
+    shown = queuectl("batch", "show", "b", "--json", check=0).json
+    assert (shown["jobs"], shown["done"], shown["failed"], shown["states"]["dead"]) == (5, 4, 1, 1)
+    (listed,) = queuectl("batch", "list", "--json", check=0).json
+    assert (listed["name"], listed["done"]) == ("b", 4)
+    assert queuectl("batch", "list", "--quiet", check=0).out == "b\n"
+    assert queuectl("batch", "list", check=0).lines[1].split()[:4] == ["b", "5", "4", "1"]
+
+
+def test_waiting_for_a_batch_exits_as_the_first_that_did_not_complete(queuectl: Program) -> None:
+    queuectl("enqueue", "true", "--batch", "good", check=0)
+    for code in (3, 4):
+        queuectl("enqueue", f"exit {code}", "--max-attempts", "1", "--batch", "bad", check=0)
+    queuectl("worker", "start", "--drain", check=0)
+    assert queuectl("wait", "--batch", "good", check=0).out == ""
+    assert queuectl("wait", "--batch", "bad", "--json", check=3).json["failed"] == 2
+
+
+def test_waiting_draws_a_bar_on_a_terminal(queuectl: Program, start_worker: StartWorker) -> None:
+    queuectl("enqueue", "--array", "1-3", "sleep 0.2", "--batch", "b", check=0)
+    start_worker()
+    terminal = Terminal(queuectl.home, "wait", "--batch", "b", columns=120)
+    assert terminal.end() == 0
+    assert "3 of 3, 3 done, 0 failed, 0 running" in plain(terminal.shown)
+
+
+def test_waiting_ends_when_the_time_is_over(queuectl: Program) -> None:
+    queuectl("enqueue", "true", "--batch", "b", check=0)
+    assert "1 jobs of b" in queuectl("wait", "--batch", "b", "--timeout", "50ms", check=124).err
+
+
+def test_what_runs_then_runs_once_and_finds_what_has_become_of_the_batch(queuectl: Program) -> None:
+    said = 'echo "$QUEUECTL_BATCH: $QUEUECTL_BATCH_COMPLETED of $QUEUECTL_BATCH_JOBS"'
+    queuectl("enqueue", "--array", "1-3", "true", "--batch", "b", "--on-complete", said, check=0)
+    queuectl("worker", "start", "--drain", "--count", "2", check=0)
+    job_id = queuectl("batch", "show", "b", "--json", check=0).json["on_complete_job"]
+    assert queuectl("logs", job_id, "--no-markers", check=0).out == "b: 3 of 3\n"
+    assert len(queuectl("list", "--json", check=0).json) == 4
+    refused = queuectl("enqueue", "true", "--batch", "b", check=1)
+    assert refused.err.startswith("error: the batch 'b' is complete")
+
+
+def test_it_runs_also_if_the_worker_dies_before(queuectl: Program, start_worker: StartWorker, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    wait = f"while [ ! -e '{gate}' ]; do sleep 0.05; done"
+    queuectl("enqueue", wait, "--batch", "b", "--on-complete", "echo all done", check=0)
+    worker = start_worker()
+    wait_until(
+        lambda: queuectl("batch", "show", "b", "--json", check=0).json["running"] == 1, what="the job of the batch runs"
+    )
+    os.kill(worker.process.pid, signal.SIGKILL)
+    gate.touch()
+    queuectl("worker", "start", "--drain", check=0)
+    jobs = queuectl("list", "--json", check=0).json
+    assert [job["command"] for job in jobs].count("echo all done") == 1
+    assert {job["state"] for job in jobs} == {"completed"}
+
+
+def test_the_batch_goes_where_its_jobs_go(queuectl: Program, tmp_path: Path) -> None:
+    queuectl("enqueue", "--array", "1-2", "true", "--batch", "b", "--on-complete", "echo x", check=0)
+    queuectl("export", tmp_path / "jobs.json", check=0)
+    queuectl("backup", tmp_path / "backup.db", check=0)
+    queuectl("reset", "--yes", check=0)
+    queuectl("import", tmp_path / "jobs.json", check=0)
+    shown = queuectl("batch", "show", "b", "--json", check=0).json
+    assert (shown["jobs"], shown["waiting"], shown["on_complete"]) == (2, 2, None)
+    queuectl("restore", tmp_path / "backup.db", "--yes", check=0)
+    assert queuectl("batch", "show", "b", "--json", check=0).json["on_complete"] == "echo x"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("enqueue", "--batch", "a b", "true"),
+        ("enqueue", "--on-complete", "true", "true"),
+        ("enqueue", "--batch", "b", "--on-complete", " ", "true"),
+        ("enqueue", "--batch", "b", "--on-complete", "true", "--stream"),
+        ("wait",),
+        ("wait", "--batch", "b", "x"),
+        ("wait", "--batch", "b", "--any"),
+    ],
+)
+def test_words_that_cannot_be_are_refused(queuectl: Program, words: tuple[str, ...]) -> None:
+    refused = queuectl(*words, check=2)
+    assert refused.out == ""
+    assert not queuectl.home.exists()
+
+
+@pytest.mark.parametrize("words", [("batch", "show", "b"), ("wait", "--batch", "b")])
+def test_a_batch_that_there_is_not_is_said_so(queuectl: Program, words: tuple[str, ...]) -> None:
+    assert queuectl(*words, check=1).err.startswith("error: no batch 'b'")

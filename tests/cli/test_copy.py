@@ -51,6 +51,7 @@ def test_copy_counts_both_sides_and_says_what_is_not_in_it(
         "tags                     1       1",
         "batches                  0       0",
         "settings                 1       1",
+        "schedules                0       0",
         "jobs ever enqueued       2       2",
     ]
     assert done.lines[8].startswith(f"copied to {copy} in ")

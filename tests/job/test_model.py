@@ -47,6 +47,7 @@ JOB = Job(
     held=False,
     reason="waits for a free slot",
     log=None,
+    cron=None,
 )
 
 

@@ -57,7 +57,7 @@ def refusal(**fields: Any) -> str:
         ("held", 1, "held: expected true or false, got 1"),
         ("error", "a\0b", "error: holds a NUL character"),
         ("depends_on", ["b"], "depends_on: this version of queuectl does not support it yet"),
-        ("cron", "nightly", "cron: this version of queuectl does not support it yet"),
+        ("cron", "a b", "cron: not the name of a schedule: 'a b'"),
         ("history", {}, "history: expected a list of runs, got an object"),
         ("history", [3], "history[0]: expected an object, got 3"),
         ("history", [{**RUN, "outcome": "odd"}], "history[0].outcome: not an outcome: 'odd'"),
@@ -161,6 +161,7 @@ NAMES = [
     "env",
     "tags",
     "unique_key",
+    "cron",
     "attempts",
     "runs",
     "crashes",
@@ -271,3 +272,9 @@ def test_the_facts_of_the_only_run_are_kept_and_tell_how_long_it_had_waited() ->
     facts = {"started_at": ONE, "finished_at": ONE, "exit_code": 0, "duration_ms": 5, "wait_ms": 60_000}
     found = read(state="completed", runs=1, **facts)
     assert found.eligible_at == read(created_at=ONE).created_at - 60_000
+
+
+def test_a_job_of_a_schedule_stays_one_and_waits_for_no_other_of_it() -> None:
+    record = read(cron="nightly", held=True)
+    assert (record.cron, record.held) == ("nightly", False)
+    assert difference(read(cron="hourly"), stored(record)) == "cron"

@@ -28,6 +28,7 @@ def test_a_job_that_does_not_wait_has_no_reason(state: State) -> None:
     [
         (State.BLOCKED, {"held": True}, "waits for other jobs"),
         (State.PENDING, {"held": True, "run_at_ms": NOW + 1}, "held"),
+        (State.PENDING, {"held": True, "cron": "s"}, "waits until the job before it of the schedule s has ended"),
         (State.PENDING, {"run_at_ms": NOW + 1}, "not due until 2026-01-02T03:04:05.001Z"),
         (State.FAILED, {"run_at_ms": NOW + 2_000}, "retry at 2026-01-02T03:04:07.000Z, attempt 2 of 3"),
         (State.FAILED, {"served": False}, "no live worker serves its queue"),

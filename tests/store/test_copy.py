@@ -11,6 +11,7 @@ import pytest
 
 from queuectl import errors
 from queuectl.clock import SystemClock
+from queuectl.job.cron.model import Tick
 from queuectl.job.lifecycle import State
 from queuectl.job.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
 from queuectl.queue.copy import Copied, JobsRunning, SameStore, StoreNotEmpty, copy
@@ -21,6 +22,7 @@ from tests.factories import new_job, settlement
 from tests.store.backends import BACKENDS, Backend
 from tests.store.hands import BAD, PID, Hands
 from tests.store.invariants import check_invariants
+from tests.store.test_schedules import firing, schedule, tick
 
 PAIRS = list(itertools.product(BACKENDS, repeat=2))
 MADE_UP = {"last_token", "ready_since", "token"}  # of PostgreSQL only; see store/postgres/copying.py
@@ -122,6 +124,9 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     )
     backend.force("held", held=1, ready=0)
     backend.force("blocked", state="blocked", ready=0)
+    store.add_schedule(schedule("s", fields={"argv": ["ü", "\\N"], "env": {"A": "\t"}}, until_ms=BIG))
+    store.add_schedule(schedule("t", is_paused=True, tick_ms=None, start_ms=None, look_ms=None))
+    store.change_schedule("s", firing(tick("fired"), Tick(BIG, None, "why", times=9), waiting="fired", last_ms=BIG))
 
 
 def everything(store: Store, backend: Backend) -> dict[str, Any]:
@@ -136,6 +141,7 @@ def everything(store: Store, backend: Backend) -> dict[str, Any]:
         "tally": store.tally(),
         "totals": store.totals(),
         "config": store.config(),
+        "ticks of s": store.ticks("s", limit=100),
         "last": store.resolve("last"),
         **{name: sorted((plain(row) for row in rows), key=repr) for name, rows in tables.items()},
     }
@@ -164,6 +170,7 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "tags": 6,
         "batches": 1,
         "settings": 3,
+        "schedules": 2,
         "jobs ever enqueued": 20,
     }
     assert done.given_back == 0

@@ -109,6 +109,16 @@ def queue(value: object, name: str) -> str:
     )
 
 
+def schedule(value: object, name: str) -> str:
+    if isinstance(value, str) and is_valid_queue(value):
+        return value
+    raise InvalidInput(
+        name,
+        f"not the name of a schedule: {shown(value)}",
+        hint="1 to 64 letters, digits and . _ - beginning with a letter or digit",
+    )
+
+
 def priority(value: object, name: str) -> int:
     return integer(value, name, low=-HIGHEST_PRIORITY, high=HIGHEST_PRIORITY)
 

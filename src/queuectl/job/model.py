@@ -108,6 +108,7 @@ class Job:
     held: bool
     reason: str | None
     log: str | None
+    cron: str | None = None  # the schedule that it is of
     batch: str | None = None
     is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
 
@@ -150,7 +151,7 @@ class Job:
             "tags": list(self.tags),
             "depends_on": [],
             "unique_key": self.unique_key,
-            "cron": None,
+            "cron": self.cron,
             "held": self.held,
             "reason": self.reason,
             "log": self.log,

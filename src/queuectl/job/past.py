@@ -34,10 +34,6 @@ def state(value: object, name: str) -> State:
         raise InvalidInput(name, f"not a state: {shown(value)}", hint=f"one of: {known}") from error
 
 
-def not_yet(_value: object, name: str) -> None:
-    raise InvalidInput(name, "this version of queuectl does not support it yet", hint="export again without such jobs")
-
-
 # Every spelling -> the name it has here, and who reads it. "": looked at by nobody, since a store makes it anew.
 _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "id": ("id", read.job_id),
@@ -84,7 +80,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "depends_on": ("", read.depends_on),
     "unique_key": ("unique_key", read.unique_key),
     "batch": ("batch", read.batch),
-    "cron": ("", not_yet),
+    "cron": ("cron", read.schedule),
     "held": ("held", flag),
     "history": ("history", history),
     **dict.fromkeys(("reason", "log", "output", "stdout_log", "waiting_time", "locked_at"), ("", read.ignored)),
@@ -158,7 +154,9 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         env=said.get("env"),
         tags=said.get("tags", ()),
         unique_key=said.get("unique_key"),
-        held=said.get("held", False),
+        cron=said.get("cron"),
+        # Of a schedule: held until the one before has ended, by a schedule that does not know of this one.
+        held=said.get("held", False) and "cron" not in said,
         attempts=attempts,
         runs=runs,
         crashes=said.get("crashes", 0),

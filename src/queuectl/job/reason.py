@@ -38,11 +38,19 @@ def waits(state: State, *, run_at_ms: int, now_ms: int, held: bool, served: bool
 
 
 def reason(
-    state: State, *, run_at_ms: int, now_ms: int, attempts: int, allowed: int, held: bool, served: bool | None
+    state: State,
+    *,
+    run_at_ms: int,
+    now_ms: int,
+    attempts: int,
+    allowed: int,
+    held: bool,
+    served: bool | None,
+    cron: str | None = None,
 ) -> str | None:
     """What a waiting job waits for, on one line; None for a job that does not wait.
 
-    `allowed` is the number of failed runs that makes it dead.
+    `allowed` is the number of failed runs that makes it dead, `cron` the schedule that it is of.
     """
     found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served)
     if not found:
@@ -51,7 +59,7 @@ def reason(
         case Wait.BLOCKED:
             return "waits for other jobs"
         case Wait.HELD:
-            return "held"
+            return "held" if cron is None else f"waits until the job before it of the schedule {cron} has ended"
         case Wait.RETRY:
             return f"retry at {iso(from_ms(run_at_ms))}, attempt {attempts + 1} of {allowed}"
         case Wait.NOT_DUE:

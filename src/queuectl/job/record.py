@@ -46,6 +46,7 @@ class Record(NamedTuple):
     env: Mapping[str, str] | None
     tags: tuple[str, ...]
     unique_key: str | None
+    cron: str | None
     held: bool
     attempts: int
     runs: int
@@ -108,6 +109,7 @@ def difference(record: Record, job: Job) -> str | None:
         "tags": (record.tags, job.tags),
         "unique_key": (record.unique_key, job.unique_key),
         "batch": (record.batch, job.batch),
+        "cron": (record.cron, job.cron),
     }
     return next((name for name, (ours, theirs) in values.items() if name in record.given and ours != theirs), None)
 

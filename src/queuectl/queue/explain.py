@@ -88,7 +88,7 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
             case Wait.BLOCKED:
                 yield Reason(wait, "It waits for other jobs to end.", {})
             case Wait.HELD:
-                yield Reason(wait, "It is held: no worker takes it until it is let go.", {})
+                yield _held(job)
             case Wait.RETRY:
                 yield _retry(job, run_at_ms - now_ms)
             case Wait.NOT_DUE:
@@ -100,6 +100,13 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
                 yield from _in_line(store, job, alive)
             case unreachable:
                 assert_never(unreachable)
+
+
+def _held(job: Job) -> Reason:
+    if job.cron is None:
+        return Reason(Wait.HELD, "It is held: no worker takes it until it is let go.", {})
+    words = f"It waits until the job before it of the schedule {job.cron} has ended: queuectl cron show {job.cron}."
+    return Reason(Wait.HELD, words, {"cron": job.cron})
 
 
 def _retry(job: Job, due_in_ms: int) -> Reason:

@@ -31,6 +31,8 @@ TABLES: Final = (
     Table("output", "job, run, at", page=16),
     Table("job_tags", "tag, job"),
     Table("moves", "queue, was, now, ending"),
+    Table("schedules", "name"),
+    Table("ticks", "schedule, at, by_hand"),
 )
 
 

@@ -103,6 +103,7 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
         json.dumps(record.env) if record.env else None,
         json.dumps(record.tags),
         record.unique_key,
+        record.cron,
         record.attempts,
         record.runs,
         record.crashes,

@@ -27,6 +27,7 @@ from queuectl.store.measures import Spread as Spread
 from queuectl.store.measures import Throughput as Throughput
 from queuectl.store.porting import Exports, Imports
 from queuectl.store.pruning import EndedReads, Prunable
+from queuectl.store.scheduling import ScheduleReads, Schedules
 
 OUTPUT_AT_ONCE: Final = 64
 
@@ -161,7 +162,7 @@ class Bell(Protocol):
     def close(self) -> None: ...
 
 
-class Reads(Exports, Insight, EndedReads, BatchReads, Protocol):
+class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:
@@ -285,7 +286,7 @@ class Inbox(Protocol):
         ...
 
 
-class Store(Inbox, Reads, Imports, Prunable, Batching, Protocol):
+class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, Protocol):
     def exchange(
         self,
         worker: str,
@@ -362,7 +363,8 @@ class Store(Inbox, Reads, Imports, Prunable, Batching, Protocol):
         ...
 
     def register(self, worker: NewWorker) -> Bell:
-        """Begin to work under this name. The bell rings after each enqueue, cancel, revive and stop from anywhere."""
+        """Begin to work under this name. The bell rings after each enqueue, cancel, revive, stop and change
+        of a schedule from anywhere."""
         ...
 
     def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:

@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
-    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, batch"
+    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch"
 )
 
 
@@ -40,7 +40,7 @@ def job(row: Row, present: Present) -> Job:
     (
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
-        duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, batch,
+        duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -56,6 +56,7 @@ def job(row: Row, present: Present) -> Job:
         allowed=allowed_failures(max_retries, first_is_free=bool(first_is_free)),
         held=bool(held),
         served=present.serves(queue),
+        cron=cron,
     )
     return Job(
         seq=seq,
@@ -91,6 +92,7 @@ def job(row: Row, present: Present) -> Job:
         held=bool(held),
         reason=why,
         log=log,
+        cron=cron,
         batch=batch,
     )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from queuectl import errors
+from queuectl.job.cron.model import Change, Tick, View
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Released
@@ -19,6 +21,7 @@ from queuectl.store.protocol import ClaimRequest, End
 from tests.factories import new_job, settlement
 from tests.store.hands import PID, Hands
 from tests.store.postgres.conftest import Open
+from tests.store.test_schedules import schedule
 
 WORKERS = 4
 
@@ -72,6 +75,25 @@ def test_what_runs_when_a_batch_has_ended_is_queued_once(open_pg: Open, home: Pa
     made.extend(completed.job_id for completed in stores[0].complete_batches())
     assert len(made) == 1
     assert stores[0].batch("b").on_complete_job == made[0]
+
+
+def test_each_tick_is_fired_once_by_any_number_at_once(open_pg: Open) -> None:
+    boss, ticks = open_pg(), 30
+    boss.add_schedule(schedule(tick_ms=0, start_ms=0, last_ms=0))
+    stores = [open_pg() for _ in range(WORKERS)]
+
+    def next_one(view: View) -> Change:
+        at = (view.schedule.last_ms or 0) + 1
+        return Change(view.schedule._replace(last_ms=at), (Tick(at, new_job(f"{at}-{threading.get_ident()}")),))
+
+    def fire(store: PostgresStore) -> None:
+        for _ in range(ticks):
+            store.change_schedule("s", next_one)
+
+    at_once(*(partial(fire, store) for store in stores))
+    assert boss.schedule("s").last_ms == WORKERS * ticks
+    fired = [job.id.partition("-")[0] for job in boss.jobs(descending=False)]
+    assert fired == [str(number) for number in range(1, WORKERS * ticks + 1)]
 
 
 def test_no_job_is_given_to_two(open_pg: Open, home: Path) -> None:

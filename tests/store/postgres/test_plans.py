@@ -69,6 +69,10 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "batch_states": ({"name": "b"}, "jobs_batch"),
     "batch_lately": ({"name": "b", "since": NOW}, "jobs_completed|jobs_batch"),
     "take_keys_of": ({"ids": ["a"]}, "jobs_id_key"),
+    "unended": ({"name": "s", "waiting": "a", "limit": 5}, r"jobs_cron on jobs.*\n.*Index Cond: .*cron = "),
+    "ticks": ({"schedule": "s", "fired": False, "limit": 5}, "jobs_id_key"),
+    "mark_fired": ({**ONE, "name": "s", "held": False}, "jobs_id_key"),
+    "free_waiting": (ONE, "jobs_id_key"),
 }
 
 

@@ -45,13 +45,7 @@ class PostgresInbox(PostgresBase):
                     answer, ids, given = plan.answer, plan.ids, plan.given_ids
                 if twice := next((id_ for id_, times in Counter(ids).items() if times > 1), None):
                     raise errors.DuplicateId(twice)
-                ageing, places = self._db.ask(
-                    Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": given, "jobs": len(ids)})
-                )
-                seqs = places[0][0]
-                if seqs is None:
-                    raise errors.DuplicateId(self._db.value(SQL["duplicate"], {"ids": given}))
-                rule = read_ageing(ageing[0][0] if ageing else None)
+                rule, seqs = self._places(given, len(ids))
                 if plan is None:
                     self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=rule)
                 else:
@@ -71,6 +65,20 @@ class PostgresInbox(PostgresBase):
         except ConnectionLost as exc:
             raise _in_doubt(exc, ids) from exc
         return answer
+
+    def _add(self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves) -> None:
+        """Jobs without keys, within a transaction that holds hold_ageing.sql."""
+        given = [job.id for job in jobs if job.id is not None]
+        ageing, seqs = self._places(given, len(jobs))
+        self._insert(Wave(jobs, ids, seqs), moves, now_ms=self._clock.now_ms(), ageing=ageing)
+
+    def _places(self, given: Sequence[str], jobs: int) -> tuple[Ageing, Sequence[int]]:
+        ageing, places = self._db.ask(
+            Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": given, "jobs": jobs})
+        )
+        if (seqs := places[0][0]) is None:
+            raise errors.DuplicateId(self._db.value(SQL["duplicate"], {"ids": given}))
+        return read_ageing(ageing[0][0] if ageing else None), seqs
 
     def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing) -> None:
         jobs, ids, seqs, _ = wave

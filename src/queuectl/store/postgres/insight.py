@@ -11,7 +11,20 @@ from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.schema import LATEST
 
-TABLES: Final = ("batches", "config", "done", "job_tags", "jobs", "meta", "moves", "output", "runs", "workers")
+TABLES: Final = (
+    "batches",
+    "config",
+    "done",
+    "job_tags",
+    "jobs",
+    "meta",
+    "moves",
+    "output",
+    "runs",
+    "schedules",
+    "ticks",
+    "workers",
+)
 
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 

@@ -20,6 +20,7 @@ from queuectl.store.postgres.copying import PostgresMovable
 from queuectl.store.postgres.porting import PostgresPorting
 from queuectl.store.postgres.pruning import PostgresPruning
 from queuectl.store.postgres.runs import PostgresRuns
+from queuectl.store.postgres.scheduling import PostgresSchedules
 from queuectl.store.postgres.schema import measure
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.postgres.unique import call_off, holders_of, subjects
@@ -31,7 +32,9 @@ FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
 
 
-class PostgresStore(PostgresBatches, PostgresRuns, PostgresPorting, PostgresMovable, PostgresPruning):
+class PostgresStore(
+    PostgresBatches, PostgresSchedules, PostgresRuns, PostgresPorting, PostgresMovable, PostgresPruning
+):
     _bell: NotifyBell | None = None
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────

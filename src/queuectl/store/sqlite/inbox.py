@@ -71,6 +71,12 @@ class SqliteInbox(SqliteBase):
         if not self._db.execute(SQL["set_on_complete"], {"name": batch, "job": pack_job(job)}).rowcount:
             raise BatchDiffers(batch)
 
+    def _add(self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves) -> None:
+        """Jobs without keys, within a transaction."""
+        now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+        seqs = range(last_seq + 1, last_seq + 1 + len(jobs))
+        self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
+
     def _duplicate(self, ids: Sequence[str]) -> str | None:
         """Which of these ids is taken, or given twice; None if the schema had another reason to refuse."""
         seen: set[str] = set()

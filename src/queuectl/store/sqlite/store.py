@@ -21,12 +21,13 @@ from queuectl.store.sqlite.copying import SqliteMovable
 from queuectl.store.sqlite.porting import SqlitePorting
 from queuectl.store.sqlite.pruning import SqlitePruning
 from queuectl.store.sqlite.runs import SqliteRuns
+from queuectl.store.sqlite.scheduling import SqliteSchedules
 from queuectl.store.sqlite.schema import connect
 from queuectl.store.sqlite.unique import call_off, held, subjects
 from queuectl.store.unique import free_to_revive, keys_of
 
 
-class SqliteStore(SqliteBatches, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning):
+class SqliteStore(SqliteBatches, SqliteSchedules, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
     ) -> None:

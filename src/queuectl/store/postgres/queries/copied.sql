@@ -13,4 +13,6 @@ select 'batches', (select count(*) from queuectl.batches)
 union all
 select 'settings', (select count(*) from queuectl.config)
 union all
+select 'schedules', (select count(*) from queuectl.schedules)
+union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuectl.moves where was = '')

@@ -12,4 +12,6 @@ select 'batches', (select count(*) from batches)
 union all
 select 'settings', (select count(*) from config)
 union all
+select 'schedules', (select count(*) from schedules)
+union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was = '')

@@ -1,6 +1,7 @@
--- is_untouched: has there never been a job or a setting here? Every job that ever came has left its mark in `moves`.
+-- is_untouched: has there never been a job, a setting or a schedule here? Every job that ever came has left its mark in `moves`.
 select not exists (select 1 from jobs)
    and not exists (select 1 from runs)
    and not exists (select 1 from config)
    and not exists (select 1 from moves)
    and not exists (select 1 from batches)
+   and not exists (select 1 from schedules)

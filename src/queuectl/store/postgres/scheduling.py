@@ -1,0 +1,95 @@
+"""Schedules in PostgreSQL. See store/scheduling.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queuectl.job.cron.errors import ScheduleExists, ScheduleNotFound
+from queuectl.job.cron.model import Change, PastTick, Schedule, Tick, View
+from queuectl.store import scheduling as rows
+from queuectl.store.counting import Moves
+from queuectl.store.postgres.connection import SQL, Question
+from queuectl.store.postgres.inbox import PostgresInbox
+from queuectl.store.postgres.trouble import run_again
+from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule
+
+
+class _Unchanged(Exception):  # not an error: the way out of a transaction in which nothing was written
+    """The rule had nothing to say."""
+
+
+class PostgresSchedules(PostgresInbox):
+    def schedules(self) -> list[Schedule]:
+        (found,) = self._db.ask(Question(SQL["schedules"]))
+        return [rows.schedule(row) for row in found]
+
+    def schedule(self, name: str) -> Schedule:
+        (found,) = self._db.ask(Question(SQL["schedule"], {"name": name}))
+        if not found:
+            raise ScheduleNotFound(name)
+        return rows.schedule(found[0])
+
+    def ticks(self, name: str, *, limit: int, fired: bool = False) -> list[PastTick]:
+        (found,) = self._db.ask(Question(SQL["ticks"], {"schedule": name, "fired": fired, "limit": limit}))
+        return [rows.past_tick(row) for row in found]
+
+    def looks(self, *, limit: int) -> list[Look]:
+        (found,) = self._db.ask(Question(SQL["looks"], {"limit": limit}))
+        return rows.looks(found, now_ms=self._clock.now_ms())
+
+    @run_again
+    def add_schedule(self, schedule: Schedule) -> None:
+        question = Question(SQL["add_schedule"], rows.schedule_values(schedule))
+        (added,) = self._db.transact([question], after=self._ring())
+        if not added.touched:
+            raise ScheduleExists(schedule.name)
+
+    @run_again
+    def change_schedule(self, name: str, rule: Rule) -> Change | None:
+        try:
+            with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
+                schedule, now = self._hold(name), self._clock.now_ms()
+                values = {"name": name, "waiting": schedule.waiting, "limit": UNENDED_SHOWN}
+                view = View(schedule, now, rows.unended(self._db.all(SQL["unended"], values)))
+                change = rule(view)
+                if change is None:
+                    raise _Unchanged
+                self._db.execute(SQL["change_schedule"], rows.schedule_values(change.schedule))
+                if change.release is not None:
+                    self._db.execute(SQL["free_waiting"], {"id": change.release, "now": now})
+                written = self._write_ticks(name, change.ticks, now, moves)
+        except _Unchanged:
+            return None
+        return change._replace(ticks=tuple(written))
+
+    @run_again
+    def remove_schedule(self, name: str) -> None:
+        with self._db.transaction(after=self._ring()):
+            waiting = self._hold(name).waiting
+            self._db.execute(SQL["remove_schedule"], {"name": name})
+            if waiting is not None:
+                self._db.execute(SQL["free_waiting"], {"id": waiting, "now": self._clock.now_ms()})
+
+    # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _hold(self, name: str) -> Schedule:
+        """From now on nobody else can decide about it, until the end of this transaction."""
+        row = self._db.one(SQL["hold_schedule"], {"name": name})
+        if row is None:
+            raise ScheduleNotFound(name)
+        return rows.schedule(row)
+
+    def _write_ticks(self, name: str, ticks: Sequence[Tick], now: int, moves: Moves) -> list[Tick]:
+        """Those that nobody has decided about before."""
+        written = [
+            tick for tick in ticks if self._db.execute(SQL["add_tick"], rows.tick_values(name, tick, now_ms=now))
+        ]
+        jobs = [tick.job for tick in written if tick.job is not None]
+        if jobs:
+            self._add(jobs, [str(job.id) for job in jobs], moves)
+        for tick in written:
+            if tick.job is not None:
+                self._db.execute(SQL["mark_fired"], {"name": name, "held": tick.is_held, "id": tick.job.id})
+        if written:
+            self._db.execute(SQL["trim_ticks"], {"schedule": name, "keep": TICKS_KEPT - 1})
+        return written

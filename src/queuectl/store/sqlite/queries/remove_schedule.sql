@@ -1,0 +1,3 @@
+-- remove_schedule: one of them, with what was decided about its ticks.
+delete from schedules
+ where name = :name

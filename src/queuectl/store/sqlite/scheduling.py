@@ -1,0 +1,76 @@
+"""Schedules in a SQLite file. See store/scheduling.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queuectl.job.cron.errors import ScheduleExists, ScheduleNotFound
+from queuectl.job.cron.model import Change, PastTick, Schedule, Tick, View
+from queuectl.store import scheduling as rows
+from queuectl.store.counting import Moves
+from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule
+from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.inbox import SqliteInbox
+
+
+class SqliteSchedules(SqliteInbox):
+    def schedules(self) -> list[Schedule]:
+        return [rows.schedule(row) for row in self._db.all(SQL["schedules"])]
+
+    def schedule(self, name: str) -> Schedule:
+        row = self._db.one(SQL["schedule"], {"name": name})
+        if row is None:
+            raise ScheduleNotFound(name)
+        return rows.schedule(row)
+
+    def ticks(self, name: str, *, limit: int, fired: bool = False) -> list[PastTick]:
+        values = {"schedule": name, "fired": fired, "limit": limit}
+        return [rows.past_tick(row) for row in self._db.all(SQL["ticks"], values)]
+
+    def looks(self, *, limit: int) -> list[Look]:
+        return rows.looks(self._db.all(SQL["looks"], {"limit": limit}), now_ms=self._clock.now_ms())
+
+    def add_schedule(self, schedule: Schedule) -> None:
+        with self._db.transaction():
+            if not self._db.execute(SQL["add_schedule"], rows.schedule_values(schedule)).rowcount:
+                raise ScheduleExists(schedule.name)
+        self._ring()
+
+    def change_schedule(self, name: str, rule: Rule) -> Change | None:
+        with self._moving() as moves:
+            schedule, now = self.schedule(name), self._clock.now_ms()
+            values = {"name": name, "waiting": schedule.waiting, "limit": UNENDED_SHOWN}
+            view = View(schedule, now, rows.unended(self._db.all(SQL["unended"], values)))
+            change = rule(view)
+            if change is None:
+                return None
+            self._db.execute(SQL["change_schedule"], rows.schedule_values(change.schedule))
+            if change.release is not None:
+                self._db.execute(SQL["free_waiting"], {"id": change.release, "now": now})
+            written = self._write_ticks(name, change.ticks, now, moves)
+        self._ring()
+        return change._replace(ticks=tuple(written))
+
+    def remove_schedule(self, name: str) -> None:
+        with self._db.transaction():
+            waiting = self.schedule(name).waiting
+            self._db.execute(SQL["remove_schedule"], {"name": name})
+            if waiting is not None:
+                self._db.execute(SQL["free_waiting"], {"id": waiting, "now": self._clock.now_ms()})
+        self._ring()
+
+    def _write_ticks(self, name: str, ticks: Sequence[Tick], now: int, moves: Moves) -> list[Tick]:
+        """Those that nobody has decided about before."""
+        written = [
+            tick
+            for tick in ticks
+            if self._db.execute(SQL["add_tick"], rows.tick_values(name, tick, now_ms=now)).rowcount
+        ]
+        jobs = [tick.job for tick in written if tick.job is not None]
+        self._add(jobs, [str(job.id) for job in jobs], moves)
+        for tick in written:
+            if tick.job is not None:
+                self._db.execute(SQL["mark_fired"], {"name": name, "held": tick.is_held, "id": tick.job.id})
+        if written:
+            self._db.execute(SQL["trim_ticks"], {"schedule": name, "keep": TICKS_KEPT - 1})
+        return written

@@ -1,0 +1,317 @@
+"""Schedules: what is kept of them, and that each tick is fired once whoever looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuectl.job.cron.errors import ScheduleExists, ScheduleNotFound
+from queuectl.job.cron.model import Change, Overlap, Schedule, Tick, Unended, View
+from queuectl.job.lifecycle import State
+from queuectl.store.protocol import Filter, Store
+from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule
+from tests.clock import START_MS, FakeClock
+from tests.factories import new_job
+from tests.store.backends import Backend
+from tests.store.hands import BAD, Hands
+
+T = START_MS
+
+
+def schedule(name: str = "s", **changes: Any) -> Schedule:
+    plain = Schedule(
+        name=name,
+        expression="0 2 * * *",
+        tz="Europe/Berlin",
+        anchor_ms=T,
+        fields={"command": "true", "tags": ["a"]},
+        overlap=Overlap.SKIP,
+        catch_up=1,
+        jitter_ms=0,
+        until_ms=None,
+        is_paused=False,
+        created_ms=T,
+        updated_ms=T,
+        tick_ms=T + 1000,
+        start_ms=T + 1000,
+        look_ms=T + 1000,
+    )
+    return plain._replace(**changes)
+
+
+def firing(*ticks: Tick, release: str | None = None, **changes: Any) -> Rule:
+    return lambda view: Change(view.schedule._replace(**changes), ticks, release)
+
+
+def tick(job_id: str, at_ms: int = T, **rest: Any) -> Tick:
+    return Tick(at_ms, new_job(job_id, **rest.pop("job", {})), **rest)
+
+
+def nothing(view: View) -> Change | None:
+    return None
+
+
+# ── what is kept ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+FULL = {
+    "overlap": Overlap.QUEUE,
+    "catch_up": 7,
+    "jitter_ms": 1500,
+    "until_ms": T + 10**9,
+    "last_ms": T - 5,
+    "waiting": "w",
+    "fields": {"argv": ["a b", "ü"], "env": {"A": "b"}, "timeout": 1.5},
+}
+
+
+@pytest.mark.parametrize("changes", [{}, FULL, {"is_paused": True, "tick_ms": None, "start_ms": None, "look_ms": None}])
+def test_a_schedule_is_kept_as_it_was_added(store: Store, other: Store, changes: dict[str, Any]) -> None:
+    one = schedule(**changes)
+    store.add_schedule(one)
+    assert other.schedule("s") == one
+    assert other.schedules() == [one]
+
+
+def test_schedules_are_listed_by_name(store: Store) -> None:
+    for name in ("b", "a", "B"):
+        store.add_schedule(schedule(name))
+    assert [one.name for one in store.schedules()] == ["B", "a", "b"]
+
+
+def test_a_name_that_is_taken_is_refused_and_nothing_changed(store: Store) -> None:
+    store.add_schedule(schedule())
+    with pytest.raises(ScheduleExists):
+        store.add_schedule(schedule(expression="@daily"))
+    assert store.schedule("s").expression == "0 2 * * *"
+
+
+def test_what_is_not_there_is_not_found(store: Store) -> None:
+    for ask in (store.schedule, store.remove_schedule, lambda name: store.change_schedule(name, nothing)):
+        with pytest.raises(ScheduleNotFound):
+            ask("none")
+    assert store.ticks("none", limit=5) == []
+    assert store.schedules() == []
+
+
+def test_a_schedule_that_is_removed_goes_with_its_ticks_and_leaves_its_jobs(store: Store, backend: Backend) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a")))
+    store.remove_schedule("s")
+    assert store.schedules() == []
+    assert backend.rows("ticks") == []
+    assert store.get("a").cron == "s"
+
+
+def test_a_job_that_waits_for_a_schedule_that_is_removed_need_not_any_more(store: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
+    assert worker.claim(1) == []
+    store.remove_schedule("s")
+    assert worker.claim_one().id == "a"
+
+
+def test_a_reset_keeps_the_schedules(store: Store) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a")))
+    store.reset()
+    assert [one.name for one in store.schedules()] == ["s"]
+    assert [(past.job, past.state) for past in store.ticks("s", limit=5)] == [("a", None)]
+
+
+# ── when to look ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_has_to_be_looked_at_is_told_the_first_one_first(store: Store, clock: FakeClock) -> None:
+    store.add_schedule(schedule("late", look_ms=T + 9000))
+    store.add_schedule(schedule("soon", look_ms=T + 500))
+    store.add_schedule(schedule("never", tick_ms=None, start_ms=None, look_ms=None))
+    assert store.looks(limit=9) == [Look("soon", 500), Look("late", 9000)]
+    assert store.looks(limit=1) == [Look("soon", 500)]
+    clock.advance(1)
+    assert store.looks(limit=9) == [Look("soon", 0), Look("late", 8000)]
+
+
+def test_every_change_of_a_schedule_wakes_the_workers(store: Store, other: Store, worker: Hands) -> None:
+    def rings() -> bool:
+        store.changed()  # on PostgreSQL the ring comes in with the next answer
+        return worker.bell.hush()
+
+    rings()
+    for act in (
+        lambda: other.add_schedule(schedule()),
+        lambda: other.change_schedule("s", firing(catch_up=3)),
+        lambda: other.remove_schedule("s"),
+    ):
+        act()
+        assert rings()
+
+
+# ── firing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_rule_sees_the_schedule_the_time_and_what_has_not_ended(
+    store: Store, clock: FakeClock, worker: Hands
+) -> None:
+    one = schedule()
+    store.add_schedule(one)
+    store.add_schedule(schedule("t"))
+    store.change_schedule("s", firing(*(tick(f"j{number}", T + number) for number in range(5))))
+    store.change_schedule("t", firing(tick("theirs")))
+    for outcome in (BAD, None):
+        claim = worker.claim_one()
+        worker.end(claim, outcome) if outcome else None  # j0 waits for its retry, j1 runs
+    store.cancel("j2")
+    clock.advance(3)
+    seen: list[View] = []
+
+    def look(view: View) -> None:
+        seen.append(view)
+
+    assert store.change_schedule("s", look) is None
+    left = tuple(Unended(f"j{number}", is_held=False) for number in (0, 1, 3, 4))
+    assert seen == [View(one, T + 3000, left)]
+
+
+def test_the_job_that_waits_is_seen_however_many_there_are(store: Store) -> None:
+    store.add_schedule(schedule())
+    ticks = [tick(f"a{number:03}", T + number) for number in range(20)]
+    store.change_schedule("s", firing(*ticks, tick("zz", T + 99, is_held=True), waiting="zz"))
+    seen: list[View] = []
+    store.change_schedule("s", seen.append)
+    assert Unended("zz", is_held=True) in seen[0].unended
+    assert len(seen[0].unended) <= UNENDED_SHOWN + 1
+
+
+def test_a_fired_job_is_an_ordinary_one_that_knows_its_schedule(store: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    given = {"queue": "q", "priority": 4, "tags": ("x", "y")}
+    done = store.change_schedule(
+        "s", firing(tick("a", job=given), last_ms=T, tick_ms=T + 5, start_ms=T + 6, look_ms=T + 6)
+    )
+    job = store.get("a")
+    assert (job.cron, job.state, job.queue, job.priority, job.tags) == ("s", State.PENDING, "q", 4, ("x", "y"))
+    assert store.tally()["q"][State.PENDING] == 1
+    assert done is not None
+    assert done.schedule == store.schedule("s")
+    assert (done.schedule.last_ms, done.schedule.look_ms) == (T, T + 6)
+    assert worker.claim_one().id == "a"
+
+
+def test_a_job_that_no_schedule_added_has_none(store: Store) -> None:
+    store.enqueue([new_job("a")])
+    assert store.get("a").cron is None
+
+
+def test_a_tick_that_was_decided_about_is_not_fired_again(store: Store, other: Store) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a"), Tick(T + 1, None, "no")))
+    again = other.change_schedule("s", firing(tick("b"), tick("c", T + 1), tick("d", T + 2)))
+    assert again is not None
+    assert [one.job.id for one in again.ticks if one.job] == ["d"]
+    assert [job.id for job in store.jobs(descending=False)] == ["a", "d"]
+    assert [past.job for past in store.ticks("s", limit=9)] == ["d", None, "a"]
+
+
+def test_a_run_by_hand_does_not_stand_in_for_a_tick_of_the_same_moment(store: Store) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("hand", is_by_hand=True)))
+    store.change_schedule("s", firing(tick("tick")))
+    assert {(past.job, past.is_by_hand) for past in store.ticks("s", limit=9)} == {("hand", True), ("tick", False)}
+
+
+def test_two_schedules_may_tick_at_the_same_moment(store: Store) -> None:
+    for name in ("s", "t"):
+        store.add_schedule(schedule(name))
+        store.change_schedule(name, firing(tick(f"of-{name}")))
+    assert {job.cron for job in store.jobs()} == {"s", "t"}
+
+
+def test_a_rule_that_fails_changes_nothing(store: Store, backend: Backend) -> None:
+    one = schedule()
+    store.add_schedule(one)
+
+    def fail(view: View) -> Change:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.change_schedule("s", fail)
+    assert store.schedule("s") == one
+    assert backend.rows() == []
+    assert store.change_schedule("s", firing(tick("a"))) is not None
+
+
+def test_a_rule_with_nothing_to_say_rings_no_bell(store: Store, other: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    store.changed()
+    worker.bell.hush()
+    assert other.change_schedule("s", nothing) is None
+    store.changed()
+    assert not worker.bell.hush()
+
+
+# ── waiting for the one before ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_held_job_is_not_claimed_until_it_is_let_go(store: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
+    job = store.get("a")
+    assert (job.held, job.state) == (True, State.PENDING)
+    assert job.reason == "waits until the job before it of the schedule s has ended"
+    assert worker.claim(5) == []
+    store.change_schedule("s", firing(release="a", waiting=None))
+    assert store.get("a").held is False
+    assert worker.claim_one().id == "a"
+
+
+def test_a_held_job_with_a_delay_still_waits_for_its_time(store: Store, worker: Hands, clock: FakeClock) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a", is_held=True, job={"delay_ms": 5000}), waiting="a"))
+    store.change_schedule("s", firing(release="a", waiting=None))
+    assert worker.claim(1) == []
+    clock.advance(5)
+    assert worker.claim_one().id == "a"
+
+
+def test_a_held_job_that_was_called_off_stays_so(store: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
+    store.cancel("a")
+    store.change_schedule("s", firing(release="a", waiting=None))
+    assert store.get("a").state is State.CANCELLED
+    assert worker.claim(1) == []
+
+
+# ── what was ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_tick_tells_how_its_job_is_now_and_that_it_is_gone(store: Store, worker: Hands, clock: FakeClock) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(tick("a", job={"max_retries": 1}), Tick(T + 1, None, "why", times=3)))
+    worker.run(BAD)
+    skipped, fired = store.ticks("s", limit=5)
+    assert (fired.at_ms, fired.decided_ms, fired.job, fired.state, fired.exit_code) == (T, T, "a", State.DEAD, 3)
+    assert fired.error
+    assert (skipped.at_ms, skipped.job, skipped.reason, skipped.times, skipped.state) == (T + 1, None, "why", 3, None)
+    assert store.ticks("s", limit=5, fired=True) == [fired]
+    assert store.ticks("s", limit=1) == [skipped]
+    store.purge(["a"])
+    assert (store.ticks("s", limit=5, fired=True)[0].job, store.ticks("s", limit=5, fired=True)[0].state) == ("a", None)
+
+
+def test_only_the_latest_ticks_are_kept(store: Store, backend: Backend) -> None:
+    store.add_schedule(schedule())
+    store.change_schedule("s", firing(*(Tick(T + number, None, "no") for number in range(TICKS_KEPT + 30))))
+    kept = [past.at_ms - T for past in store.ticks("s", limit=1000)]
+    assert kept == list(range(TICKS_KEPT + 29, 29, -1))
+    assert len(backend.rows("ticks")) == TICKS_KEPT
+
+
+def test_a_batch_of_jobs_is_not_disturbed_by_those_of_schedules(store: Store) -> None:
+    store.add_schedule(schedule())
+    store.enqueue([new_job("a"), new_job("b")])
+    store.change_schedule("s", firing(tick("c")))
+    store.enqueue([new_job("d")])
+    assert [job.id for job in store.jobs(Filter(), descending=False)] == ["a", "b", "c", "d"]

@@ -73,6 +73,14 @@ class DeclaredLost(NamedTuple):
     runs: int
 
 
+class ScheduleFired(NamedTuple):
+    """One of its ticks had its job added, or not, for a reason."""
+
+    schedule: str
+    job: str | None
+    reason: str | None
+
+
 class WakeUpSilent(NamedTuple):
     """Nobody can wake us: we look by ourselves now and then."""
 
@@ -99,6 +107,7 @@ Event = (
     | JobLost
     | JobRescued
     | DeclaredLost
+    | ScheduleFired
     | WakeUpSilent
     | StoreTrouble
     | StoreRecovered

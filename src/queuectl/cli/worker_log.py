@@ -116,6 +116,10 @@ class WorkerLog:
                     "lost",
                     f"we were silent for too long: others took our {_count(runs, 'job')}; beginning anew",
                 )
+            case events.ScheduleFired(schedule, str(job), _):
+                return STATE_STYLE[State.PENDING], "fired", f"{schedule}  job {job}"
+            case events.ScheduleFired(schedule, _, reason):
+                return "dim", "skipped", f"{schedule}  {printable(reason or '')}"
             case events.WakeUpSilent(why):
                 return "yellow", "polling", printable(why)
             case events.StoreTrouble(problem):

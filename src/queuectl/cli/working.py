@@ -25,6 +25,7 @@ from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
 from queuectl.upkeep.adoption import Heir
 from queuectl.upkeep.complete import CompleteDuty
+from queuectl.upkeep.fire import FireDuty
 from queuectl.upkeep.prune import PruneDuty
 from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.worker.detach import detach, say_failed, say_ready
@@ -96,6 +97,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log),
         CompleteDuty(store),
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=log),
+        FireDuty(store=store, settings=settings, chance=random.random, emit=log),
     ]
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy

@@ -186,6 +186,8 @@ class PruneDuty:
     Any number of workers may do so at once: a job is removed by one of them, and the others find it gone.
     """
 
+    adds_work: Final = False
+
     def __init__(
         self, me: str, host: str, *, store: Store, home: str, settings: Callable[[], Settings], emit: Sink
     ) -> None:

@@ -129,6 +129,8 @@ class Rescue:
 class RescueDuty:
     """Looks after the other workers of the store, once a second."""
 
+    adds_work: Final = False
+
     def __init__(
         self, heir: Heir, here: Here, *, store: Store, clock: Clock, settings: Callable[[], Settings], emit: Sink
     ) -> None:

@@ -17,6 +17,7 @@ from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Claim
 from queuectl.store.protocol import ClaimRequest, Exchange, StopMode
 from queuectl.worker.due import Due
+from queuectl.worker.duties import Duties
 from queuectl.worker.launch import Launcher, NoLog
 from queuectl.worker.membership import Membership
 from queuectl.worker.plan import Duty, Plan, World
@@ -41,12 +42,12 @@ class Worker:
         self._world = world
         self._store = world.store
         self._signals = signals
-        self._duties = dict.fromkeys(duties, 0.0)
         self._settings = world.load_settings()
         self._slots = plan.slots or self._settings.worker_count
         self._runs = Runs(world, launcher, self._settings)
         self._streaming = Streaming(is_shared=world.store.is_shared)
         self._trouble = Trouble(world.clock, world.emit)
+        self._duties = Duties(duties, self._trouble)
         self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
         self._stopping = Stopping(self._runs, world.emit)
         self._look = True  # there may be something to claim
@@ -197,10 +198,7 @@ class Worker:
             self._poll(now)
         if self._runs.forsaken and not self._runs.is_ending_lost and now >= self._retry_at:
             self._give_back(now)
-        for duty, due in self._duties.items():
-            if now >= due:
-                again = self._trouble.ask(lambda: duty.step(now))  # noqa: B023 - called at once
-                self._duties[duty] = now + RETRY_EVERY if again is None else again
+        self._duties.step(now)
         if self._runs.take_in(self._world.foundlings):
             self._attend(now)  # one of them may have been called off meanwhile
 
@@ -216,6 +214,7 @@ class Worker:
     def _attend(self, now: float) -> None:
         """Somebody wrote: there may be work, a wish to cancel, or a wish that we stop."""
         self._look = True
+        self._duties.hint()
         orders = self._trouble.ask(lambda: self._store.orders(self._plan.id))
         if orders is None or not orders.known:  # the next heartbeat sees to it
             return
@@ -284,7 +283,7 @@ class Worker:
         yield self._poll_at
         if (soon := self._world.processes.look_again()) is not None:
             yield now + soon
-        yield from self._duties.values()
+        yield self._duties.wake_at
         for moment in self._runs.wake_times():
             yield max(moment, self._retry_at)
         if self._runs:

@@ -30,7 +30,14 @@ class Plan(NamedTuple):
 
 
 class Duty(Protocol):
-    """Something for the house that has to be done from time to time."""
+    """Something for the house that has to be done from time to time.
+
+    `adds_work`: it brings jobs in. So it wants to look whenever somebody has written something, and a worker that is to
+    begin nothing more leaves it to others.
+    """
+
+    @property
+    def adds_work(self) -> bool: ...
 
     def step(self, now: float) -> float:
         """Do what is due and return when to come again, by the monotonic clock."""

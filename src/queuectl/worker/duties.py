@@ -1,0 +1,38 @@
+"""What a worker does for the house: one step of each duty when its time has come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from queuectl.worker.plan import Duty
+from queuectl.worker.trouble import RETRY_EVERY, Trouble
+
+ASK_AGAIN: Final = 1.0  # whether there is still a reason to leave it to others
+
+
+class Duties:
+    def __init__(self, duties: Sequence[Duty], trouble: Trouble) -> None:
+        self._due = dict.fromkeys(duties, 0.0)
+        self._trouble = trouble
+
+    def step(self, now: float) -> None:
+        for duty, due in self._due.items():
+            if now < due:
+                continue
+            if duty.adds_work and self._trouble.is_outdated:
+                self._due[duty] = now + ASK_AGAIN
+                continue
+            again = self._trouble.ask(lambda: duty.step(now))  # noqa: B023 - called at once
+            self._due[duty] = now + RETRY_EVERY if again is None else again
+
+    def hint(self) -> None:
+        """Somebody wrote: there may be more to do than was known."""
+        for duty in self._due:
+            if duty.adds_work:
+                self._due[duty] = 0.0
+
+    @property
+    def wake_at(self) -> float:
+        return min(self._due.values(), default=math.inf)

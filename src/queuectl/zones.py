@@ -1,0 +1,77 @@
+"""Time zones by name: the only module that looks for them on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from queuectl.errors import InvalidInput, Unavailable
+from queuectl.job.nearest import nearest
+from queuectl.job.shown import shown
+
+# What needs no database. Some machines have none, and most schedules of servers are in this one.
+_ALWAYS: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu"})
+_FOLDER: Final = "zoneinfo/"
+
+
+class ZonesMissing(Unavailable):
+    code = "zones-missing"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"cannot find the time zone {name!r}: this machine has no time zone database",
+            hint="install the package tzdata of the system, or: pip install tzdata; UTC needs none",
+        )
+
+
+def find_zone(name: str, *, subject: str = "--tz") -> tzinfo:
+    """The zone of this name. InvalidInput, which names `subject`, if there is none; ZonesMissing if this machine knows no zones."""
+    if name in _ALWAYS:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # the last two: names like ../x, and of folders
+        known = available_timezones()
+        if not known:
+            raise ZonesMissing(name) from error
+        meant = nearest(name, known)
+        hint = f"did you mean {meant!r}?" if meant else "a name like Europe/Berlin or UTC"
+        raise InvalidInput(subject, f"unknown time zone {shown(name)}", hint=hint) from error
+
+
+def local_zone_name(environ: Mapping[str, str]) -> str:
+    """The name of this machine's zone: by TZ, else as /etc says. InvalidInput if it has none that another machine would know."""
+    given = environ.get("TZ", "").removeprefix(":")
+    for name in (_from_path(given), given) if given else (_from_path(_local_time()), _from_file(), "UTC"):
+        if name and _is_known(name):
+            return name
+    hint = "name the zone of the schedule: --tz Europe/Berlin"
+    raise InvalidInput("TZ", f"{shown(given)} is not the name of a time zone", hint=hint)
+
+
+def _is_known(name: str) -> bool:
+    try:
+        find_zone(name)
+    except (InvalidInput, ZonesMissing):
+        return False
+    return True
+
+
+def _local_time() -> str:
+    return os.path.realpath("/etc/localtime")
+
+
+def _from_path(path: str) -> str:
+    """`/usr/share/zoneinfo/Europe/Berlin` is called Europe/Berlin."""
+    return path.rpartition(_FOLDER)[2] if _FOLDER in path else ""
+
+
+def _from_file() -> str:
+    try:
+        with open("/etc/timezone", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -30,6 +30,7 @@ from queuectl.queue import copy as copy
 from queuectl.queue import export as export
 from queuectl.queue import importing as importing
 from queuectl.queue import records as records
+from queuectl.queue import schedules as schedules
 
 WIDTH = 110
 REFERENCE = Path(__file__).parent / "reference"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import queuectl as package
-from queuectl import Job, Queue, State, client, errors
+from queuectl import Job, Queue, State, client, errors, schedules
+from queuectl.job.cron.errors import ScheduleNotFound
 from tests.program import Program, WorkerProcess
 
 StartWorker = Callable[..., WorkerProcess]
@@ -24,9 +25,10 @@ def queue(home: Path) -> Iterator[Queue]:
 
 def test_the_examples_of_the_docstrings_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUEUECTL_HOME", str(home))
-    result = doctest.testmod(client, optionflags=doctest.ELLIPSIS)
-    assert result.attempted >= 9
-    assert result.failed == 0
+    for module, examples in ((client, 9), (schedules, 4)):
+        result = doctest.testmod(module, extraglobs={"Queue": Queue}, optionflags=doctest.ELLIPSIS)
+        assert result.attempted >= examples
+        assert result.failed == 0
 
 
 def test_a_job_with_a_key_is_enqueued_once(queue: Queue) -> None:
@@ -230,3 +232,37 @@ def test_a_queue_that_was_closed_can_be_used_again(home: Path) -> None:
     queue.close()
     assert queue.get("j").id == "j"
     queue.close()
+
+
+def test_schedules_are_added_steered_and_removed(queue: Queue) -> None:
+    assert list(queue.schedules) == []
+    until = datetime(2999, 1, 1, tzinfo=UTC)
+    told = queue.schedules.add(
+        "s",
+        "every 1h",
+        argv=("a", "b"),
+        tz="UTC",
+        jitter=timedelta(seconds=90),
+        until=until,
+        delay=timedelta(seconds=5),
+    )
+    assert (told["argv"], told["jitter"], told["until"]) == (["a", "b"], 90, "2999-01-01T00:00:00.000Z")
+    first, second = queue.schedules.next("s", 2)
+    assert second - first == timedelta(hours=1)
+    assert queue.schedules.run("s").cron == "s"
+    queue.schedules.pause("s")
+    assert queue.schedules.get("s")["paused"]
+    queue.schedules.resume("s")
+    assert len(queue.schedules.get("s")["ticks"]) == 1
+    queue.schedules.remove("s")
+    with pytest.raises(ScheduleNotFound):
+        queue.schedules.remove("s")
+
+
+@pytest.mark.parametrize("given", [{"name": 3}, {"schedule": 90}, {"schedule": "never"}, {"tz": 1}, {"command": None}])
+def test_a_schedule_that_cannot_be_is_refused_and_nothing_is_made(
+    queue: Queue, home: Path, given: dict[str, Any]
+) -> None:
+    with pytest.raises(errors.UsageError):
+        queue.schedules.add(**{"name": "s", "schedule": "@daily", "command": "true", **given})
+    assert not home.exists()

@@ -24,6 +24,7 @@ from queuectl.queue.intake import Given
 from queuectl.queue.look import looking
 from queuectl.queue.pick import Answer, find
 from queuectl.queue.pythonic import Names, fields_of, names, plain, resolve
+from queuectl.schedules import Schedules
 from queuectl.store.open import open_reads, open_store, store_exists, store_path
 from queuectl.store.protocol import Reads, Store
 
@@ -247,6 +248,14 @@ class Queue:
         """Let a failed, dead or cancelled job run again, now. Raises WrongState for any other."""
         found = self.get(job_id).id
         return self._only(control.retry(self._write(), [found]))
+
+    # ── by the clock ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def schedules(self) -> Schedules:
+        """Jobs that are added by the clock."""
+        cwd = working_directory()
+        return Schedules(self._look, self._write, lambda: Defaults.of(self._settings(), cwd=cwd))
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

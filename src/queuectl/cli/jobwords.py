@@ -117,6 +117,8 @@ def place_of(app: App) -> Place:
 class JobCommand(Command):
     """Options may follow one word. With two or more, every option stands before the first: what follows is the command's."""
 
+    words_before = 0  # of other arguments; options may stand between them
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args if ctx.resilient_parsing else self._words_last(ctx, args))
 
@@ -124,25 +126,42 @@ class JobCommand(Command):
         """The same words with the command's behind a `--`, so that nothing in it is taken for an option."""
         if len(args) == 1 and not _is_option(args[0]):
             return ["--", *args]  # the usual case, without parsing it twice
+        before, args = self._first_words(ctx, args)
+        options, words = self._part(ctx, args, before)
+        return [*options, "--", *before, *words] if before or words else options
+
+    def _first_words(self, ctx: click.Context, args: list[str]) -> tuple[list[str], list[str]]:
+        """As many words as come before the command's, and the rest."""
+        before: list[str] = []
+        while len(before) < self.words_before and (words := self._split(ctx, args, interspersed=False)):
+            options = args[: len(args) - len(words)]
+            # Behind a `--` there are words only.
+            count = self.words_before - len(before) if options[-1:] == ["--"] else 1
+            before += words[:count]
+            args = [*options, *words[count:]]
+        return before, args
+
+    def _part(self, ctx: click.Context, args: list[str], before: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The options, and the words of the command."""
         words = self._split(ctx, args, interspersed=False)
-        if not words:
-            return args
         options = args[: len(args) - len(words)]
         if options[-1:] == ["--"]:
-            return args
+            return options[:-1], words
+        if not words:
+            return options, []
         first, tail = words[0], words[1:]
         if looks_like_json(first) and not self._is_template(ctx, options):
             count = _json_words(words)
             first, tail = " ".join(words[:count]), words[count:]
         if not any(_is_option(word) for word in tail):
-            return [*options, "--", first, *tail]
+            return options, [first, *tail]
         try:
             more = self._split(ctx, tail, interspersed=True)
         except click.UsageError as error:
-            raise _misplaced(ctx, args, options, error) from error
+            raise _misplaced(ctx, args, options, before, error) from error
         if more or "--" in tail:
-            raise _misplaced(ctx, args, options, None)
-        return [*options, *tail, "--", first]
+            raise _misplaced(ctx, args, options, before, None)
+        return [*options, *tail], [first]
 
     def _is_template(self, ctx: click.Context, options: list[str]) -> bool:
         """Whether a word with braces is one that lines are put into, and never JSON."""
@@ -159,8 +178,13 @@ class JobCommand(Command):
             error.ctx = error.ctx or ctx  # as in Command
             raise
         # click hands them over as the value of the argument; without any it says so in a way of its own.
-        words = values.get("words")
-        return [*words, *rest] if isinstance(words, (list, tuple)) else rest
+        found = [values.get(param.name or "") for param in self.get_params(ctx) if isinstance(param, click.Argument)]
+        words = [word for value in found if isinstance(value, (str, list, tuple)) for word in _listed(value)]
+        return [*words, *rest]
+
+
+def _listed(value: str | Sequence[str]) -> Sequence[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def _is_option(word: str) -> bool:
@@ -185,12 +209,16 @@ def _json_words(words: Sequence[str]) -> int:
 
 
 def _misplaced(
-    ctx: click.Context, args: Sequence[str], options: Sequence[str], cause: click.UsageError | None
+    ctx: click.Context,
+    args: Sequence[str],
+    options: Sequence[str],
+    before: Sequence[str],
+    cause: click.UsageError | None,
 ) -> UsageError:
     from shlex import join
 
     words = args[len(options) :]
-    hint = f"put -- before the command: {ctx.command_path} {join([*options, '--', *words])}"
+    hint = f"put -- before the command: {ctx.command_path} {join([*options, *before, '--', *words])}"
     if cause is None:
         return UsageError("with several words, every option stands before the first", hint=hint)
     if isinstance(cause, click.NoSuchOption):

@@ -66,6 +66,7 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
     yield "Tags", joined(job.tags)
     yield "Unique key", printable(job.unique_key or "")
     yield "Batch", job.batch or ""
+    yield "Schedule", printable(job.cron or "")
     if job.env:
         yield (
             "Environment",

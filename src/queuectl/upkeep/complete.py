@@ -16,6 +16,8 @@ KEPT_MS: Final = 24 * 3600 * 1000  # a batch without jobs may be one that is onl
 
 
 class CompleteDuty:
+    adds_work: Final = True
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._forget_at = 0.0

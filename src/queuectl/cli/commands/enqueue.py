@@ -95,7 +95,7 @@ def enqueue(
     else:
         intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
     if not intake.is_batch:
-        return _single(app, next(queued(add(intake, place, flags=flags, on_complete=on_complete))))
+        return single(app, next(queued(add(intake, place, flags=flags, on_complete=on_complete))))
     from queuectl.cli.progress import progress
 
     with progress(app, "reading", total=intake.size) as advance:
@@ -169,7 +169,7 @@ def _unreadable(path: str, error: OSError) -> FileUnreadable:
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _single(app: App, added: Queued) -> Result:
+def single(app: App, added: Queued) -> Result:
     job_id = added.id
     app.done = _done(added)
     return Sheet(

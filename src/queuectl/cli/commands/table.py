@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "wait": Entry(f"{_HERE}.wait", "wait", "Wait until jobs have ended.", _STEER),
     "cancel": Entry(f"{_HERE}.cancel", "cancel", "Call off jobs; running ones are ended.", _STEER),
     "retry": Entry(f"{_HERE}.retry", "retry", "Give failed, dead or cancelled jobs another chance.", _STEER),
+    "cron": Entry(f"{_HERE}.cron", "cron", "Add jobs by the clock: every night, every 90 seconds.", _STEER),
     "dlq": Entry(f"{_HERE}.dlq", "dlq", "The dead letter queue: jobs that failed for good.", _STEER),
     "doctor": Entry(f"{_HERE}.doctor", "doctor", "What is wrong here, and what to do about it.", _HOUSE),
     "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from queuectl.job.lifecycle import FINAL, State
+from queuectl.job.limits import Brake, Rate
 from queuectl.job.reason import reason
 
 NOW = 1_767_323_045_000
@@ -16,6 +17,12 @@ DUE: dict[str, Any] = {
     "held": False,
     "served": True,
 }
+
+
+PAUSED = Brake(True, 2, 2, None, None)
+FULL = Brake(False, 2, 2, Rate(1, 1000), NOW + 1000)
+FAST = Brake(False, 2, 1, Rate(1, 1000), NOW + 1000)
+OPEN = Brake(False, 2, 1, Rate(1, 1000), None)
 
 
 @pytest.mark.parametrize("state", sorted({*FINAL, State.PROCESSING}))
@@ -33,6 +40,12 @@ def test_a_job_that_does_not_wait_has_no_reason(state: State) -> None:
         (State.FAILED, {"run_at_ms": NOW + 2_000}, "retry at 2026-01-02T03:04:07.000Z, attempt 2 of 3"),
         (State.FAILED, {"served": False}, "no live worker serves its queue"),
         (State.PENDING, {"served": False}, "no live worker serves its queue"),
+        (State.PENDING, {"served": False, "brake": PAUSED}, "queue paused"),
+        (State.PENDING, {"held": True, "brake": PAUSED}, "held"),
+        (State.PENDING, {"served": False, "brake": FULL}, "no live worker serves its queue"),
+        (State.FAILED, {"brake": FULL}, "limit of the queue reached: 2 of 2 run"),
+        (State.PENDING, {"brake": FAST}, "rate of the queue reached: next at 2026-01-02T03:04:06.000Z"),
+        (State.PENDING, {"brake": OPEN}, "waits for a free slot"),
         (State.PENDING, {"served": None}, "waits for a free slot"),
         (State.FAILED, {}, "waits for a free slot"),
     ],

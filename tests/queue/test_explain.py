@@ -10,6 +10,7 @@ import pytest
 
 from queuectl.errors import JobNotFound
 from queuectl.job.lifecycle import State
+from queuectl.job.limits import Rate
 from queuectl.job.model import Worker
 from queuectl.queue.explain import MOST, explain, with_reason
 from queuectl.store.protocol import Store
@@ -69,7 +70,7 @@ def reasons(store: Store, ref: str = "me", *, dead: tuple[str, ...] = ()) -> lis
 
     told = explain(store, ref, is_alive=is_alive)
     alive = [worker for worker in store.workers() if is_alive(worker)]
-    line = with_reason(told.job, alive, store.now_ms()).reason
+    line = with_reason(told.job, alive, store.now_ms(), brake=store.brakes().get(told.job.queue)).reason
     found = told.to_dict()["reasons"]
     assert isinstance(found, list)
     assert BRIEFLY.get(found[0]["code"], "") in (line or "")
@@ -84,6 +85,9 @@ BRIEFLY = {
     "not-due": "not due until ",
     "no-worker": "no live worker",
     "queue-not-served": "no live worker",
+    "queue-paused": "queue paused",
+    "queue-full": "limit of the queue reached: ",
+    "queue-rate": "rate of the queue reached: next at ",
     "slots-busy": "waits for a free slot",
     "behind-others": "waits for a free slot",
     "next": "waits for a free slot",
@@ -92,6 +96,30 @@ BRIEFLY = {
 
 def codes(store: Store, ref: str = "me", **rest: Any) -> list[str]:
     return [reason["code"] for reason in reasons(store, ref, **rest)]
+
+
+def test_a_job_of_a_paused_queue_is_told_how_to_go_on(store: Store) -> None:
+    store.enqueue([new_job("me", queue="mail")])
+    store.set_rules("mail", {"paused": True, "concurrency": 1})
+    paused, unserved = reasons(store)
+    assert paused == {
+        "code": "queue-paused",
+        "message": "Its queue 'mail' is paused: queuectl queue resume mail lets it go on.",
+        "queue": "mail",
+    }
+    assert unserved["code"] == "no-worker"
+
+
+def test_a_job_behind_the_limits_of_its_queue_says_which_they_are(store: Store, hire: Hire) -> None:
+    hands = hire()
+    store.enqueue([new_job("first", queue="mail"), new_job("me", queue="mail")])
+    store.set_rules("mail", {"concurrency": 1, "rate": Rate(1, 60_000)})
+    hands.start(hands.claim_one())
+    full, rate = reasons(store)
+    assert full["message"] == "The limit of its queue 'mail' is reached: one job runs, and not more than 1 may."
+    assert (full["code"], full["concurrency"], full["running"]) == ("queue-full", 1, 1)
+    assert (rate["code"], rate["rate"]) == ("queue-rate", "1/m")
+    assert rate["opens_at"] in rate["message"]
 
 
 # ── it waits ────────────────────────────────────────────────────────────────────────────────────────────────────────

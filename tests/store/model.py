@@ -59,6 +59,8 @@ class Model:
         self.ageing = OFF
         self.jobs: dict[str, ModelJob] = {}  # in the order of enqueue
         self.queues: set[str] = set()
+        self.paused: set[str] = set()
+        self.most: dict[str, int] = {}  # jobs of a queue at a time
 
     # ── what it shows ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -76,9 +78,10 @@ class Model:
         return {queue: {state: counts[queue, state] for state in State} for queue in self.queues}
 
     def is_drained(self) -> bool:
-        due = (job.let_in or job.run_at <= self.now for job in self.jobs.values() if job.state is State.PENDING)
+        jobs = [job for job in self.jobs.values() if job.queue not in self.paused]
+        due = (job.let_in or job.run_at <= self.now for job in jobs if job.state is State.PENDING)
         held_by = {State.PROCESSING, State.FAILED}
-        return not any(due) and not any(job.state in held_by for job in self.jobs.values())
+        return not any(due) and not any(job.state in held_by for job in jobs)
 
     # ── what happens to it ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,11 +126,32 @@ class Model:
         ready.sort(key=self._merit, reverse=True)  # stable: first in, first out
         if queues is not None:
             ready = [job for queue in queues for job in ready if job.queue == queue]
-        for job in ready[:limit]:
+        claimed: list[str] = []
+        for job in ready:
+            if len(claimed) == limit or not self.has_room(job.queue):
+                continue
             job.frozen = self.effective_priority(job)
             job.state, job.worker, job.let_in, job.called_off = State.PROCESSING, worker, False, False
             job.runs += 1
-        return [job.id for job in ready[:limit]]
+            claimed.append(job.id)
+        return claimed
+
+    def has_room(self, queue: str) -> bool:
+        running = sum(job.state is State.PROCESSING for job in self.jobs.values() if job.queue == queue)
+        return queue not in self.paused and running < self.most.get(queue, running + 1)
+
+    def rule(self, queue: str, *, paused: bool, most: int | None) -> None:
+        self.paused = self.paused | {queue} if paused else self.paused - {queue}
+        self.most.pop(queue, None)
+        if most is not None:
+            self.most[queue] = most
+
+    def move(self, queue: str, to: str) -> list[str]:
+        found = [job for job in self.jobs.values() if job.queue == queue and job.state in WAITING]
+        for job in found:
+            job.queue = to
+            self.queues.add(to)
+        return [job.id for job in found]
 
     def end(self, job: ModelJob, outcome: Outcome) -> None:
         if job.called_off:

@@ -13,6 +13,7 @@ from queuectl import errors
 from queuectl.clock import SystemClock
 from queuectl.job.cron.model import Tick
 from queuectl.job.lifecycle import State
+from queuectl.job.limits import Rate
 from queuectl.job.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
 from queuectl.queue.copy import Copied, JobsRunning, SameStore, StoreNotEmpty, copy
 from queuectl.store.copying import TABLES, Movable
@@ -80,6 +81,10 @@ def move(request: pytest.FixtureRequest, home: Path, clock: FakeClock) -> Iterat
 def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None:
     """Every state but processing, every kind of end, and every field with something and with nothing in it."""
     store.set_config({"lease": "1m", "ageing": "10m", "max-retries": "7"})
+    store.set_rules("default", {"rate": Rate(1000, 1)})
+    store.set_rules(
+        "idle", {"paused": True, "concurrency": 2, "rate": Rate(3, 60_000), "priority": -5, "timeout_ms": 0}
+    )
     ends = {
         "completed": Exited(0),
         "dead": BAD,
@@ -171,6 +176,7 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "batches": 1,
         "settings": 3,
         "schedules": 2,
+        "rules of queues": 2,
         "jobs ever enqueued": 20,
     }
     assert done.given_back == 0

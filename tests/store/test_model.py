@@ -195,6 +195,15 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.store.set_config({"ageing": ageing})
         self.model.ageing = AGEINGS[ageing]
 
+    @rule(queue=st.sampled_from(QUEUES), paused=st.booleans(), most=st.none() | st.integers(1, 2))
+    def limit(self, queue: str, paused: bool, most: int | None) -> None:
+        self.store.set_rules(queue, {"paused": paused, "concurrency": most})
+        self.model.rule(queue, paused=paused, most=most)
+
+    @rule(queues=st.permutations(QUEUES))
+    def move(self, queues: list[str]) -> None:
+        assert list(self.store.move(queues[0], queues[1])) == self.model.move(queues[0], queues[1])
+
     # ── what must be so ─────────────────────────────────────────────────────────────────────────────────────────────
 
     @invariant()

@@ -13,6 +13,7 @@ from queuectl.config import Settings, db_address, environ, home_path, host_name,
 from queuectl.errors import OutputFailed
 
 if TYPE_CHECKING:
+    from queuectl.job.newjob import QueueDefaults
     from queuectl.store.protocol import Inbox, Reads, Store
 
 NARROWEST = 20
@@ -106,6 +107,12 @@ class App:
         """What holds now: environment over stored over default. A command's own flags are not in it."""
         source = self._inbox if self._inbox is not None else self.open_reads()
         return load_settings(source.config(), self.environ)
+
+    @property
+    def queue_defaults(self) -> QueueDefaults:
+        """What jobs of some queues get that do not say otherwise."""
+        source = self._inbox if self._inbox is not None else self.open_reads()
+        return source.queue_defaults()
 
     def say_locked(self) -> None:
         self.say("the store is locked by another program; waiting for it, up to 30 s in all")

@@ -109,7 +109,7 @@ def place_of(app: App) -> Place:
     cwd = working_directory()
     return Place(
         app.open_inbox,
-        stored_defaults=lambda: Defaults.of(app.settings, cwd=cwd),
+        stored_defaults=lambda: Defaults.of(app.settings, cwd=cwd, by_queue=app.queue_defaults),
         bare_defaults=lambda: Defaults.of(load_settings({}, app.environ), cwd=cwd),
     )
 

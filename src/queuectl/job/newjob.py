@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+# By queue, what its jobs get that do not say otherwise: priority, max_retries, timeout_ms (0: none); None: nothing is said.
+QueueDefaults = Mapping[str, tuple[int | None, int | None, int | None]]
+
 
 class NewJob(NamedTuple):
     """A job that passed validation and is not in the store yet. A tuple, since a bulk enqueue makes a million."""

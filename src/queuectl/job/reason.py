@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from queuectl.job.lifecycle import WAITING, State
+from queuectl.job.limits import Brake
 from queuectl.job.model import from_ms, iso
 
 
@@ -16,14 +17,20 @@ class Wait(StrEnum):
     HELD = "held"
     RETRY = "retry-not-due"
     NOT_DUE = "not-due"
+    PAUSED = "queue-paused"
     UNSERVED = "queue-not-served"
+    FULL = "queue-full"
+    RATE = "queue-rate"
     SLOT = "waits-for-slot"
 
 
-def waits(state: State, *, run_at_ms: int, now_ms: int, held: bool, served: bool | None) -> list[Wait]:
+def waits(
+    state: State, *, run_at_ms: int, now_ms: int, held: bool, served: bool | None, brake: Brake | None = None
+) -> list[Wait]:
     """All that a job waits for, first what decides; nothing for one that does not wait.
 
-    `served` says whether a live worker serves its queue, None if nobody has looked.
+    `served` says whether a live worker serves its queue, None if nobody has looked; `brake` is that of its queue, None if
+    there is none.
     """
     if state not in WAITING:
         return []
@@ -32,8 +39,14 @@ def waits(state: State, *, run_at_ms: int, now_ms: int, held: bool, served: bool
         found.append(Wait.HELD)
     if run_at_ms > now_ms and state is not State.BLOCKED:  # one that is blocked has no time of its own yet
         found.append(Wait.RETRY if state is State.FAILED else Wait.NOT_DUE)
+    if brake is not None and brake.paused:
+        found.append(Wait.PAUSED)
     if served is False:
         found.append(Wait.UNSERVED)
+    # What a limit has to say to one that could not run anyhow will have changed by the time that it could.
+    if brake is not None and not found:
+        found += [Wait.FULL] if brake.is_full else []
+        found += [Wait.RATE] if brake.opens_at is not None else []
     return found or [Wait.SLOT]
 
 
@@ -47,12 +60,13 @@ def reason(
     held: bool,
     served: bool | None,
     cron: str | None = None,
+    brake: Brake | None = None,
 ) -> str | None:
     """What a waiting job waits for, on one line; None for a job that does not wait.
 
     `allowed` is the number of failed runs that makes it dead, `cron` the schedule that it is of.
     """
-    found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served)
+    found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served, brake=brake)
     if not found:
         return None
     match found[0]:
@@ -64,6 +78,13 @@ def reason(
             return f"retry at {iso(from_ms(run_at_ms))}, attempt {attempts + 1} of {allowed}"
         case Wait.NOT_DUE:
             return f"not due until {iso(from_ms(run_at_ms))}"
+        case Wait.PAUSED:
+            return "queue paused"
+        case Wait.FULL:
+            return f"limit of the queue reached: {brake.running} of {brake.concurrency} run" if brake else None
+        case Wait.RATE:
+            opens_at = None if brake is None or brake.opens_at is None else from_ms(brake.opens_at)
+            return f"rate of the queue reached: next at {iso(opens_at)}"
         case Wait.UNSERVED:
             return "no live worker serves its queue"
         case Wait.SLOT:

@@ -13,9 +13,11 @@ from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job import fields as read
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
-from queuectl.job.newjob import NewJob
+from queuectl.job.newjob import NewJob, QueueDefaults
 from queuectl.job.settings import Settings
 from queuectl.job.shown import cut, shown
+
+NOTHING_SAID: Final[QueueDefaults] = {}
 
 
 class Defaults(NamedTuple):
@@ -28,9 +30,10 @@ class Defaults(NamedTuple):
     timeout_ms: int | None
     cwd: str  # absolute
     queue: str = "default"
+    by_queue: QueueDefaults = NOTHING_SAID
 
     @classmethod
-    def of(cls, settings: Settings, *, cwd: str) -> Defaults:
+    def of(cls, settings: Settings, *, cwd: str, by_queue: QueueDefaults = NOTHING_SAID) -> Defaults:
         return cls(
             priority=settings.priority,
             max_retries=settings.max_retries,
@@ -38,6 +41,7 @@ class Defaults(NamedTuple):
             backoff_base=settings.backoff_base,
             timeout_ms=settings.timeout_ms,
             cwd=cwd,
+            by_queue=by_queue,
         )
 
 
@@ -94,13 +98,14 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "waiting_time": (_NOWHERE, read.ignored),
 }
 _SHARED: Final = frozenset(_SLOT[name] for name in ("max_retries", "backoff_base", "timeout_ms", "run_at_ms"))
+_TIMEOUTS: Final = frozenset({"timeout", "timeout_seconds", "timeout_sec", "timeout_ms"})
 # Of these, one that is given later takes the place of the others.
 _RIVALS: Final = (
     frozenset({"command", "argv"}),
     frozenset({"run_at", "available_at", "run_after", "next_run_at", "delay"}),
     frozenset({"max_retries", "max_attempts"}),
     frozenset({"backoff_base", "base_backoff"}),
-    frozenset({"timeout", "timeout_seconds", "timeout_sec", "timeout_ms"}),
+    _TIMEOUTS,
     frozenset({"depends_on", "after"}),
 )
 
@@ -159,9 +164,22 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
     if draft[_UNIQUE_KEY] is None and (draft[_UNIQUE_FOR] is not None or draft[_IF_EXISTS] is not None):
         name = "unique_for" if draft[_UNIQUE_FOR] is not None else "if_exists"
         raise InvalidInput(name, "there is no unique_key", hint="say what may not be there twice, like --unique report")
+    if defaults.by_queue:
+        _take_from_queue(draft, fields, defaults)
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
     draft.pop()
     return NewJob._make(draft)
+
+
+def _take_from_queue(draft: list[Any], fields: Mapping[str, object], defaults: Defaults) -> None:
+    """What its queue says goes before the settings, for what the job itself does not say."""
+    priority, max_retries, timeout_ms = defaults.by_queue.get(draft[_SLOT["queue"]], (None, None, None))
+    if priority is not None and fields.get("priority") is None:
+        draft[_SLOT["priority"]] = priority
+    if max_retries is not None and all(fields.get(name) is None for name in ("max_retries", "max_attempts")):
+        draft[_SLOT["max_retries"]] = max_retries
+    if timeout_ms is not None and all(fields.get(name) is None for name in _TIMEOUTS):
+        draft[_SLOT["timeout_ms"]] = timeout_ms or None
 
 
 def check_field(name: str, value: object, *, spelled: str, local: tzinfo | None = None) -> None:

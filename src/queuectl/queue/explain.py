@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from queuectl.job.duration import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
 from queuectl.job.lifecycle import State
-from queuectl.job.model import Job, Run, Worker, iso, to_ms
+from queuectl.job.limits import Brake, format_rate
+from queuectl.job.model import Job, Run, Worker, from_ms, iso, to_ms
 from queuectl.job.outcome import Ending
 from queuectl.job.reason import Wait, reason, waits
 from queuectl.job.retry import allowed_failures
@@ -64,7 +65,7 @@ def explain(store: Reads, ref: str, *, is_alive: Callable[[Worker], bool]) -> Ex
             assert_never(unreachable)
 
 
-def with_reason(job: Job, alive: Sequence[Worker], now_ms: int) -> Job:
+def with_reason(job: Job, alive: Sequence[Worker], now_ms: int, *, brake: Brake | None) -> Job:
     """The job with the one line that holds if only these workers live: a store cannot tell who does."""
     line = reason(
         job.state,
@@ -74,6 +75,7 @@ def with_reason(job: Job, alive: Sequence[Worker], now_ms: int) -> Job:
         allowed=allowed_failures(job.max_retries, first_is_free=job.first_is_free),
         held=job.held,
         served=is_served(job, alive),
+        brake=brake,
     )
     return replace(job, reason=line)
 
@@ -82,8 +84,8 @@ def with_reason(job: Job, alive: Sequence[Worker], now_ms: int) -> Job:
 
 
 def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> Iterator[Reason]:
-    run_at_ms, served = to_ms(job.run_at), is_served(job, alive)
-    for wait in waits(job.state, run_at_ms=run_at_ms, now_ms=now_ms, held=job.held, served=served):
+    run_at_ms, served, brake = to_ms(job.run_at), is_served(job, alive), store.brakes().get(job.queue)
+    for wait in waits(job.state, run_at_ms=run_at_ms, now_ms=now_ms, held=job.held, served=served, brake=brake):
         match wait:
             case Wait.BLOCKED:
                 yield Reason(wait, "It waits for other jobs to end.", {})
@@ -94,6 +96,12 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
             case Wait.NOT_DUE:
                 facts = {"run_at": iso(job.run_at), "due_in_ms": run_at_ms - now_ms}
                 yield Reason(wait, f"It is not due until {iso(job.run_at)}, in {_span(run_at_ms - now_ms)}.", facts)
+            case Wait.PAUSED:
+                message = f"Its queue {job.queue!r} is paused: queuectl queue resume {job.queue} lets it go on."
+                yield Reason(wait, message, {"queue": job.queue})
+            case Wait.FULL | Wait.RATE:
+                assert brake is not None
+                yield _limited(wait, job.queue, brake, now_ms)
             case Wait.UNSERVED:
                 yield _unserved(job, alive)
             case Wait.SLOT:
@@ -127,6 +135,17 @@ def _unserved(job: Job, alive: Sequence[Worker]) -> Reason:
     who = "; ".join(_serves(worker) for worker in alive[:NAMED]) + _and_more(len(alive))
     message = f"No live worker serves its queue {job.queue!r} ({who}): queuectl worker start --queue {job.queue}."
     return Reason(Wait.UNSERVED, message, facts)
+
+
+def _limited(wait: Wait, queue: str, brake: Brake, now_ms: int) -> Reason:
+    if wait is Wait.FULL:
+        runs = "one job runs" if brake.running == 1 else f"{brake.running:,} jobs run"
+        message = f"The limit of its queue {queue!r} is reached: {runs}, and not more than {brake.concurrency:,} may."
+        return Reason(wait, message, {"queue": queue, "concurrency": brake.concurrency, "running": brake.running})
+    opens_at = now_ms if brake.opens_at is None else brake.opens_at
+    rate = None if brake.rate is None else format_rate(brake.rate)
+    message = f"The rate of its queue {queue!r} is reached ({rate}): the next may start at {iso(from_ms(opens_at))}."
+    return Reason(wait, message, {"queue": queue, "rate": rate, "opens_at": iso(from_ms(opens_at))})
 
 
 def _serves(worker: Worker) -> str:

@@ -86,12 +86,13 @@ def show(
     job = store.get(job_id)
     end = end_of_output(store, job, history, host=host, limit=output_limit)
     alive = [worker for worker in store.workers() if is_alive(worker)]
-    job = with_reason(job, alive, store.now_ms())
+    job = with_reason(job, alive, store.now_ms(), brake=store.brakes().get(job.queue))
     return Shown(job, history, None if end is None else end.decode("utf-8", "replace"))
 
 
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
     tally = store.tally()
+    rules = store.rules()
     oldest = store.oldest_waiting_ms()
     workers = store.workers()
     alive = list(filter(is_alive, workers))
@@ -99,7 +100,10 @@ def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
         total=sum(sum(states.values()) for states in tally.values()),
         states=_sum_states(tally),
         workers=count_workers(alive),
-        queues=[QueueCount(name, False, _all_states(states)) for name, states in sorted(tally.items())],
+        queues=[
+            QueueCount(name, name in rules and rules[name].paused, all_states(tally.get(name, {})))
+            for name in sorted({*tally, *rules})
+        ],
         oldest_waiting_ms=max(oldest.values(), default=None),
         lost=len(workers) - len(alive),
     )
@@ -116,7 +120,7 @@ def metrics(store: Reads) -> Metrics:
     return Metrics(
         total=sum(states.values()),
         states=states,
-        queues={name: _all_states(counts) for name, counts in sorted(tally.items())},
+        queues={name: all_states(counts) for name, counts in sorted(tally.items())},
         success_rate=_success_rate(states),
         average_attempts=store.average_attempts(),
         duration_ms=durations,
@@ -130,7 +134,7 @@ def _success_rate(states: States) -> float | None:
     return completed / (completed + dead) if completed + dead else None
 
 
-def _all_states(counts: dict[State, int]) -> States:
+def all_states(counts: dict[State, int]) -> States:
     return {state.value: counts.get(state, 0) for state in State}
 
 

@@ -26,6 +26,8 @@ class Table(NamedTuple):
 TABLES: Final = (
     Table("config", "key"),
     Table("batches", "name"),
+    Table("queues", "name"),
+    Table("starts", "queue, number"),
     Table("jobs", "seq"),
     Table("runs", "job, number"),
     Table("output", "job, run, at", page=16),

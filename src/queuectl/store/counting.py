@@ -21,6 +21,12 @@ class Moves:
         move = (queue, was, now, ending)
         self._jobs[move] = self._jobs.get(move, 0) + jobs
 
+    def net(self, queue: str, state: str) -> int:
+        """How many more of a queue are in this state than before."""
+        return sum(
+            jobs * ((now == state) - (was == state)) for (of, was, now, _), jobs in self._jobs.items() if of == queue
+        )
+
     def rows(self) -> list[tuple[str, str, str, str, int]]:
         """Queue, state before, state after, ending, and how many jobs: each combination once."""
         return [(*move, jobs) for move, jobs in self._jobs.items()]

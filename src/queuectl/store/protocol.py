@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
+from queuectl.job.newjob import QueueDefaults
 from queuectl.job.settle import Settlement
 from queuectl.store.batches import Batching, BatchReads
 from queuectl.store.choosing import Chosen as Chosen
@@ -27,6 +28,7 @@ from queuectl.store.measures import Spread as Spread
 from queuectl.store.measures import Throughput as Throughput
 from queuectl.store.porting import Exports, Imports
 from queuectl.store.pruning import EndedReads, Prunable
+from queuectl.store.queues import QueueReads, QueueRules
 from queuectl.store.scheduling import ScheduleReads, Schedules
 
 OUTPUT_AT_ONCE: Final = 64
@@ -37,6 +39,7 @@ class ClaimRequest(NamedTuple):
     queues: tuple[str, ...] | None  # None: all queues in one order; else the first is served first
     host: str
     logs: str  # the directory that will hold the jobs' logs
+    shares: tuple[int, ...] | None = None  # how many of each queue go first; the rest is filled in their order
 
 
 class Start(NamedTuple):
@@ -80,7 +83,9 @@ class Exchange(NamedTuple):
     settled: list[tuple[End, Settlement]]  # as written: a recorded cancel wins over what the worker thought
     lost: list[End]  # not written: the job had passed to somebody else
     claims: list[Claim]
-    next_due_ms: int | None  # milliseconds until the next waiting job comes due, None if none waits
+    next_due_ms: (
+        int | None
+    )  # milliseconds until a waiting job comes due or its queue's rate lets it start, None if none does
     more: bool  # there may be more to claim or to promote right now
 
 
@@ -162,7 +167,7 @@ class Bell(Protocol):
     def close(self) -> None: ...
 
 
-class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, Protocol):
+class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:
@@ -245,7 +250,8 @@ class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, Protocol):
     def workers(self) -> list[Worker]: ...
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
-        """True when, in these queues (None: all), nothing is due, nothing runs anywhere and no retry waits."""
+        """True when, in those of these queues (None: all) that are not paused, nothing is due, nothing runs anywhere and no
+        retry waits."""
         ...
 
     def config(self) -> dict[str, str]:
@@ -274,6 +280,10 @@ class Inbox(Protocol):
         """The stored settings, as they were written."""
         ...
 
+    def queue_defaults(self) -> QueueDefaults:
+        """What is said about the jobs of some queues."""
+        ...
+
     def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None) -> Enqueued:
         """Add jobs, all or none, and return their ids in the order given.
 
@@ -286,7 +296,7 @@ class Inbox(Protocol):
         ...
 
 
-class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, Protocol):
+class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Protocol):
     def exchange(
         self,
         worker: str,
@@ -298,7 +308,8 @@ class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, Protocol):
     ) -> Exchange:
         """Record starts, keep what was printed, settle what ended, let in what came due and claim what is next, in one transaction.
 
-        Eligible to be claimed: pending or failed, due, not held. Order: rank, then first in, first out. Two callers never
+        Eligible to be claimed: pending or failed, due, not held, of a queue that is not paused and not at one of its limits,
+        which hold over all workers: two callers never use the same place of them. Order: rank, then first in, first out. Two callers never
         receive the same job. Each claim starts a new run and carries a new token. A worker that the store does not know
         (any more) is given nothing: nobody would ever rescue its jobs.
         Output and starts are those of runs under way, and of those that end with this. Of a run whose token is no longer

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from queuectl.job.lifecycle import State
+from queuectl.job.limits import Brake
 from queuectl.job.model import Claim, Job, Run, Worker, from_ms
 from queuectl.job.outcome import Ending
 from queuectl.job.rank import Ageing, Standing, effective_priority
@@ -31,6 +32,7 @@ class Present(NamedTuple):
     last_seq: int
     ageing: Ageing
     served: frozenset[str] | None  # queues that some worker serves; None: all
+    brakes: Mapping[str, Brake] = {}  # of queues that are paused or limited
 
     def serves(self, queue: str) -> bool:
         return self.served is None or queue in self.served
@@ -57,6 +59,7 @@ def job(row: Row, present: Present) -> Job:
         held=bool(held),
         served=present.serves(queue),
         cron=cron,
+        brake=present.brakes.get(queue),
     )
     return Job(
         seq=seq,

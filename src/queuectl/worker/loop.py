@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from queuectl import errors, events
-from queuectl import home as places
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Claim
-from queuectl.store.protocol import ClaimRequest, Exchange, StopMode
+from queuectl.store.protocol import Exchange, StopMode
 from queuectl.worker.due import Due
 from queuectl.worker.duties import Duties
 from queuectl.worker.launch import Launcher, NoLog
@@ -23,6 +22,7 @@ from queuectl.worker.membership import Membership
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
 from queuectl.worker.runs import Runs, as_start
+from queuectl.worker.shares import Shares
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.stopping import Stopping
 from queuectl.worker.streaming import Streaming
@@ -49,12 +49,12 @@ class Worker:
         self._trouble = Trouble(world.clock, world.emit)
         self._duties = Duties(duties, self._trouble)
         self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
+        self._shares = Shares(plan)
         self._stopping = Stopping(self._runs, world.emit)
         self._look = True  # there may be something to claim
         self._jobs_done = 0
         now = world.clock.monotonic()
-        self._last_beat = now
-        self._last_turn = now
+        self._last_beat = self._last_turn = now
         self._is_unsure = False  # we were stopped for so long that others may have taken our jobs
         self._poll_at = now
         self._retry_at = 0.0  # after trouble: not before
@@ -172,7 +172,7 @@ class Worker:
                 starts=[as_start(run, now) for run in starts],
                 outputs=self._streaming.pieces(printed, self._runs.over, limit=self._settings.output_limit),
                 ends=[end._replace(age=now - end.age) for end in self._runs.over],
-                claim=ClaimRequest(free, plan.queues, plan.host, places.logs(plan.home)) if free else None,
+                claim=self._shares.request(free),
             )
         )
 

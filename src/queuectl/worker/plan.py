@@ -24,6 +24,7 @@ class Plan(NamedTuple):
     home: str
     slots: int | None  # None: as the setting worker-count says, also when it changes
     queues: tuple[str, ...] | None
+    weights: tuple[int, ...] | None = None  # of the queues; None: the first is served first
     drain: bool = False
     idle_timeout: float | None = None
     lock: str = ""  # the mark of the lock that makes the name ours, once it does

@@ -17,7 +17,7 @@ from tests.store.hands import BAD, Hands
 NOW: Final = 1_900_000_000_000
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
 SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW, "error": "x"}
-LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:"}
+LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:", "chosen": []}
 END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
 TOLD: Final = {"seqs": [1], "tokens": ["x"], "worker": "w1"}
@@ -73,6 +73,12 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "ticks": ({"schedule": "s", "fired": False, "limit": 5}, "jobs_id_key"),
     "mark_fired": ({**ONE, "name": "s", "held": False}, "jobs_id_key"),
     "free_waiting": (ONE, "jobs_id_key"),
+    "hold_limits": ({"queues": ["q"]}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >"),
+    "ready_queues": ({}, "jobs_ready on jobs"),
+    "heads": ({"queues": ["q"], "places": [2]}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >"),
+    "limits": (ONE, "jobs_pkey"),
+    "earlier_starts": ({**ONE, "queue": "q", "first": 1, "last": 5}, "starts_pkey"),
+    "move": ({"queue": "q", "to": "r", "ids": None, "now": NOW}, "jobs_state"),
 }
 
 
@@ -114,6 +120,13 @@ def test_a_claim_of_any_queue_goes_along_the_line(used: PostgresStore) -> None:
     assert "jobs_line" in steps, steps
     assert not re.search(SCAN, steps), steps
     assert "Sort Key: jobs" not in steps, steps
+
+
+def test_a_claim_of_chosen_jobs_finds_each_by_its_number(used: PostgresStore) -> None:
+    steps = plan(used, "claim", {**ONE, **LINE, "queues": [], "floor_ranks": [], "floor_seqs": [], "chosen": [1, 2]})
+    _, _, chosen = steps.partition("CTE chosen")
+    assert re.search(r"jobs_pkey on jobs.*\n.*Index Cond: \(seq = told.seq\)", chosen.partition("CTE line")[0]), steps
+    assert not re.search(SCAN, steps), steps
 
 
 def test_a_claim_of_named_queues_locks_no_more_than_it_takes(used: PostgresStore) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from queuectl.job.lifecycle import State
+from queuectl.job.limits import Rate
 from queuectl.store.protocol import Filter
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
@@ -71,6 +72,10 @@ HOT: Final = {
     "ticks": "sqlite_autoindex_jobs_1 (id=?)",
     "mark_fired": "sqlite_autoindex_jobs_1 (id=?)",
     "free_waiting": "sqlite_autoindex_jobs_1 (id=?)",
+    "limits": "INTEGER PRIMARY KEY (rowid=?)",
+    "earlier_starts": "INTEGER PRIMARY KEY (rowid=?)",
+    "movable": "jobs_state (state=?)",
+    "move": "INTEGER PRIMARY KEY (rowid=?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
@@ -94,6 +99,15 @@ APART: Final = [
     "schedule",
     "looks",
     "trim_ticks",
+    "rules",
+    "queue_defaults",
+    "set_rules",
+    "unset_rules",
+    "forget_starts",
+    "add_start",
+    "trim_starts",
+    "correct_starts",
+    "recent_starts",
 ]
 
 
@@ -123,7 +137,8 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 
 @pytest.mark.parametrize("name", [*HOT, *APART])
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
-    aside = {"oldest_waiting", "workers", "tally", "unended"}  # they sort queues, workers or a handful
+    # They sort queues and workers, of which there are few, a handful, or what a person moves.
+    aside = {"oldest_waiting", "workers", "tally", "unended", "movable"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
 
@@ -211,6 +226,31 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "ahead": lambda crowd: crowd.store.ahead("j000500", queues=None, most=20),
     "is called off": lambda crowd: crowd.store.is_called_off("j000500"),
 }
+
+
+LIMITED: Final[dict[str, dict[str, object]]] = {
+    "paused": {"paused": True},
+    "full": {"concurrency": 1},
+    "rate reached": {"rate": Rate(1, 3_600_000)},
+    "rate with room": {"rate": Rate(50, 1)},
+}
+
+
+@pytest.mark.parametrize("what", LIMITED)
+@pytest.mark.parametrize("queues", [None, ("a", "b", "default")])
+def test_a_claim_past_a_limited_queue_is_the_same_work_at_any_number_of_jobs(
+    crowds: list[Crowd], what: str, queues: tuple[str, ...] | None
+) -> None:
+    steps = []
+    for crowd in crowds:
+        for queue in ("a", "b"):
+            crowd.store.set_rules(queue, LIMITED[what])
+        request = crowd.worker.request(8)._replace(queues=queues)
+        crowd.store.exchange("w1", claim=request)
+        steps.append(crowd.steps(lambda crowd, request=request: crowd.store.exchange("w1", claim=request)))
+        for queue in ("a", "b"):
+            crowd.store.set_rules(queue, {"paused": False, "concurrency": None, "rate": None})
+    assert steps[1] <= 1.5 * steps[0], steps
 
 
 @pytest.mark.parametrize("what", WORK)

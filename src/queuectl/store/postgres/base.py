@@ -8,6 +8,7 @@ from typing import Final
 
 from queuectl.clock import SystemClock
 from queuectl.job.ageing import format_ageing, parse_ageing
+from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, ByTime, Strict
 from queuectl.store.counting import Moves
 from queuectl.store.postgres.connection import SQL, Connection, Question
@@ -28,6 +29,10 @@ class PostgresBase:
     def config(self) -> dict[str, str]:
         (rows,) = self._db.ask(Question(SQL["config"]))
         return dict(rows)
+
+    def queue_defaults(self) -> QueueDefaults:
+        (rows,) = self._db.ask(Question(SQL["queue_defaults"]))
+        return {name: (priority, retries, timeout_ms) for name, priority, retries, timeout_ms in rows}
 
     def _ring(self) -> Sequence[Question]:
         """What wakes the workers, to be sent after a commit: a worker that wakes before would find nothing.

@@ -12,19 +12,9 @@ from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.schema import LATEST
 
 TABLES: Final = (
-    "batches",
-    "config",
-    "done",
-    "job_tags",
-    "jobs",
-    "meta",
-    "moves",
-    "output",
-    "runs",
-    "schedules",
-    "ticks",
+    "batches", "config", "done", "job_tags", "jobs", "meta", "moves", "output", "queues", "runs", "schedules", "starts", "ticks",
     "workers",
-)
+)  # fmt: skip
 
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 

@@ -17,7 +17,7 @@ from queuectl.store.postgres import select
 from queuectl.store.postgres.base import ageing_values, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 from queuectl.store.postgres.copying import SNAPSHOT
-from queuectl.store.postgres.reads import PAGE, PostgresReads, present_questions
+from queuectl.store.postgres.reads import PAGE, PostgresReads
 from queuectl.store.postgres.trouble import Taken
 from queuectl.store.postgres.unique import held
 from queuectl.store.protocol import Filter
@@ -34,7 +34,7 @@ class PostgresPorting(PostgresReads):
             closing(self._db.beside()) as db,
             db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
         ):
-            present = self._present(db.ask(*present_questions()))
+            present = self._present(db.ask(*self._present_questions()))
             for page in db.pages(sql, values, size=PAGE):
                 earlier = _histories(db, [row[3] for row in page]) if history else {}
                 for row in page:

@@ -17,6 +17,7 @@ from queuectl.store.postgres import select
 from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 from queuectl.store.postgres.insight import PostgresInsight
+from queuectl.store.postgres.queues import PostgresQueueReads, brakes
 from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.session import Row
 from queuectl.store.protocol import OUTPUT_AT_ONCE, Chosen, Filter, Histogram, Printed, Sort, Spread, Throughput
@@ -29,7 +30,7 @@ _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Endin
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 
 
-class PostgresReads(PostgresInsight):
+class PostgresReads(PostgresInsight, PostgresQueueReads):
     is_shared: Final = True
 
     def __init__(self, db: Connection) -> None:
@@ -40,7 +41,7 @@ class PostgresReads(PostgresInsight):
 
     def get(self, job_id: str) -> Job:
         sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs where id = %s"
-        found, *present = self._db.ask(Question(sql, (job_id,)), *present_questions())
+        found, *present = self._db.ask(Question(sql, (job_id,)), *self._present_questions())
         if not found:
             raise errors.JobNotFound(job_id)
         return rows.job(found[0], self._present(present))
@@ -76,7 +77,7 @@ class PostgresReads(PostgresInsight):
         sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs{clause}{order} limit %s offset %s"
         values += [limit, offset]
         if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
-            found, *answers = self._db.ask(Question(sql, values), *present_questions(), plan_freely=True)
+            found, *answers = self._db.ask(Question(sql, values), *self._present_questions(), plan_freely=True)
             present = self._present(answers)
             for row in found:
                 yield rows.job(row, present)
@@ -86,7 +87,7 @@ class PostgresReads(PostgresInsight):
             closing(self._db.beside()) as db,
             db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
         ):
-            present = self._present(db.ask(*present_questions()))
+            present = self._present(db.ask(*self._present_questions()))
             for page in db.pages(sql, values, size=PAGE):
                 for row in page:
                     yield rows.job(row, present)
@@ -215,12 +216,14 @@ class PostgresReads(PostgresInsight):
         return found
 
     def _present(self, answers: Sequence[list[Row]]) -> rows.Present:
-        served, last_seq, ageing = answers
+        served, last_seq, ageing, limits = answers
+        now = self._clock.now_ms()
         return rows.Present(
-            now_ms=self._clock.now_ms(),
+            now_ms=now,
             last_seq=last_seq[0][0],
             ageing=read_ageing(ageing[0][0] if ageing else None),
             served=rows.served_queues([None if queues is None else tuple(json.loads(queues)) for (queues,) in served]),
+            brakes=brakes(limits, now),
         )
 
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:
@@ -230,6 +233,7 @@ class PostgresReads(PostgresInsight):
             found.append((rows.claim((seq, id_, run, *rest), token=token, run=run, log=log), bool(cancelled)))
         return found
 
-
-def present_questions() -> list[Question]:
-    return [Question(SQL[name]) for name in ("served", "last_seq", "ageing")]
+    def _present_questions(self) -> list[Question]:
+        """What `_present` needs the answers to."""
+        limits = Question(SQL["limits"], {"now": self._clock.now_ms()})
+        return [*(Question(SQL[name]) for name in ("served", "last_seq", "ageing")), limits]

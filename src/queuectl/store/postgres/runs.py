@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,22 +16,26 @@ from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
+from queuectl.store.limits import earliest, leave_room
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
 from queuectl.store.postgres.floors import Floors
+from queuectl.store.postgres.queues import Chosen, PostgresLimits
 from queuectl.store.postgres.reads import PostgresReads
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, run_again
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 
 PROMOTE_AT_ONCE: Final = 1000
+NO_FLOORS: Final[Mapping[str, Any]] = {"queues": [], "floor_ranks": [], "floor_seqs": [], "seen": "1:1:"}
 
 
-class PostgresRuns(PostgresReads):
+class PostgresRuns(PostgresReads, PostgresLimits):
     def __init__(self, db: Connection) -> None:
         super().__init__(db)
         self._doubt = Doubt()
         self._floors = Floors()
+        self._is_limited = False  # whether some queue was paused or limited when we last looked
 
     @run_again
     def exchange(
@@ -42,7 +47,8 @@ class PostgresRuns(PostgresReads):
         ends: Sequence[End] = (),
         claim: ClaimRequest | None = None,
     ) -> Exchange:
-        """As in the protocol, in one round trip. If the connection is lost before the answer, the same may be sent again:
+        """As in the protocol, in one round trip; where queues are limited, or served by weight, the claim follows in a
+        transaction of its own. If the connection is lost before the answer, the same may be sent again:
         ends that were written come back as settled, jobs that were claimed are given out."""
         wanted = 0 if claim is None else max(0, claim.limit)
         claims = self._claims_in_doubt(worker, wanted)
@@ -57,7 +63,7 @@ class PostgresRuns(PostgresReads):
         if ends:
             questions["settle"] = _settle(ends, worker=worker, now=now)
         questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
-        if claim is not None and tokens:
+        if claim is not None and tokens and not self._is_limited and claim.shares is None:
             floors = self._floors.parameters(claim.queues)
             questions["claim"] = _claim(claim, worker=worker, tokens=tokens, now=now, floors=floors)
         questions["next_due"] = Question(SQL["next_due"])
@@ -70,6 +76,12 @@ class PostgresRuns(PostgresReads):
             told: dict[str, Answer] = dict(zip(questions, answers, strict=True))
             written = _written(ends, told["settle"].rows) if ends else {}
             self._settle_late([end for end in ends if end.claim.token not in written], worker, written)
+            self._is_limited = told["hold"].rows[0][1]
+            is_complete = told["promote"].touched < PROMOTE_AT_ONCE
+            chosen = None
+            if claim is not None and tokens and is_complete and not _by_lines(told, is_limited=self._is_limited):
+                values = _claim_values(claim, worker=worker, tokens=tokens, now=now, floors=NO_FLOORS)
+                chosen = self._claim_chosen(claim, worker=worker, slots=len(tokens), values=values)
         except errors.Unavailable as exc:
             self._doubt.take_back(claims)
             if was_done or isinstance(exc, ConnectionLost):
@@ -77,19 +89,22 @@ class PostgresRuns(PostgresReads):
             raise
         if claim is not None and "claim" in told:
             found = sorted(told["claim"].rows)  # by the place in the line, which comes first and is no other's
-            claims += [rows.claim(row[5:], token=row[2], run=row[3], log=row[4]) for row in found]
+            claims += _claims(found)
             places = [(row[10], row[1], row[5]) for row in found]
             seen = told["hold"].rows[0][0]
             self._floors.learn(claim.queues, places, seen=seen)
-        due = told["next_due"].rows
+        if chosen is not None:
+            claims += _claims(chosen.rows)
+        self._tell_of_room(ends, chosen)
+        due = earliest(told["next_due"].rows[0][0] if told["next_due"].rows else None, chosen and chosen.opens_at)
         # Taken out as they are told: the same end told twice is written once.
         settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
         return Exchange(
             settled=[(end, settlement) for end, settlement in settlements if settlement is not None],
             lost=[end for end, settlement in settlements if settlement is None],
             claims=claims,
-            next_due_ms=max(0, due[0][0] - now) if due else None,
-            more=told["promote"].touched >= PROMOTE_AT_ONCE or 0 < wanted == len(claims),
+            next_due_ms=None if due is None else max(0, due - now),
+            more=not is_complete or 0 < wanted == len(claims),
         )
 
     @run_again
@@ -131,6 +146,14 @@ class PostgresRuns(PostgresReads):
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
         return taken
 
+    def _tell_of_room(self, ends: Sequence[End], chosen: Chosen | None) -> None:
+        """Wake who may use the places in limited queues that these ends have left free, and that we have not taken."""
+        if not ends or not self._is_limited:
+            return
+        if chosen is None or leave_room(chosen.limited, [end.claim for end in ends], _claims(chosen.rows)):
+            with suppress(errors.Unavailable):  # a hint; what was to be written is written
+                self._db.transact(self._ring())
+
     # ── what the answer does not tell ───────────────────────────────────────────────────────────────────────────────
 
     def _claims_in_doubt(self, worker: str, limit: int) -> list[Claim]:
@@ -164,18 +187,22 @@ class PostgresRuns(PostgresReads):
 def _claim(
     request: ClaimRequest, *, worker: str, tokens: Sequence[str], now: int, floors: Mapping[str, Any]
 ) -> Question:
-    return Question(
-        SQL["claim"],
-        {
-            "worker": worker,
-            "host": request.host,
-            "logs": request.logs,
-            **floors,
-            "limit": len(tokens),
-            "tokens": tokens,
-            "now": now,
-        },
-    )
+    return Question(SQL["claim"], _claim_values(request, worker=worker, tokens=tokens, now=now, floors=floors))
+
+
+def _claim_values(
+    request: ClaimRequest, *, worker: str, tokens: Sequence[str], now: int, floors: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "worker": worker,
+        "host": request.host,
+        "logs": request.logs,
+        **floors,
+        "limit": len(tokens),
+        "tokens": tokens,
+        "now": now,
+        "chosen": [],
+    }
 
 
 def _settle(ends: Sequence[End], *, worker: str, now: int) -> Question:
@@ -234,6 +261,16 @@ def _holders(pieces: Sequence[OutputPiece]) -> dict[str, Any]:
 
 
 # ── what comes back ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _claims(found: Sequence[Row]) -> list[Claim]:
+    """From the rows of claim.sql."""
+    return [rows.claim(row[5:], token=row[2], run=row[3], log=row[4]) for row in found]
+
+
+def _by_lines(told: Mapping[str, Answer], *, is_limited: bool) -> bool:
+    """Whether a claim by lines was sent, and may have taken something: it takes nothing where queues are limited."""
+    return "claim" in told and (not is_limited or bool(told["claim"].rows))
 
 
 def _written(ends: Sequence[End], found: Sequence[Row]) -> dict[str, Settlement]:

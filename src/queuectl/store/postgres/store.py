@@ -19,6 +19,7 @@ from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import PostgresMovable
 from queuectl.store.postgres.porting import PostgresPorting
 from queuectl.store.postgres.pruning import PostgresPruning
+from queuectl.store.postgres.queues import PostgresQueueRules
 from queuectl.store.postgres.runs import PostgresRuns
 from queuectl.store.postgres.scheduling import PostgresSchedules
 from queuectl.store.postgres.schema import measure
@@ -33,7 +34,13 @@ FOLD_AT_ONCE: Final = 20_000
 
 
 class PostgresStore(
-    PostgresBatches, PostgresSchedules, PostgresRuns, PostgresPorting, PostgresMovable, PostgresPruning
+    PostgresBatches,
+    PostgresSchedules,
+    PostgresRuns,
+    PostgresPorting,
+    PostgresMovable,
+    PostgresPruning,
+    PostgresQueueRules,
 ):
     _bell: NotifyBell | None = None
 

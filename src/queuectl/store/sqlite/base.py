@@ -9,6 +9,7 @@ from typing import Final
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.job.ageing import parse_ageing
+from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, Strict
 from queuectl.store.counting import Moves
 from queuectl.store.sqlite.bell import ring
@@ -32,6 +33,10 @@ class SqliteBase:
 
     def config(self) -> dict[str, str]:
         return dict(self._db.all(SQL["config"]))
+
+    def queue_defaults(self) -> QueueDefaults:
+        found = self._db.all(SQL["queue_defaults"])
+        return {name: (priority, max_retries, timeout_ms) for name, priority, max_retries, timeout_ms in found}
 
     @contextlib.contextmanager
     def _moving(self) -> Iterator[Moves]:

@@ -20,6 +20,7 @@ from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import MEMORY, Connection
 from queuectl.store.sqlite.insight import SqliteInsight
+from queuectl.store.sqlite.queues import SqliteQueueReads
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
 PAGE: Final = 500  # jobs read at a time by a long list
@@ -27,7 +28,7 @@ PAGE: Final = 500  # jobs read at a time by a long list
 _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 
 
-class SqliteReads(SqliteInsight):
+class SqliteReads(SqliteInsight, SqliteQueueReads):
     is_shared: Final = False  # its lock is of one machine
 
     def __init__(self, db: Connection, clock: Clock) -> None:
@@ -179,7 +180,10 @@ class SqliteReads(SqliteInsight):
             if self._db.all(SQL["batch_due"]):
                 return False  # a job is about to be made
             tally = self.tally()
+            paused = {queue for queue, rules in self.rules().items() if rules.paused}
             for queue in tally if queues is None else queues:
+                if queue in paused:
+                    continue
                 states = tally.get(queue, {})
                 if states.get(State.PROCESSING) or states.get(State.FAILED):
                     return False
@@ -209,6 +213,7 @@ class SqliteReads(SqliteInsight):
             last_seq=self._last_seq(),
             ageing=self._ageing(),
             served=rows.served_queues(queues),
+            brakes=self.brakes(),
         )
 
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:

@@ -16,9 +16,11 @@ from queuectl.store import rows
 from queuectl.store.counting import Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
+from queuectl.store.limits import Limits, Room, choose, earliest, leave_room
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
+from queuectl.store.sqlite.queues import SqliteLimits
 from queuectl.store.sqlite.reads import SqliteReads
 
 PROMOTE_AT_ONCE: Final = 1000
@@ -52,7 +54,7 @@ class _Moment(NamedTuple):
     ageing: Ageing
 
 
-class SqliteRuns(SqliteReads):
+class SqliteRuns(SqliteReads, SqliteLimits):
     def exchange(
         self,
         worker: str,
@@ -65,9 +67,11 @@ class SqliteRuns(SqliteReads):
         settled: list[tuple[End, Settlement]] = []
         lost: list[End] = []
         claims: list[Claim] = []
+        limited: Limits = {}
+        opens_at: int | None = None
         with self._moving() as moves:
             now = self._clock.now_ms()
-            ((ageing, last_seq, worker_state, due_at),) = self._db.all(SQL["outlook"], (worker,))
+            ((ageing, last_seq, worker_state, due_at, is_limited),) = self._db.all(SQL["outlook"], (worker,))
             is_known = worker_state is not None and worker_state != LOST
             if worker_state == LOST:
                 starts, outputs, lost, ends = (), (), list(ends), ()
@@ -91,12 +95,19 @@ class SqliteRuns(SqliteReads):
             if some_came_due:
                 promoted = self._db.execute(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE}).rowcount
                 is_complete = promoted < PROMOTE_AT_ONCE
+            if is_limited:
+                limited = self._limits_now(now, moves)
             # Not before all whose time has come are in: the first of the line may be among those still outside.
             if claim is not None and claim.limit > 0 and is_complete and is_known:
-                claims = self._claim(worker, claim, at, moves)
+                heads, opens_at = (
+                    self._heads(claim, limited, now) if limited or claim.shares else (self._head_of(claim), None)
+                )
+                claims = self._claim(worker, claim, at, moves, heads)
+                self._note_starts(claims, limited, now)
             if some_wait_again or some_came_due:
                 due_at = self._db.value(SQL["next_due"])
-        if some_wait_again:
+            due_at = earliest(due_at, opens_at)
+        if some_wait_again or leave_room(limited, [end.claim for end, _ in settled], claims):
             self._ring()  # somebody else may have a slot, now or when they come due
         return Exchange(
             settled=settled,
@@ -144,8 +155,9 @@ class SqliteRuns(SqliteReads):
 
     # ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _claim(self, worker: str, request: ClaimRequest, at: _Moment, moves: Moves) -> list[Claim]:
-        heads = self._heads(request)
+    def _claim(
+        self, worker: str, request: ClaimRequest, at: _Moment, moves: Moves, heads: Sequence[Row]
+    ) -> list[Claim]:
         claims, archived, claimed = [], [], []
         for row, token in zip(heads, new_tokens(len(heads)), strict=True):
             seq, id_, runs = row[1:4]
@@ -163,7 +175,7 @@ class SqliteRuns(SqliteReads):
         self._db.executemany(CLAIM, claimed)
         return claims
 
-    def _heads(self, request: ClaimRequest) -> list[Row]:
+    def _head_of(self, request: ClaimRequest) -> list[Row]:
         """The jobs to claim, best first."""
         if request.queues is not None:
             found: list[Row] = []
@@ -173,6 +185,19 @@ class SqliteRuns(SqliteReads):
         queues = [row[0] for row in self._db.all(SQL["ready_queues"])]
         # Rank and seq come first in a row, and no two rows share a seq: nothing behind them is ever compared.
         return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit]
+
+    def _heads(self, request: ClaimRequest, limited: Limits, now: int) -> tuple[list[Row], int | None]:
+        """The same where queues are limited, or served by weight; and when a rate lets the next one start."""
+        limit, lines, opens_at = request.limit, [], None
+        ready = (row[0] for row in self._db.all(SQL["ready_queues"])) if request.queues is None else request.queues
+        for queue in dict.fromkeys(ready):
+            room = self._room(limited[queue], most=limit, now=now) if queue in limited else Room(limit)
+            lines.append(self._head(queue, room.places))
+            # One that has no more than it may give does not wait for its rate.
+            if room.opens_at is not None and (len(lines[-1]) == room.places):
+                opens_at = earliest(opens_at, room.opens_at)
+        chosen = choose(lines, limit=limit, shares=request.shares, in_one_order=request.queues is None)
+        return chosen, opens_at
 
     def _head(self, queue: str, limit: int) -> list[Row]:
         return self._db.all(SQL["ready"], {"queue": queue, "limit": limit}) if limit > 0 else []

@@ -20,6 +20,7 @@ from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.copying import SqliteMovable
 from queuectl.store.sqlite.porting import SqlitePorting
 from queuectl.store.sqlite.pruning import SqlitePruning
+from queuectl.store.sqlite.queues import SqliteQueueRules
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.store.sqlite.scheduling import SqliteSchedules
 from queuectl.store.sqlite.schema import connect
@@ -27,7 +28,9 @@ from queuectl.store.sqlite.unique import call_off, held, subjects
 from queuectl.store.unique import free_to_revive, keys_of
 
 
-class SqliteStore(SqliteBatches, SqliteSchedules, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning):
+class SqliteStore(
+    SqliteBatches, SqliteSchedules, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning, SqliteQueueRules
+):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
     ) -> None:

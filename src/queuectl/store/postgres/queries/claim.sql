@@ -11,6 +11,10 @@
 -- and what it had seen by then (`seen`). Only what came to the line since can stand before that: if any does, or if too many came
 -- to look at (`fresh`), the line is read from its very beginning.
 --
+-- Chosen: where queues are paused or limited, or served by weight, the caller has chosen the jobs (their seq, in order), within
+-- a transaction that holds the limits, see heads.sql and hold_limits.sql. It names no lines then. A claim by lines finds nothing
+-- while any queue is paused or limited.
+--
 -- Conditions are written as ranges in the order of an index, also where they mean one value: no other index gives that order.
 with late as (
     select 1
@@ -25,7 +29,10 @@ with late as (
 ),
 gate as (
     select exists (select 1 from queuectl.workers where id = %(worker)s and state <> 'lost')
-           and not exists (select 1 from late) as is_open
+           and not exists (select 1 from late) as is_open,
+           not exists (
+               select 1 from queuectl.queues where paused or concurrency is not null or rate_starts is not null
+           ) as is_free
 ),
 fresh as materialized (
     (
@@ -75,7 +82,7 @@ any_queue as (
       from queuectl.jobs
      where ready
        and (rank, seq) > ((select rank from floors where queue is null), (select seq from floors where queue is null))
-       and (select is_open from gate)
+       and (select is_open and is_free from gate)
      order by rank, seq
      limit %(limit)s
        for update skip locked
@@ -89,16 +96,25 @@ named_queues as (
          where ready
            and (jobs.queue, jobs.rank, jobs.seq) > (floors.queue, floors.rank, floors.seq)
            and jobs.queue <= floors.queue
-           and (select is_open from gate)
+           and (select is_open and is_free from gate)
          order by jobs.queue, jobs.rank, jobs.seq
          limit %(limit)s
            for update skip locked
      ) as line
      limit %(limit)s
 ),
+chosen as (
+    select told.turn, jobs.*
+      from unnest(%(chosen)s::bigint[]) with ordinality as told (seq, turn)
+      join queuectl.jobs
+        on jobs.seq = told.seq
+     where jobs.ready
+       and (select is_open from gate)
+       for update of jobs skip locked
+),
 line as (
     select *, row_number() over (order by turn, rank, seq) as place
-      from (select * from any_queue union all select * from named_queues) as found
+      from (select * from any_queue union all select * from named_queues union all select * from chosen) as found
 ),
 archived as (
     insert into queuectl.runs (

@@ -1,22 +1,51 @@
--- is_drained: is nothing due in these queues (null: all), does nothing run, and waits no retry? Each question is asked of an
--- index that holds only what would deny it.
+-- is_drained: is nothing due in those of these queues (null: all) that are not paused, does nothing run, and waits no retry? Each
+-- question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
+-- paused one may have a million jobs.
+with recursive paused as (
+    select name
+      from queuectl.queues
+     where paused
+),
+step (queue) as (
+    (
+        select queue
+          from queuectl.jobs
+         where ready
+         order by queue, rank, seq
+         limit 1
+    )
+    union all
+    select (
+        select jobs.queue
+          from queuectl.jobs
+         where ready
+           and jobs.queue > step.queue
+         order by jobs.queue, jobs.rank, jobs.seq
+         limit 1
+    )
+      from step
+     where step.queue is not null
+)
 select not exists (
            select 1
-             from queuectl.jobs
-            where ready
+             from step
+            where queue is not null
               and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
+              and queue not in (select name from paused)
        )
    and not exists (
            select 1
              from queuectl.jobs
             where state = 'processing'
               and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
+              and queue not in (select name from paused)
        )
    and not exists (
            select 1
              from queuectl.jobs
             where state = 'failed'
               and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
+              and queue not in (select name from paused)
        )
    and not exists (
            select 1
@@ -26,4 +55,5 @@ select not exists (
               and state in ('pending', 'failed')
               and run_at <= %(now)s
               and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
+              and queue not in (select name from paused)
        )

@@ -2,6 +2,7 @@
 select not exists (select 1 from queuectl.jobs)
    and not exists (select 1 from queuectl.runs)
    and not exists (select 1 from queuectl.config)
+   and not exists (select 1 from queuectl.queues)
    and not exists (select 1 from queuectl.moves)
    and not exists (select 1 from queuectl.batches)
    and not exists (select 1 from queuectl.schedules)

@@ -14,4 +14,6 @@ select 'settings', (select count(*) from config)
 union all
 select 'schedules', (select count(*) from schedules)
 union all
+select 'rules of queues', (select count(*) from queues)
+union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was = '')

@@ -2,6 +2,7 @@
 select not exists (select 1 from jobs)
    and not exists (select 1 from runs)
    and not exists (select 1 from config)
+   and not exists (select 1 from queues)
    and not exists (select 1 from moves)
    and not exists (select 1 from batches)
    and not exists (select 1 from schedules)

@@ -1,6 +1,8 @@
 -- outlook: what an exchange has to know before it writes, in one statement: how waiting is rewarded, the sequence number
--- given out last, the state of the worker if the store knows it, and when the next job comes due.
+-- given out last, the state of the worker if the store knows it, when the next job comes due, and whether any queue is
+-- paused or limited.
 select (select value from config where key = 'ageing'),
        coalesce((select seq from sqlite_sequence where name = 'jobs'), 0),
        (select state from workers where id = ?),
-       (select min(run_at) from jobs indexed by jobs_due where ready = 0 and held = 0 and state in ('pending', 'failed'))
+       (select min(run_at) from jobs indexed by jobs_due where ready = 0 and held = 0 and state in ('pending', 'failed')),
+       exists (select 1 from queues where paused or concurrency is not null or rate_starts is not null)

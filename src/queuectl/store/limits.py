@@ -1,0 +1,119 @@
+"""How much of each limited queue a claim may take: the same for every dialect, within the transaction that claims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from queuectl.job.limits import Brake, Earlier, Rate, Rules, allowed
+from queuectl.job.model import Claim
+
+APART_MS: Final = 1000
+
+Row = tuple[Any, ...]
+
+
+class Limit(NamedTuple):
+    """A queue that is paused or limited, from the columns of `limits`."""
+
+    queue: str
+    paused: bool
+    concurrency: int | None
+    rate: Rate | None
+    running: int
+    last: int  # the number of its latest start, 0 if there was none
+    earlier: Earlier | None  # from which the next start has to keep its distance
+
+    def places(self) -> int | None:
+        """As far as pause and concurrency let; None: any number."""
+        if self.paused:
+            return 0
+        return None if self.concurrency is None else max(0, self.concurrency - self.running)
+
+    def is_ahead(self, now_ms: int) -> bool:
+        """Whether the clock was set back since: two hosts that have it from one server differ by less."""
+        return self.earlier is not None and self.earlier.at > now_ms + APART_MS
+
+    def brake(self, now_ms: int) -> Brake:
+        opens_at = None if self.rate is None else allowed(self.rate, [self.earlier], now_ms=now_ms)[1]
+        return Brake(self.paused, self.concurrency, self.running, self.rate, opens_at)
+
+
+Limits = Mapping[str, Limit]  # by queue
+
+
+class Room(NamedTuple):
+    """`places` may be claimed; if that is fewer than were asked for because of a rate, more at `opens_at`."""
+
+    places: int
+    opens_at: int | None = None
+
+
+def limit(row: Row) -> Limit:
+    queue, paused, concurrency, starts, window_ms, running, last, at, is_sure = row
+    return Limit(
+        queue=queue,
+        paused=bool(paused),
+        concurrency=concurrency,
+        rate=None if starts is None else Rate(starts, window_ms),
+        running=running,
+        last=last,
+        earlier=None if at is None else Earlier(at, bool(is_sure)),
+    )
+
+
+def rules(row: Row) -> Rules:
+    """From the columns of `rules` behind the name."""
+    paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms = row
+    rate = None if starts is None else Rate(starts, window_ms)
+    return Rules(bool(paused), concurrency, rate, priority, max_retries, timeout_ms)
+
+
+def rules_row(queue: str, told: Rules) -> dict[str, Any]:
+    """The parameters of `set_rules`."""
+    starts, window_ms = told.rate or (None, None)
+    return {**told._asdict(), "rate": None, "name": queue, "rate_starts": starts, "rate_ms": window_ms}
+
+
+def room(found: Limit, earlier: Mapping[int, Earlier], *, most: int, now_ms: int) -> Room:
+    """`earlier`: by number, those of the starts that the next `most` have to keep their distance from."""
+    places = found.places()
+    places = most if places is None else min(most, places)
+    if found.rate is None or places == 0:
+        return Room(places)
+    first = found.last + 1 - found.rate.starts
+    # Behind the latest start come those that would start now.
+    before = [earlier.get(n) if n <= found.last else Earlier(now_ms, True) for n in range(first, first + places)]
+    return Room(*allowed(found.rate, before, now_ms=now_ms))
+
+
+def leave_room(limited: Limits, ended: Iterable[Claim], begun: Iterable[Claim]) -> bool:
+    """Whether somebody else may use a place that has become free, and who claimed here did not. `limited`: as it was between
+    the two."""
+    if not limited:
+        return False
+    freed = {claim.queue for claim in ended if claim.queue in limited}
+    taken = Counter(claim.queue for claim in begun)
+    return any(limited[queue].concurrency is not None and limited[queue].places() != taken[queue] for queue in freed)
+
+
+def earliest(*moments: int | None) -> int | None:
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def choose(
+    lines: Sequence[Sequence[Row]], *, limit: int, shares: Sequence[int] | None, in_one_order: bool
+) -> list[Row]:
+    """The rows to claim of the heads of some lines, each of which begins with its rank and seq, best first.
+
+    `shares`: how many of each line go first; what they leave over is filled in the order of the lines.
+    """
+    if in_one_order:
+        # No two rows share a seq: nothing behind it is ever compared.
+        return sorted(row for line in lines for row in line)[:limit]
+    if shares is None:
+        return [row for line in lines for row in line][:limit]
+    first = [row for line, share in zip(lines, shares, strict=True) for row in line[:share]]
+    rest = [row for line, share in zip(lines, shares, strict=True) for row in line[share:]]
+    return (first + rest)[:limit]

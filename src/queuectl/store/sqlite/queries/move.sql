@@ -1,0 +1,5 @@
+-- move: a job that waits goes to another queue and keeps its rank.
+update jobs
+   set queue = :queue,
+       updated_at = max(:now, created_at)
+ where seq = :seq

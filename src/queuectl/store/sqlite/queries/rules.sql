@@ -1,0 +1,3 @@
+-- rules: what is said about queues.
+select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms
+  from queues

@@ -1,0 +1,22 @@
+"""Which queues a worker asks for: those it was given, in their order or by weight, else all."""
+
+from __future__ import annotations
+
+from queuectl import home as places
+from queuectl.job.limits import share_out
+from queuectl.store.protocol import ClaimRequest
+from queuectl.worker.plan import Plan
+
+
+class Shares:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._credits = [0] * len(plan.weights or ())
+
+    def request(self, slots: int) -> ClaimRequest | None:
+        """What to ask for when so many slots are free. Weights decide who goes first; no slot stays empty for them."""
+        if not slots:
+            return None
+        plan = self._plan
+        shares = None if plan.weights is None else tuple(share_out(plan.weights, self._credits, slots))
+        return ClaimRequest(slots, plan.queues, plan.host, places.logs(plan.home), shares)

@@ -54,6 +54,7 @@ ERRORS = {
     "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would make a second one.",
     "schedule-exists": "`cron add`: there is a schedule of that name. `--replace` takes its place.",
     "wrong-state": "The job is in a state in which that cannot be done to it.",
+    "not-movable": "`queue move`: the job does not wait in the queue it is to be moved from.",
     "not-confirmed": "Asked on a terminal, somebody did not say yes.",
     "worker-name-taken": "A worker of that name is running.",
     "workers-alive": "`reset`, `restore` and `copy` are refused while somebody may run a job.",

@@ -266,3 +266,17 @@ def test_a_schedule_that_cannot_be_is_refused_and_nothing_is_made(
     with pytest.raises(errors.UsageError):
         queue.schedules.add(**{"name": "s", "schedule": "@daily", "command": "true", **given})
     assert not home.exists()
+
+
+def test_a_queue_is_limited_and_listed_as_on_the_command_line(home: Path) -> None:
+    with Queue(home) as queue:
+        queue.enqueue("true", queue="mail")
+        told = queue.set_queue("mail", concurrency=2, timeout=timedelta(minutes=1), paused=True)
+        assert queue.queues() == [told]
+        assert (told["concurrency"], told["timeout"], told["paused"]) == (2, 60, True)
+        assert queue.enqueue("true", queue="mail").timeout == 60
+        assert queue.set_queue("mail", concurrency="none")["concurrency"] is None
+        with pytest.raises(errors.UnknownName, match="concurency"):
+            queue.set_queue("mail", concurency=2)
+        with pytest.raises(errors.InvalidInput, match="paused"):
+            queue.set_queue("mail", paused="yes")

@@ -17,6 +17,7 @@ from queuectl.job.model import Job, Worker
 from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
 from queuectl.queue import batches, control, inspect, logs
+from queuectl.queue import queues as lines
 from queuectl.queue import wait as waiting
 from queuectl.queue.enqueue import Place, enqueue, queued
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
@@ -257,6 +258,21 @@ class Queue:
         cwd = working_directory()
         return Schedules(self._look, self._write, lambda: Defaults.of(self._settings(), cwd=cwd))
 
+    def queues(self) -> list[dict[str, Any]]:
+        """Every queue: its jobs, whether it is paused, its limits and its rate now, as `queue list --json` has them."""
+        return [one.to_dict() for one in lines.list_queues(self._look())]
+
+    def set_queue(self, name: str, **rules: Any) -> dict[str, Any]:
+        """Change what holds for a queue: paused (True, False), concurrency, rate, priority, max_retries, timeout; "none" takes
+        one away.
+
+        >>> with Queue() as queue:
+        ...     queue.set_queue("mail", concurrency=2, rate="10/m", paused=True)["rate"]
+        '10/m'
+        """
+        said = {rule: plain(value) for rule, value in rules.items()}
+        return lines.set_rules(self._write, name, said).to_dict()
+
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _add(
@@ -273,7 +289,7 @@ class Queue:
         cwd = working_directory()
         place = Place(
             self._write,
-            stored_defaults=lambda: Defaults.of(self._settings(), cwd=cwd),
+            stored_defaults=lambda: Defaults.of(self._settings(), cwd=cwd, by_queue=self._look().queue_defaults()),
             bare_defaults=lambda: Defaults.of(load_settings({}, environ()), cwd=cwd),
         )
         ids = enqueue(

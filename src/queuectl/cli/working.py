@@ -46,6 +46,7 @@ class Order(NamedTuple):
     name: str | None
     slots: int | None
     queues: tuple[str, ...] | None
+    weights: tuple[int, ...] | None
     drain: bool
     idle_timeout: float | None
 
@@ -87,6 +88,7 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         home=app.home,
         slots=order.slots,
         queues=order.queues,
+        weights=order.weights,
         drain=order.drain,
         idle_timeout=order.idle_timeout,
     )
@@ -154,8 +156,8 @@ def start_detached(app: App, order: Order) -> Started:
     log = places.worker_log(app.home, name)
     words = ["worker", "start", "--name", name]
     words += ["--count", str(order.slots)] if order.slots is not None else []
-    for queue in order.queues or ():
-        words += ["--queue", queue]
+    for which, queue in enumerate(order.queues or ()):
+        words += ["--queue", queue if order.weights is None else f"{queue}={order.weights[which]}"]
     words += ["--drain"] if order.drain else []
     words += ["--idle-timeout", f"{order.idle_timeout}s"] if order.idle_timeout is not None else []
     environment = {**job_environment_base(app.environ), "QUEUECTL_HOME": app.home}

@@ -24,6 +24,7 @@ from queuectl.queue.intake import Format, Given, Intake, looks_like_json, read_d
 from queuectl.store.entry import Enqueued
 
 AT_ONCE = 1 << 16
+LOOKED_AT = 500  # jobs, to find out about their queues
 FEW = 5  # as many ids or refusals one line can name
 
 
@@ -243,8 +244,9 @@ def _words_about(app: App, added: Queued) -> str:
     wait_ms = to_ms(job.run_at) - store.now_ms()
     # A worker may have been quicker than these words: then the time is that of a retry, and no news of the enqueue.
     when = f", due in {took(wait_ms)}" if wait_ms > 0 and not job.runs else ""
+    paused = _paused(app, [added.id])
     idle = "; no worker is running: queuectl worker start" if _is_idle(app) else ""
-    return app.paint(f"queued in {job.queue}{when}{idle}", "dim")
+    return app.paint(f"queued in {job.queue}{when}{'; ' if paused else ''}{paused}{idle}", "dim")
 
 
 def _summary(app: App, ids: Sequence[str], *, there: int) -> str:
@@ -255,7 +257,17 @@ def _summary(app: App, ids: Sequence[str], *, there: int) -> str:
     span = ids[0] if len(ids) == 1 else f"{ids[0]} … {ids[-1]}"
     idle = "\nno worker is running: queuectl worker start" if _is_idle(app) else ""
     more = f"; {already}" if there else ""
-    return f"queued {jobs}: {span}{more}{app.paint(idle, 'dim')}"
+    paused = _paused(app, ids)
+    news = (f"\n{paused}" if paused else "") + idle
+    return f"queued {jobs}: {span}{more}{app.paint(news, 'dim')}"
+
+
+def _paused(app: App, ids: Sequence[str]) -> str:
+    """Which of their queues start nothing now, in words; of a crowd, the first few hundred are looked at."""
+    from queuectl.queue.queues import paused_of
+
+    names = " ".join(paused_of(app.open_store(), ids[:LOOKED_AT]))
+    return f"{names} is paused: queuectl queue resume {names}" if names else ""
 
 
 def _is_idle(app: App) -> bool:

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
     "batch": Entry(f"{_HERE}.batch", "batch", "Jobs under one name, and how far they are.", _LOOK),
     "worker": Entry(f"{_HERE}.worker", "worker", "Start, stop and list the processes that run jobs.", _STEER),
+    "queue": Entry(f"{_HERE}.queue", "queue", "Pause and limit queues, and what their jobs get.", _STEER),
     "wait": Entry(f"{_HERE}.wait", "wait", "Wait until jobs have ended.", _STEER),
     "cancel": Entry(f"{_HERE}.cancel", "cancel", "Call off jobs; running ones are ended.", _STEER),
     "retry": Entry(f"{_HERE}.retry", "retry", "Give failed, dead or cancelled jobs another chance.", _STEER),

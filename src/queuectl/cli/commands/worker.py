@@ -25,6 +25,7 @@ from queuectl.store.protocol import StopMode
 
 _HERE: Final = "queuectl.cli.commands.worker"
 MOST_SLOTS: Final = 1000
+HEAVIEST: Final = 1000
 RESTART: Final = 30.0  # seconds, as long as any command waits for a locked store
 FAREWELL: Final = 5.0  # what a worker that was woken to end gets beyond the kill-grace of its jobs, in seconds
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -57,10 +58,19 @@ worker = group(
         queuectl worker start --drain
         # urgent ones first
         queuectl worker start -q urgent -q default
+        # five of the one for one of the other, as long as both have some
+        queuectl worker start -q high=5 -q low=1
     """,
 )
 @click.option("--count", "-c", metavar="N", help="How many jobs at a time (1 to 1,000); else as worker-count says.")
-@click.option("--queue", "-q", "queues", multiple=True, metavar="NAME", help="Serve this queue; the first is first.")
+@click.option(
+    "--queue",
+    "-q",
+    "queues",
+    multiple=True,
+    metavar="NAME[=N]",
+    help="Serve this queue; the first is first, or by weight.",
+)
 @click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
 @click.option("--drain", is_flag=True, help="End when nothing is due, running or waiting for a retry.")
 @click.option("--idle-timeout", metavar="TIME", help="End when nothing ran here for this long: 90, 90s, 5m.")
@@ -82,10 +92,12 @@ def worker_start(
     """
     from queuectl.cli import working
 
+    named = dict(_queue(queue) for queue in queues)
     order = working.Order(
         name=None if name is None else _name(name),
         slots=None if count is None else _slots(count),
-        queues=tuple(dict.fromkeys(_queue(queue) for queue in queues)) or None,
+        queues=tuple(named) or None,
+        weights=tuple(weight or 1 for weight in named.values()) if any(named.values()) else None,
         drain=drain,
         idle_timeout=None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000,
     )
@@ -231,7 +243,14 @@ def _name(text: str) -> str:
     )
 
 
-def _queue(text: str) -> str:
-    if NAME.fullmatch(text):
-        return text
-    raise InvalidInput("--queue", f"not the name of a queue: {text!r}", hint="like --queue default")
+def _queue(text: str) -> tuple[str, int | None]:
+    """The name, and the weight if one is given."""
+    name, equals, weight = text.partition("=")
+    if not NAME.fullmatch(name):
+        raise InvalidInput("--queue", f"not the name of a queue: {name!r}", hint="like --queue default")
+    if not equals:
+        return name, None
+    if not weight.isascii() or not weight.isdecimal() or not 1 <= int(weight[:9]) <= HEAVIEST:
+        problem = f"expected a weight from 1 to {HEAVIEST:,}, got {weight!r}"
+        raise InvalidInput("--queue", problem, hint="like --queue high=5 --queue low=1")
+    return name, int(weight)

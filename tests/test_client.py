@@ -12,6 +12,7 @@ import pytest
 import queuectl as package
 from queuectl import Job, Queue, State, client, errors, schedules
 from queuectl.job.cron.errors import ScheduleNotFound
+from queuectl.job.unique import KeyTaken
 from tests.program import Program, WorkerProcess
 
 StartWorker = Callable[..., WorkerProcess]
@@ -36,7 +37,7 @@ def test_a_job_with_a_key_is_enqueued_once(queue: Queue) -> None:
     again = queue.enqueue("false", unique="report", unique_for=timedelta(hours=1))
     assert (first.is_duplicate, again.is_duplicate) == (False, True)
     assert again == first
-    with pytest.raises(errors.KeyTaken):
+    with pytest.raises(KeyTaken):
         queue.enqueue("true", unique="report", if_exists="error")
     many = queue.enqueue_many([{"command": "true", "unique_key": "a"}, {"command": "false", "unique_key": "a"}])
     assert [job.is_duplicate for job in many] == [False, True]

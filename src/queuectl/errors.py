@@ -13,7 +13,7 @@
     │   └── WorkerNotFound
     ├── Conflict               well said, but refused as things are               exit 1
     │   ├── AmbiguousId
-    │   ├── DuplicateId  KeyTaken
+    │   ├── DuplicateId
     │   ├── WrongState
     │   ├── WorkerNameTaken
     │   ├── WorkersAlive
@@ -158,17 +158,6 @@ class DuplicateId(Conflict):
             hint="give each job an id of its own, or leave it away" if twice else look,
         )
         self.job_id = job_id
-
-
-class KeyTaken(Conflict):
-    """Another job has the unique key. `place`: which one of those that were to be added, from 0."""
-
-    code = "key-taken"
-
-    def __init__(self, key: str, holder: str, state: str, *, hint: str, where: str = "", place: int = 0) -> None:
-        problem = f"the key {key!r} is taken by the job {holder!r}, which is {state}"
-        super().__init__(f"{where}: {problem}" if where else problem, hint=hint)
-        self.key, self.holder, self.state, self.place = key, holder, state, place
 
 
 class WrongState(Conflict):

@@ -97,7 +97,7 @@ def test_what_runs_then_is_queued_when_the_last_has_ended_however(store: Store, 
     worker.run()
     worker.run(BAD)
     assert completed(store) == []
-    store.cancel("c")
+    store.cancel(["c"])
     (job_id,) = completed(store)
     job = store.get(job_id)
     assert (job.command, job.queue, job.batch, job.state) == ("echo done", "q", None, State.PENDING)

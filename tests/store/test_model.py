@@ -22,6 +22,7 @@ from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled
+from queuectl.job.unique import KeyTaken
 from queuectl.store.protocol import ClaimRequest, Filter
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -90,7 +91,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             expected = self.model.enqueue(wishes)
         except Refused:
             self.model = before
-            with pytest.raises((errors.DuplicateId, errors.KeyTaken)):
+            with pytest.raises((errors.DuplicateId, KeyTaken)):
                 self.store.enqueue(jobs)
             return
         ids = self.store.enqueue(jobs)

@@ -162,7 +162,7 @@ def test_a_rule_sees_the_schedule_the_time_and_what_has_not_ended(
     for outcome in (BAD, None):
         claim = worker.claim_one()
         worker.end(claim, outcome) if outcome else None  # j0 waits for its retry, j1 runs
-    store.cancel("j2")
+    store.cancel(["j2"])
     clock.advance(3)
     seen: list[View] = []
 
@@ -278,7 +278,7 @@ def test_a_held_job_with_a_delay_still_waits_for_its_time(store: Store, worker: 
 def test_a_held_job_that_was_called_off_stays_so(store: Store, worker: Hands) -> None:
     store.add_schedule(schedule())
     store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
-    store.cancel("a")
+    store.cancel(["a"])
     store.change_schedule("s", firing(release="a", waiting=None))
     assert store.get("a").state is State.CANCELLED
     assert worker.claim(1) == []

@@ -14,6 +14,7 @@ from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.model import NewJob
 from queuectl.job.past import read_record
 from queuectl.job.spec import Defaults
+from queuectl.job.unique import KeyTaken
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
@@ -62,7 +63,7 @@ def test_the_key_is_taken_until_the_job_has_ended(store: Store, worker: Hands, c
     assert store.enqueue([keyed("d")]) == ["d"]  # it is dead
     worker.run()
     assert store.enqueue([keyed("e")]) == ["e"]
-    store.cancel("e")
+    store.cancel(["e"])
     assert store.enqueue([keyed("f")]) == ["f"]
     assert [job.id for job in store.jobs(descending=False)] == ["a", "d", "e", "f"]
 
@@ -101,7 +102,7 @@ def test_a_batch_is_one_job_after_the_other(store: Store) -> None:
 def test_where_it_is_an_error_nothing_of_the_batch_comes_in(store: Store, taken_by: str) -> None:
     store.enqueue([keyed("old", "k" if taken_by == "the store" else "other")])
     batch = [new_job("a"), keyed("b", "new"), keyed("c", "k" if taken_by == "the store" else "new", if_exists="error")]
-    with pytest.raises(errors.KeyTaken) as raised:
+    with pytest.raises(KeyTaken) as raised:
         store.enqueue(batch)
     holder = "old" if taken_by == "the store" else "b"
     assert (raised.value.holder, raised.value.state, raised.value.place) == (holder, State.PENDING, 2)
@@ -133,7 +134,7 @@ def test_a_job_that_waits_for_another_try_is_replaced_and_its_history_stays(stor
 def test_a_running_job_is_not_replaced(store: Store, worker: Hands) -> None:
     store.enqueue([keyed("a")])
     worker.claim_one()
-    with pytest.raises(errors.KeyTaken) as raised:
+    with pytest.raises(KeyTaken) as raised:
         store.enqueue([new_job("x"), keyed("b", if_exists="replace")])
     assert (raised.value.holder, raised.value.state) == ("a", State.PROCESSING)
     assert states(store) == {"a": State.PROCESSING}
@@ -220,7 +221,7 @@ def test_an_import_that_would_be_a_second_one_is_refused_by_name(store: Store) -
     store.enqueue([keyed("a")])
     defaults = Defaults(0, 3, False, 2.0, None, "/")
     fields = {"id": "b", "command": "true", "unique_key": "k", "created_at": "2026-01-01T00:00:00Z"}
-    with pytest.raises(errors.KeyTaken, match="cannot import 'b'"), store.importing({}) as door:
+    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importing({}) as door:
         door.add([read_record({**fields, "state": "pending"}, defaults)])
     assert list(states(store)) == ["a"]
     with store.importing({}) as door:
@@ -232,7 +233,7 @@ def test_two_that_wait_with_one_key_are_not_imported(store: Store) -> None:
     defaults = Defaults(0, 3, False, 2.0, None, "/")
     fields = {"command": "true", "unique_key": "k", "created_at": "2026-01-01T00:00:00Z", "state": "pending"}
     records = [read_record({**fields, "id": name}, defaults) for name in "ab"]
-    with pytest.raises(errors.KeyTaken, match="cannot import 'b'"), store.importing({}) as door:
+    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importing({}) as door:
         door.add(records)
     assert states(store) == {}
 
@@ -249,12 +250,12 @@ def hammer(home: str, url: str | None, name: str, if_exists: str, answers: Answe
     for number in range(ROUNDS):
         try:
             (job_id,) = store.enqueue([keyed(f"{name}{number}", if_exists=if_exists)])
-        except errors.KeyTaken as error:
+        except KeyTaken as error:
             said.append(f"refused {error.state}")
             continue
         said.append("mine" if job_id == f"{name}{number}" else "yours")
         if job_id == f"{name}{number}" and number % 3 == 0:
-            store.cancel(job_id)
+            store.cancel([job_id])
     store.close()
     answers.put(said)
 

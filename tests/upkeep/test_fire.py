@@ -277,7 +277,7 @@ def test_whatever_happens_no_tick_fires_twice_and_none_is_forgotten(seed: int) -
             case 3:
                 for job in list(house.store.jobs()):
                     if job.state is State.PENDING and chance.random() < 0.5:
-                        house.store.cancel(job.id)
+                        house.store.cancel([job.id])
             case _:
                 house.run(*duties, seconds=chance.uniform(0, 30))
     ticks = house.store.ticks("s", limit=1000)

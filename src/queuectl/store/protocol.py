@@ -8,15 +8,14 @@ nothing if the job has passed to somebody else.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
-from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.settle import Settlement
+from queuectl.job.unique import KeyTaken
 from queuectl.store.batches import Batching, BatchReads
 from queuectl.store.choosing import Chosen as Chosen
 from queuectl.store.choosing import Filter as Filter
@@ -30,6 +29,11 @@ from queuectl.store.porting import Exports, Imports
 from queuectl.store.pruning import EndedReads, Prunable
 from queuectl.store.queues import QueueReads, QueueRules
 from queuectl.store.scheduling import ScheduleReads, Schedules
+from queuectl.store.workforce import Bell as Bell
+from queuectl.store.workforce import NewWorker as NewWorker
+from queuectl.store.workforce import Orders as Orders
+from queuectl.store.workforce import StopMode as StopMode
+from queuectl.store.workforce import Workforce
 
 OUTPUT_AT_ONCE: Final = 64
 
@@ -89,23 +93,6 @@ class Exchange(NamedTuple):
     more: bool  # there may be more to claim or to promote right now
 
 
-class StopMode(StrEnum):
-    FINISH = "finish"  # claim nothing more, finish what runs
-    NOW = "now"  # end what runs, give it back
-    RESTART = "restart"  # let what runs go on, and begin anew in the same process, which then adopts it
-
-
-class NewWorker(NamedTuple):
-    id: str
-    host: str
-    pid: int
-    home: str
-    slots: int
-    queues: tuple[str, ...] | None
-    machine: str = ""  # which one, whatever it is called
-    lock: str = ""  # the mark of its lock file
-
-
 class Sign(NamedTuple):
     """Which of all that ever worked under a name is meant: the one that began then, and has given no sign since."""
 
@@ -115,14 +102,6 @@ class Sign(NamedTuple):
     @classmethod
     def of(cls, worker: Worker) -> Sign:
         return cls(to_ms(worker.started_at), worker.beats)
-
-
-class Orders(NamedTuple):
-    """What others want of a worker."""
-
-    known: bool  # False: the store has no such worker any more, it was declared lost
-    stop: StopMode | None
-    cancels: list[str]  # tokens of its claims that somebody cancelled
 
 
 class CancelAnswer(NamedTuple):
@@ -151,20 +130,6 @@ class Lost(NamedTuple):
 
     claim: Claim
     settlement: Settlement
-
-
-class Bell(Protocol):
-    """What rings when there may be something to do. A hint: it may ring for nothing, and a ring may be lost."""
-
-    silent_because: str | None  # why it never rings now, so that workers have to poll; None if it does
-
-    def fileno(self) -> int: ...
-
-    def hush(self) -> bool:
-        """Take note of all rings so far. Whether there were any."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads, Protocol):
@@ -296,7 +261,7 @@ class Inbox(Protocol):
         ...
 
 
-class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Protocol):
+class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Workforce, Protocol):
     def exchange(
         self,
         worker: str,
@@ -371,25 +336,6 @@ class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Pr
     def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
         """Remove those that are dead, and their history, in one transaction. Returns for each job that there is the state
         found, unchanged unless it was dead, and the log."""
-        ...
-
-    def register(self, worker: NewWorker) -> Bell:
-        """Begin to work under this name. The bell rings after each enqueue, cancel, revive, stop and change
-        of a schedule from anywhere."""
-        ...
-
-    def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
-        """Say that this worker lives. False if the store does not know it (any more)."""
-        ...
-
-    def orders(self, worker: str) -> Orders: ...
-
-    def request_stop(self, worker: str, mode: StopMode) -> bool:
-        """Ask a worker to stop; a later NOW overrides FINISH. False if there is no such worker."""
-        ...
-
-    def retire(self, worker: str) -> None:
-        """Forget a worker. One that holds a job stays, for others to rescue what it holds."""
         ...
 
     def set_config(self, changes: Mapping[str, str | None]) -> None:

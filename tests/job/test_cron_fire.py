@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuectl.errors import InvalidInput
+from queuectl.job.cron.errors import ScheduleExists, ScheduleNotFound
 from queuectl.job.cron.fire import (
     LATE_MS,
     LOOK_AGAIN_MS,
@@ -343,3 +344,8 @@ def test_a_schedule_as_json_hides_the_environment_unless_asked() -> None:
     assert (told["jitter"], told["queue"], told["next_at"]) == (1.5, "default", "2026-01-02T03:04:00.000Z")
     assert told["last"]["state"] == "completed"
     assert last._replace(job=None, state=None).to_dict()["state"] is None
+
+
+def test_a_name_that_is_taken_and_one_that_is_unknown_are_refused_with_the_way_out() -> None:
+    assert "--replace" in ScheduleExists("s").hint
+    assert "cron list" in ScheduleNotFound("s").hint

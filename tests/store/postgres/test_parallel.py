@@ -73,6 +73,8 @@ def test_what_runs_when_a_batch_has_ended_is_queued_once(open_pg: Open, home: Pa
 
     at_once(*(lambda number=number: work(number) for number in range(WORKERS)))  # type: ignore[misc]
     made.extend(completed.job_id for completed in stores[0].complete_batches())
+    for one in hands:
+        one.bell.close()
     assert len(made) == 1
     assert stores[0].batch("b").on_complete_job == made[0]
 

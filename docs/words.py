@@ -55,6 +55,7 @@ ERRORS = {
     "schedule-exists": "`cron add`: there is a schedule of that name. `--replace` takes its place.",
     "wrong-state": "The job is in a state in which that cannot be done to it.",
     "not-movable": "`queue move`: the job does not wait in the queue it is to be moved from.",
+    "stale-edit": "`edit`: somebody has changed the job since the editor was opened. Nothing was changed, and the text is kept.",
     "not-confirmed": "Asked on a terminal, somebody did not say yes.",
     "worker-name-taken": "A worker of that name is running.",
     "workers-alive": "`reset`, `restore` and `copy` are refused while somebody may run a job.",

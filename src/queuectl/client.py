@@ -12,11 +12,13 @@ from typing import Any, Self
 from queuectl.clock import Clock, SystemClock
 from queuectl.config import Settings, db_address, environ, here, home_path, host_name, load_settings, working_directory
 from queuectl.errors import InvalidInput
+from queuectl.job.change import read_change
 from queuectl.job.duration import parse_duration_ms
+from queuectl.job.fields import absolute
 from queuectl.job.model import Job, Worker
 from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
-from queuectl.queue import batches, control, inspect, logs
+from queuectl.queue import amend, batches, control, inspect, logs
 from queuectl.queue import queues as lines
 from queuectl.queue import wait as waiting
 from queuectl.queue.enqueue import Place, enqueue, queued
@@ -249,6 +251,52 @@ class Queue:
         """Let a failed, dead or cancelled job run again, now. Raises WrongState for any other."""
         found = self.get(job_id).id
         return self._only(control.retry(self._write(), [found]))
+
+    def edit(self, job_id: str, **fields: Any) -> Job:
+        """Change a job that waits: command or argv, queue, priority, run_at or delay, max_retries, timeout. Raises WrongState for
+        one that runs or has ended.
+
+        >>> with Queue() as queue:
+        ...     queue.edit(queue.enqueue("false").id, command="true", priority=5).priority
+        5
+        """
+        change = read_change({name: plain(value) for name, value in fields.items()})
+        found = self.get(job_id).id
+        return self._only(amend.edit(self._write(), [found], change))
+
+    def hold(self, job_id: str) -> Job:
+        """Keep a job that waits from being run until it is released.
+
+        >>> with Queue() as queue:
+        ...     queue.hold(queue.enqueue("true").id).reason
+        'held'
+        """
+        found = self.get(job_id).id
+        return self._only(amend.hold(self._write(), [found]))
+
+    def release(self, job_id: str) -> Job:
+        """Let go a job that is held."""
+        found = self.get(job_id).id
+        return self._only(amend.release(self._write(), [found]))
+
+    def run_now(self, job_id: str) -> Job:
+        """Make a job that is delayed, held or waits for a retry due now."""
+        found = self.get(job_id).id
+        return self._only(amend.run_now(self._write(), [found]))
+
+    def clone(self, job_id: str, **fields: Any) -> Job:
+        """Add a new job with the same fields, but for those given, which are as for `enqueue`.
+
+        >>> with Queue() as queue:
+        ...     queue.clone(queue.enqueue("true", queue="slow").id, priority=7).queue
+        'slow'
+        """
+        changes = {name: plain(value) for name, value in fields.items()}
+        if isinstance(changes.get("cwd"), str):
+            changes["cwd"] = absolute(changes["cwd"], working_directory())
+        new = amend.clone(self.get(job_id), changes)
+        store = self._write()
+        return store.get(store.enqueue([new])[0])
 
     # ── by the clock ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,8 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
+from queuectl.job.change import Change
+from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.model import Claim, NewJob
+from queuectl.store.amending import Amended
 from queuectl.store.protocol import (
     Bell,
     CancelAnswer,
@@ -199,6 +201,12 @@ class SimStore(SqliteStore):
     def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
         self._begin("cancel")
         return super().cancel(ids)
+
+    def amend(
+        self, ids: Sequence[str], change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
+    ) -> dict[str, Amended]:
+        self._begin("amend")
+        return super().amend(ids, change, states=states, as_of=as_of)
 
     def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
         self._begin("revive")

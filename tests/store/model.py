@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from queuectl.job.change import Change
 from queuectl.job.lifecycle import FINAL, WAITING, State
 from queuectl.job.outcome import Cancelled, Ending, Exited, Outcome, Released, Signalled
 
@@ -36,6 +37,7 @@ class ModelJob:
     endings: list[Ending] = field(default_factory=list)
     worker: str | None = None
     called_off: bool = False
+    held: bool = False
     key: str | None = None
     created: int = 0
 
@@ -78,10 +80,9 @@ class Model:
         return {queue: {state: counts[queue, state] for state in State} for queue in self.queues}
 
     def is_drained(self) -> bool:
-        jobs = [job for job in self.jobs.values() if job.queue not in self.paused]
-        due = (job.let_in or job.run_at <= self.now for job in jobs if job.state is State.PENDING)
-        held_by = {State.PROCESSING, State.FAILED}
-        return not any(due) and not any(job.state in held_by for job in jobs)
+        free = [job for job in self.jobs.values() if not job.held and job.queue not in self.paused]
+        due = (job.let_in or job.run_at <= self.now for job in free if job.state is State.PENDING)
+        return not any(due) and not any(job.state in {State.PROCESSING, State.FAILED} for job in free)
 
     # ── what happens to it ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,7 +118,7 @@ class Model:
 
     def let_in(self) -> None:
         for job in self.jobs.values():
-            if job.state in WAITING and job.run_at <= self.now:
+            if job.state in WAITING and job.run_at <= self.now and not job.held:
                 job.let_in = True
 
     def claim(self, worker: str, limit: int, queues: tuple[str, ...] | None) -> list[str]:
@@ -200,7 +201,25 @@ class Model:
             job.attempts = job.crashes = 0
         elif job.state is not State.FAILED:
             return
-        job.state, job.run_at, job.let_in, job.frozen = State.PENDING, self.now, True, None
+        job.state, job.run_at, job.let_in, job.frozen = State.PENDING, self.now, not job.held, None
+
+    def amend(self, job: ModelJob, change: Change) -> None:
+        if job.state not in WAITING:
+            return
+        if change.priority is not None:
+            job.priority = change.priority
+        if change.queue is not None:
+            job.queue = change.queue
+            self.queues.add(job.queue)
+        if change.max_retries is not None:
+            job.max_retries = change.max_retries
+        if change.delay_ms is not None:
+            job.run_at, job.let_in = self.now + change.delay_ms, False
+            if not job.runs:
+                job.first_due = job.run_at
+        if change.held is not None:
+            job.held = change.held
+        job.let_in = not job.held and (job.let_in or job.run_at <= self.now)
 
     def purge(self, job: ModelJob) -> None:
         if job.state is State.DEAD:

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 )
 
 from queuectl import errors
+from queuectl.job.change import Change
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled
@@ -50,6 +51,15 @@ NEW_JOBS = st.fixed_dictionaries(
     }
 )
 OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from([Exited(0), Exited(3), Signalled(9), Released(None)])
+CHANGES = st.fixed_dictionaries(
+    {
+        "queue": st.none() | st.sampled_from(QUEUES),
+        "priority": st.none() | st.integers(-3, 3),
+        "max_retries": st.none() | st.integers(0, 3),
+        "delay_ms": st.none() | st.integers(0, 5000),
+        "held": st.none() | st.booleans(),
+    }
+).map(lambda fields: Change(**fields))
 WORKERS = st.sampled_from(["w1", "w2"])
 
 
@@ -65,6 +75,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.model = Model()
         self.model.now = self.clock.now_ms()
         self.hands = {name: self.hire(name) for name in ("w1", "w2")}
+        self.enqueued = 0
         self.held: list[Claim] = []
         self.stale: list[Claim] = []
         self.age(ageing)
@@ -101,6 +112,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         for job in self.model.jobs.values():
             job.id = really.get(job.id, job.id)
         self.model.jobs = {job.id: job for job in self.model.jobs.values()}
+        self.enqueued += len(really)
 
     def wish(self, fields: dict[str, Any], place: int) -> Wish:
         due = self.model.now + (fields["delay_ms"] or 0)
@@ -181,6 +193,13 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert self.store.purge([job.id])[job.id][0] is job.state
         self.model.purge(job)
 
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data(), change=CHANGES)
+    def amend(self, data: st.DataObject, change: Change) -> None:
+        job = self.draw_job(data)
+        assert self.store.amend([job.id], change) == {job.id: (job.state, False)}
+        self.model.amend(job, change)
+
     @rule(seconds=st.integers(0, 10))
     def advance(self, seconds: int) -> None:
         self.clock.advance(seconds)
@@ -210,11 +229,17 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @invariant()
     def they_show_the_same_jobs(self) -> None:
         shown = [
-            (job.id, job.state, job.effective_priority, job.attempts, job.crashes, job.runs, frozenset(job.tags))
+            (
+                (job.id, job.state, job.queue, job.held, job.effective_priority),
+                (job.attempts, job.crashes, job.runs, frozenset(job.tags)),
+            )
             for job in self.store.jobs(descending=False, limit=500)
         ]
         expected = [
-            (job.id, job.state, self.model.effective_priority(job), job.attempts, job.crashes, job.runs, job.tags)
+            (
+                (job.id, job.state, job.queue, job.held, self.model.effective_priority(job)),
+                (job.attempts, job.crashes, job.runs, job.tags),
+            )
             for job in self.model.jobs.values()
         ]
         assert shown == expected
@@ -222,6 +247,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @invariant()
     def they_count_the_same(self) -> None:
         assert self.store.tally() == self.model.tally()
+        assert sum(of["enqueued"] for of in self.store.totals().values()) == self.enqueued
         assert self.store.is_drained(None) == self.model.is_drained()
         for tag in TAGS:
             tagged = sum(tag in job.tags for job in self.model.jobs.values())

@@ -66,10 +66,16 @@ _OPTIONS: Final = (
 )
 
 
-def job_options(function: Function) -> Function:
-    """The options of a job, and its words."""
+def field_options(function: Function) -> Function:
+    """The options of a job."""
     for option in reversed(_OPTIONS):
         function = option(function)
+    return function
+
+
+def job_options(function: Function) -> Function:
+    """The options of a job, and its words."""
+    function = field_options(function)
     return click.argument("words", nargs=-1, metavar="[COMMAND | JSON | WORD...]")(function)
 
 

@@ -54,6 +54,12 @@ class Selection:
     def __bool__(self) -> bool:
         return any(value not in (None, ()) for value in self._given.values())
 
+    def only_queue(self) -> str | None:
+        """The queue, if one queue is all that they say."""
+        said = {name: value for name, value in self._given.items() if value not in (None, ())}
+        queues = said.get("queues", ())
+        return queues[0] if len(said) == 1 == len(queues) else None
+
     def where(self, app: App) -> Filter:
         return parse_filter(**self._given, dashes="--", now_ms=lambda: app.open_reads().now_ms())
 

@@ -112,7 +112,7 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
 
 def _held(job: Job) -> Reason:
     if job.cron is None:
-        return Reason(Wait.HELD, "It is held: no worker takes it until it is let go.", {})
+        return Reason(Wait.HELD, f"It is held: no worker takes it until it is let go: queuectl release {job.id}.", {})
     words = f"It waits until the job before it of the schedule {job.cron} has ended: queuectl cron show {job.cron}."
     return Reason(Wait.HELD, words, {"cron": job.cron})
 

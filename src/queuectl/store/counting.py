@@ -8,6 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 OUTSIDE: Final = ""  # where a job is before it is enqueued and after it is removed
+ELSEWHERE: Final = (
+    "elsewhere"  # in another queue: who comes from there has not been enqueued, who goes there is not gone
+)
 NO_RUN: Final = ""  # the ending of a move that ends no run
 
 
@@ -26,6 +29,12 @@ class Moves:
         return sum(
             jobs * ((now == state) - (was == state)) for (of, was, now, _), jobs in self._jobs.items() if of == queue
         )
+
+    def relocate(self, queue: str, to: str | None, state: str, *, jobs: int = 1) -> None:
+        """Jobs in this state pass to another queue, if that is one."""
+        if to is not None and to != queue:
+            self.add(queue, state, ELSEWHERE, jobs=jobs)
+            self.add(to, ELSEWHERE, state, jobs=jobs)
 
     def rows(self) -> list[tuple[str, str, str, str, int]]:
         """Queue, state before, state after, ending, and how many jobs: each combination once."""

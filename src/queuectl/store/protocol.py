@@ -16,6 +16,7 @@ from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.settle import Settlement
 from queuectl.job.unique import KeyTaken
+from queuectl.store.amending import Amendable
 from queuectl.store.batches import Batching, BatchReads
 from queuectl.store.choosing import Chosen as Chosen
 from queuectl.store.choosing import Filter as Filter
@@ -216,7 +217,7 @@ class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads,
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         """True when, in those of these queues (None: all) that are not paused, nothing is due, nothing runs anywhere and no
-        retry waits."""
+        retry waits. What is held counts for nothing: nobody knows when it will be let go."""
         ...
 
     def config(self) -> dict[str, str]:
@@ -261,7 +262,7 @@ class Inbox(Protocol):
         ...
 
 
-class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Workforce, Protocol):
+class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Workforce, Amendable, Protocol):
     def exchange(
         self,
         worker: str,

@@ -111,14 +111,19 @@ class Subject(NamedTuple):
     token: str | None
     log: str | None
     standing: Standing
+    run_at: int
+    ready: bool
+    held: bool
+    runs: int
+    updated_at: int
     unique_key: str | None = None
 
 
 def subject(row: Row) -> Subject:
     """From the columns of `standing`."""
-    seq, id_, state, queue, worker, token, log, priority, eligible_at, missed, unique_key = row
+    seq, id_, state, queue, worker, token, log, priority, eligible_at, missed, run_at, ready, held, *rest = row
     standing = Standing(priority, seq, eligible_at, missed)
-    return Subject(seq, id_, State(state), queue, worker, token, log, standing, unique_key)
+    return Subject(seq, id_, State(state), queue, worker, token, log, standing, run_at, bool(ready), bool(held), *rest)
 
 
 def claim(row: Row, *, token: str, run: int, log: str) -> Claim:

@@ -17,6 +17,9 @@ from tests.store.hands import BAD, Hands
 NOW: Final = 1_900_000_000_000
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
 SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW, "error": "x"}
+RULES: Final = dict.fromkeys(("command", "argv", "queue", "max_retries", "first_is_free", "timeout_ms"))
+NUMBERS: Final = {name: [1] for name in ("seqs", "priorities", "ranks", "eligible_ats", "run_ats")}
+PLACES: Final = {**RULES, **NUMBERS, "readies": [True], "helds": [False], "now": NOW}
 LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:", "chosen": []}
 END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
@@ -36,6 +39,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "cancel_waiting": (SOME, ONE_JOB),
     "revive": (SOME, ONE_JOB),
     "purge": ({"seqs": [1]}, ONE_JOB),
+    "amend": (PLACES, ONE_JOB),
     "ended": ({"state": "dead", "before": NOW, "host": "h", "limit": 5}, r"jobs_ended on jobs.*\n.*finished_at <="),
     "ended_completed": ({"before": NOW, "host": "h", "limit": 5}, r"jobs_completed on jobs.*\n.*finished_at <="),
     "count_ended": ({"state": "dead", "before": NOW}, r"jobs_ended on jobs.*\n.*finished_at <="),

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from queuectl.job.change import Change
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rate
 from queuectl.store.protocol import Filter
@@ -76,6 +77,8 @@ HOT: Final = {
     "earlier_starts": "INTEGER PRIMARY KEY (rowid=?)",
     "movable": "jobs_state (state=?)",
     "move": "INTEGER PRIMARY KEY (rowid=?)",
+    "amend": "INTEGER PRIMARY KEY (rowid=?)",
+    "is_retrying": "jobs_state (state=?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
@@ -211,6 +214,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "revive": lambda crowd: crowd.store.revive(["j000101"], states=frozenset(State)),
     "enqueue with a key": lambda crowd: crowd.store.enqueue([new_job(unique_key="k", if_exists="replace")]),
     "complete batches": lambda crowd: crowd.store.complete_batches(),
+    "amend": lambda crowd: crowd.store.amend(["j000500"], Change(priority=3, delay_ms=0)),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),
     "tally": lambda crowd: crowd.store.tally(),

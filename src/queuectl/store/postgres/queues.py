@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import SOON_MS, Brake, Earlier, Rules
 from queuectl.store import limits
-from queuectl.store.counting import OUTSIDE
 from queuectl.store.limits import Limit, Limits, Room, choose, earliest
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
@@ -142,6 +141,5 @@ class PostgresQueueRules(PostgresQueueReads):
             values = {"queue": queue, "to": to, "ids": None if ids is None else list(ids), "now": self._clock.now_ms()}
             found = sorted(self._db.all(SQL["move"], values))
             for state, jobs in Counter(state for _, _, state in found).items():
-                moves.add(queue, state, OUTSIDE, jobs=jobs)
-                moves.add(to, OUTSIDE, state, jobs=jobs)
+                moves.relocate(queue, to, state, jobs=jobs)
         return {id_: State(state) for _, id_, state in found}

@@ -11,6 +11,7 @@ from queuectl import errors
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.rank import rank
 from queuectl.store.counting import OUTSIDE
+from queuectl.store.postgres.amending import PostgresAmending
 from queuectl.store.postgres.backup import backup
 from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.batches import PostgresBatches
@@ -24,9 +25,8 @@ from queuectl.store.postgres.runs import PostgresRuns
 from queuectl.store.postgres.scheduling import PostgresSchedules
 from queuectl.store.postgres.schema import measure
 from queuectl.store.postgres.trouble import run_again
-from queuectl.store.postgres.unique import call_off, holders_of, subjects
+from queuectl.store.postgres.unique import call_off, holders_of
 from queuectl.store.protocol import CancelAnswer, NewWorker, Orders, Revived, StopMode
-from queuectl.store.rows import Subject
 from queuectl.store.unique import free_to_revive, keys_of
 
 FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
@@ -41,6 +41,7 @@ class PostgresStore(
     PostgresMovable,
     PostgresPruning,
     PostgresQueueRules,
+    PostgresAmending,
 ):
     _bell: NotifyBell | None = None
 
@@ -150,8 +151,3 @@ class PostgresStore(
         change = Question(SQL["change_ageing"])
         with self._db.transaction(change, after=self._ring(), seconds=LONG_SECONDS, plan_freely=True):
             self._write_config(changes)
-
-    # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
-
-    def _subjects(self, ids: Sequence[str]) -> list[Subject]:
-        return subjects(self._db, ids)

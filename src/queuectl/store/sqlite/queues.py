@@ -11,7 +11,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake, Earlier, Rules
 from queuectl.job.model import Claim
 from queuectl.store import limits
-from queuectl.store.counting import OUTSIDE, Moves
+from queuectl.store.counting import Moves
 from queuectl.store.limits import Limit, Room
 from queuectl.store.sqlite.base import SQL, SqliteBase
 
@@ -87,7 +87,6 @@ class SqliteQueueRules(SqliteQueueReads):
             found = self._db.all(SQL["movable"], {"queue": queue, "ids": None if ids is None else json.dumps(ids)})
             self._db.executemany(SQL["move"], [{"seq": seq, "queue": to, "now": now} for seq, _, _ in found])
             for state, jobs in Counter(state for _, _, state in found).items():
-                moves.add(queue, state, OUTSIDE, jobs=jobs)
-                moves.add(to, OUTSIDE, state, jobs=jobs)
+                moves.relocate(queue, to, state, jobs=jobs)
         self._ring()
         return {id_: State(state) for _, id_, state in found}

@@ -185,7 +185,9 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
                 if queue in paused:
                     continue
                 states = tally.get(queue, {})
-                if states.get(State.PROCESSING) or states.get(State.FAILED):
+                if states.get(State.PROCESSING):
+                    return False
+                if states.get(State.FAILED) and self._db.value(SQL["is_retrying"], {"queue": queue}):
                     return False
                 if self._db.value(SQL["is_ready"], {"queue": queue}):
                     return False

@@ -12,7 +12,7 @@ from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.rank import rank
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, Revived, StopMode
-from queuectl.store.rows import Subject
+from queuectl.store.sqlite.amending import SqliteAmending
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.batches import SqliteBatches
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
@@ -24,12 +24,19 @@ from queuectl.store.sqlite.queues import SqliteQueueRules
 from queuectl.store.sqlite.runs import SqliteRuns
 from queuectl.store.sqlite.scheduling import SqliteSchedules
 from queuectl.store.sqlite.schema import connect
-from queuectl.store.sqlite.unique import call_off, held, subjects
+from queuectl.store.sqlite.unique import call_off, held
 from queuectl.store.unique import free_to_revive, keys_of
 
 
 class SqliteStore(
-    SqliteBatches, SqliteSchedules, SqliteRuns, SqlitePorting, SqliteMovable, SqlitePruning, SqliteQueueRules
+    SqliteBatches,
+    SqliteSchedules,
+    SqliteRuns,
+    SqlitePorting,
+    SqliteMovable,
+    SqlitePruning,
+    SqliteQueueRules,
+    SqliteAmending,
 ):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
@@ -135,8 +142,3 @@ class SqliteStore(
         with self._db.transaction():
             self._write_config(changes)
         self._ring()
-
-    # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
-
-    def _subjects(self, ids: Sequence[str]) -> list[Subject]:
-        return subjects(self._db, ids)

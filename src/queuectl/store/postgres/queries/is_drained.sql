@@ -1,5 +1,5 @@
--- is_drained: is nothing due in those of these queues (null: all) that are not paused, does nothing run, and waits no retry? Each
--- question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
+-- is_drained: is nothing due in those of these queues (null: all) that are not paused, does nothing run, and waits no retry? What is
+-- held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
 -- paused one may have a million jobs.
 with recursive paused as (
     select name
@@ -44,6 +44,7 @@ select not exists (
            select 1
              from queuectl.jobs
             where state = 'failed'
+              and not held
               and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
               and queue not in (select name from paused)
        )

@@ -1,0 +1,81 @@
+"""Changing one's mind about jobs that wait, and doing the same once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from queuectl.errors import QueuectlError, StaleEdit
+from queuectl.job.change import HOLD, RELEASE, RUN_NOW, Change
+from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
+from queuectl.job.model import Job, iso
+from queuectl.job.newjob import NewJob
+from queuectl.job.spec import Defaults, merge, validate
+from queuectl.queue.pick import Answer, for_each, refuse
+from queuectl.store.protocol import Store
+
+CLAIMABLE: Final = frozenset(states_that_take(Event.CLAIM))
+
+
+def edit(store: Store, refs: Iterable[str], change: Change, *, as_of: int | None = None, exact: bool = False) -> Answer:
+    """`as_of`: when the job was last updated that somebody has looked at and decided about; one that has changed is refused."""
+    return _amend(store, refs, change, verb="edit", as_of=as_of, exact=exact)
+
+
+def hold(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
+    """No worker takes them until they are released."""
+    return _amend(store, refs, HOLD, verb="hold", exact=exact)
+
+
+def release(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
+    return _amend(store, refs, RELEASE, verb="release", exact=exact)
+
+
+def run_now(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
+    """Due now, and no longer held."""
+    return _amend(store, refs, RUN_NOW, verb="run", states=CLAIMABLE, exact=exact)
+
+
+def _amend(
+    store: Store,
+    refs: Iterable[str],
+    change: Change,
+    *,
+    verb: str,
+    states: frozenset[State] = WAITING,
+    as_of: int | None = None,
+    exact: bool = False,
+) -> Answer:
+    def act(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+        found = store.amend(ids, change, states=states, as_of=as_of)
+        before = {job_id: answer.before for job_id, answer in found.items()}
+        stale = {job_id: StaleEdit(job_id) for job_id, answer in found.items() if answer.is_stale}
+        return {**stale, **refuse(ids, before, able=states, verb=verb, hint=_cannot)}
+
+    return for_each(store, refs, act, exact=exact)
+
+
+def _cannot(state: State) -> str:
+    if state is State.BLOCKED:
+        return "it waits for other jobs"
+    if state is State.PROCESSING:
+        return "it is running now; queuectl cancel ends it"
+    return "it has ended; queuectl clone makes a new job of it, queuectl retry gives it another chance"
+
+
+def clone(job: Job, changes: Mapping[str, object]) -> NewJob:
+    """A new job with the same fields, but for `changes`. It has no past, an id of its own, and no unique key, which the other has;
+    it is due when that one is, if that has a time of its own still to come."""
+    fields: dict[str, Any] = {"command": job.command, "argv": job.argv, "env": dict(job.env), "tags": list(job.tags)}
+    if job.state is State.PENDING:
+        fields["run_at"] = iso(job.run_at)
+    of_job = Defaults(
+        priority=job.priority,
+        max_retries=job.max_retries,
+        first_is_free=job.first_is_free,
+        backoff_base=job.backoff_base,
+        timeout_ms=job.timeout_ms,
+        cwd=job.cwd,
+        queue=job.queue,
+    )
+    return validate(merge(fields, changes), of_job)

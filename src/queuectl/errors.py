@@ -15,7 +15,7 @@
     │   ├── AmbiguousId
     │   ├── DuplicateId
     │   ├── WrongState
-    │   ├── StaleEdit          somebody was faster
+    │   ├──         somebody was faster
     │   ├── WorkerNameTaken
     │   ├── WorkersAlive
     │   └── Refusals           several ids, some of them impossible
@@ -169,13 +169,6 @@ class WrongState(Conflict):
         super().__init__(f"job {job_id!r} is {state}: cannot {verb} it{where and ' ' + where}", hint=hint)
         self.job_id = job_id
         self.state = state
-
-
-class StaleEdit(Conflict):
-    code = "stale-edit"
-
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"job {job_id!r} has changed since it was shown: it stays as it is", hint="edit it again")
 
 
 class WorkerNameTaken(Conflict):

@@ -214,7 +214,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "revive": lambda crowd: crowd.store.revive(["j000101"], states=frozenset(State)),
     "enqueue with a key": lambda crowd: crowd.store.enqueue([new_job(unique_key="k", if_exists="replace")]),
     "complete batches": lambda crowd: crowd.store.complete_batches(),
-    "amend": lambda crowd: crowd.store.amend(["j000500"], Change(priority=3, delay_ms=0)),
+    "amend": lambda crowd: crowd.store.amend(["j000501"], Change(priority=3, delay_ms=0)),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),
     "tally": lambda crowd: crowd.store.tally(),

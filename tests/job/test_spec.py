@@ -36,6 +36,24 @@ def refusal(fields: object) -> UsageError:
 # ── what is taken ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_what_a_queue_says_goes_before_the_settings_and_behind_the_job() -> None:
+    here = DEFAULTS._replace(by_queue={"mail": (7, 1, 0), "bare": (None, None, None)})
+    said = validate({"command": "true", "queue": "mail"}, here)
+    assert (said.priority, said.max_retries, said.timeout_ms) == (7, 1, None)
+    own = {"priority": 2, "max_attempts": 5, "timeout_ms": 100}
+    for queue in ("mail", "bare", "other"):
+        told = validate({"command": "true", "queue": queue, **own}, here)
+        assert (told.priority, told.max_retries, told.timeout_ms) == (2, 5, 100)
+    plain = validate({"command": "true", "queue": "bare"}, here)
+    assert (plain.priority, plain.max_retries, plain.timeout_ms) == (4, 3, 9_000)
+
+
+@pytest.mark.parametrize("name", ["", "a b", 3, "x" * 65])
+def test_a_batch_has_the_name_of_a_queue(name: object) -> None:
+    assert job(batch="nightly").batch == "nightly"
+    assert "not the name of a batch" in refusal({"command": "true", "batch": name}).message
+
+
 def test_a_job_that_says_nothing_else_gets_the_defaults() -> None:
     assert validate({"command": "echo hi"}, DEFAULTS) == NewJob(
         command="echo hi",

@@ -82,7 +82,7 @@ class _Scan:
                 self._step_until(char, "'")
             case _In.COMMENT:
                 self._step_until(char, "\n")
-            case _In.LOST:
+            case _:  # lost: to the end
                 self.at += 1
 
     def skip_word(self, to: int) -> None:

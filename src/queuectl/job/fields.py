@@ -100,23 +100,22 @@ def job_id(value: object, name: str) -> str:
 
 
 def queue(value: object, name: str) -> str:
-    if isinstance(value, str) and is_valid_queue(value):
-        return value
-    raise InvalidInput(
-        name,
-        f"not the name of a queue: {shown(value)}",
-        hint="1 to 64 letters, digits and . _ - beginning with a letter or digit",
-    )
+    return _name_of("queue", value, name)
 
 
 def schedule(value: object, name: str) -> str:
+    return _name_of("schedule", value, name)
+
+
+def batch(value: object, name: str) -> str:
+    return _name_of("batch", value, name)
+
+
+def _name_of(kind: str, value: object, name: str) -> str:
     if isinstance(value, str) and is_valid_queue(value):
         return value
-    raise InvalidInput(
-        name,
-        f"not the name of a schedule: {shown(value)}",
-        hint="1 to 64 letters, digits and . _ - beginning with a letter or digit",
-    )
+    hint = "1 to 64 letters, digits and . _ - beginning with a letter or digit"
+    raise InvalidInput(name, f"not the name of a {kind}: {shown(value)}", hint=hint)
 
 
 def priority(value: object, name: str) -> int:
@@ -205,16 +204,6 @@ def depends_on(value: object, name: str) -> None:
         raise InvalidInput(name, f"expected a list of ids, got {shown(value)}", hint=f'like "{name}": ["build"]')
     if value:
         _not_yet(name)
-
-
-def batch(value: object, name: str) -> str:
-    if isinstance(value, str) and is_valid_queue(value):
-        return value
-    raise InvalidInput(
-        name,
-        f"not the name of a batch: {shown(value)}",
-        hint="1 to 64 letters, digits and . _ - beginning with a letter or digit",
-    )
 
 
 def unique_key(value: object, name: str) -> str:

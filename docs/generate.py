@@ -9,28 +9,22 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from inspect import cleandoc, getsource
 from pathlib import Path
+from pkgutil import walk_packages
 from textwrap import wrap
 
 import click
 
+import queuectl
 from docs.words import COUNTS, ERRORS, IN_FORCE, STATES
-
-# These define errors of their own; importing them is how they are found.
-from queuectl.cli import confirm as confirm
-from queuectl.cli import failure as failure
 from queuectl.cli.command import GLOBAL_OPTIONS, Command, LazyGroup
 from queuectl.cli.commands.table import COMMANDS, root
 from queuectl.cli.exits import exit_status
 from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import FINAL, TRANSITIONS, WAITING, Event, State
 from queuectl.job.settings import KEYS, Key
-from queuectl.queue import copy as copy
-from queuectl.queue import export as export
-from queuectl.queue import importing as importing
-from queuectl.queue import records as records
-from queuectl.queue import schedules as schedules
 
 WIDTH = 110
 REFERENCE = Path(__file__).parent / "reference"
@@ -231,6 +225,10 @@ def setting(key: Key, in_force: str) -> Iterator[str]:
 
 def all_errors() -> Iterator[type[QueuectlError]]:
     """Every class of the tree, parents before children."""
+    # Most stand with what raises them, and are known once that is imported: whatever somebody else has imported.
+    for module in walk_packages(queuectl.__path__, "queuectl."):
+        if not module.name.endswith(".__main__"):
+            import_module(module.name)
     waiting: list[type[QueuectlError]] = [QueuectlError]
     while waiting:
         kind = waiting.pop(0)
@@ -261,7 +259,7 @@ def errors() -> Iterator[str]:
     yield from prose(
         "An error is one line of what and one line of what to do, on stderr. With `--json` it is "
         '`{"error": {"code", "message", "hint"}}`. The code is for programs and stays as it is; message and hint are for people and '
-        "may change. In Python, `queuectl.errors` has the classes; `code`, `message` and `hint` are their attributes."
+        "may change. In Python they are classes, below those of `queuectl.errors`; `code`, `message` and `hint` are their attributes."
     )
     yield ""
     yield "What was refused has changed nothing, unless it says so."

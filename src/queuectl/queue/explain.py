@@ -189,7 +189,7 @@ def _running(
     if not is_served(job, alive):
         message = (
             f"Its worker {job.worker} is gone or gives no sign: a worker that lives, the next that is started, or "
-            "queuectl doctor --fix takes it back."
+            "queuectl doctor --fix sees to it."
         )
         yield Reason("worker-lost", message, {"worker": job.worker})
     if is_called_off:

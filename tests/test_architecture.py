@@ -36,7 +36,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     },
     "time": {"clock.py": "the only caller of time"},
     "ctypes": {"process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal"},
-    "threading": {},
+    "threading": {"process/row.py": "makes two processes at a time, and touches nothing else"},
     "sqlite3": {
         "store/sqlite/": "the only dialect that is SQLite",
         "store/foreign.py": "reads the files of other tools",

@@ -39,3 +39,10 @@ class SystemClock:
 def boot_ticks() -> int:
     """Clock ticks since boot: what the kernel stamps a new process with, see process/table.py."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _TICK_NS
+
+
+def stamp(ms: int) -> str:
+    """A moment as all times are written for programs: ISO 8601, UTC, milliseconds, Z. For whoever has no use for datetime, which
+    takes long to load; others say `iso`."""
+    seconds, rest = divmod(ms, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:03d}Z"

@@ -19,10 +19,13 @@ from queuectl.lock import is_held, take_lock
 from queuectl.process.ledger import Footprint, Ledger, read_ledger
 from queuectl.process.libc import Words
 from queuectl.process.protocol import Begun, CannotSpawn, Order
+from queuectl.process.pump import CannotLog
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.table import started
 from queuectl.process.watch import Child, Untold, Watch, is_readable, is_there
 from tests.wait import wait_until
+
+HEAD = b"--- START ---\n"
 
 
 @pytest.fixture
@@ -53,17 +56,17 @@ def log(tmp_path: Path) -> str:
 
 
 def order(argv: Sequence[bytes], log: str, *, cwd: str = "/", path: bytes = b"", slot: int = 0) -> Order:
-    return Order(argv, cwd, Words([b"A=b"]), [b"PATH=" + path], log, slot, f"token-{slot}", 7)
+    return Order(argv, cwd, Words([b"A=b"]), [b"PATH=" + path], log, HEAD, False, slot, f"token-{slot}")
 
 
-def begin(processes: SystemProcesses, *orders: Order) -> list[Child | CannotSpawn]:
+def begin(processes: SystemProcesses, *orders: Order) -> list[Child | CannotSpawn | CannotLog]:
     processes.begin(orders)
     return [begun.child for begun in processes.begun(wait=True)]
 
 
 def spawn(processes: SystemProcesses, argv: Sequence[bytes], log: str, *, cwd: str = "/", path: bytes = b"") -> Child:
     (child,) = begin(processes, order(argv, log, cwd=cwd, path=path))
-    if isinstance(child, CannotSpawn):
+    if isinstance(child, Exception):
         raise child
     return child
 
@@ -110,7 +113,7 @@ def test_orders_are_told_of_in_their_order_those_that_failed_among_them(
     orders = []
     for number, place in enumerate(places):
         place.mkdir()
-        orders.append(order(bad if number % 5 == 2 else good, log, cwd=str(place), slot=number))
+        orders.append(order(bad if number % 5 == 2 else good, f"{log}{number}", cwd=str(place), slot=number))
     found = begin(processes, *orders)
     records = read_ledger(str(tmp_path / "runs"))
     for number, (child, place) in enumerate(zip(found, places, strict=True)):
@@ -119,7 +122,7 @@ def test_orders_are_told_of_in_their_order_those_that_failed_among_them(
             assert f"token-{number}" not in records.runs
         else:
             assert isinstance(child, Child)
-            assert records.runs[f"token-{number}"] == Footprint(*child, 7)
+            assert records.runs[f"token-{number}"] == Footprint(*child, len(HEAD))
             bury(processes, child)
             assert (place / "where").read_text().strip() == str(place.resolve())
 

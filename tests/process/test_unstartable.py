@@ -80,7 +80,7 @@ def test_no_room_for_another_process_is_a_failure_and_not_the_end_of_the_worker(
             {"command": "true", "max_retries": 1},
         ]
     )
-    with no_more_than(3) as within:  # the worker, its keeper, and a job
+    with no_more_than(4) as within:  # the worker, its keeper and that one's second thread, and a job
         worker = scene.worker("--count", "2", through=within)
         job = scene.wait_for(ids[1], "dead")
         assert "no room for another process" in job["error"]

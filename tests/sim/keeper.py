@@ -6,14 +6,20 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from queuectl.job.outcome import Signalled
+from queuectl.job.outcome import Ending, Exited, Signalled
+from queuectl.output.files import begin_log
+from queuectl.output.frames import end_line
+from queuectl.output.writing import Writing
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.protocol import Begun, CannotSpawn, Order
+from queuectl.process.pump import CannotLog
 from queuectl.process.watch import Child
 from tests.sim.machine import Host, Process, Signals
 from tests.sim.stage import Stage
+
+LIMIT: Final = 1 << 20
 
 
 class _Kept(NamedTuple):
@@ -21,6 +27,15 @@ class _Kept(NamedTuple):
     token: str
     footprint: Footprint
     process: Process
+    log: str
+    began: float
+
+
+class Told(NamedTuple):
+    """What a worker is told of an end."""
+
+    lasted: float
+    log_to: int | None
 
 
 class Keeper:
@@ -35,6 +50,8 @@ class Keeper:
         self.process = host.fork()
         host.keepers.append(self)
         self._is_alone = False  # the worker is gone
+        self.left: set[int] = set()  # the worker ends them, and says so in their logs
+        self.told: dict[int, Told] = {}
         self._kept: dict[int, _Kept] = {}
         self._stage = stage
         self._host = host
@@ -79,13 +96,38 @@ class Keeper:
         if self._is_alone:
             self._stage.later(self._stage.random.random() * 0.05, self._write_down)
         else:
+            if (kept := self._kept.get(child.pid)) is not None:
+                self.told[child.pid] = Told(self._stage.now - kept.began, self._close_log(kept))
             self._signals.is_pending = True
+
+    def _close_log(self, kept: _Kept) -> int | None:
+        how = kept.process.how
+        assert how is not None
+        if kept.process.pid in self.left:
+            return None
+        code, number = (how.code, None) if isinstance(how, Exited) else (None, how.signal)
+        ending = Ending.SIGNALLED if number else Ending.FAILED if code else Ending.COMPLETED
+        line = end_line(ending, exit_code=code, signal=number, error=None, duration=0.1, now_ms=0)
+        try:
+            with self._stage.aside(), Writing(kept.log, limit=LIMIT) as log:
+                log_to = max(log.size, kept.footprint.log_from)
+                log.append_line(line)
+                return log_to
+        except OSError:
+            return None
 
     def _make(self, order: Order) -> None:
         stage, host = self._stage, self._host
         self._signals.is_pending = True
+        try:
+            with stage.aside(), begin_log(order.log, order.head, is_first=order.is_first, limit=LIMIT) as begun:
+                log_from = begun.size
+        except OSError as exc:
+            self.begun.append(Begun(CannotLog(exc), stage.now, 0))
+            return
         if stage.strikes(stage.chances.unstartable):
-            self.begun.append(Begun(CannotSpawn("the system has no room for another process"), stage.now))
+            problem = CannotSpawn("the system has no room for another process")
+            self.begun.append(Begun(problem, stage.now, log_from))
             return
         known = dict(word.split(b"=", 1) for word in order.env)
         token, job = order.token, known[b"QUEUECTL_JOB_ID"].decode()
@@ -98,8 +140,9 @@ class Keeper:
         with contextlib.suppress(OSError), open(order.log, "ab") as log:
             log.write(b"hello\n")
         self._spawned(host, leader, self)
-        self.begun.append(Begun(Child(leader.pid, leader.started), stage.now))
-        kept = _Kept(order.slot, token, Footprint(leader.pid, leader.started, order.log_from), leader)
+        self.begun.append(Begun(Child(leader.pid, leader.started), stage.now, log_from))
+        footprint = Footprint(leader.pid, leader.started, log_from)
+        kept = _Kept(order.slot, token, footprint, leader, order.log, stage.now)
         self._kept[leader.pid] = kept
         if self._write(kept, None):
             self.noted.add(token)
@@ -121,7 +164,8 @@ class Keeper:
             return
         for pid, kept in list(self._kept.items()):
             if (how := kept.process.how) is not None:
-                finish = Finish(how, self._host.ticks())
+                told = self.told.get(pid)
+                finish = Finish(how, self._host.ticks(), None if told is None else told.log_to)
                 if self._write(kept, finish):
                     self.finished.add(kept.token)
                     self._stage.tell(f"keeper {self.process.pid} writes down {kept.token}, {how}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
@@ -15,7 +15,7 @@ from queuectl.process.ledger import Footprint
 from queuectl.process.protocol import Begun, Order
 from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold, Watch
-from tests.sim.keeper import Keeper
+from tests.sim.keeper import Keeper, Told
 from tests.sim.machine import Host, Process, Signals, kill_group_of
 from tests.sim.stage import Stage
 
@@ -125,7 +125,18 @@ class Worker:
         return age
 
     def lasted(self, child: Child) -> float | None:
-        return self._watch.lasted(child) if child in self._watch else None
+        return self._watch.lasted(child) if child in self._watch else self._told(child).lasted
+
+    def log_to(self, child: Child) -> int | None:
+        return self._watch.log_to(child) if child in self._watch else self._told(child).log_to
+
+    def leave_ends(self, children: Collection[Child]) -> None:
+        if self._keeper is not None:
+            self._keeper.left |= {child.pid for child in children if child not in self._watch}
+
+    def _told(self, child: Child) -> Told:
+        assert self._keeper is not None
+        return self._keeper.told[child.pid]
 
     def peek(self, child: Child) -> Exited | Signalled | Untold | None:
         if child in self._watch:

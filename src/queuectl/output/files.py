@@ -7,26 +7,31 @@ without effect.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from queuectl.job.model import Claim
-from queuectl.job.settle import Settlement
-from queuectl.output.frames import end_line, start_line
+from queuectl.output.frames import end_line
 from queuectl.output.writing import Writing
 
+if TYPE_CHECKING:  # a keeper, which starts with every worker, has no use for the rules
+    from queuectl.job.settle import Settlement
 
-def begin_log(claim: Claim, *, worker: str, now_ms: int, limit: int) -> int:
-    """Begin the log of the next run, and return where its output begins. Raises OSError."""
+
+def begin_log(path: str, line: bytes, *, is_first: bool, limit: int) -> Writing:
+    """Begin the log of the next run with this line; behind it the output begins. Raises OSError."""
     try:
-        log = Writing(claim.log, limit=limit, create=True)
+        log = Writing(path, limit=limit, create=True)
     except FileNotFoundError:  # somebody tidied up our directory
-        os.makedirs(os.path.dirname(claim.log), mode=0o700, exist_ok=True)
-        log = Writing(claim.log, limit=limit, create=True)
-    with log:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        log = Writing(path, limit=limit, create=True)
+    try:
         # The first run of a job begins a new file: a job of the same id may have left one behind before it was removed.
-        if claim.run == 1 and log.size:
+        if is_first and log.size:
             log.empty()
-        log.append_line(start_line(claim.run, worker=worker, now_ms=now_ms))
-        return log.size
+        log.append_line(line)
+    except OSError:
+        log.close()
+        raise
+    return log
 
 
 def end_log(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from queuectl.job.model import from_ms, iso
+from queuectl.clock import stamp
 from queuectl.job.outcome import Ending
 
 
@@ -25,9 +25,7 @@ def gap_line(count: int) -> bytes:
     return b"--- %d bytes not kept ---\n" % count
 
 
-@lru_cache(maxsize=2)  # a worker writes several frames within a millisecond
-def _stamp(now_ms: int) -> str | None:
-    return iso(from_ms(now_ms))
+_stamp = lru_cache(maxsize=2)(stamp)  # several frames are written within a millisecond
 
 
 def _how(ending: Ending, *, exit_code: int | None, signal: int | None, error: str | None) -> str:

@@ -45,6 +45,7 @@ class Writing:
         self._bounds: Bounds = bounds(limit)
         self._fd, self._length = _open(path, _FLAGS | (os.O_CREAT if create else 0))
         self._known: Head | None = None
+        self._last = b""  # of what we have written, the last byte
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +53,17 @@ class Writing:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         os.close(self._fd)
+
+    def look_again(self) -> bool:
+        """Whether it is still in its place, after a while. Our lock does not keep people from removing or emptying it."""
+        status = os.fstat(self._fd)
+        if status.st_size != self._length:
+            self._length, self._known, self._last = status.st_size, None, b""
+        return status.st_nlink > 0
 
     @property
     def size(self) -> int:
@@ -65,11 +76,11 @@ class Writing:
     @property
     def is_within_line(self) -> bool:
         """Once there is room."""
-        return self._length > 0 and os.pread(self._fd, 1, self._length - 1) != b"\n"
+        return self._length > 0 and (self._last or os.pread(self._fd, 1, self._length - 1)) != b"\n"
 
     def empty(self) -> None:
         os.ftruncate(self._fd, 0)
-        self._length, self._known = 0, None
+        self._length, self._known, self._last = 0, None, b""
 
     def append(self, data: bytes | memoryview) -> None:
         """At its end. If it fails, a part may have been written: see `size`."""
@@ -112,6 +123,7 @@ class Writing:
         while data:
             written = os.pwrite(self._fd, data, self._length)
             self._length += written
+            self._last = bytes(data[written - 1 : written])
             data = data[written:]
 
     # ── cutting ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -159,7 +171,7 @@ class Writing:
             raise
         os.ftruncate(self._fd, 0)  # or it would take up room as long as somebody reads it
         os.close(self._fd)
-        self._fd, self._length, self._known = beside, os.fstat(beside).st_size, head
+        self._fd, self._length, self._known, self._last = beside, os.fstat(beside).st_size, head, b""
 
     def _clear_beside(self) -> None:
         with contextlib.suppress(FileNotFoundError):  # there is one only if somebody was killed at the wrong moment

@@ -5,7 +5,7 @@ a process ended is told to its parent only. If the worker is gone, however that 
 into the ledger, for whoever adopts it, and goes with the last of them.
 
 It is a process of its own, in a session of its own, so that what ends the worker (a signal to its group, a terminal that
-closes, the want of memory) does not end it. It imports little, and it has no thread: see docs/adr/0019.
+closes, the want of memory) does not end it. It imports little: see docs/adr/0019.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.clock import SystemClock, boot_ticks
-from queuectl.job.outcome import Exited, Signalled
+from queuectl.job.outcome import Ending, Exited, Signalled
+from queuectl.output.frames import end_line
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
-from queuectl.process.libc import Words
+from queuectl.process.libc import Words, descriptor_of
 from queuectl.process.making import Made, Making, Unmade
-from queuectl.process.pump import Pipe, Pump
+from queuectl.process.pump import CannotLog, Pipe, Pump
+from queuectl.process.row import Helper, Row
 from queuectl.process.table import started
 from queuectl.process.wire import HungUp, Wire
 
@@ -37,7 +39,7 @@ LOCK: Final = 4
 # and dearer portions; with fewer, there is nothing to make while it settles.
 FEW: Final = 2
 
-BASE, MAKE, BURY, LIMIT = range(4)
+BASE, MAKE, BURY, LIMIT, LEAVE = range(5)
 
 # What the worker is told when it hangs up, if that is not the end of us.
 STAYS: Final = "stays"
@@ -47,15 +49,17 @@ NO_LIMIT: Final = 1 << 62  # until the worker says which
 
 class _Ordered(NamedTuple):
     making: Making | Unmade
-    pipe: Pipe | None = None
+    pipe: Pipe | None = None  # None: it will not be made
     out: int = -1  # its other end
+    log_error: int = 0
 
 
 class _Kept(NamedTuple):
     slot: int
     token: str
     footprint: Footprint
-    pipe: Pipe | None
+    pipe: Pipe
+    began: float
 
 
 class Keeper:
@@ -66,9 +70,12 @@ class Keeper:
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._base = Words([])
         self._pump = Pump(NO_LIMIT)
+        self._helper = Helper()
         self._living: dict[int, _Kept] = {}
         self._ended: dict[int, tuple[_Kept, Finish]] = {}  # and not buried: its number stays its own until then
-        self._news: list[tuple[int, int | None, int | None]] = []  # pid, exit code or signal
+        self._left: set[int] = set()  # the worker ends them, and says so in their logs
+        # Pid, exit code or signal, how long it took, and where its output ends.
+        self._news: list[tuple[int, int | None, int | None, float, int | None]] = []
 
     def serve(self, signals: int) -> None:
         """Until the worker hangs up. `signals` becomes readable when a child ends."""
@@ -90,7 +97,7 @@ class Keeper:
         """Write down how they end, until none is left, and nobody who could print into a log."""
         watch = self._watch(signals)
         while True:
-            self._look()
+            self._look(is_alone=True)
             for pid, (kept, finish) in self._ended.items():
                 with contextlib.suppress(OSError):  # a full disk: then nobody will know
                     self._ledger.write(kept.slot, kept.token, kept.footprint._replace(finish=finish))
@@ -126,6 +133,8 @@ class Keeper:
             self._make(what)
         elif order == LIMIT:
             self._pump.limit = what
+        elif order == LEAVE:
+            self._left.update(pid for pid in what if pid in self._living)
 
     def _make(self, rows: Sequence[tuple[Any, ...]]) -> None:
         while rows:
@@ -139,29 +148,45 @@ class Keeper:
         for row in rows:
             try:
                 orders.append(self._order(*row))
-            except OSError as exc:
-                return orders or [_Ordered(Unmade(row[0], exc.errno or errno.EMFILE))]
+            except (CannotLog, OSError) as exc:
+                error = exc.errno or errno.EMFILE
+                if orders and error in (errno.EMFILE, errno.ENFILE):
+                    return orders
+                is_log = isinstance(exc, CannotLog)
+                orders.append(_Ordered(Unmade(row[0], error), log_error=error if is_log else 0))
         return orders
 
     def _run(self, rows: Sequence[tuple[Any, ...]], orders: Sequence[_Ordered]) -> None:
+        row = Row([(order.making, order.out) for order in orders], self._clock)
+        self._helper.join(row)
         told = 0
-        made: list[tuple[Made, float]] = []
-        try:
-            for number, (making, _, out) in enumerate(orders):
-                if len(orders) - number == FEW and number:
-                    self._record(rows[told:number], made[told:], orders[told:number])
-                    self._tell(made[told:])
-                    told = number
-                at = self._clock.monotonic()
-                made.append((making.run(), at))
-                _close(out)
-        except HungUp:  # nobody wants the others any more
-            for _, pipe, out in orders[len(made) :]:
-                _close(out)
-                self._pump.close(pipe)
-            raise
-        self._record(rows[told:], made[told:], orders[told:])
-        self._tell(made[told:])
+        while (number := row.take()) is not None:
+            if not told and number >= len(orders) - FEW and (made := row.first):
+                told = len(made)
+                try:
+                    self._record(rows[:told], made, orders[:told])
+                except HungUp:
+                    row.stop()
+                    row.wait()
+                    self._drop(rows[told:], row.made[told:], orders[told:])
+                    raise
+            row.make(number)
+        row.wait()
+        self._record(rows[told:], row.first[told:], orders[told:])
+
+    def _drop(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        made: Sequence[tuple[Made, float] | None],
+        orders: Sequence[_Ordered],
+    ) -> None:
+        """The worker is gone: nobody wants what is not made. What is made stays."""
+        for row, one, order in zip(rows, made, orders, strict=True):
+            if one is not None:
+                self._keep([row], [one], [order])
+            elif order.pipe is not None:
+                os.close(order.out)
+                self._pump.close(order.pipe)
 
     def _order(
         self,
@@ -171,53 +196,78 @@ class Keeper:
         env: Sequence[bytes],
         cwd: bytes,
         log: bytes,
+        head: bytes,
+        is_first: bool,
         *_: Any,
     ) -> _Ordered:
         words = self._base if base is None else Words(base)
-        pipe, out = self._pump.open(os.fsdecode(log))
+        pipe, out = self._pump.open(os.fsdecode(log), head, is_first=is_first)
         making = Making(programs, argv, words, env, cwd=cwd, descriptors=(self._null, out, out))
         return _Ordered(making, pipe, out)
+
+    def _keep(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        made: Sequence[tuple[Made, float]],
+        orders: Sequence[_Ordered],
+    ) -> None:
+        for (*_, slot, token), (one, at), (_, pipe, _, _) in zip(rows, made, orders, strict=True):
+            if pipe is None:
+                continue
+            if one.errors:
+                self._pump.close(pipe)
+                continue
+            kept = _Kept(slot, token, Footprint(one.pid, one.started, pipe.log_from), pipe, at)
+            self._living[one.pid] = kept
+            with contextlib.suppress(OSError):  # a full disk: then there is the mark
+                self._ledger.write(slot, token, kept.footprint)
 
     def _record(
         self,
         rows: Sequence[tuple[Any, ...]],
-        made: Iterable[tuple[Made, float]],
-        orders: Iterable[_Ordered],
+        made: Sequence[tuple[Made, float]],
+        orders: Sequence[_Ordered],
     ) -> None:
-        for (*_, slot, token, log_from), (one, _), (_, pipe, _) in zip(rows, made, orders, strict=True):
-            if one.errors:
-                self._pump.close(pipe)
-            else:
-                kept = _Kept(slot, token, Footprint(one.pid, one.started, log_from), pipe)
-                self._living[one.pid] = kept
-                with contextlib.suppress(OSError):  # a full disk: then there is the mark
-                    self._ledger.write(slot, token, kept.footprint)
+        self._keep(rows, made, orders)
         self._look()
+        self._tell(
+            [
+                (*one, at, 0 if pipe is None else pipe.log_from, log_error)
+                for (one, at), (_, pipe, _, log_error) in zip(made, orders, strict=True)
+            ]
+        )
 
-    def _look(self) -> None:
-        """Who has ended?"""
+    def _look(self, *, is_alone: bool = False) -> None:
+        """Who has ended? What stands in its log about that is ours to write, unless nobody would hear of it, or the worker does."""
         for pid in list(self._living):
             status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if status is None:
                 continue
+            kept = self._living.pop(pid)
+            lasted = self._clock.monotonic() - kept.began
             exited = status.si_code == os.CLD_EXITED
             how = Exited(status.si_status) if exited else Signalled(status.si_status)
-            kept = self._living.pop(pid)
-            self._ended[pid] = kept, Finish(how, boot_ticks())
-            # Before anybody is told: what then comes in the log is the line that ends the run.
-            self._pump.finish(kept.pipe)
-            self._news.append((pid, *((status.si_status, None) if exited else (None, status.si_status))))
+            code, number = (status.si_status, None) if exited else (None, status.si_status)
+            line = None
+            if not (is_alone or pid in self._left):
+                ending = Ending.SIGNALLED if not exited else Ending.FAILED if code else Ending.COMPLETED
+                now_ms = self._clock.now_ms()
+                line = end_line(ending, exit_code=code, signal=number, error=None, duration=lasted, now_ms=now_ms)
+            self._left.discard(pid)
+            # Before anybody is told: all that it has printed is in its log by then.
+            log_to = self._pump.finish(kept.pipe, line)
+            self._ended[pid] = kept, Finish(how, boot_ticks(), log_to)
+            self._news.append((pid, code, number, lasted, log_to))
 
-    def _tell(self, made: Sequence[tuple[Made, float]]) -> None:
+    def _tell(self, made: Sequence[tuple[Any, ...]]) -> None:
         if made or self._news:
             news, self._news = self._news, []
-            self._wire.send(([(*one, at) for one, at in made], news))
+            self._wire.send((made, news))
 
 
 def main() -> None:
-    signals, ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+    signals = descriptor_of(signal.SIGCHLD)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGUSR1):
         signal.signal(number, lambda *_: None)  # whoever ends a whole service means the worker, and the jobs
     for descriptor in (WIRE, LOCK):
@@ -242,12 +292,6 @@ def _bury(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
-def _close(fd: int) -> None:
-    if fd >= 0:
-        os.close(fd)
-
-
 def _drain(fd: int) -> None:
     with contextlib.suppress(BlockingIOError):
-        while os.read(fd, 4096):
-            pass
+        os.read(fd, 4096)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from queuectl.job.outcome import Exited, Signalled
 
-RECORD: Final = 192
+RECORD: Final = 224
 _NONE: Final = "-"
 
 
@@ -23,10 +23,12 @@ class Identity(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """How a process ended, and when, in clock ticks since boot."""
+    """How a process ended, and when, in clock ticks since boot. `log_to`: where its output ends in its log, if the line that
+    says so stands there already."""
 
     how: Exited | Signalled
     at: int
+    log_to: int | None = None
 
 
 class Footprint(NamedTuple):
@@ -95,14 +97,18 @@ def _shown(finish: Finish | None) -> str:
     if finish is None:
         return _NONE
     kind = "exit" if isinstance(finish.how, Exited) else "signal"
-    return f"{kind}:{finish.how[0]}:{finish.at}"
+    return f"{kind}:{finish.how[0]}:{finish.at}:{_NONE if finish.log_to is None else finish.log_to}"
 
 
 def _read(word: str) -> Finish | None:
-    match word.split(":"):
-        case ["exit", code, at]:
-            return Finish(Exited(int(code)), int(at))
-        case ["signal", number, at]:
-            return Finish(Signalled(int(number)), int(at))
+    match word.split(":"):  # a keeper of the version before wrote three words
+        case ["exit", code, at, *log_to]:
+            return Finish(Exited(int(code)), int(at), _read_place(log_to))
+        case ["signal", number, at, *log_to]:
+            return Finish(Signalled(int(number)), int(at), _read_place(log_to))
         case _:
             return None
+
+
+def _read_place(words: list[str]) -> int | None:
+    return int(words[0]) if words and words[0] != _NONE else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -36,6 +37,16 @@ def _attributes() -> ctypes.Array[ctypes.c_char]:
 
 
 _ATTRIBUTES: Final = _attributes()
+
+
+def descriptor_of(number: int) -> int:
+    """Becomes readable when this signal, which has to be blocked, is sent to us. Without it Python's own handler would run for
+    every one, and interrupt whatever is going on. Raises OSError."""
+    room = (1 << (number - 1)).to_bytes(_SIGSET, "little")
+    found: int = _HELD.signalfd(-1, room, os.O_CLOEXEC | os.O_NONBLOCK)  # their flags are those of `open`
+    if found < 0:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    return found
 
 
 class Words:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process.libc import Words
+from queuectl.process.pump import CannotLog
 from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold
 
 
 class Order(NamedTuple):
-    """A process that we want: `base` and `env` are its environment, as NAME=value; all it prints goes to the end of `log`."""
+    """A process that we want: `base` and `env` are its environment, as NAME=value; all it prints goes to the end of `log`,
+    behind the line `head`."""
 
     argv: Sequence[bytes]
     cwd: str
     base: Words
     env: Sequence[bytes]
     log: str
+    head: bytes
+    is_first: bool  # what is in that log is of another job: away with it
     slot: int  # for the ledger, as what follows
     token: str
-    log_from: int
 
 
 class CannotSpawn(Exception):
@@ -29,10 +32,11 @@ class CannotSpawn(Exception):
 
 
 class Begun(NamedTuple):
-    """What became of an order, and when, by the monotonic clock."""
+    """What became of an order, and when, by the monotonic clock; and where its output begins in its log."""
 
-    child: Child | CannotSpawn
+    child: Child | CannotSpawn | CannotLog
     at: float
+    log_from: int
 
 
 class Processes(Protocol):
@@ -83,7 +87,15 @@ class Processes(Protocol):
         ...
 
     def lasted(self, child: Child) -> float | None:
-        """How many seconds an adopted child ran, if it ended before we could see it."""
+        """How many seconds a child ran that has ended; None: nobody knows better than we."""
+        ...
+
+    def log_to(self, child: Child) -> int | None:
+        """Where the output of a child that has ended by itself ends in its log; None: the line that says how is ours to write."""
+        ...
+
+    def leave_ends(self, children: Collection[Child]) -> None:
+        """They are about to be ended: what their logs say about that is ours to write."""
         ...
 
     def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:

@@ -7,15 +7,18 @@ have the pipe too, and it is read until the last of them is gone.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import resource
 import select
+from collections.abc import Iterator
 from typing import Final
 
 from queuectl.clock import SystemClock
 from queuectl.output.bounds import gone_line, limit_words, lost_line
+from queuectl.output.files import begin_log
 from queuectl.output.writing import Writing
 
 # Most jobs end before this, and print little: what is in their pipe is read at their end, and nobody is woken up for it.
@@ -33,21 +36,33 @@ MOST_TO_CUT: Final = 4 * 1024 * 1024
 MOST_AT_END: Final = 16
 
 
+NO_PIPE: Final = -1
+
+
 class Pipe:
-    """The end that is read."""
+    """The way into a log: the end of a pipe that is read, or, where there were too few descriptors for one, none."""
 
-    __slots__ = ("again_at", "born", "fd", "held", "is_closed", "is_watched", "log", "lost", "why")
+    __slots__ = ("again_at", "born", "fd", "held", "is_closed", "is_watched", "log", "log_from", "lost", "why")
 
-    def __init__(self, fd: int, log: str, born: float) -> None:
+    def __init__(self, fd: int, log: str, log_from: int, born: float) -> None:
         self.fd = fd
         self.log = log
+        self.log_from = log_from  # where its output begins
         self.born = born
         self.is_watched = False
-        self.is_closed = False
+        self.is_closed = fd == NO_PIPE
         self.held: bytes | None = None  # what was read and waits for room in the log
         self.lost = 0  # bytes that could not be written, and of which the log says nothing yet
         self.why = ""
         self.again_at = 0.0
+
+
+class CannotLog(Exception):
+    """The log of a run cannot be begun."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(cause.strerror)
+        self.errno = cause.errno or errno.EIO
 
 
 class Pump:
@@ -58,6 +73,8 @@ class Pump:
         self._young: dict[int, Pipe] = {}  # the oldest first
         self._watched: dict[int, Pipe] = {}
         self._holding: dict[int, Pipe] = {}
+        # Of those that are young: most of them are written to once more, at the end, and that soon.
+        self._logs: dict[str, Writing] = {}
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._room = bytearray(AT_ONCE)
         self._view = memoryview(self._room)
@@ -70,18 +87,28 @@ class Pump:
         """Becomes readable when there is something to move."""
         return self._ready.fileno()
 
-    def open(self, log: str) -> tuple[Pipe | None, int]:
-        """A pipe into a log, and the descriptor to write to, which the caller closes. Where there are too few descriptors for
-        a pipe, that is of the log itself, and nobody sees to its limit. Raises OSError."""
-        if len(self._young) + len(self._watched) + SPARE > self._most:
+    def open(self, log: str, head: bytes, *, is_first: bool) -> tuple[Pipe, int]:
+        """Begin the log of a run with this line. Returns a pipe into it, and the descriptor to write to, which the caller
+        closes. Where there are too few descriptors for a pipe, that is of the log itself, and nobody sees to its limit.
+        Raises CannotLog, or OSError for want of descriptors."""
+        if 2 * (len(self._young) + len(self._watched)) + SPARE > self._most:
             self._allow_more()
         fd, out = os.pipe2(os.O_CLOEXEC)
-        if out + 2 * RESERVED > self._most:
+        try:
+            log_from = self._begin(log, head, is_first=is_first)
+            if out + 3 * RESERVED > self._most:
+                out, spare = self._open_log(log), out
+                self._let_go(log)
+                os.close(spare)
+                os.close(fd)
+                return Pipe(NO_PIPE, log, log_from, 0.0), out
+        except (CannotLog, OSError):
+            self._let_go(log)
             os.close(fd)
             os.close(out)
-            return None, self._open_log(log)
+            raise
         fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)  # our end only: the other one is the job's
-        pipe = Pipe(fd, log, self._clock.monotonic())
+        pipe = Pipe(fd, log, log_from, self._clock.monotonic())
         self._young[fd] = pipe
         return pipe, out
 
@@ -101,19 +128,30 @@ class Pump:
             for fd in {*self._holding, *(fd for fd, _ in self._ready.poll(0))}:
                 self._move(self._watched[fd])
 
-    def finish(self, pipe: Pipe | None) -> None:
-        """Its job has ended: move what it has printed. What it left running may go on."""
-        if pipe is None:
-            return
+    def finish(self, pipe: Pipe, end: bytes | None) -> int | None:
+        """Its job has ended: move what it has printed, and write the line that says so, if there is one to write. Returns where
+        the output ends, if that was written. What the job has left running may go on."""
         for _ in range(MOST_AT_END):
             if not self._move(pipe, most=None):
                 break
         if pipe.lost:  # the last chance to say so before the end is written
             pipe.again_at = 0.0
             self._write(pipe, self._view[:0], most=None)
+        log_to = None
+        if end is not None:
+            with contextlib.suppress(OSError), self._writing(pipe.log) as log:
+                size = max(log.size, pipe.log_from)
+                log.append_line(end)
+                log_to = size
+        self._let_go(pipe.log)
+        return log_to
 
-    def close(self, pipe: Pipe | None) -> None:
-        if pipe is None or pipe.is_closed:
+    def close(self, pipe: Pipe) -> None:
+        self._let_go(pipe.log)
+        self._close(pipe)
+
+    def _close(self, pipe: Pipe) -> None:
+        if pipe.is_closed:
             return
         if pipe.is_watched:
             self._ready.unregister(pipe.fd)
@@ -122,6 +160,31 @@ class Pump:
             del self._young[pipe.fd]
         pipe.is_closed = True
         os.close(pipe.fd)
+
+    # ── logs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, path: str, head: bytes, *, is_first: bool) -> int:
+        self._let_go(path)  # or we would wait for ourselves
+        try:
+            log = begin_log(path, head, is_first=is_first, limit=self.limit)
+        except OSError as exc:
+            raise CannotLog(exc) from exc
+        self._logs[path] = log
+        return log.size
+
+    @contextlib.contextmanager
+    def _writing(self, path: str) -> Iterator[Writing]:
+        """Nobody else writes to it meanwhile; we have it open already, if we have begun it just now."""
+        if (log := self._logs.get(path)) is not None and log.look_again():
+            yield log
+        else:
+            self._let_go(path)
+            with Writing(path, limit=self.limit) as log:
+                yield log
+
+    def _let_go(self, path: str) -> None:
+        if (log := self._logs.pop(path, None)) is not None:
+            log.close()
 
     def _open_log(self, log: str) -> int:
         out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -140,6 +203,7 @@ class Pump:
         for pipe in list(self._young.values()):
             if now - pipe.born < YOUNG:
                 break
+            self._let_go(pipe.log)
             del self._young[pipe.fd]
             self._watched[pipe.fd] = pipe
             pipe.is_watched = True
@@ -157,7 +221,7 @@ class Pump:
         except BlockingIOError:
             return False
         if not count:
-            self.close(pipe)
+            self._close(pipe)
             return False
         self._write(pipe, self._view[:count], most=most)
         return True
@@ -170,7 +234,7 @@ class Pump:
             return
         written = 0
         try:
-            with Writing(pipe.log, limit=self.limit) as log:
+            with self._writing(pipe.log) as log:
                 if not log.make_room(len(data), most=most):
                     if pipe.held is None:
                         pipe.held = bytes(data)

@@ -10,18 +10,19 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from queuectl import errors
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
-from queuectl.process.keeper import BASE, BURY, FEW, LIMIT, MAKE, STAYS
+from queuectl.process.keeper import BASE, BURY, FEW, LEAVE, LIMIT, MAKE, STAYS
 from queuectl.process.ledger import Footprint
 from queuectl.process.libc import Words
 from queuectl.process.making import Making
 from queuectl.process.protocol import Begun, CannotSpawn, Order
+from queuectl.process.pump import CannotLog
 from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold, Watch, is_readable
 from queuectl.process.wire import HungUp, Wire
@@ -33,6 +34,12 @@ LOOK_EVERY: Final = 0.02
 _KEEPER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keep.py")
 
 
+class _End(NamedTuple):
+    how: Exited | Signalled
+    lasted: float
+    log_to: int | None
+
+
 class SystemProcesses:
     """Through a keeper, which is their parent: see keeper.py. Those that were adopted have another one: see watch.py."""
 
@@ -42,7 +49,7 @@ class SystemProcesses:
         self._base: Words | None = None  # as the keeper knows it
         self._orders: deque[Order] = deque()  # and not told yet what became of them
         self._begun: list[Begun] = []
-        self._ended: dict[int, Exited | Signalled] = {}
+        self._ended: dict[int, _End] = {}
         self._unseen: set[int] = set()  # whose end came in while we waited for something else
         self._to_bury: list[int] = []
         self._children = 0
@@ -94,7 +101,8 @@ class SystemProcesses:
             shared = order.base is self._base or self._share(order.base)
             base = None if shared else list(order.base.words)
             argv, env, cwd, log = list(order.argv), list(order.env), order.cwd.encode(), os.fsencode(order.log)
-            rows.append((list(_places(order)), argv, base, env, cwd, log, order.slot, order.token, order.log_from))
+            of_log = (log, order.head, order.is_first)
+            rows.append((list(_places(order)), argv, base, env, cwd, *of_log, order.slot, order.token))
         self._orders += orders
         self._send(MAKE, rows)
         while len(self._orders) > FEW:
@@ -110,7 +118,8 @@ class SystemProcesses:
         if child in self._watch:
             return self._watch.peek(child)
         self._unseen.discard(child.pid)
-        return self._ended.get(child.pid)
+        end = self._ended.get(child.pid)
+        return None if end is None else end.how
 
     def reap(self, child: Child) -> None:
         if child in self._watch:
@@ -128,7 +137,14 @@ class SystemProcesses:
         return self._watch.adopt(child, token, ledger)
 
     def lasted(self, child: Child) -> float | None:
-        return self._watch.lasted(child) if child in self._watch else None
+        return self._watch.lasted(child) if child in self._watch else self._ended[child.pid].lasted
+
+    def log_to(self, child: Child) -> int | None:
+        return self._watch.log_to(child) if child in self._watch else self._ended[child.pid].log_to
+
+    def leave_ends(self, children: Collection[Child]) -> None:
+        if ours := [child.pid for child in children if child not in self._watch]:
+            self._send(LEAVE, ours)
 
     def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:
         kept = {token: child.pid for token, child in runs.items() if child not in self._watch}
@@ -198,13 +214,16 @@ class SystemProcesses:
         except HungUp as exc:
             raise errors.KeeperGone from exc
         for made, ended in messages:
-            for pid, its_start, failures, at in made:
+            for pid, its_start, failures, at, log_from, log_error in made:
                 order = self._orders.popleft()
+                if log_error:
+                    self._begun.append(Begun(CannotLog(OSError(log_error, os.strerror(log_error))), at, log_from))
+                    continue
                 child = CannotSpawn(_why(order, failures)) if failures else Child(pid, its_start)
                 self._children += not failures
-                self._begun.append(Begun(child, at))
-            for pid, code, number in ended:
-                self._ended[pid] = Exited(code) if number is None else Signalled(number)
+                self._begun.append(Begun(child, at, log_from))
+            for pid, code, number, lasted, log_to in ended:
+                self._ended[pid] = _End(Exited(code) if number is None else Signalled(number), lasted, log_to)
                 self._unseen.add(pid)
 
 

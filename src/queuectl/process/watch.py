@@ -106,6 +106,10 @@ class Watch:
         finish = self._finish(child)
         return None if finish is None else (finish.at - child.started) * TICK
 
+    def log_to(self, child: Child) -> int | None:
+        finish = self._finish(child)
+        return None if finish is None else finish.log_to
+
     def forget(self, child: Child) -> None:
         self._unpin(child)
         del self._adopted[child]

@@ -23,6 +23,7 @@ def begin_endings(runs: Iterable[Running], why: Why, processes: Processes, *, no
     for run in fresh:
         run.why = why
         run.kill_at = run.look_at = now + grace
+    processes.leave_ends([run.child for run in fresh])
     members = [member for family in _families(fresh, processes).values() for member in family]
     processes.send(signal.SIGTERM, members)
     processes.send(signal.SIGCONT, members)  # a stopped process would sleep through its TERM

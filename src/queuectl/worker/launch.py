@@ -9,10 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.job.model import Claim
-from queuectl.output.files import begin_log
+from queuectl.output.frames import start_line
 from queuectl.process.ledger import Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.protocol import Begun, CannotSpawn, Order
+from queuectl.process.pump import CannotLog
 from queuectl.process.table import MARK
 from queuectl.process.watch import Adoption, Child
 from queuectl.worker.running import Running
@@ -21,7 +22,7 @@ SHELL = b"/bin/sh"
 
 
 class Ready(NamedTuple):
-    """All that a run needs but its process, its log included."""
+    """All that a run needs but its process and its log."""
 
     order: Order
     claim: Claim
@@ -44,6 +45,7 @@ _OF_ITS_JOB: Final = frozenset(
         *(f"QUEUECTL_BATCH_{word}" for word in ("JOBS", "COMPLETED", "DEAD", "CANCELLED")),
     }
 )
+# Something that is no log of ours lies in this job's place: its own failure, and nobody else's.
 _ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
 
 
@@ -53,15 +55,14 @@ class Unstarted(NamedTuple):
     claim: Claim
     problem: str
     began: float
-    log_from: int
+    log_from: int | None  # None: nor a log
 
 
-class BadLog(Exception):
-    """Something that is no log of ours lies in this job's place: its own failure, and nobody else's."""
+class Unlogged(NamedTuple):
+    """There is no process, for its log cannot be written. That is our trouble, not the job's failure."""
 
-
-class NoLog(Exception):
-    """The log of a job cannot be written. That is our trouble, not the job's failure."""
+    claim: Claim
+    problem: str
 
 
 class Launcher:
@@ -77,24 +78,25 @@ class Launcher:
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
         self._base_words = _joined(self._base, without=_OF_A_RUN)
 
-    def prepare(self, claim: Claim, *, slot: int, now_ms: int, log_limit: int) -> Ready:
-        """Everything up to the process. Raises NoLog."""
+    def prepare(self, claim: Claim, *, slot: int, now_ms: int) -> Ready:
+        """Everything up to the process."""
         base, env = self._environment(claim, slot)
-        try:
-            log_from = begin_log(claim, worker=self._worker, now_ms=now_ms, limit=log_limit)
-        except OSError as exc:
-            if exc.errno in _ONLY_THIS_LOG:
-                raise BadLog(f"its log {claim.log} cannot be written: {exc.strerror}") from exc
-            raise NoLog(f"cannot write {claim.log}: {exc.strerror}") from exc
-        return Ready(Order(words(claim), claim.cwd, base, env, claim.log, slot, claim.token, log_from), claim)
+        head, is_first = start_line(claim.run, worker=self._worker, now_ms=now_ms), claim.run == 1
+        return Ready(Order(words(claim), claim.cwd, base, env, claim.log, head, is_first, slot, claim.token), claim)
 
-    def note(self, ready: Ready, begun: Begun) -> Running | Unstarted:
+    def note(self, ready: Ready, begun: Begun) -> Running | Unstarted | Unlogged:
         """What has become of it."""
         order, claim = ready
-        child, began = begun
-        if isinstance(child, CannotSpawn):
-            return Unstarted(claim, str(child), began, order.log_from)
-        return Running(claim, order.slot, child, began, order.log_from, _deadline(claim, began))
+        child, began, log_from = begun
+        match child:
+            case CannotLog():
+                if child.errno in _ONLY_THIS_LOG:
+                    return Unstarted(claim, f"its log {claim.log} cannot be written: {child}", began, None)
+                return Unlogged(claim, f"cannot write {claim.log}: {child}")
+            case CannotSpawn():
+                return Unstarted(claim, str(child), began, log_from)
+            case _:
+                return Running(claim, order.slot, child, began, log_from, _deadline(claim, began))
 
     def adopt(self, adoption: Adoption, *, slot: int, began: float) -> Running:
         """A run that another has begun. Noted, or nobody would know of it after us."""

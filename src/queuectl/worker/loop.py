@@ -17,7 +17,7 @@ from queuectl.job.model import Claim
 from queuectl.store.protocol import Exchange, StopMode
 from queuectl.worker.due import Due
 from queuectl.worker.duties import Duties
-from queuectl.worker.launch import Launcher, NoLog
+from queuectl.worker.launch import Launcher
 from queuectl.worker.membership import Membership
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
@@ -28,7 +28,6 @@ from queuectl.worker.stopping import Stopping
 from queuectl.worker.streaming import Streaming
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
 
-LOG_PAUSES: Final = (1.0, 8.0)  # the first and the longest: each attempt is a run in the history of the job
 LONGEST_SLEEP: Final = 3600.0
 START_PATIENCE: Final = 30.0  # as long as any command waits for a locked store; once it serves, a worker waits for ever
 FOR_EVER: Final = math.inf
@@ -58,8 +57,6 @@ class Worker:
         self._is_unsure = False  # we were stopped for so long that others may have taken our jobs
         self._poll_at = now
         self._retry_at = 0.0  # after trouble: not before
-        self._claim_at = 0.0
-        self._log_pause = LOG_PAUSES[0]
         self._due = Due(world.clock)
         self._complaint: str | None = None  # what was wrong with the settings, when we last said so
 
@@ -139,7 +136,7 @@ class Worker:
             return
         starts = self._runs.unrecorded(now)
         printed = self._streaming.look(self._runs.under_way, now)
-        free = self._free() if self._stopping.mode is None and now >= self._claim_at else 0
+        free = self._free() if self._stopping.mode is None and now >= self._runs.log_pause.until else 0
         if not (starts or printed or self._runs.over or (free and self._look)):
             return
         written = self._exchange(starts, printed, free)
@@ -147,19 +144,12 @@ class Worker:
             self._retry_at = now + RETRY_EVERY
             return
         self._note(written, starts)
-        self._look = written.more or (self._look and not free)
+        self._look = written.more or (self._look and not free) or now < self._runs.log_pause.until
         self._start(written.claims)
 
     def _start(self, claims: Sequence[Claim]) -> None:
-        try:
+        if claims:
             self._runs.start(claims, are_ours=lambda: self._membership.is_sure(self._say_alive, self._settings))
-        except NoLog as exc:
-            self._world.emit(events.StoreTrouble(str(exc)))
-            self._claim_at, self._look = self._world.clock.monotonic() + self._log_pause, True
-            self._log_pause = min(2 * self._log_pause, LOG_PAUSES[1])
-        else:
-            if claims:
-                self._log_pause = LOG_PAUSES[0]
 
     def _free(self) -> int:
         return max(0, self._slots - len(self._runs))
@@ -292,7 +282,7 @@ class Worker:
             yield self._retry_at
         if self._stopping.mode is None and self._free():
             if self._look:
-                yield max(self._claim_at, self._retry_at)
+                yield max(self._runs.log_pause.until, self._retry_at)
             if self._due.at is not None:
                 yield self._due.at
         if self._plan.idle_timeout is not None and not self._runs:

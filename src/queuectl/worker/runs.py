@@ -18,10 +18,10 @@ from queuectl.output.files import end_log
 from queuectl.process.watch import Adoption, Child, Untold
 from queuectl.store.protocol import End, Span, Start
 from queuectl.worker.endings import begin_endings, press_endings
-from queuectl.worker.launch import BadLog, Launcher, NoLog, Ready, Unstarted
+from queuectl.worker.launch import Launcher, Ready, Unlogged, Unstarted
 from queuectl.worker.plan import World
 from queuectl.worker.running import Running, Why
-from queuectl.worker.trouble import Refusals
+from queuectl.worker.trouble import LogPause, Refusals
 
 # A start is written to the store with the next exchange, or after this time: short jobs never need it.
 RECORD_AFTER: Final = 0.02
@@ -42,6 +42,7 @@ class Runs:
         # By token: runs that were taken from us, see `abandon`, or of which nobody knows how they ended.
         self.forsaken: dict[str, Span] = {}
         self.last_active = world.clock.monotonic()
+        self.log_pause = LogPause(world.clock, world.emit)
         self._world = world
         self._launcher = launcher
         self._by_slot: dict[int, Running] = {}
@@ -66,22 +67,15 @@ class Runs:
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, claims: Sequence[Claim], *, are_ours: Callable[[], bool]) -> None:
-        """Begin a run of each, but give them back if they may have become somebody else's meanwhile. Raises NoLog at the end,
-        after giving back those whose log cannot be written."""
-        failure: NoLog | None = None
+        """Begin a run of each, but give them back if they may have become somebody else's meanwhile."""
         for first in range(0, len(claims), AT_ONCE):
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
             # So all that can be done before or after a row of starts is done there.
-            ready: list[Ready] = []
-            now_ms, limit = self._world.clock.now_ms(), self.settings.log_limit
-            for claim, slot in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False):
-                try:
-                    ready.append(self._launcher.prepare(claim, slot=slot, now_ms=now_ms, log_limit=limit))
-                except NoLog as exc:
-                    failure = exc
-                    self._add_unbegun(claim, Released(None, "its log could not be written"))
-                except BadLog as exc:
-                    self._add_unbegun(claim, NotStarted(str(exc)))
+            now_ms = self._world.clock.now_ms()
+            ready = [
+                self._launcher.prepare(claim, slot=slot, now_ms=now_ms)
+                for claim, slot in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False)
+            ]
             # Asked last of all: we may have been stopped for long since they were claimed.
             if ready and not are_ours():
                 for one in ready:
@@ -90,8 +84,6 @@ class Runs:
             self._starting += ready
             self._world.processes.begin([one.order for one in ready])
             self._gather()
-        if failure is not None:
-            raise failure
 
     def _gather(self, *, wait: bool = False) -> None:
         """Note what has been started since; with `wait`, all there is: then every run is under way, or over."""
@@ -134,13 +126,18 @@ class Runs:
         taken = {*self._by_slot, *(one.order.slot for one in self._starting)}
         return [number for number in range(len(self) + AT_ONCE) if number not in taken]
 
-    def _note_start(self, run: Running | Unstarted) -> None:
-        self.last_active = run.began
-        if isinstance(run, Unstarted):
-            self._add_end(run.claim, NotStarted(run.problem), began=run.began, pid=None, log_from=run.log_from)
-        else:
-            self._by_slot[run.slot] = run
-            self._world.emit(JobStarted(run.claim, run.child.pid))
+    def _note_start(self, run: Running | Unstarted | Unlogged) -> None:
+        self.last_active = self._world.clock.monotonic()
+        match run:
+            case Unlogged():
+                self.log_pause.begin(run.problem)
+                self._add_unbegun(run.claim, Released(None, "its log could not be written"))
+            case Unstarted():
+                self._add_end(run.claim, NotStarted(run.problem), began=run.began, pid=None, log_from=run.log_from)
+            case Running():
+                self._by_slot[run.slot] = run
+                self.log_pause.end()
+                self._world.emit(JobStarted(run.claim, run.child.pid))
 
     def unrecorded(self, now: float) -> list[Running]:
         """Runs that the store should know to have begun."""
@@ -172,7 +169,7 @@ class Runs:
                 continue
             if run.why is not None and run.slot not in gone:
                 continue
-            lasted = processes.lasted(run.child)
+            lasted, log_to = processes.lasted(run.child), processes.log_to(run.child)
             processes.reap(run.child)
             del self._by_slot[run.slot]
             self.last_active = self._world.clock.monotonic()
@@ -181,8 +178,11 @@ class Runs:
             if run.why is Why.UNTOLD:
                 self._forsake(run)
                 continue
-            outcome = run.outcome(None if isinstance(how, Untold) else how)
-            self._add_end(run.claim, outcome, began=run.began, pid=run.child.pid, log_from=run.log_from, lasted=lasted)
+            told = None if isinstance(how, Untold) else how
+            # Its log says that it ended by itself: whatever we were about to do came too late.
+            outcome = run.outcome(told) if told is None or log_to is None else told
+            place = {"log_from": run.log_from, "log_to": log_to}
+            self._add_end(run.claim, outcome, began=run.began, pid=run.child.pid, lasted=lasted, **place)
         processes.reap_strays()
 
     def end_overdue(self, now: float) -> None:
@@ -259,14 +259,14 @@ class Runs:
         began: float,
         pid: int | None,
         log_from: int | None,
+        log_to: int | None = None,
         lasted: float | None = None,
     ) -> None:
         clock = self._world.clock
         duration = clock.monotonic() - began if lasted is None else lasted
         policy = RetryPolicy(self.settings.backoff_max_ms, self.settings.backoff_jitter)
         settlement = settle(claim, outcome, policy=policy, chance=self._world.chance())
-        log_to = None
-        if log_from is not None:
+        if log_from is not None and log_to is None:
             try:
                 now_ms, limit = clock.now_ms(), self.settings.log_limit
                 log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)

@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 RETRY_EVERY: Final = 0.1
 SAY_SO_AFTER: Final = 1.0  # a moment's contention between workers is not worth a line
+LOG_PAUSES: Final = (1.0, 8.0)  # the first and the longest
 PEACE: Final = 60.0  # after so long it is news again
 
 
@@ -32,6 +33,26 @@ class Refusals:
             self._emit(StoreTrouble(refused.message))
         self._seen[exc.errno] = now
         return refused
+
+
+class LogPause:
+    """While logs cannot be written nothing is claimed: each attempt would be a run in the history of a job."""
+
+    def __init__(self, clock: Clock, emit: Sink) -> None:
+        self.until = 0.0
+        self._clock = clock
+        self._emit = emit
+        self._next, self._longest = LOG_PAUSES
+
+    def begin(self, problem: str) -> None:
+        now = self._clock.monotonic()
+        if now >= self.until:  # once for all that were to begin together
+            self._emit(StoreTrouble(problem))
+            self.until = now + self._next
+            self._next = min(2 * self._next, self._longest)
+
+    def end(self) -> None:
+        self._next, _ = LOG_PAUSES
 
 
 class Trouble:

@@ -9,10 +9,17 @@ from hypothesis import settings
 
 from tests.clock import FakeClock
 from tests.program import Leftovers, Program, WorkerProcess
+from tests.warm import warm
 
 # No deadline a case: the machine that runs the tests may be busy, and the time a whole test may take is limited anyway.
 settings.register_profile("queuectl", deadline=None)
 settings.load_profile("queuectl")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_warm_program_is_left() -> Iterator[None]:
+    yield
+    warm.close()
 
 
 @pytest.fixture

@@ -36,6 +36,16 @@ def is_running(pid: int) -> bool:
     return found is not None and found.state not in "ZX"
 
 
+def holds_a_lock(pid: int) -> bool:
+    """Whether it has a file open that is locked, and could let go of it: one that was stopped cannot."""
+    found = process(pid)
+    if found is None or found.state in "TZX":
+        return False
+    with contextlib.suppress(OSError):
+        return any("FLOCK" in file.read_text() for file in Path(f"/proc/{pid}/fdinfo").iterdir())
+    return False
+
+
 def children(pid: int) -> list[Process]:
     """Its children, zombies included."""
     return [found for found in everyone() if found.parent == pid]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,11 +10,16 @@ from hypothesis import settings
 
 from tests.clock import FakeClock
 from tests.program import Leftovers, Program, WorkerProcess
+from tests.swift import SWIFT
 from tests.warm import warm
 
 # No deadline a case: the machine that runs the tests may be busy, and the time a whole test may take is limited anyway.
 settings.register_profile("queuectl", deadline=None)
 settings.load_profile("queuectl")
+
+# Where `tmp_path` is: read by pytest when it makes the first one.
+if SWIFT is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", SWIFT)
 
 
 @pytest.fixture(scope="session", autouse=True)

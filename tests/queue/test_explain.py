@@ -17,8 +17,9 @@ from queuectl.store.protocol import Store
 from tests import postgres
 from tests.clock import FakeClock
 from tests.factories import new_job
-from tests.store.backends import BACKENDS, Backend, swift_folder
+from tests.store.backends import BACKENDS, Backend
 from tests.store.hands import BAD, OK, PID, Hands
+from tests.swift import swift_folder
 
 Hire = Callable[..., Hands]
 

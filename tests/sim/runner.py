@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from tests.sim.pool import Pool
 from tests.sim.scene import Scene
-from tests.store.backends import swift_folder
+from tests.swift import swift_folder
 
 PORTION: Final = 50
 REPLAY: Final = "python -m tests.sim --seed {seed}"

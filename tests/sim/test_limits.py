@@ -13,7 +13,7 @@ from tests.sim.pool import Pool
 from tests.sim.scene import Scene
 from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
-from tests.store.backends import swift_folder
+from tests.swift import swift_folder
 
 SEEDS: Final = 200
 PORTION: Final = 50

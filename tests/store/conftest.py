@@ -8,9 +8,10 @@ import pytest
 from queuectl.store.protocol import Store
 from tests import postgres
 from tests.clock import FakeClock
-from tests.store.backends import BACKENDS, Backend, swift_folder
+from tests.store.backends import BACKENDS, Backend
 from tests.store.hands import Hands
 from tests.store.invariants import check_invariants
+from tests.swift import swift_folder
 
 Hire = Callable[..., Hands]
 

@@ -15,8 +15,9 @@ from queuectl.job.rank import Ageing, ByEnqueues, ByTime, Standing, Strict, rank
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
-from tests.store.backends import BACKENDS, swift_folder
+from tests.store.backends import BACKENDS
 from tests.store.hands import BAD, Hands
+from tests.swift import swift_folder
 
 CENTURY_MS = 100 * 365 * 86_400_000
 

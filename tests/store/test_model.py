@@ -27,10 +27,11 @@ from queuectl.job.unique import KeyTaken
 from queuectl.store.protocol import ClaimRequest, Filter
 from tests.clock import FakeClock
 from tests.factories import new_job
-from tests.store.backends import BACKENDS, swift_folder
+from tests.store.backends import BACKENDS
 from tests.store.hands import Hands
 from tests.store.invariants import check_invariants
 from tests.store.model import ENQUEUES, OFF, Model, ModelJob, Refused, Wish
+from tests.swift import swift_folder
 
 QUEUES = ("a", "b")
 TAGS = ("s", "t")

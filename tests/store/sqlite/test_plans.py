@@ -18,8 +18,8 @@ from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.store import SqliteStore
 from tests.clock import FakeClock
 from tests.factories import new_job
-from tests.store.backends import swift_folder
 from tests.store.hands import BAD, Hands
+from tests.swift import swift_folder
 
 # Statement: how it has to find its jobs.
 HOT: Final = {

@@ -5,9 +5,7 @@ A new store? Add a class here and its name to BACKENDS: every test of this folde
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +17,6 @@ from queuectl.store.protocol import Store
 from tests import postgres
 
 Row = dict[str, Any]
-
-# In memory where there is such a place: a commit waits for the disk, and the tests of this folder make some ten thousand.
-SWIFT: Final = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
-def swift_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="queuectl-", dir=SWIFT)
 
 
 class Backend(Protocol):
@@ -115,7 +106,7 @@ class PostgresBackend:
     def close(self) -> None:
         if "_db" in self.__dict__:
             self._db.close()
-        self._server.drop(self._name)
+        self._server.give_back(self._name)
 
     @cached_property
     def _db(self) -> Any:

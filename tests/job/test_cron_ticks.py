@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import cache
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -180,10 +181,11 @@ STARTS = st.one_of(
 )
 
 
-def allowed(field: str, low: int, high: int) -> set[int]:
+@cache
+def allowed(field: str, low: int, high: int) -> frozenset[int]:
     if field.startswith("*"):
-        return set(range(low, high + 1, int(field[2:] or 1)))
-    return set(map(int, field.split(",")))
+        return frozenset(range(low, high + 1, int(field[2:] or 1)))
+    return frozenset(map(int, field.split(",")))
 
 
 def matches(fields: tuple[str, ...], wall: datetime) -> bool:

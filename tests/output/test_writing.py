@@ -85,10 +85,10 @@ def test_whatever_is_written_the_end_of_it_is_left_and_the_rest_is_counted(
 ) -> None:
     chance = random.Random(seed)
     written = Written(tmp_path / "job.log", limit=limit)
+    text = bytes(chance.choices(b"abc\n", k=4 * limit))
     for _ in range(200):
-        size = int(limit * chance.random() ** 4 * 3)
-        data = bytes(chance.choices(b"abc\n", k=size))
-        written.append(data)
+        begin, size = chance.randrange(limit), int(limit * chance.random() ** 4 * 3)
+        written.append(text[begin : begin + size])
         left = written.left
         assert written.all.endswith(left)
         assert written.path.stat().st_size <= limit

@@ -212,10 +212,10 @@ NEAR: Final[dict[str, int]] = {
     "a settle in any state": 19,
     "a settle over a recorded cancel": 25,
     "a fence that goes by the name alone": 144,
-    "a heartbeat that lifts the fence": 161,
+    "a heartbeat that lifts the fence": 599,
     "no look beside the bell": 40,
     "a start without a look at the time": 102,
-    "an heir that forgets what another has put aside": 68,
+    "an heir that forgets what another has put aside": 183,
     "an adoption that forgets the time limit": 117,
 }
 

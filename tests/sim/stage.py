@@ -283,15 +283,16 @@ class Stage:
                 return self.me()
             while self._events and self._events[0][0] <= self.now:
                 heapq.heappop(self._events)[2]()
-            ready = [one for one in self.participants if self._is_ready(one)]
+            now = self.now
+            ready = [
+                one
+                for one in self.participants
+                if not (one.is_done or one.frozen_until > now)
+                and (one.due <= now or (one.wakes is not None and one.wakes()))
+            ]
             if ready:
                 return ready[0] if len(ready) == 1 else ready[int(self.random.random() * len(ready))]
             self._let_time_pass()
-
-    def _is_ready(self, one: Participant) -> bool:
-        if one.is_done or one.frozen_until > self.now:
-            return False
-        return one.due <= self.now or (one.wakes is not None and one.wakes())
 
     def _let_time_pass(self) -> None:
         moments = [max(one.due, one.frozen_until) for one in self.participants if not one.is_done]

@@ -81,7 +81,8 @@ class Wire:
             self._strike(1.0)
         else:
             stage.here()
-            self._strike(0.05)
+            if stage.chances.strike_the_store:
+                self._strike(0.05)
             if self._raw.in_transaction and stage.random.random() < 0.02:
                 stage.effect("in a transaction")
 

@@ -204,8 +204,14 @@ def test_a_job_is_waited_for_and_its_output_read(queuectl: Program, queue: Queue
     assert "--- START " in queue.logs(job.id)
     assert queue.logs(job.id, markers=False, tail=1, run=1) == "\ufffd"
     assert queue.history(job.id)[0]["outcome"] == "failed"
-    assert queue.retry(job.id).state is State.PENDING
+    queue.retry(job.id)
     assert queue.wait(job.id, timeout=20).runs == 2
+
+
+def test_a_job_that_is_retried_waits_for_a_worker(queue: Queue) -> None:
+    job = queue.enqueue("true")
+    queue.cancel(job.id)
+    assert queue.retry(job.id).state is State.PENDING
 
 
 def test_waiting_too_long_is_a_timeout_error(queue: Queue) -> None:

@@ -225,7 +225,7 @@ def setting(key: Key, in_force: str) -> Iterator[str]:
 
 def all_errors() -> Iterator[type[QueuectlError]]:
     """Every class of the tree, parents before children."""
-    # Most stand with what raises them, and are known once that is imported: whatever somebody else has imported.
+    # They are known once their module is imported: the result must not depend on what somebody else has imported.
     for module in walk_packages(queuectl.__path__, "queuectl."):
         if not module.name.endswith(".__main__"):
             import_module(module.name)
@@ -259,7 +259,8 @@ def errors() -> Iterator[str]:
     yield from prose(
         "An error is one line of what and one line of what to do, on stderr. With `--json` it is "
         '`{"error": {"code", "message", "hint"}}`. The code is for programs and stays as it is; message and hint are for people and '
-        "may change. In Python they are classes, below those of `queuectl.errors`; `code`, `message` and `hint` are their attributes."
+        "may change. In Python they are classes of `queuectl.errors`, but for the few that only the command line knows; `code`, `message` and "
+        "`hint` are their attributes."
     )
     yield ""
     yield "What was refused has changed nothing, unless it says so."

@@ -25,7 +25,6 @@ DIALECTS = [path.parent for path in sorted(SOURCE.glob("store/*/queries"))]
 # Over 300 lines, with the reason why it is better not divided.
 LONG_MODULES: Mapping[str, str] = {
     "client.py": "the whole Python API, a short method for each verb with its example",
-    "errors.py": "the whole tree of errors, with a class of three lines for each",
     "store/protocol.py": "the whole seam with its contracts, to be read in one piece",
 }
 

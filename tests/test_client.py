@@ -11,8 +11,7 @@ import pytest
 
 import queuectl as package
 from queuectl import Job, Queue, State, client, errors, schedules
-from queuectl.job.cron.errors import ScheduleNotFound
-from queuectl.job.unique import KeyTaken
+from queuectl.errors import KeyTaken, ScheduleNotFound
 from tests.program import Program, WorkerProcess
 
 StartWorker = Callable[..., WorkerProcess]

@@ -8,8 +8,8 @@ from datetime import UTC
 
 import pytest
 
-from queuectl.errors import InvalidInput
-from queuectl.zones import ZonesMissing, find_zone, local_zone_name
+from queuectl.errors import InvalidInput, ZonesMissing
+from queuectl.zones import find_zone, local_zone_name
 
 
 @pytest.fixture

@@ -8,23 +8,13 @@ from datetime import UTC, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from queuectl.errors import InvalidInput, Unavailable
+from queuectl.errors import InvalidInput, ZonesMissing
 from queuectl.job.nearest import nearest
 from queuectl.job.shown import shown
 
 # What needs no database. Some machines have none, and most schedules of servers are in this one.
 _ALWAYS: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu"})
 _FOLDER: Final = "zoneinfo/"
-
-
-class ZonesMissing(Unavailable):
-    code = "zones-missing"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"cannot find the time zone {name!r}: this machine has no time zone database",
-            hint="install the package tzdata of the system, or: pip install tzdata; UTC needs none",
-        )
 
 
 def find_zone(name: str, *, subject: str = "--tz") -> tzinfo:

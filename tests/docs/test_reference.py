@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
+from queuectl import errors
 from queuectl import home as places
 from queuectl.cli import exits
 from queuectl.cli.commands.table import COMMANDS
@@ -49,6 +50,16 @@ def test_every_option_of_a_command_is_in_its_section() -> None:
 def test_every_error_code_is_explained() -> None:
     listed = first_column(read("docs/reference/errors.md"))
     assert listed == [kind.code for kind in generate.all_errors()][1:]
+
+
+def test_every_error_but_those_of_the_command_line_is_found_in_one_place() -> None:
+    for kind in generate.all_errors():
+        if not kind.__module__.startswith("queuectl.cli"):
+            assert getattr(errors, kind.__name__) is kind
+
+
+def test_a_name_that_no_error_has_is_refused() -> None:
+    assert not hasattr(errors, "NoSuchError")
 
 
 def test_every_setting_has_its_section() -> None:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuectl.errors import InvalidInput
-from queuectl.job.cron.errors import ScheduleExists, ScheduleNotFound
+from queuectl.errors import InvalidInput, ScheduleExists, ScheduleNotFound
 from queuectl.job.cron.fire import (
     LATE_MS,
     LOOK_AGAIN_MS,

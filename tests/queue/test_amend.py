@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.errors import InvalidInput, WrongState
+from queuectl.errors import InvalidInput, StaleEdit, WrongState
 from queuectl.job.change import Change
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
 from queuectl.queue import amend
-from queuectl.queue.amend import StaleEdit
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job

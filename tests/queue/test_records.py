@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuectl.errors import InvalidItem, InvalidJson, InvalidLine, UsageError
+from queuectl.errors import InvalidItem, InvalidJson, InvalidLine, UnknownLayout, UsageError
 from queuectl.queue import records
 from queuectl.queue.records import Records, open_records
-from queuectl.store.foreign import MAGIC, UnknownLayout
+from queuectl.store.foreign import MAGIC
 
 JOB = {"id": "a", "command": 'echo "}],{[" \\', "env": {"K": "\n"}, "tags": ["x", "y"]}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from queuectl.errors import BatchComplete, BatchDiffers, BatchNotFound
 from queuectl.job.lifecycle import State
 from queuectl.job.model import NewJob
 from queuectl.job.outcome import Exited
-from queuectl.store.batches import BatchComplete, BatchDiffers, BatchNotFound
 from queuectl.store.protocol import Filter, Store
 from tests.clock import FakeClock
 from tests.factories import new_job

@@ -11,11 +11,12 @@ import pytest
 
 from queuectl import errors
 from queuectl.clock import SystemClock
+from queuectl.errors import JobsRunning, SameStore, StoreNotEmpty
 from queuectl.job.cron.model import Tick
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rate
 from queuectl.job.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
-from queuectl.queue.copy import Copied, JobsRunning, SameStore, StoreNotEmpty, copy
+from queuectl.queue.copy import Copied, copy
 from queuectl.store.copying import TABLES, Movable
 from queuectl.store.protocol import End, Filter, OutputPiece, Store
 from tests.clock import FakeClock

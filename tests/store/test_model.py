@@ -19,11 +19,11 @@ from hypothesis.stateful import (
 )
 
 from queuectl import errors
+from queuectl.errors import KeyTaken
 from queuectl.job.change import Change
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled
-from queuectl.job.unique import KeyTaken
 from queuectl.store.protocol import ClaimRequest, Filter
 from tests.clock import FakeClock
 from tests.factories import new_job

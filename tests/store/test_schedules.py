@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from queuectl.job.cron.errors import ScheduleExists, ScheduleNotFound
+from queuectl.errors import ScheduleExists, ScheduleNotFound
 from queuectl.job.cron.model import Change, Overlap, Schedule, Tick, Unended, View
 from queuectl.job.lifecycle import State
 from queuectl.store.protocol import Filter, Store

@@ -10,11 +10,11 @@ import pytest
 
 from queuectl import errors
 from queuectl.clock import SystemClock
+from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.model import NewJob
 from queuectl.job.past import read_record
 from queuectl.job.spec import Defaults
-from queuectl.job.unique import KeyTaken
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock

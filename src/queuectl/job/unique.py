@@ -10,20 +10,9 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-from queuectl.errors import Conflict
+from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import FINAL, WAITING, State
 from queuectl.job.newjob import NewJob
-
-
-class KeyTaken(Conflict):
-    """Another job has the unique key. `place`: which one of those that were to be added, from 0."""
-
-    code = "key-taken"
-
-    def __init__(self, key: str, holder: str, state: str, *, hint: str, where: str = "", place: int = 0) -> None:
-        problem = f"the key {key!r} is taken by the job {holder!r}, which is {state}"
-        super().__init__(f"{where}: {problem}" if where else problem, hint=hint)
-        self.key, self.holder, self.state, self.place = key, holder, state, place
 
 
 class Holder(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from queuectl.errors import Conflict, QueuectlError
+from queuectl.errors import QueuectlError, StaleEdit
 from queuectl.job.change import HOLD, RELEASE, RUN_NOW, Change
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.model import Job, iso
@@ -15,13 +15,6 @@ from queuectl.queue.pick import Answer, for_each, refuse
 from queuectl.store.protocol import Store
 
 CLAIMABLE: Final = frozenset(states_that_take(Event.CLAIM))
-
-
-class StaleEdit(Conflict):
-    code = "stale-edit"
-
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"job {job_id!r} has changed since it was shown: it stays as it is", hint="edit it again")
 
 
 def edit(store: Store, refs: Iterable[str], change: Change, *, as_of: int | None = None, exact: bool = False) -> Answer:

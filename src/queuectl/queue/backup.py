@@ -8,9 +8,8 @@ import os
 
 from queuectl import home as places
 from queuectl.clock import Clock
-from queuectl.errors import HomeUnusable
+from queuectl.errors import FileExists, FileUnwritable, HomeUnusable
 from queuectl.job.model import from_ms
-from queuectl.queue.files import FileExists, FileUnwritable
 from queuectl.store.protocol import Reads
 
 PARTIAL = ".partial"

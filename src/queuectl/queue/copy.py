@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from queuectl.clock import Clock
-from queuectl.errors import Conflict, NotFound, Unavailable, WorkersAlive
+from queuectl.errors import (
+    CopyDiffers,
+    JobsRunning,
+    SameStore,
+    StoreNotEmpty,
+    WorkersAlive,
+)
 from queuectl.job.ageing import parse_ageing
 from queuectl.job.lifecycle import TRANSITIONS, Event, State
 from queuectl.job.model import Worker
@@ -16,48 +22,6 @@ from queuectl.store.copying import TABLES, Dump, Load, Movable, Row
 from queuectl.store.counting import Moves
 
 Advance = Callable[[int, int | None], None]  # rows done, rows in all
-
-
-class StoreNotFound(NotFound):
-    code = "store-not-found"
-
-    def __init__(self, address: str, *, hint: str = "check the address of --from; a store is never made there") -> None:
-        super().__init__(f"there is no store at {address}", hint=hint)
-
-
-class StoreNotEmpty(Conflict):
-    code = "store-not-empty"
-
-    def __init__(self, address: str) -> None:
-        super().__init__(
-            f"the store {address} has jobs, settings or history already",
-            hint="name a new file, or a database without a store: two stores are never mixed",
-        )
-
-
-class SameStore(Conflict):
-    code = "same-store"
-
-    def __init__(self, address: str) -> None:
-        super().__init__(f"--from and --to are the same store: {address}", hint="name another store for --to")
-
-
-class JobsRunning(Conflict):
-    code = "jobs-running"
-
-    def __init__(self, address: str, jobs: int) -> None:
-        super().__init__(
-            f"{jobs:,} {'job runs' if jobs == 1 else 'jobs run'} in the store {address}",
-            hint="let them end, or add --force: in the copy they wait again, and nothing is charged",
-        )
-
-
-class CopyDiffers(Unavailable):
-    code = "copy-differs"
-
-    def __init__(self, counts: Sequence[Count]) -> None:
-        told = ", ".join(f"{count.what} {count.source:,} and {count.target:,}" for count in counts)
-        super().__init__(f"the copy differs from its source: {told}", hint="nothing was copied; please report it")
 
 
 class Count(NamedTuple):

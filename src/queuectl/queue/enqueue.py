@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from queuectl.errors import DuplicateId, InvalidItem, InvalidLine, Unavailable, UsageError
+from queuectl.errors import DuplicateId, InvalidItem, InvalidLine, KeyTaken, Unavailable, UsageError
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults, merge, validate
-from queuectl.job.unique import KeyTaken
 from queuectl.queue.intake import Intake
 from queuectl.store.entry import Enqueued
 

@@ -10,9 +10,8 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any, Final
 
+from queuectl.errors import FileExists, FileUnwritable
 from queuectl.queue.enqueue import Advance, untold
-from queuectl.queue.files import FileExists as FileExists
-from queuectl.queue.files import FileUnwritable as FileUnwritable
 from queuectl.store.protocol import Filter, Reads
 
 # What file systems say that have no links.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from queuectl.config import change_settings, resolve_key
-from queuectl.errors import Conflict, DuplicateId, InvalidInput, UnknownName, UsageError
+from queuectl.errors import DuplicateId, InvalidInput, JobDiffers, UnknownName, UsageError
 from queuectl.job.model import Job
 from queuectl.job.past import read_record
 from queuectl.job.record import difference, unpack
@@ -18,16 +18,6 @@ from queuectl.store.protocol import Filter, Reads, Store
 from queuectl.store.stage import Stage
 
 Present = Callable[[Sequence[str]], Mapping[str, Job]]
-
-
-class JobDiffers(Conflict):
-    code = "job-differs"
-
-    def __init__(self, job_id: str, field: str, *, where: str) -> None:
-        super().__init__(
-            f"{where}: there is another job {job_id!r} already: its {field} differs",
-            hint=f"nothing was imported; look at it: queuectl show {job_id}",
-        )
 
 
 class Imported(NamedTuple):

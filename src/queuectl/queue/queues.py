@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from queuectl.errors import Conflict, InvalidInput, UnknownName, UsageError
+from queuectl.errors import InvalidInput, NotMovable, UnknownName, UsageError
 from queuectl.job import fields as read
 from queuectl.job.limits import MOST, Brake, Rules, parse_rate, rules_to_dict
 from queuectl.job.model import from_ms, iso
@@ -16,13 +16,6 @@ from queuectl.queue.pick import Answer, Refusal, find, pick
 from queuectl.store.protocol import Reads, Store
 
 NOTHING = "none"  # takes a rule away
-
-
-class NotMovable(Conflict):
-    code = "not-movable"
-
-    def __init__(self, job_id: str, problem: str) -> None:
-        super().__init__(f"job {job_id} {problem}", hint="only jobs that wait in that queue can be moved from it")
 
 
 class QueueView(NamedTuple):

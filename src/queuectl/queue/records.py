@@ -12,10 +12,18 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import Final
 
-from queuectl.errors import InvalidInput, InvalidItem, InvalidJson, InvalidLine, QueuectlError, UsageError
+from queuectl.errors import (
+    InvalidInput,
+    InvalidItem,
+    InvalidJson,
+    InvalidLine,
+    InvalidRow,
+    QueuectlError,
+    UnknownLayout,
+)
 from queuectl.job.strictjson import parse_json
 from queuectl.queue.intake import Fields, as_fields, decode
-from queuectl.store.foreign import HEADER, MAGIC, Foreign, UnknownLayout
+from queuectl.store.foreign import HEADER, MAGIC, Foreign
 
 LONGEST: Final = 64 * 2**20  # bytes of one job, with its history
 AT_ONCE: Final = 2**18
@@ -24,15 +32,6 @@ _BLANK: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|"', re.DOTALL)
 _OF_JOBS: Final = frozenset({"id", "command", "argv", "state"})
-
-
-class InvalidRow(UsageError):
-    """One row of a table of another tool is wrong, so nothing was imported."""
-
-    code = "invalid-row"
-
-    def __init__(self, number: int, cause: QueuectlError) -> None:
-        super().__init__(f"row {number}: {cause.message}", hint=cause.hint)
 
 
 class Records(ABC):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import Conflict, InvalidInput, NotFound
-from queuectl.job.cron.errors import ScheduleNotFound
+from queuectl.errors import Conflict, InvalidInput, NotFound, ScheduleNotFound
 from queuectl.job.cron.expression import normalise, parse_expression
 from queuectl.job.cron.fire import Means, fire_by_hand, pause, resume, set_next
 from queuectl.job.cron.model import (

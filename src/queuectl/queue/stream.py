@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import DuplicateId, QueuectlError, UsageError
+from queuectl.errors import DuplicateId, KeyTaken, QueuectlError, UsageError
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults
-from queuectl.job.unique import KeyTaken
 from queuectl.queue.enqueue import Flags, Place, Queued, make_jobs, queued, told_at
 from queuectl.queue.intake import CommandLines, Format, JsonLines, decode, guess_format
 from queuectl.queue.patience import persist

@@ -6,38 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from queuectl.errors import Conflict, NotFound
 from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.newjob import NewJob
 
 Row = tuple[Any, ...]
 
 LATELY_MS: Final = 60_000  # the time that a rate is taken from
-
-
-class BatchNotFound(NotFound):
-    code = "batch-not-found"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"no batch {name!r}", hint="queuectl batch list shows the batches there are")
-
-
-class BatchComplete(Conflict):
-    code = "batch-complete"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"the batch {name!r} is complete: what runs then is queued", hint="choose another name for what comes now"
-        )
-
-
-class BatchDiffers(Conflict):
-    code = "batch-differs"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"the batch {name!r} has another --on-complete", hint=f"leave it away, or see: queuectl batch show {name}"
-        )
 
 
 class Batch(NamedTuple):

@@ -13,24 +13,13 @@ from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, Self
 from urllib.parse import quote
 
-from queuectl.errors import FileUnreadable, Unavailable
+from queuectl.errors import FileUnreadable, UnknownLayout
 from queuectl.job.shown import cut
 
 MAGIC: Final = b"SQLite format 3\0"
 PAGE: Final = 200
 HEADER: Final = 100
 _OURS: Final = 0x51756374  # see store/sqlite/connection.py
-
-
-class UnknownLayout(Unavailable):
-    """A file that is whole, and that nobody here can read."""
-
-    code = "unknown-layout"
-
-    def __init__(
-        self, path: str, problem: str, *, hint: str = "import reads what export wrote; see its --help"
-    ) -> None:
-        super().__init__(f"cannot import {path}: {problem}", hint=hint)
 
 
 class Layout(NamedTuple):

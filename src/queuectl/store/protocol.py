@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
+from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, NewJob, Run, Worker, to_ms
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.settle import Settlement
-from queuectl.job.unique import KeyTaken
 from queuectl.store.amending import Amendable
 from queuectl.store.batches import Batching, BatchReads
 from queuectl.store.choosing import Chosen as Chosen

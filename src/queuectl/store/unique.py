@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from queuectl.errors import KeyTaken
 from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.newjob import NewJob
 from queuectl.job.record import Record
-from queuectl.job.unique import Fate, Holder, KeyTaken, fate, refusal, refused_retry
+from queuectl.job.unique import Fate, Holder, fate, refusal, refused_retry
 from queuectl.store.entry import Enqueued, Replaced, Wave
 from queuectl.store.rows import Subject
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from queuectl.errors import UsageError
+from queuectl.errors import ScheduleNotFound, UsageError, ZonesMissing
 from queuectl.events import ScheduleFired, Sink, StoreTrouble
-from queuectl.job.cron.errors import ScheduleNotFound
 from queuectl.job.cron.fire import LOOK_AGAIN_MS, Means, fire
 from queuectl.job.cron.model import Change, View
 from queuectl.job.settings import Settings
 from queuectl.job.spec import Defaults
 from queuectl.store.ids import new_job_ids
 from queuectl.store.protocol import Store
-from queuectl.zones import ZonesMissing, find_zone
+from queuectl.zones import find_zone
 
 LOOK_EVERY: Final = 5.0  # whatever was planned: the wall clock may have been put forward
 HINT_EVERY: Final = 0.2  # somebody writes all the time, and rarely about schedules

@@ -19,11 +19,10 @@ from queuectl.cli.progress import progress
 from queuectl.cli.result import Result, Sheet
 from queuectl.cli.style import room
 from queuectl.cli.workers import is_alive, rescuer
-from queuectl.errors import Conflict, QueuectlError, StoreDamaged, StoreForeign
+from queuectl.errors import Conflict, QueuectlError, StoreDamaged, StoreForeign, StoreNotFound
 from queuectl.home import make_home, store_file
 from queuectl.queue.backup import backup as back_up
 from queuectl.queue.backup import new_backup_path
-from queuectl.queue.copy import StoreNotFound
 from queuectl.queue.reset import refuse_while_alive
 from queuectl.queue.restore import BESIDE, Place, Restored, Whole
 from queuectl.queue.restore import restore as put_back

@@ -14,7 +14,8 @@ from queuectl.cli.progress import progress
 from queuectl.cli.result import Column, Result, Sheet
 from queuectl.cli.table import lay_out
 from queuectl.cli.workers import is_alive
-from queuectl.queue.copy import Copied, Count, StoreNotFound
+from queuectl.errors import StoreNotFound
+from queuectl.queue.copy import Copied, Count
 from queuectl.queue.copy import copy as copy_store
 from queuectl.store.address import parse_address
 from queuectl.store.copying import Movable

@@ -98,12 +98,13 @@ class PostgresInbox(PostgresBase):
 
     def _join(self, batch: str, jobs: int, *, now_ms: int) -> None:
         if self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now_ms}) is not None:
-            from queuectl.store.batches import BatchComplete
+            from queuectl.errors import BatchComplete
 
             raise BatchComplete(batch)
 
     def _complete_with(self, job: NewJob, batch: str, *, now_ms: int) -> None:
-        from queuectl.store.batches import BatchDiffers, pack_job
+        from queuectl.errors import BatchDiffers
+        from queuectl.store.batches import pack_job
 
         self._join(batch, 0, now_ms=now_ms)
         if not self._db.execute(SQL["set_on_complete"], {"name": batch, "job": pack_job(job)}):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queuectl.job.cron.errors import ScheduleExists, ScheduleNotFound
+from queuectl.errors import ScheduleExists, ScheduleNotFound
 from queuectl.job.cron.model import Change, PastTick, Schedule, Tick, View
 from queuectl.store import scheduling as rows
 from queuectl.store.counting import Moves

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from queuectl.store.batches import LATELY_MS, Batch, BatchNotFound, Completed, batch_of, completing
+from queuectl.errors import BatchNotFound
+from queuectl.store.batches import LATELY_MS, Batch, Completed, batch_of, completing
 from queuectl.store.entry import Wave
 from queuectl.store.ids import new_job_ids
 from queuectl.store.sqlite.base import SQL

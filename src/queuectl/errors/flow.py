@@ -1,0 +1,60 @@
+"""About batches, schedules, unique keys, queues, and changes to what waits."""
+
+from __future__ import annotations
+
+from queuectl.errors import Conflict, NotFound
+
+
+class BatchNotFound(NotFound):
+    code = "batch-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no batch {name!r}", hint="queuectl batch list shows the batches there are")
+
+
+class BatchComplete(Conflict):
+    code = "batch-complete"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the batch {name!r} is complete: what runs then is queued", hint="choose another name for what comes now"
+        )
+
+
+class BatchDiffers(Conflict):
+    code = "batch-differs"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the batch {name!r} has another --on-complete", hint=f"leave it away, or see: queuectl batch show {name}"
+        )
+
+
+class ScheduleNotFound(NotFound):
+    code = "schedule-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule {name!r}", hint="queuectl cron list shows the schedules there are")
+        self.name = name
+
+
+class ScheduleExists(Conflict):
+    code = "schedule-exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a schedule {name!r} already", hint="choose another name, or add --replace")
+        self.name = name
+
+
+class StaleEdit(Conflict):
+    code = "stale-edit"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id!r} has changed since it was shown: it stays as it is", hint="edit it again")
+
+
+class NotMovable(Conflict):
+    code = "not-movable"
+
+    def __init__(self, job_id: str, problem: str) -> None:
+        super().__init__(f"job {job_id} {problem}", hint="only jobs that wait in that queue can be moved from it")

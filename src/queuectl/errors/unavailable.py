@@ -1,0 +1,202 @@
+"""The store, the home or the system cannot serve now: nothing is wrong with what was asked."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+from queuectl.errors import Unavailable
+
+
+class HomeUnusable(Unavailable):
+    code = "home-unusable"
+
+    def __init__(self, path: str, problem: str, *, hint: str = "choose another with --home or QUEUECTL_HOME") -> None:
+        super().__init__(f"cannot use {path} as the home: {problem}", hint=hint)
+
+
+class FileUnreadable(Unavailable):
+    code = "file-unreadable"
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"cannot read {path}: {problem}", hint="check the name, or give - for stdin")
+
+
+class OutputFailed(Unavailable):
+    code = "output-failed"
+
+    def __init__(self, problem: str, *, done: str | None = None) -> None:
+        """`done`: what has happened all the same, and the output would have told."""
+        told = f"; {done}" if done else ""
+        super().__init__(f"cannot write the output: {problem}{told}", hint="check where it goes; what was done is done")
+        self.problem = problem
+
+
+class StoreBusy(Unavailable):
+    code = "store-locked"
+
+    def __init__(self, path: str, waited: float, *, hint: str = "find who holds it (fuser, lsof) or try again") -> None:
+        super().__init__(f"the store {path} is locked by another program (waited {waited:.0f} s)", hint=hint)
+
+
+class StoreFull(Unavailable):
+    code = "store-full"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"no space left for the store {path}", hint="free some disk space; nothing was changed")
+
+
+class StoreReadOnly(Unavailable):
+    code = "store-read-only"
+
+    def __init__(self, path: str, *, hint: str = "check who owns it and how it is mounted") -> None:
+        super().__init__(f"the store {path} cannot be written", hint=hint)
+
+
+class StoreFailed(Unavailable):
+    """The database refused for a reason that no other class names; the driver's words are kept."""
+
+    code = "store-failed"
+
+    def __init__(self, path: str, problem: str, *, hint: str = "check the disk, then try again") -> None:
+        super().__init__(f"the store {path} failed: {problem}", hint=hint)
+
+
+class StoreDamaged(Unavailable):
+    code = "store-damaged"
+
+    def __init__(self, path: str, problem: str, *, hint: str = "keep the file as it is, restore a backup") -> None:
+        super().__init__(f"the store {path} is damaged: {problem}", hint=hint)
+
+
+class StoreForeign(Unavailable):
+    code = "store-foreign"
+
+    def __init__(self, path: str) -> None:
+        hint = "choose another place with --home or --db; if it was one, restore a backup"
+        super().__init__(f"{path} is not a queuectl store", hint=hint)
+
+
+class StoreTooNew(Unavailable):
+    code = "store-too-new"
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        message = f"the store {path} has schema version {found}, this queuectl knows up to {known}"
+        super().__init__(message, hint="upgrade queuectl; nothing was changed")
+
+
+class StoreGone(Unavailable):
+    code = "store-gone"
+
+    def __init__(self, path: str, *, worker: str | None = None) -> None:
+        under = f" while worker {worker} serves it" if worker else ""
+        super().__init__(
+            f"the store {path} was removed or replaced{under}",
+            hint="put it back; an empty one is never made in its place",
+        )
+
+
+class StoreUnreachable(Unavailable):
+    """A server that does not answer, or has stopped to. `path` is the address without its password.
+
+    `in_doubt`: something was to be written, and whether it was is not known.
+    """
+
+    code = "store-unreachable"
+
+    def __init__(
+        self, path: str, problem: str, *, hint: str = "is PostgreSQL running there? try again", in_doubt: bool = False
+    ) -> None:
+        super().__init__(f"cannot reach the store {path}: {problem}", hint=hint)
+        self.path = path
+        self.problem = problem
+        self.in_doubt = in_doubt
+
+
+class StoreRefused(Unavailable):
+    """The server answers, and does not let us in or do what is needed."""
+
+    code = "store-refused"
+
+    def __init__(
+        self, path: str, problem: str, *, hint: str = "check user, password and database of the address"
+    ) -> None:
+        super().__init__(f"the store {path} refuses: {problem}", hint=hint)
+
+
+class DriverMissing(Unavailable):
+    code = "driver-missing"
+
+    def __init__(self, store: str, extra: str) -> None:
+        command = f"pip install 'queuectl[{extra}]'"
+        super().__init__(f"the driver for {store} is not installed", hint=f"install it: {command}")
+
+
+class StoreUnsupported(Unavailable):
+    code = "store-unsupported"
+
+    def __init__(self, scheme: str) -> None:
+        super().__init__(
+            f"this queuectl cannot use a {scheme} store", hint="give a path, sqlite:///path or postgresql://…"
+        )
+
+
+class SqliteTooOld(Unavailable):
+    code = "sqlite-too-old"
+
+    def __init__(self, found: str, needed: str) -> None:
+        super().__init__(
+            f"SQLite {found} found, {needed} or newer needed", hint="use a Python that comes with a newer SQLite"
+        )
+
+
+class SystemUnsupported(Unavailable):
+    code = "system-unsupported"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"workers cannot run on this system: {problem}", hint="run them on Linux")
+
+
+class SystemRefused(Unavailable):
+    code = "system-refused"
+
+    def __init__(self, exc: OSError) -> None:
+        words = f"{exc.filename or 'the system refuses'}: {exc.strerror or exc}"
+        super().__init__(words, hint=WANTS.get(exc.errno or 0, "put that right, then try again"))
+
+
+# What a machine may run out of, without any mistake of ours, and what helps.
+WANTS: Final = {
+    errno.EMFILE: "let it have more files open: ulimit -n 1024",
+    errno.ENFILE: "end what has so many files open on this machine",
+    errno.ENOSPC: "free some disk space",
+    errno.EROFS: "check how it is mounted",
+}
+
+
+class KeeperGone(Unavailable):
+    code = "keeper-gone"
+
+    def __init__(self, problem: str = "it is gone") -> None:
+        hint = "start the worker again, it sees to its jobs; for want of memory or processes, with fewer slots"
+        super().__init__(f"the process that keeps jobs for this worker: {problem}", hint=hint)
+
+
+class WorkerFailed(Unavailable):
+    """A detached worker did not come up; code and message are what it said itself."""
+
+    code = "worker-failed"
+
+    def __init__(self, message: str, *, hint: str, code: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code or self.code  # type: ignore[misc] # of the class, but here it is another's
+
+
+class ZonesMissing(Unavailable):
+    code = "zones-missing"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"cannot find the time zone {name!r}: this machine has no time zone database",
+            hint="install the package tzdata of the system, or: pip install tzdata; UTC needs none",
+        )

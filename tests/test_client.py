@@ -274,6 +274,13 @@ def test_a_schedule_that_cannot_be_is_refused_and_nothing_is_made(
     assert not home.exists()
 
 
+def test_a_job_has_a_key_and_its_queue_a_limit_by_key(home: Path) -> None:
+    with Queue(home) as queue:
+        assert queue.set_queue("mail", per_key=2)["per_key"] == 2
+        job = queue.enqueue("true", queue="mail", key="customer-7")
+        assert job.key == queue.get(job.id).key == "customer-7"
+
+
 def test_a_queue_is_limited_and_listed_as_on_the_command_line(home: Path) -> None:
     with Queue(home) as queue:
         queue.enqueue("true", queue="mail")

@@ -311,7 +311,7 @@ class Queue:
         return [one.to_dict() for one in lines.list_queues(self._look())]
 
     def set_queue(self, name: str, **rules: Any) -> dict[str, Any]:
-        """Change what holds for a queue: paused (True, False), concurrency, rate, priority, max_retries, timeout; "none" takes
+        """Change what holds for a queue: paused (True, False), concurrency, per_key, rate, priority, max_retries, timeout; "none" takes
         one away.
 
         >>> with Queue() as queue:

@@ -31,6 +31,7 @@ def test_what_is_set_is_listed(queuectl: Program) -> None:
     assert {name: mail[name] for name in mail if name not in ("states", "name")} == {
         "paused": False,
         "concurrency": 2,
+        "per_key": None,
         "rate": "10/m",
         "priority": -5,
         "max_retries": None,
@@ -49,6 +50,7 @@ def test_what_is_set_is_listed(queuectl: Program) -> None:
         (["set", "mail", "--concurrency", "0"], "--concurrency: expected an integer from 1"),
         (["set", "mail", "--concurrency", "two"], "--concurrency: expected an integer from 1"),
         (["set", "mail", "--concurrency", "9" * 40], "--concurrency: expected an integer from 1"),
+        (["set", "mail", "--per-key", "0"], "--per-key: expected an integer from 1"),
         (["set", "mail", "--rate", "10"], "--rate: not a rate"),
         (["set", "mail", "--rate", "0/s"], "--rate: expected 1 to"),
         (["set", "mail", "--priority", "1000001"], "--priority: expected an integer from -1000000"),
@@ -168,3 +170,65 @@ def test_one_queue_can_be_drained_while_others_wait(queuectl: Program) -> None:
     queuectl("worker", "start", "-q", "mail", "--drain", check=0)
     states = {one["name"]: one["states"] for one in queuectl("queue", "list", "--json", check=0).json}
     assert (states["mail"]["completed"], states["post"]["pending"]) == (1, 1)
+
+
+# ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_limit_by_key_is_said_and_listed(queuectl: Program) -> None:
+    assert queuectl("queue", "set", "mail", "--per-key", "2", check=0).out == "mail: 2 of a key at a time\n"
+    assert queuectl("queue", "list", "--json", check=0).json[0]["per_key"] == 2
+    assert queuectl("queue", "list", check=0).lines == [
+        "QUEUE  STATE  WAITING  RUNNING  DEAD  OF A KEY",
+        "mail   open         0        0     0         2",
+    ]
+    assert queuectl("queue", "set", "mail", "--per-key", "none", check=0).out == "mail: no limits\n"
+
+
+def test_a_job_whose_key_has_no_room_says_so_and_runs_when_it_has(
+    queuectl: Program, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    queuectl("queue", "set", "default", "--per-key", "1", check=0)
+    until = f"until [ -e {tmp_path}/go ]; do sleep 0.02; done"
+    queuectl("enqueue", "--id", "first", "--key", "customer-7", until, check=0)
+    queuectl("enqueue", '{"id": "second", "key": "customer-7", "command": "true"}', check=0)
+    queuectl("enqueue", "--id", "other", "--key", "customer-8", "true", check=0)
+    start_worker("--count", "4")
+    queuectl("wait", "other", check=0)
+    told = "the key customer-7 has its 1 of 1 running: first"
+    assert queuectl("show", "second", "--json", check=0).json["reason"] == told
+    explained = queuectl("explain", "second", "--json", check=0).json["reasons"]
+    assert explained == [
+        {
+            "code": "key-full",
+            "message": "The key customer-7 has its 1 of 1 running: first.",
+            "queue": "default",
+            "key": "customer-7",
+            "per_key": 1,
+            "running": ["first"],
+        }
+    ]
+    (tmp_path / "go").touch()
+    queuectl("wait", "second", check=0)
+
+
+def test_show_names_the_key_and_a_clone_has_it(queuectl: Program) -> None:
+    queuectl("enqueue", "--id", "a", "--key", "customer-7", "true", check=0)
+    queuectl("clone", "a", "--id", "b", check=0)
+    for job in ("a", "b"):
+        assert any(line.split() == ["Key", "customer-7"] for line in queuectl("show", job, check=0).lines)
+
+
+@pytest.mark.parametrize("key, told", [("", "--key: empty"), ("x" * 257, "--key: 257 bytes, over 256")])
+def test_a_key_that_cannot_be_is_refused_and_nothing_is_made(queuectl: Program, key: str, told: str) -> None:
+    assert told in queuectl("enqueue", "--key", key, "true", check=2).err
+    assert not queuectl.home.exists()
+
+
+def test_a_key_goes_along_with_export_and_import(queuectl: Program, tmp_path: Path) -> None:
+    queuectl("enqueue", "--id", "a", "--key", "customer-7", "true", check=0)
+    queuectl("export", tmp_path / "jobs.json", check=0)
+    there = ("--home", tmp_path / "there")
+    queuectl("import", tmp_path / "jobs.json", *there, check=0)
+    queuectl("import", tmp_path / "jobs.json", *there, check=0)
+    assert queuectl("export", *there, check=0).json[0]["key"] == "customer-7"

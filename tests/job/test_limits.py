@@ -129,8 +129,15 @@ def test_a_queue_is_full_when_as_many_run_as_may() -> None:
 
 
 def test_rules_are_shown_in_the_words_of_a_job() -> None:
-    nothing = {"concurrency": None, "rate": None, "priority": None, "max_retries": None, "timeout": None}
+    nothing = {
+        "concurrency": None,
+        "per_key": None,
+        "rate": None,
+        "priority": None,
+        "max_retries": None,
+        "timeout": None,
+    }
     assert rules_to_dict(Rules()) == nothing
-    told = rules_to_dict(Rules(True, 2, Rate(5, 10_000), -1, 0, 1500))
-    assert told == {"concurrency": 2, "rate": "5/10s", "priority": -1, "max_retries": 0, "timeout": 1.5}
+    told = rules_to_dict(Rules(True, 2, Rate(5, 10_000), -1, 0, 1500, 3))
+    assert told == {"concurrency": 2, "per_key": 3, "rate": "5/10s", "priority": -1, "max_retries": 0, "timeout": 1.5}
     assert rules_to_dict(Rules(timeout_ms=0))["timeout"] == 0

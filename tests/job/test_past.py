@@ -179,6 +179,7 @@ NAMES = [
     "created_at",
     "updated_at",
     "batch",
+    "key",
 ]
 
 

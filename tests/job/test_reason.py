@@ -23,6 +23,7 @@ PAUSED = Brake(True, 2, 2, None, None)
 FULL = Brake(False, 2, 2, Rate(1, 1000), NOW + 1000)
 FAST = Brake(False, 2, 1, Rate(1, 1000), NOW + 1000)
 OPEN = Brake(False, 2, 1, Rate(1, 1000), None)
+KEYED = Brake(False, None, 0, None, None, 2)
 
 
 @pytest.mark.parametrize("state", sorted({*FINAL, State.PROCESSING}))
@@ -46,6 +47,14 @@ def test_a_job_that_does_not_wait_has_no_reason(state: State) -> None:
         (State.FAILED, {"brake": FULL}, "limit of the queue reached: 2 of 2 run"),
         (State.PENDING, {"brake": FAST}, "rate of the queue reached: next at 2026-01-02T03:04:06.000Z"),
         (State.PENDING, {"brake": OPEN}, "waits for a free slot"),
+        (State.PENDING, {"brake": KEYED, "key": "k", "of_key": ["a", "b"]}, "the key k has its 2 of 2 running: a, b"),
+        (
+            State.FAILED,
+            {"brake": KEYED, "key": "k", "of_key": list("abcdefg")},
+            "the key k has its 7 of 2 running: a, b, c, d, e and 2 more",
+        ),
+        (State.PENDING, {"brake": KEYED, "key": "k", "of_key": ["a"]}, "waits for a free slot"),
+        (State.PENDING, {"brake": KEYED, "key": "k", "of_key": ["a", "b"], "held": True}, "held"),
         (State.PENDING, {"served": None}, "waits for a free slot"),
         (State.FAILED, {}, "waits for a free slot"),
     ],

@@ -54,6 +54,11 @@ def test_a_batch_has_the_name_of_a_queue(name: object) -> None:
     assert "not the name of a batch" in refusal({"command": "true", "batch": name}).message
 
 
+def test_a_key_is_any_short_text() -> None:
+    assert job(key="customer 7, ü").key == "customer 7, ü"
+    assert job(key=None).key is None
+
+
 def test_a_job_that_says_nothing_else_gets_the_defaults() -> None:
     assert validate({"command": "echo hi"}, DEFAULTS) == NewJob(
         command="echo hi",
@@ -264,6 +269,9 @@ LONG = "x" * 131_072
         ({"unique_key": 1}, "unique_key: expected a string, got 1"),
         ({"unique_key": ""}, "unique_key: empty"),
         ({"unique_key": "ü" * 128 + "a"}, "unique_key: 257 bytes, over 256"),
+        ({"key": 7}, "key: expected a string, got 7"),
+        ({"key": ""}, "key: empty"),
+        ({"key": "x" * 257}, "key: 257 bytes, over 256"),
         ({"unique_key": "a", "if_exists": "ignore"}, "if_exists: not known: 'ignore'"),
         ({"unique_key": "a", "if_exists": 1}, "if_exists: not known: 1"),
         ({"if_exists": "error"}, "if_exists: there is no unique_key"),

@@ -19,6 +19,7 @@ MANY = 100  # histories are read one by one: of a crowd, the first hundred will 
 def check_invariants(store: Store, backend: Backend) -> None:
     _check_counts(store, backend)
     _check_rows(store, backend)
+    _check_keys(store, backend)
     _check_history(store, backend)
 
 
@@ -54,6 +55,24 @@ def _check_rows(store: Store, backend: Backend) -> None:
         if state not in FINAL:
             standing = Standing(row["priority"], row["seq"], row["eligible_at"], row["missed"])
             assert row["rank"] == rank(ageing, standing), row
+
+
+def _check_keys(store: Store, backend: Backend) -> None:
+    """Nobody stands aside but for others of its key who run, or go before it."""
+    limits = {queue: rules.per_key for queue, rules in store.rules().items()}
+    rows = [row for row in backend.rows() if row["key"] is not None]
+    for row in rows:
+        if row["aside"]:
+            per_key = limits.get(row["queue"])
+            assert per_key is not None, row
+            others = [other for other in rows if (other["queue"], other["key"]) == (row["queue"], row["key"])]
+            running = sum(other["state"] == State.PROCESSING for other in others)
+            place = (row["rank"], row["seq"])
+            before = sum(
+                bool(other["ready"] and not other["aside"]) and (other["rank"], other["seq"]) < place
+                for other in others
+            )
+            assert running + before >= per_key, row
 
 
 def _check_history(store: Store, backend: Backend) -> None:

@@ -40,6 +40,7 @@ class ModelJob:
     held: bool = False
     key: str | None = None
     created: int = 0
+    whom: str | None = None  # the key of --per-key; `key` is that of --unique
 
 
 @dataclass
@@ -63,6 +64,7 @@ class Model:
         self.queues: set[str] = set()
         self.paused: set[str] = set()
         self.most: dict[str, int] = {}  # jobs of a queue at a time
+        self.per_key: dict[str, int] = {}  # of those, with one key
 
     # ── what it shows ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -129,7 +131,7 @@ class Model:
             ready = [job for queue in queues for job in ready if job.queue == queue]
         claimed: list[str] = []
         for job in ready:
-            if len(claimed) == limit or not self.has_room(job.queue):
+            if len(claimed) == limit or not self.has_room(job):
                 continue
             job.frozen = self.effective_priority(job)
             job.state, job.worker, job.let_in, job.called_off = State.PROCESSING, worker, False, False
@@ -137,11 +139,20 @@ class Model:
             claimed.append(job.id)
         return claimed
 
-    def has_room(self, queue: str) -> bool:
-        running = sum(job.state is State.PROCESSING for job in self.jobs.values() if job.queue == queue)
-        return queue not in self.paused and running < self.most.get(queue, running + 1)
+    def has_room(self, job: ModelJob) -> bool:
+        queue = job.queue
+        running = [one for one in self.jobs.values() if one.queue == queue and one.state is State.PROCESSING]
+        of_key = sum(one.whom == job.whom for one in running)
+        return (
+            queue not in self.paused
+            and len(running) < self.most.get(queue, len(running) + 1)
+            and (job.whom is None or of_key < self.per_key.get(queue, of_key + 1))
+        )
 
-    def rule(self, queue: str, *, paused: bool, most: int | None) -> None:
+    def rule(self, queue: str, *, paused: bool, most: int | None, per_key: int | None) -> None:
+        self.per_key.pop(queue, None)
+        if per_key is not None:
+            self.per_key[queue] = per_key
         self.paused = self.paused | {queue} if paused else self.paused - {queue}
         self.most.pop(queue, None)
         if most is not None:

@@ -84,8 +84,10 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     store.set_config({"lease": "1m", "ageing": "10m", "max-retries": "7"})
     store.set_rules("default", {"rate": Rate(1000, 1)})
     store.set_rules(
-        "idle", {"paused": True, "concurrency": 2, "rate": Rate(3, 60_000), "priority": -5, "timeout_ms": 0}
+        "idle",
+        {"paused": True, "concurrency": 2, "rate": Rate(3, 60_000), "priority": -5, "timeout_ms": 0, "per_key": 1},
     )
+    store.enqueue([new_job(f"key {n}", queue="idle", key="c\\N 7") for n in range(3)])
     ends = {
         "completed": Exited(0),
         "dead": BAD,
@@ -178,7 +180,7 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "settings": 3,
         "schedules": 2,
         "rules of queues": 2,
-        "jobs ever enqueued": 21,
+        "jobs ever enqueued": 24,
     }
     assert done.given_back == 0
 

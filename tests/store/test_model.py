@@ -49,6 +49,7 @@ NEW_JOBS = st.fixed_dictionaries(
         "unique_key": st.sampled_from([None, None, "k", "l"]),
         "if_exists": st.sampled_from([None, "skip", "error", "replace"]),
         "unique_for_ms": st.none() | st.integers(0, 20_000),
+        "key": st.sampled_from([None, "m", "n"]),
     }
 )
 OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from([Exited(0), Exited(3), Signalled(9), Released(None)])
@@ -128,6 +129,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             let_in=not fields["delay_ms"],
             key=fields["unique_key"],
             created=self.model.now,
+            whom=fields["key"],
         )
         return Wish(job, fields["if_exists"], fields["unique_for_ms"])
 
@@ -216,10 +218,15 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.store.set_config({"ageing": ageing})
         self.model.ageing = AGEINGS[ageing]
 
-    @rule(queue=st.sampled_from(QUEUES), paused=st.booleans(), most=st.none() | st.integers(1, 2))
-    def limit(self, queue: str, paused: bool, most: int | None) -> None:
-        self.store.set_rules(queue, {"paused": paused, "concurrency": most})
-        self.model.rule(queue, paused=paused, most=most)
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        paused=st.booleans(),
+        most=st.none() | st.integers(1, 2),
+        per_key=st.none() | st.integers(1, 2),
+    )
+    def limit(self, queue: str, paused: bool, most: int | None, per_key: int | None) -> None:
+        self.store.set_rules(queue, {"paused": paused, "concurrency": most, "per_key": per_key})
+        self.model.rule(queue, paused=paused, most=most, per_key=per_key)
 
     @rule(queues=st.permutations(QUEUES))
     def move(self, queues: list[str]) -> None:

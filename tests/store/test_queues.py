@@ -159,6 +159,14 @@ def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hi
     assert rings(two.bell)
 
 
+@pytest.mark.parametrize("rules", [{"concurrency": 1}, {"rate": TWO_IN_TEN_SECONDS}, {"per_key": 1}])
+def test_who_serves_a_limited_queue_without_jobs_is_not_told_to_look_again(
+    store: Store, hire: Hire, rules: dict[str, Any]
+) -> None:
+    store.set_rules("a", rules)
+    assert hire(queues=("a",)).exchange(limit=1).next_due_ms is None
+
+
 # ── so many in a time ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

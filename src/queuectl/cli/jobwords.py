@@ -35,6 +35,7 @@ FIELDS: Final = (
     "unique_for",
     "if_exists",
     "batch",
+    "key",
 )
 NOT_YET: Final = {"after": "--after"}
 # Where the option is not called as the field.
@@ -55,6 +56,7 @@ _OPTIONS: Final = (
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
     click.option("--batch", metavar="NAME", help="The batch it belongs to, for batch show and wait --batch."),
+    click.option("--key", metavar="KEY", help="Whom it is for; its queue may limit how many of a key run (--per-key)."),
     click.option("--after", multiple=True, metavar="ID", hidden=True),
     click.option("--unique", metavar="KEY", help="Not twice: one job with this key waits or runs at a time."),
     click.option(

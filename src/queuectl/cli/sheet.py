@@ -65,6 +65,7 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
     yield "Queue", f"{printable(job.queue)}, priority {job.priority}{earned}"
     yield "Tags", joined(job.tags)
     yield "Unique key", printable(job.unique_key or "")
+    yield "Key", printable(job.key or "")
     yield "Batch", job.batch or ""
     yield "Schedule", printable(job.cron or "")
     if job.env:

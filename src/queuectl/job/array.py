@@ -21,8 +21,8 @@ def parse_array(text: str, *, subject: str) -> list[int]:
     if percent:
         raise InvalidInput(
             subject,
-            f"%{limit}: this version cannot limit how many of an array run at a time",
-            hint="leave it away, and give the array a worker of its own: --queue NAME, worker start -q NAME --count N",
+            f"%{limit}: how many of an array run at a time is for its queue to say",
+            hint="leave it away and give the array a key: queuectl queue set QUEUE --per-key N, then --queue QUEUE --key NAME",
         )
     indices: list[int] = []
     for part in wanted.split(","):

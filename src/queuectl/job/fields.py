@@ -207,7 +207,14 @@ def depends_on(value: object, name: str) -> None:
 
 
 def unique_key(value: object, name: str) -> str:
-    example = like(name, '"report-2026"', word="report-2026")
+    return _key(value, name, example=like(name, '"report-2026"', word="report-2026"))
+
+
+def key(value: object, name: str) -> str:
+    return _key(value, name, example=like(name, '"customer-7"', word="customer-7"))
+
+
+def _key(value: object, name: str, *, example: str) -> str:
     key = text(value, name, example=example)
     if not key:
         raise InvalidInput(name, "empty", hint=f"{example}, or leave it away")

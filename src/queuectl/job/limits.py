@@ -29,7 +29,7 @@ class Rate(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What was said about one queue; None: nothing. The last three are for jobs that do not say otherwise."""
+    """What was said about one queue; None: nothing. Priority, retries and timeout are for jobs that do not say otherwise."""
 
     paused: bool = False
     concurrency: int | None = None
@@ -37,6 +37,7 @@ class Rules(NamedTuple):
     priority: int | None = None
     max_retries: int | None = None
     timeout_ms: int | None = None  # 0: none at all
+    per_key: int | None = None  # jobs of one key at a time
 
 
 class Brake(NamedTuple):
@@ -47,6 +48,7 @@ class Brake(NamedTuple):
     running: int  # over all workers; only counted where there is a limit
     rate: Rate | None
     opens_at: int | None  # when its rate lets the next one start; None: it has none, or there is room
+    per_key: int | None = None  # jobs of one key at a time
 
     @property
     def is_full(self) -> bool:
@@ -118,6 +120,7 @@ def rules_to_dict(rules: Rules) -> dict[str, Any]:
     ms = rules.timeout_ms
     return {
         "concurrency": rules.concurrency,
+        "per_key": rules.per_key,
         "rate": None if rules.rate is None else format_rate(rules.rate),
         "priority": rules.priority,
         "max_retries": rules.max_retries,

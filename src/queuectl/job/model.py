@@ -35,6 +35,7 @@ class Claim(NamedTuple):
     cwd: str
     env: Mapping[str, str] | None
     log: str
+    key: str | None = None  # by which its queue may be limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class Job:
     log: str | None
     cron: str | None = None  # the schedule that it is of
     batch: str | None = None
+    key: str | None = None  # by which its queue may be limited
     is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
 
     @property

@@ -28,3 +28,4 @@ class NewJob(NamedTuple):
     unique_for_ms: int | None = None  # asked of the one that is there, not kept with this one
     if_exists: str | None = None  # skip, error or replace; None: skip
     batch: str | None = None
+    key: str | None = None  # a limit of its queue holds for each of them

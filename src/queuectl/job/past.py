@@ -80,6 +80,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "depends_on": ("", read.depends_on),
     "unique_key": ("unique_key", read.unique_key),
     "batch": ("batch", read.batch),
+    "key": ("key", read.key),
     "cron": ("cron", read.schedule),
     "held": ("held", flag),
     "history": ("history", history),
@@ -174,6 +175,7 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         was_running=is_running,
         given=tuple(said),
         batch=said.get("batch"),
+        key=said.get("key"),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.limits import Brake
@@ -20,17 +21,28 @@ class Wait(StrEnum):
     PAUSED = "queue-paused"
     UNSERVED = "queue-not-served"
     FULL = "queue-full"
+    KEY = "key-full"
     RATE = "queue-rate"
     SLOT = "waits-for-slot"
 
 
+NAMED: Final = 5  # of those that have the places of a key
+
+
 def waits(
-    state: State, *, run_at_ms: int, now_ms: int, held: bool, served: bool | None, brake: Brake | None = None
+    state: State,
+    *,
+    run_at_ms: int,
+    now_ms: int,
+    held: bool,
+    served: bool | None,
+    brake: Brake | None = None,
+    of_key: int = 0,
 ) -> list[Wait]:
     """All that a job waits for, first what decides; nothing for one that does not wait.
 
     `served` says whether a live worker serves its queue, None if nobody has looked; `brake` is that of its queue, None if
-    there is none.
+    there is none; `of_key` is how many run that have its key.
     """
     if state not in WAITING:
         return []
@@ -46,6 +58,7 @@ def waits(
     # What a limit has to say to one that could not run anyhow will have changed by the time that it could.
     if brake is not None and not found:
         found += [Wait.FULL] if brake.is_full else []
+        found += [Wait.KEY] if brake.per_key is not None and of_key >= brake.per_key else []
         found += [Wait.RATE] if brake.opens_at is not None else []
     return found or [Wait.SLOT]
 
@@ -61,12 +74,15 @@ def reason(
     served: bool | None,
     cron: str | None = None,
     brake: Brake | None = None,
+    key: str | None = None,
+    of_key: Sequence[str] = (),
 ) -> str | None:
     """What a waiting job waits for, on one line; None for a job that does not wait.
 
-    `allowed` is the number of failed runs that makes it dead, `cron` the schedule that it is of.
+    `allowed` is the number of failed runs that makes it dead, `cron` the schedule that it is of, `of_key` who runs that has
+    its key.
     """
-    found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served, brake=brake)
+    found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served, brake=brake, of_key=len(of_key))
     if not found:
         return None
     match found[0]:
@@ -82,6 +98,8 @@ def reason(
             return "queue paused"
         case Wait.FULL:
             return f"limit of the queue reached: {brake.running} of {brake.concurrency} run" if brake else None
+        case Wait.KEY:
+            return key_full(key, of_key, brake.per_key) if brake else None
         case Wait.RATE:
             opens_at = None if brake is None or brake.opens_at is None else from_ms(brake.opens_at)
             return f"rate of the queue reached: next at {iso(opens_at)}"
@@ -91,3 +109,8 @@ def reason(
             return "waits for a free slot"
         case unreachable:
             assert_never(unreachable)
+
+
+def key_full(key: str | None, running: Sequence[str], per_key: int | None) -> str:
+    more = f" and {len(running) - NAMED:,} more" if len(running) > NAMED else ""
+    return f"the key {key} has its {len(running)} of {per_key} running: {', '.join(running[:NAMED])}{more}"

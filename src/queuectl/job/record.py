@@ -71,6 +71,7 @@ class Record(NamedTuple):
     was_running: bool
     given: tuple[str, ...]
     batch: str | None = None
+    key: str | None = None
 
 
 def pack(record: Record) -> str:
@@ -109,6 +110,7 @@ def difference(record: Record, job: Job) -> str | None:
         "tags": (record.tags, job.tags),
         "unique_key": (record.unique_key, job.unique_key),
         "batch": (record.batch, job.batch),
+        "key": (record.key, job.key),
         "cron": (record.cron, job.cron),
     }
     return next((name for name, (ours, theirs) in values.items() if name in record.given and ours != theirs), None)

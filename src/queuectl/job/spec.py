@@ -89,6 +89,7 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "unique_for": (_UNIQUE_FOR, read.delay),
     "if_exists": (_IF_EXISTS, read.if_exists),
     "batch": (_SLOT["batch"], read.batch),
+    "key": (_SLOT["key"], read.key),
     # The rest of a job record of another tool.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -133,6 +134,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         None,
         None,
         (),
+        None,
         None,
         None,
         None,

@@ -67,6 +67,8 @@ def clone(job: Job, changes: Mapping[str, object]) -> NewJob:
     """A new job with the same fields, but for `changes`. It has no past, an id of its own, and no unique key, which the other has;
     it is due when that one is, if that has a time of its own still to come."""
     fields: dict[str, Any] = {"command": job.command, "argv": job.argv, "env": dict(job.env), "tags": list(job.tags)}
+    if job.key is not None:
+        fields["key"] = job.key
     if job.state is State.PENDING:
         fields["run_at"] = iso(job.run_at)
     of_job = Defaults(

@@ -11,7 +11,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake, format_rate
 from queuectl.job.model import Job, Run, Worker, from_ms, iso, to_ms
 from queuectl.job.outcome import Ending
-from queuectl.job.reason import Wait, reason, waits
+from queuectl.job.reason import Wait, key_full, reason, waits
 from queuectl.job.retry import allowed_failures
 from queuectl.queue.wait import is_served
 from queuectl.store.protocol import Reads
@@ -65,7 +65,9 @@ def explain(store: Reads, ref: str, *, is_alive: Callable[[Worker], bool]) -> Ex
             assert_never(unreachable)
 
 
-def with_reason(job: Job, alive: Sequence[Worker], now_ms: int, *, brake: Brake | None) -> Job:
+def with_reason(
+    job: Job, alive: Sequence[Worker], now_ms: int, *, brake: Brake | None, of_key: Sequence[str] = ()
+) -> Job:
     """The job with the one line that holds if only these workers live: a store cannot tell who does."""
     line = reason(
         job.state,
@@ -76,6 +78,8 @@ def with_reason(job: Job, alive: Sequence[Worker], now_ms: int, *, brake: Brake 
         held=job.held,
         served=is_served(job, alive),
         brake=brake,
+        key=job.key,
+        of_key=of_key,
     )
     return replace(job, reason=line)
 
@@ -85,7 +89,16 @@ def with_reason(job: Job, alive: Sequence[Worker], now_ms: int, *, brake: Brake 
 
 def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> Iterator[Reason]:
     run_at_ms, served, brake = to_ms(job.run_at), is_served(job, alive), store.brakes().get(job.queue)
-    for wait in waits(job.state, run_at_ms=run_at_ms, now_ms=now_ms, held=job.held, served=served, brake=brake):
+    of_key = running_of_key(store, job, brake)
+    for wait in waits(
+        job.state,
+        run_at_ms=run_at_ms,
+        now_ms=now_ms,
+        held=job.held,
+        served=served,
+        brake=brake,
+        of_key=len(of_key),
+    ):
         match wait:
             case Wait.BLOCKED:
                 yield Reason(wait, "It waits for other jobs to end.", {})
@@ -102,6 +115,9 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
             case Wait.FULL | Wait.RATE:
                 assert brake is not None
                 yield _limited(wait, job.queue, brake, now_ms)
+            case Wait.KEY:
+                assert brake is not None
+                yield _key_full(job, brake, of_key)
             case Wait.UNSERVED:
                 yield _unserved(job, alive)
             case Wait.SLOT:
@@ -146,6 +162,19 @@ def _limited(wait: Wait, queue: str, brake: Brake, now_ms: int) -> Reason:
     rate = None if brake.rate is None else format_rate(brake.rate)
     message = f"The rate of its queue {queue!r} is reached ({rate}): the next may start at {iso(from_ms(opens_at))}."
     return Reason(wait, message, {"queue": queue, "rate": rate, "opens_at": iso(from_ms(opens_at))})
+
+
+def running_of_key(store: Reads, job: Job, brake: Brake | None) -> Sequence[str]:
+    """The ids of those that run with the key of this job, where its queue limits them."""
+    if job.key is None or brake is None or brake.per_key is None:
+        return ()
+    return store.running_keys().get((job.queue, job.key), ())
+
+
+def _key_full(job: Job, brake: Brake, of_key: Sequence[str]) -> Reason:
+    words = key_full(job.key, of_key, brake.per_key)
+    facts = {"queue": job.queue, "key": job.key, "per_key": brake.per_key, "running": list(of_key)}
+    return Reason(Wait.KEY, f"{words[0].upper()}{words[1:]}.", facts)
 
 
 def _serves(worker: Worker) -> str:

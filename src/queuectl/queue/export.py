@@ -36,6 +36,8 @@ def export(
             value["first_attempt_is_free"] = True
         if job.batch is not None:
             value["batch"] = job.batch
+        if job.key is not None:
+            value["key"] = job.key
         if history:
             value["history"] = [run.to_dict() for run in runs]
         advance(number, total)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker
-from queuectl.queue.explain import with_reason
+from queuectl.queue.explain import running_of_key, with_reason
 from queuectl.queue.printed import end_of_output
 from queuectl.store.protocol import Reads, Spread, Throughput
 
@@ -86,7 +86,8 @@ def show(
     job = store.get(job_id)
     end = end_of_output(store, job, history, host=host, limit=output_limit)
     alive = [worker for worker in store.workers() if is_alive(worker)]
-    job = with_reason(job, alive, store.now_ms(), brake=store.brakes().get(job.queue))
+    brake = store.brakes().get(job.queue)
+    job = with_reason(job, alive, store.now_ms(), brake=brake, of_key=running_of_key(store, job, brake))
     return Shown(job, history, None if end is None else end.decode("utf-8", "replace"))
 
 

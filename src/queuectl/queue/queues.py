@@ -162,3 +162,4 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     "max_retries": _or_nothing("max_retries", lambda value, name: _integer(value, name, low=0, high=read.MOST_RETRIES)),
     "timeout": _or_nothing("timeout", _timeout),
 }
+    "per_key": _or_nothing("per_key", _count),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing, Standing, rank
 
 Row = tuple[Any, ...]
+Keys = Sequence[tuple[str, str]]  # queue and key
 
 
 class Enqueued(list[str]):
@@ -32,8 +34,27 @@ class Wave(NamedTuple):
     replaced: Sequence[Replaced] = ()
 
 
-def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing) -> Row:
-    """The parameters of `enqueue`, in its order."""
+def beyond(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[int]:
+    """Which of these, by their place, come behind so many of their key that they can stand aside from the beginning. `per_key`: the
+    limit of each queue that has one. Who goes first of a key is for `admit` to say, which has to follow."""
+    seen: Counter[tuple[str, str]] = Counter()
+    found = set()
+    for place, job in enumerate(jobs):
+        if job.key is not None and job.queue in per_key:
+            seen[job.queue, job.key] += 1
+            if seen[job.queue, job.key] > per_key[job.queue]:
+                found.add(place)
+    return found
+
+
+def shares_keys(jobs: Sequence[NewJob]) -> bool:
+    """Whether two of these have one key in one queue: one alone is never too many."""
+    keys = [(job.queue, job.key) for job in jobs if job.key is not None]
+    return len(set(keys)) < len(keys)
+
+
+def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, aside: bool = False) -> Row:
+    """The parameters of `enqueue`, in its order. `aside`: others of its key come first, if its time has come."""
     if new.delay_ms is not None:
         run_at = now_ms + new.delay_ms
     else:
@@ -60,6 +81,8 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing) 
         now_ms,
         now_ms,
         new.batch,
+        new.key,
+        aside and run_at <= now_ms,
     )
 
 

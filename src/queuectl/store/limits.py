@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.job.limits import Brake, Earlier, Rate, Rules, allowed
 from queuectl.job.model import Claim
+from queuectl.store.entry import Keys
 
 APART_MS: Final = 1000
+# How many at the head of a line one claim sets aside: they have no room by their key. If there are more, it comes again.
+ASIDE_AT_ONCE: Final = 1000
 
 Row = tuple[Any, ...]
 
@@ -24,6 +27,7 @@ class Limit(NamedTuple):
     running: int
     last: int  # the number of its latest start, 0 if there was none
     earlier: Earlier | None  # from which the next start has to keep its distance
+    per_key: int | None = None
 
     def places(self) -> int | None:
         """As far as pause and concurrency let; None: any number."""
@@ -37,7 +41,7 @@ class Limit(NamedTuple):
 
     def brake(self, now_ms: int) -> Brake:
         opens_at = None if self.rate is None else allowed(self.rate, [self.earlier], now_ms=now_ms)[1]
-        return Brake(self.paused, self.concurrency, self.running, self.rate, opens_at)
+        return Brake(self.paused, self.concurrency, self.running, self.rate, opens_at, self.per_key)
 
 
 Limits = Mapping[str, Limit]  # by queue
@@ -51,7 +55,7 @@ class Room(NamedTuple):
 
 
 def limit(row: Row) -> Limit:
-    queue, paused, concurrency, starts, window_ms, running, last, at, is_sure = row
+    queue, paused, concurrency, starts, window_ms, running, last, at, is_sure, per_key = row
     return Limit(
         queue=queue,
         paused=bool(paused),
@@ -60,14 +64,15 @@ def limit(row: Row) -> Limit:
         running=running,
         last=last,
         earlier=None if at is None else Earlier(at, bool(is_sure)),
+        per_key=per_key,
     )
 
 
 def rules(row: Row) -> Rules:
     """From the columns of `rules` behind the name."""
-    paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms = row
+    paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms, per_key = row
     rate = None if starts is None else Rate(starts, window_ms)
-    return Rules(bool(paused), concurrency, rate, priority, max_retries, timeout_ms)
+    return Rules(bool(paused), concurrency, rate, priority, max_retries, timeout_ms, per_key)
 
 
 def rules_row(queue: str, told: Rules) -> dict[str, Any]:
@@ -93,13 +98,43 @@ def leave_room(limited: Limits, ended: Iterable[Claim], begun: Iterable[Claim]) 
     the two."""
     if not limited:
         return False
-    freed = {claim.queue for claim in ended if claim.queue in limited}
+    freed = Counter(claim.queue for claim in ended if claim.queue in limited)
     taken = Counter(claim.queue for claim in begun)
-    return any(limited[queue].concurrency is not None and limited[queue].places() != taken[queue] for queue in freed)
+    return any(_leaves_room(limited[queue], places, taken[queue]) for queue, places in freed.items())
+
+
+def _leaves_room(found: Limit, freed: int, taken: int) -> bool:
+    if found.per_key is not None and taken < freed:
+        return True
+    return found.concurrency is not None and found.places() != taken
 
 
 def earliest(*moments: int | None) -> int | None:
     return min((moment for moment in moments if moment is not None), default=None)
+
+
+def keys_of(claims: Iterable[Claim]) -> Keys:
+    """Queue and key of those that have one."""
+    return sorted({(claim.queue, claim.key) for claim in claims if claim.key is not None})
+
+
+def with_room(
+    found: Iterable[Row], running: Callable[[str], int], per_key: int, taken: Counter[str], *, key_at: int
+) -> tuple[list[Row], list[Row]]:
+    """Those of `found`, the next of a line in order, whose key has a place left, and those whose key has none. `taken`: places
+    that are taken by key, as far as somebody has asked; `running` is asked for the rest."""
+    fit: list[Row] = []
+    full: list[Row] = []
+    for row in found:
+        key = row[key_at]
+        if key is None:
+            fit.append(row)
+            continue
+        if key not in taken:
+            taken[key] = running(key)
+        (fit if taken[key] < per_key else full).append(row)
+        taken[key] += taken[key] < per_key
+    return fit, full
 
 
 def choose(

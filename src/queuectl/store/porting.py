@@ -127,3 +127,4 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
 def run_rows(record: Record, seq: int) -> Iterator[Row]:
     """The parameters of `import_run`, in its order."""
     return ((seq, *run) for run in record.earlier)
+        record.key,

@@ -26,6 +26,10 @@ class QueueReads(Protocol):
         """For each queue that is paused or limited: what it has to do with that now."""
         ...
 
+    def running_keys(self) -> dict[tuple[str, str], list[str]]:
+        """By queue and key, the ids of those that run, in queues with a limit by key."""
+        ...
+
     def rates(self) -> dict[str, int]:
         """For each queue with a rate: how many starts the window holds that ends now."""
         ...

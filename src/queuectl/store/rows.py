@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
-    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch"
+    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key"
 )
 
 
@@ -33,6 +33,7 @@ class Present(NamedTuple):
     ageing: Ageing
     served: frozenset[str] | None  # queues that some worker serves; None: all
     brakes: Mapping[str, Brake] = {}  # of queues that are paused or limited
+    of_key: Mapping[tuple[str, str], Sequence[str]] = {}  # who runs, by queue and key, where keys are limited
 
     def serves(self, queue: str) -> bool:
         return self.served is None or queue in self.served
@@ -42,7 +43,7 @@ def job(row: Row, present: Present) -> Job:
     (
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
-        duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch,
+        duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -60,6 +61,8 @@ def job(row: Row, present: Present) -> Job:
         served=present.serves(queue),
         cron=cron,
         brake=present.brakes.get(queue),
+        key=key,
+        of_key=() if key is None else present.of_key.get((queue, key), ()),
     )
     return Job(
         seq=seq,
@@ -97,6 +100,7 @@ def job(row: Row, present: Present) -> Job:
         log=log,
         cron=cron,
         batch=batch,
+        key=key,
     )
 
 
@@ -117,6 +121,7 @@ class Subject(NamedTuple):
     runs: int
     updated_at: int
     unique_key: str | None = None
+    key: str | None = None
 
 
 def subject(row: Row) -> Subject:
@@ -126,7 +131,7 @@ def subject(row: Row) -> Subject:
     return Subject(seq, id_, State(state), queue, worker, token, log, standing, run_at, bool(ready), bool(held), *rest)
 
 
-def claim(row: Row, *, token: str, run: int, log: str) -> Claim:
+def claim(row: Row, *, token: str, run: int, log: str, key: str | None) -> Claim:
     """From the columns of `ready`, without its rank."""
     seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]
     return Claim(
@@ -146,7 +151,16 @@ def claim(row: Row, *, token: str, run: int, log: str) -> Claim:
         cwd=cwd,
         env=None if env is None else json.loads(env),
         log=log,
+        key=key,
     )
+
+
+def by_key(found: Iterable[Row]) -> dict[tuple[str, str], list[str]]:
+    """From the rows of `running_keys`: the ids, by queue and key."""
+    running: dict[tuple[str, str], list[str]] = {}
+    for queue, key, job_id in found:
+        running.setdefault((queue, key), []).append(job_id)
+    return running
 
 
 def run(row: Row) -> Run:

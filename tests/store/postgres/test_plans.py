@@ -83,6 +83,17 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "limits": (ONE, "jobs_pkey"),
     "earlier_starts": ({**ONE, "queue": "q", "first": 1, "last": 5}, "starts_pkey"),
     "move": ({"queue": "q", "to": "r", "ids": None, "now": NOW}, "jobs_state"),
+    "heads_behind": (
+        {**ONE, "queue": "q", "limit": 5},
+        r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >",
+    ),
+    "running_of_keys": ({"queue": "q", "keys": ["k"]}, r"jobs_running_key on jobs.*\n.*Index Cond: .*key = "),
+    "running_keys": ({}, "jobs_running_key on jobs"),
+    "set_aside": ({"seqs": [1]}, ONE_JOB),
+    "admit": (
+        {"queues": ["q"], "keys": ["k"]},
+        r"jobs_of_key on jobs.*\n.*Index Cond: .*ROW\(queue, key, rank, seq\) >",
+    ),
 }
 
 

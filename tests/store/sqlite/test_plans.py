@@ -25,7 +25,7 @@ from tests.swift import swift_folder
 HOT: Final = {
     "ready": "jobs_ready (queue=?)",
     "ready_queues": "(queue>?)",
-    "is_ready": "jobs_ready (queue=?)",
+    "is_ready": "jobs_oldest (queue=?)",
     "promote": "jobs_due (run_at<?)",
     "next_due": "jobs_due",
     "outlook": "jobs_due",
@@ -79,6 +79,11 @@ HOT: Final = {
     "move": "INTEGER PRIMARY KEY (rowid=?)",
     "amend": "INTEGER PRIMARY KEY (rowid=?)",
     "is_retrying": "jobs_state (state=?)",
+    "ready_behind": "jobs_ready (queue=? AND rank>?)",
+    "running_of_key": "jobs_running_key (queue=? AND key=?)",
+    "running_keys": "jobs_running_key",
+    "set_aside": "INTEGER PRIMARY KEY (rowid=?)",
+    "admit": "jobs_of_key (queue=? AND key=?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
@@ -111,6 +116,7 @@ APART: Final = [
     "trim_starts",
     "correct_starts",
     "recent_starts",
+    "per_key",
 ]
 
 
@@ -141,7 +147,7 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 @pytest.mark.parametrize("name", [*HOT, *APART])
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues and workers, of which there are few, a handful, or what a person moves.
-    aside = {"oldest_waiting", "workers", "tally", "unended", "movable"}
+    aside = {"oldest_waiting", "workers", "tally", "unended", "movable", "running_keys"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
 
@@ -254,6 +260,37 @@ def test_a_claim_past_a_limited_queue_is_the_same_work_at_any_number_of_jobs(
         steps.append(crowd.steps(lambda crowd, request=request: crowd.store.exchange("w1", claim=request)))
         for queue in ("a", "b"):
             crowd.store.set_rules(queue, {"paused": False, "concurrency": None, "rate": None})
+    assert steps[1] <= 1.5 * steps[0], steps
+
+
+KEYED: Final[dict[str, Callable[[Crowd], object]]] = {
+    "claim": lambda crowd: crowd.worker.claim(8),
+    "claim from one queue": lambda crowd: crowd.store.exchange(
+        "w1", claim=crowd.worker.request(8)._replace(queues=("keyed",))
+    ),
+    "enqueue": lambda crowd: crowd.store.enqueue([new_job(queue="keyed", key="full", priority=9)]),
+    "cancel": lambda crowd: crowd.store.cancel(["full9"]),
+    "settle and claim": lambda crowd: crowd.worker.run(),
+}
+
+
+@pytest.mark.parametrize("what", KEYED)
+def test_a_key_without_room_is_the_same_work_however_many_of_it_wait_at_the_head(what: str) -> None:
+    """Nine tenths of all jobs, before all the others."""
+    steps = []
+    with swift_folder() as folder:
+        for size in (100, 10_000):
+            home = Path(folder) / str(size)
+            (home / "workers").mkdir(parents=True)
+            crowd = Crowd(0, home)
+            crowd.store.set_rules("keyed", {"per_key": 2})
+            crowd.store.enqueue([new_job(f"full{n}", queue="keyed", key="full", priority=9) for n in range(9 * size)])
+            crowd.store.enqueue([new_job(queue="keyed", key=f"k{n}") for n in range(size)])
+            assert [claim.id for claim in crowd.worker.claim(2)] == ["full0", "full1"]
+            crowd.worker.claim(2)
+            steps.append(crowd.steps(KEYED[what]))
+            crowd.worker.bell.close()
+            crowd.store.close()
     assert steps[1] <= 1.5 * steps[0], steps
 
 

@@ -57,6 +57,9 @@ def queue_list(app: App) -> Result:
             Column("WAITING", lambda one: f"{_waiting(one):,}", right=True),
             Column("RUNNING", _running, right=True),
             Column("DEAD", lambda one: f"{one.states[State.DEAD]:,}", right=True, spare=1),
+            Column(
+                "OF A KEY", lambda one: f"{one.rules.per_key:,}" if one.rules.per_key else "", right=True, optional=True
+            ),
             Column("RATE", _rate, optional=True),
             Column("JOBS GET", _defaults, style="dim", flexible=True, optional=True, spare=2),
         ],
@@ -143,6 +146,8 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
         queuectl queue set mail --concurrency 2
         # ten starts in any minute, retries included
         queuectl queue set mail --rate 10/m
+        # not more than two of each customer: enqueue --key customer-7
+        queuectl queue set mail --per-key 2
         # what its jobs get that do not say otherwise
         queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
         queuectl queue set mail --rate none
@@ -150,6 +155,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
 )
 @click.argument("name", metavar="NAME")
 @click.option("--concurrency", metavar="N", help="At most so many at a time, over all workers and hosts.")
+@click.option("--per-key", metavar="N", help="At most so many of one key (enqueue --key) at a time.")
 @click.option("--rate", metavar="N/TIME", help="At most N starts in any such time: 10/m, 5/s, 100/h, 5/10s.")
 @click.option("--priority", metavar="N", help="The priority of jobs that name none.")
 @click.option("--max-retries", metavar="N", help="Failed runs after which a job is dead that does not say.")
@@ -168,6 +174,7 @@ def _said(one: QueueView) -> str:
     told = [
         "paused" if rules.paused else "",
         f"{rules.concurrency:,} at a time" if rules.concurrency is not None else "",
+        f"{rules.per_key:,} of a key at a time" if rules.per_key is not None else "",
         f"{format_rate(rules.rate)}" if rules.rate is not None else "",
         f"jobs get {_defaults(one)}" if _defaults(one) else "",
     ]

@@ -35,6 +35,7 @@ class PostgresAmending(PostgresBase):
             self._db.execute(SQL["amend"], {**new_rules(change), **values, "now": now})
             for job in chosen:
                 moves.relocate(job.queue, change.queue, job.state)
+            self._admit(sorted({(job.queue, job.key) for job in chosen if job.key is not None}))
         return amended(found, as_of)
 
     def _subjects(self, ids: Sequence[str]) -> list[Subject]:

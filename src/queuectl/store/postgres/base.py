@@ -11,6 +11,7 @@ from queuectl.job.ageing import format_ageing, parse_ageing
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, ByTime, Strict
 from queuectl.store.counting import Moves
+from queuectl.store.entry import Keys
 from queuectl.store.postgres.connection import SQL, Connection, Question
 
 RINGS_AT_ONCE: Final = 20
@@ -34,6 +35,11 @@ class PostgresBase:
         (rows,) = self._db.ask(Question(SQL["queue_defaults"]))
         return {name: (priority, retries, timeout_ms) for name, priority, retries, timeout_ms in rows}
 
+    def _admit(self, keys: Keys) -> None:
+        """Within a transaction that has made room for these keys, or may have."""
+        if keys:
+            self._db.ask(*admit(keys))
+
     def _ring(self) -> Sequence[Question]:
         """What wakes the workers, to be sent after a commit: a worker that wakes before would find nothing.
 
@@ -49,6 +55,15 @@ class PostgresBase:
         with self._db.transaction(*first, after=self._ring() if ring else (), seconds=seconds):
             yield moves
             self._db.executemany(SQL["moved"], moves.rows())
+
+
+def admit(keys: Keys) -> list[Question]:
+    """To be asked in this order, at the end of the transaction that has made room for these keys."""
+    if not keys:
+        return []
+    queues = [queue for queue, _ in keys]
+    hold = Question(SQL["hold_lines"], {"queues": sorted(set(queues))})
+    return [hold, Question(SQL["admit"], {"queues": queues, "keys": [key for _, key in keys]})]
 
 
 def read_ageing(stored: str | None) -> Ageing:

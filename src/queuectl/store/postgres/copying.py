@@ -113,3 +113,6 @@ class PostgresLoad:
         self._db.execute(SQL["set_ageing"], ageing_values(read_ageing(self._db.value(SQL["ageing"]))))
         if last_seq:
             self._db.execute(SQL["continue_from"], {"last_seq": last_seq})
+        # Who ran may wait again in the copy.
+        for queue, per_key in self._db.all(SQL["per_key"]):
+            self._db.execute(SQL["line_up"], {"queue": queue, "per_key": per_key})

@@ -10,7 +10,7 @@ from queuectl import errors
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.entry import Enqueued, Wave, new_row
+from queuectl.store.entry import Enqueued, Wave, beyond, new_row, shares_keys
 from queuectl.store.ids import new_job_ids
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
@@ -82,10 +82,14 @@ class PostgresInbox(PostgresBase):
 
     def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing) -> None:
         jobs, ids, seqs, _ = wave
-        numbered = zip(jobs, ids, seqs, strict=True)
+        aside = beyond(jobs, dict(self._db.all(SQL["per_key"]))) if shares_keys(jobs) else frozenset()
+        numbered = zip(jobs, ids, seqs, range(len(jobs)), strict=True)
         self._db.copy(
             SQL["enqueue"],
-            (new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing) for job, id_, seq in numbered),
+            (
+                new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=at in aside)
+                for job, id_, seq, at in numbered
+            ),
         )
         if any(job.tags for job in jobs):
             tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
@@ -95,6 +99,7 @@ class PostgresInbox(PostgresBase):
         # In one order for all, so that nobody waits for each other.
         for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
             self._join(batch, count, now_ms=now_ms)
+        self._admit(sorted({(jobs[at].queue, str(jobs[at].key)) for at in aside}))
 
     def _join(self, batch: str, jobs: int, *, now_ms: int) -> None:
         if self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now_ms}) is not None:

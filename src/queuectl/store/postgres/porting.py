@@ -74,6 +74,8 @@ class PostgresPorting(PostgresReads):
 
     def _add_records(self, records: Sequence[Record]) -> None:
         refuse_taken(records, held(self._db, keys_of(records)))
+            for queue, per_key in self._db.all(SQL["per_key"]):
+                self._db.execute(SQL["line_up"], {"queue": queue, "per_key": per_key})
         stored, places = self._db.ask(
             Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": [], "jobs": len(records)})
         )

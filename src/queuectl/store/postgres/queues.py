@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import SOON_MS, Brake, Earlier, Rules
-from queuectl.store import limits
-from queuectl.store.limits import Limit, Limits, Room, choose, earliest
+from queuectl.store import limits, rows
+from queuectl.store.limits import ASIDE_AT_ONCE, Limit, Limits, Room, choose, earliest, with_room
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.protocol import ClaimRequest
+
+LOWEST_RANK: Final = -(2**63)
 
 
 class PostgresQueueReads(PostgresBase):
@@ -26,6 +28,21 @@ class PostgresQueueReads(PostgresBase):
         now = self._clock.now_ms()
         (found,) = self._db.ask(Question(SQL["limits"], {"now": now}))
         return brakes(found, now)
+
+    def _write_rules(self, queue: str, before: Rules, rules: Rules) -> None:
+        """Within a transaction that holds change_ageing.sql and the row of the queue."""
+        if rules == Rules():
+            self._db.execute(SQL["unset_rules"], {"name": queue})
+        else:
+            self._db.execute(SQL["set_rules"], limits.rules_row(queue, rules))
+        if rules.rate is None:
+            self._db.execute(SQL["forget_starts"], {"queue": queue})
+        if rules.per_key != before.per_key:
+            self._db.execute(SQL["line_up"], {"queue": queue, "per_key": rules.per_key})
+
+    def running_keys(self) -> dict[tuple[str, str], list[str]]:
+        (found,) = self._db.ask(Question(SQL["running_keys"]))
+        return rows.by_key(found)
 
     def rates(self) -> dict[str, int]:
         (found,) = self._db.ask(Question(SQL["recent_starts"], {"now": self._clock.now_ms()}))
@@ -54,23 +71,32 @@ class PostgresLimits(PostgresQueueReads):
             now = self._clock.now_ms()
             held = {name for (name,) in self._db.all(SQL["hold_limits"], {"queues": wanted})}
             limited = self._limits_now(now)
-            lines = wanted or [name for (name,) in self._db.all(SQL["ready_queues"])]
-            rooms = self._rooms(lines, limited, held, most=slots, now=now)
-            places = [room.places for room in rooms]
+            ready = [name for (name,) in self._db.all(SQL["ready_queues"])]
+            lines = ready if wanted is None else wanted
+            rooms = self._rooms(lines, limited, held, most=slots, now=now, ready=frozenset(ready))
             heads: dict[str, list[Row]] = {line: [] for line in lines}
+            by_key = {line: rule.per_key for line, rule in limited.items() if rule.per_key is not None}
+            places = [0 if line in by_key else room.places for line, room in zip(lines, rooms, strict=True)]
             for row in self._db.all(SQL["heads"], {"queues": lines, "places": places}):
                 heads[row[2]].append(row)
+            may_be_more = False
+            for line, room in zip(lines, rooms, strict=True):
+                if line in by_key and room.places:
+                    heads[line], more = self._keyed_head(line, room.places, by_key[line])
+                    may_be_more |= more
             found = choose(list(heads.values()), limit=slots, shares=request.shares, in_one_order=wanted is None)
             # One that has no more than it may give does not wait for its rate.
             opens_at = earliest(
                 *(room.opens_at for room, line in zip(rooms, lines, strict=True) if len(heads[line]) == room.places)
             )
-            chosen = [seq for _, seq, _ in found]
-            rows = self._db.all(SQL["claim"], {**values, "chosen": chosen, "now": now}) if chosen else []
-            self._note_starts(rows, limited, now)
-        if len(rows) < len(found):  # somebody else has them in hands; nobody tells us if they are left
+            chosen = [row[1] for row in found]
+            claimed = self._db.all(SQL["claim"], {**values, "chosen": chosen, "now": now}) if chosen else []
+            self._note_starts(claimed, limited, now)
+        if may_be_more:
+            opens_at = now
+        if len(claimed) < len(found):  # somebody else has them in hands; nobody tells us if they are left
             opens_at = earliest(opens_at, now + SOON_MS)
-        return Chosen(sorted(rows), limited, opens_at)
+        return Chosen(sorted(claimed), limited, opens_at)
 
     def _limits_now(self, now: int) -> dict[str, Limit]:
         found = [limits.limit(row) for row in self._db.all(SQL["limits"], {"now": now})]
@@ -80,7 +106,9 @@ class PostgresLimits(PostgresQueueReads):
             found = [limits.limit(row) for row in self._db.all(SQL["limits"], {"now": now})]
         return {one.queue: one for one in found}
 
-    def _rooms(self, lines: Sequence[str], limited: Limits, held: set[str], *, most: int, now: int) -> list[Room]:
+    def _rooms(
+        self, lines: Sequence[str], limited: Limits, held: set[str], *, most: int, now: int, ready: Collection[str]
+    ) -> list[Room]:
         questions = {}
         for line in lines:
             if (limit := limited.get(line)) is not None and limit.rate is not None and line in held:
@@ -89,23 +117,46 @@ class PostgresLimits(PostgresQueueReads):
                 questions[line] = Question(SQL["earlier_starts"], values)
         answers = self._db.ask(*questions.values()) if questions else []
         earlier = {
-            line: {number: Earlier(at, is_sure) for number, at, is_sure in rows}
-            for line, rows in zip(questions, answers, strict=True)
+            line: {number: Earlier(at, is_sure) for number, at, is_sure in answer}
+            for line, answer in zip(questions, answers, strict=True)
         }
         rooms = []
         for line in lines:
             if line not in limited:
                 rooms.append(Room(most))
             elif line not in held:  # paused, or it has had something to claim only since we looked
-                rooms.append(Room(0, None if limited[line].paused else now + SOON_MS))
+                rooms.append(Room(0, now + SOON_MS if line in ready and not limited[line].paused else None))
             else:
                 rooms.append(limits.room(limited[line], earlier.get(line, {}), most=most, now_ms=now))
         return rooms
 
-    def _note_starts(self, rows: Sequence[Row], limited: Limits, now: int) -> None:
-        """`rows`: as claim.sql returns them."""
+    def _keyed_head(self, queue: str, places: int, per_key: int) -> tuple[list[Row], bool]:
+        """The head of a line whose keys are limited, and whether there may be more of it behind those that were set aside."""
+        found: list[Row] = []
+        aside: list[Row] = []
+        taken: Counter[str] = Counter()
+        rank, seq = LOWEST_RANK, 0
+        while len(found) < places and len(aside) < ASIDE_AT_ONCE:
+            # Most heads have room; who meets one that has not looks further at once: each look is a round trip.
+            limit = places - len(found) if not aside else ASIDE_AT_ONCE
+            line = self._db.all(SQL["heads_behind"], {"queue": queue, "rank": rank, "seq": seq, "limit": limit})
+            if not line:
+                break
+            keys = sorted({row[3] for row in line if row[3] is not None and row[3] not in taken})
+            if keys:
+                taken.update(dict(self._db.all(SQL["running_of_keys"], {"queue": queue, "keys": keys})))
+            fit, full = with_room(line, taken.__getitem__, per_key, taken, key_at=3)
+            found += fit
+            aside += full
+            rank, seq = line[-1][:2]
+        if aside:
+            self._db.execute(SQL["set_aside"], {"seqs": [row[1] for row in aside]})
+        return [row[:3] for row in found[:places]], len(found) < places and len(aside) >= ASIDE_AT_ONCE
+
+    def _note_starts(self, claimed: Sequence[Row], limited: Limits, now: int) -> None:
+        """`claimed`: as claim.sql returns them."""
         begun: dict[str, list[Row]] = {}
-        for row in sorted(rows):
+        for row in sorted(claimed):
             if (limit := limited.get(row[10])) is not None and limit.rate is not None:
                 begun.setdefault(limit.queue, []).append(row)
         for queue, started in begun.items():
@@ -126,13 +177,9 @@ class PostgresQueueRules(PostgresQueueReads):
         # Alone: a claim that is under way has not seen this rule, and nobody sees yet what it takes.
         with self._db.transaction(Question(SQL["change_ageing"]), after=self._ring()):
             (before,) = self._db.all(SQL["take_rules"], {"name": queue})
-            rules = limits.rules(before)._replace(**changes)
-            if rules == Rules():
-                self._db.execute(SQL["unset_rules"], {"name": queue})
-            else:
-                self._db.execute(SQL["set_rules"], limits.rules_row(queue, rules))
-            if rules.rate is None:
-                self._db.execute(SQL["forget_starts"], {"queue": queue})
+            was = limits.rules(before)
+            rules = was._replace(**changes)
+            self._write_rules(queue, was, rules)
         return rules
 
     @run_again
@@ -140,6 +187,7 @@ class PostgresQueueRules(PostgresQueueReads):
         with self._moving(ring=True, seconds=LONG_SECONDS) as moves:
             values = {"queue": queue, "to": to, "ids": None if ids is None else list(ids), "now": self._clock.now_ms()}
             found = sorted(self._db.all(SQL["move"], values))
-            for state, jobs in Counter(state for _, _, state in found).items():
+            for state, jobs in Counter(state for _, _, state, _ in found).items():
                 moves.relocate(queue, to, state, jobs=jobs)
-        return {id_: State(state) for _, id_, state in found}
+            self._admit(sorted({(name, key) for *_, key in found if key is not None for name in (queue, to)}))
+        return {id_: State(state) for _, id_, state, _ in found}

@@ -216,7 +216,7 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
         return found
 
     def _present(self, answers: Sequence[list[Row]]) -> rows.Present:
-        served, last_seq, ageing, limits = answers
+        served, last_seq, ageing, limits, keys = answers
         now = self._clock.now_ms()
         return rows.Present(
             now_ms=now,
@@ -224,16 +224,19 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
             ageing=read_ageing(ageing[0][0] if ageing else None),
             served=rows.served_queues([None if queues is None else tuple(json.loads(queues)) for (queues,) in served]),
             brakes=brakes(limits, now),
+            of_key=rows.by_key(keys),
         )
 
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:
         """The claims of a worker, each with whether somebody cancelled it."""
         found = []
-        for seq, id_, token, run, *rest, log, cancelled in self._all(SQL["running"], {"worker": worker}):
-            found.append((rows.claim((seq, id_, run, *rest), token=token, run=run, log=log), bool(cancelled)))
+        for seq, id_, token, run, *rest, key, log, cancelled in self._all(SQL["running"], {"worker": worker}):
+            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key)
+            found.append((claim, bool(cancelled)))
         return found
 
     def _present_questions(self) -> list[Question]:
         """What `_present` needs the answers to."""
         limits = Question(SQL["limits"], {"now": self._clock.now_ms()})
-        return [*(Question(SQL[name]) for name in ("served", "last_seq", "ageing")), limits]
+        first = (Question(SQL[name]) for name in ("served", "last_seq", "ageing"))
+        return [*first, limits, Question(SQL["running_keys"])]

@@ -16,7 +16,8 @@ from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
-from queuectl.store.limits import earliest, leave_room
+from queuectl.store.limits import earliest, keys_of, leave_room
+from queuectl.store.postgres.base import admit
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
 from queuectl.store.postgres.floors import Floors
@@ -62,6 +63,7 @@ class PostgresRuns(PostgresReads, PostgresLimits):
         questions |= _printed(outputs, worker=worker)
         if ends:
             questions["settle"] = _settle(ends, worker=worker, now=now)
+            questions |= dict(zip(("hold_lines", "admit"), admit(keys_of(end.claim for end in ends)), strict=False))
         questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
         if claim is not None and tokens and not self._is_limited and claim.shares is None:
             floors = self._floors.parameters(claim.queues)
@@ -143,6 +145,7 @@ class PostgresRuns(PostgresReads, PostgresLimits):
                 ends.append(_told(claim, settlement, facts, now=now, called_off=is_cancelled))
             if ends:
                 self._db.all(SQL["settle"], {"ends": json.dumps(ends), "worker": None, "now": now})
+                self._admit(keys_of(lost.claim for lost in taken))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
         return taken
 
@@ -168,7 +171,8 @@ class PostgresRuns(PostgresReads, PostgresLimits):
             return
         question = _settle(ends, worker=worker, now=self._clock.now_ms())
         hold = Question(SQL["hold_worker"], {"worker": worker})
-        written.update(_written(ends, self._db.transact([hold, question])[1].rows))
+        let_back = admit(keys_of(end.claim for end in ends))
+        written.update(_written(ends, self._db.transact([hold, question, *let_back])[1].rows))
         for end in ends:
             token = end.claim.token
             if token not in written and self._doubt.is_about_end(token):
@@ -265,7 +269,7 @@ def _holders(pieces: Sequence[OutputPiece]) -> dict[str, Any]:
 
 def _claims(found: Sequence[Row]) -> list[Claim]:
     """From the rows of claim.sql."""
-    return [rows.claim(row[5:], token=row[2], run=row[3], log=row[4]) for row in found]
+    return [rows.claim(row[5:], token=row[2], run=row[3], log=row[4], key=row[19]) for row in found]
 
 
 def _by_lines(told: Mapping[str, Answer], *, is_limited: bool) -> bool:

@@ -11,6 +11,7 @@ from queuectl.job.rank import Ageing, effective_priority
 from queuectl.job.unique import Holder, replaced_by
 from queuectl.store.counting import Moves
 from queuectl.store.entry import Replaced
+from queuectl.store.postgres.base import admit
 from queuectl.store.postgres.connection import SQL, Connection, Question
 from queuectl.store.postgres.trouble import Clash
 from queuectl.store.rows import Subject, subject
@@ -65,3 +66,5 @@ def call_off(
     db.execute(SQL["cancel_waiting"], {"seqs": seqs, "points": points, "now": now_ms, "error": error})
     for job in jobs:
         moves.add(job.queue, job.state, State.CANCELLED)
+    if keys := sorted({(job.queue, job.key) for job in jobs if job.key is not None}):
+        db.ask(*admit(keys))

@@ -25,6 +25,7 @@ class SqliteAmending(SqliteBase):
             self._db.executemany(SQL["amend"], [{**rules, **place._asdict()} for place in places])
             for job in chosen:
                 moves.relocate(job.queue, change.queue, job.state)
+            self._admit(sorted({(job.queue, job.key) for job in chosen if job.key is not None}))
         self._ring()
         return amended(found, as_of)
 

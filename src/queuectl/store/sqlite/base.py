@@ -12,6 +12,7 @@ from queuectl.job.ageing import parse_ageing
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, Strict
 from queuectl.store.counting import Moves
+from queuectl.store.entry import Keys
 from queuectl.store.sqlite.bell import ring
 from queuectl.store.sqlite.connection import MEMORY, Connection
 from queuectl.store.statements import Statements
@@ -51,6 +52,10 @@ class SqliteBase:
 
     def _last_seq(self) -> int:
         return int(self._db.value(SQL["last_seq"]))
+
+    def _admit(self, keys: Keys) -> None:
+        """Within a transaction that has made room for these keys, or may have."""
+        self._db.executemany(SQL["admit"], [{"queue": queue, "key": key} for queue, key in keys])
 
     def _ring(self) -> None:
         """Wake the workers. After the commit: a worker that wakes before would find nothing."""

@@ -10,7 +10,7 @@ from queuectl import errors
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.entry import Enqueued, Wave, new_row
+from queuectl.store.entry import Enqueued, Wave, beyond, new_row, shares_keys
 from queuectl.store.ids import new_job_ids
 from queuectl.store.sqlite.base import SQL, SqliteBase
 
@@ -46,11 +46,17 @@ class SqliteInbox(SqliteBase):
 
     def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing) -> None:
         jobs, ids, seqs, _ = wave
-        numbered = zip(jobs, ids, seqs, strict=True)
+        aside = beyond(jobs, dict(self._db.all(SQL["per_key"]))) if shares_keys(jobs) else frozenset()
+        numbered = zip(jobs, ids, seqs, range(len(jobs)), strict=True)
         self._db.executemany(
             SQL["enqueue"],
-            (new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing) for job, id_, seq in numbered),
+            (
+                new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=at in aside)
+                for job, id_, seq, at in numbered
+            ),
         )
+        if aside:
+            self._admit(sorted({(jobs[at].queue, str(jobs[at].key)) for at in aside}))
         tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
         self._db.executemany(SQL["tag"], tagged)
         for queue, count in Counter(job.queue for job in jobs).items():

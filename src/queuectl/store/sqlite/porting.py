@@ -64,6 +64,7 @@ class SqlitePorting(SqliteReads):
 
     def _add_records(self, records: Sequence[Record]) -> None:
         now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+            self._line_up(*(name for name, _ in self._db.all(SQL["per_key"])))
         refuse_taken(records, held(self._db, keys_of(records)))
         numbered = list(enumerate(records, last_seq + 1))
         self._db.executemany(

@@ -210,17 +210,21 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
     def _present(self) -> rows.Present:
         # One that is stopping claims nothing more.
         queues: list[Any] = [worker.queues for worker in self.workers() if worker.state == "running"]
+        brakes = self.brakes()
+        has_keys = any(brake.per_key is not None for brake in brakes.values())
         return rows.Present(
             now_ms=self._clock.now_ms(),
             last_seq=self._last_seq(),
             ageing=self._ageing(),
             served=rows.served_queues(queues),
-            brakes=self.brakes(),
+            brakes=brakes,
+            of_key=self.running_keys() if has_keys else {},
         )
 
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:
         """The claims of a worker, each with whether somebody cancelled it."""
         found = []
-        for seq, id_, token, run, *rest, log, cancelled in self._db.all(SQL["running"], {"worker": worker}):
-            found.append((rows.claim((seq, id_, run, *rest), token=token, run=run, log=log), bool(cancelled)))
+        for seq, id_, token, run, *rest, key, log, cancelled in self._db.all(SQL["running"], {"worker": worker}):
+            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key)
+            found.append((claim, bool(cancelled)))
         return found

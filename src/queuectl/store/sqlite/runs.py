@@ -16,7 +16,7 @@ from queuectl.store import rows
 from queuectl.store.counting import Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
-from queuectl.store.limits import Limits, Room, choose, earliest, leave_room
+from queuectl.store.limits import Limits, Room, choose, earliest, keys_of, leave_room
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
@@ -86,6 +86,8 @@ class SqliteRuns(SqliteReads, SqliteLimits):
                     lost.append(end)
                 else:
                     settled.append((end, written))
+            if keys := keys_of(end.claim for end in ends):
+                self._admit(keys)
             states = [written.state for _, written in settled]
             if done := sum(map(is_final, states)):
                 self._db.execute(SQL["worked"], {"id": worker, "jobs": done})
@@ -149,6 +151,7 @@ class SqliteRuns(SqliteReads, SqliteLimits):
                 span = spans.get(claim.token, Span(None, None))
                 self._write_end(claim, settlement, Facts(None, now, None, None, *span), at, moves)
                 taken.append(Lost(claim, settlement))
+            self._admit(keys_of(lost.claim for lost in taken))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
         self._ring()
         return taken
@@ -161,12 +164,12 @@ class SqliteRuns(SqliteReads, SqliteLimits):
         claims, archived, claimed = [], [], []
         for row, token in zip(heads, new_tokens(len(heads)), strict=True):
             seq, id_, runs = row[1:4]
-            queue, (state, priority, eligible_at, missed) = row[6], row[15:]
+            queue, (state, priority, eligible_at, missed, key) = row[6], row[15:]
             log = f"{request.logs}/{id_}.log"
             standing = Standing(priority, seq, eligible_at, missed)
             shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
             claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
-            claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log))
+            claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key))
             moves.add(queue, state, "processing")
             if runs:
                 archived.append((seq,))
@@ -191,8 +194,15 @@ class SqliteRuns(SqliteReads, SqliteLimits):
         limit, lines, opens_at = request.limit, [], None
         ready = (row[0] for row in self._db.all(SQL["ready_queues"])) if request.queues is None else request.queues
         for queue in dict.fromkeys(ready):
-            room = self._room(limited[queue], most=limit, now=now) if queue in limited else Room(limit)
-            lines.append(self._head(queue, room.places))
+            rule = limited.get(queue)
+            room = Room(limit) if rule is None else self._room(rule, most=limit, now=now)
+            if rule is None or rule.per_key is None:
+                lines.append(self._head(queue, room.places))
+            else:
+                line, may_be_more = self._keyed_head(queue, room.places, rule.per_key)
+                lines.append(line)
+                if may_be_more:
+                    opens_at = now
             # One that has no more than it may give does not wait for its rate.
             if room.opens_at is not None and (len(lines[-1]) == room.places):
                 opens_at = earliest(opens_at, room.opens_at)

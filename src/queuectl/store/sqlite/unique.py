@@ -46,3 +46,5 @@ def call_off(
         moves.add(job.queue, job.state, State.CANCELLED)
     db.executemany(SQL["archive"], [(job.seq,) for job in jobs])
     db.executemany(SQL["cancel_waiting"], rows)
+    keys = {(job.queue, job.key) for job in jobs if job.key is not None}
+    db.executemany(SQL["admit"], [{"queue": queue, "key": key} for queue, key in sorted(keys)])

@@ -5,6 +5,7 @@ select count(*)
     select 1
       from queuectl.jobs
      where ready
+       and not aside
        and (queue, rank, seq) > (%(queue)s, -9223372036854775807, 0)
        and (queue, rank, seq) < (%(queue)s, %(rank)s, %(seq)s)
      order by queue, rank, seq

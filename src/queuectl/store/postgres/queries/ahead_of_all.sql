@@ -4,6 +4,7 @@ select count(*)
     select 1
       from queuectl.jobs
      where ready
+       and not aside
        and (rank, seq) < (%(rank)s, %(seq)s)
      order by rank, seq
      limit %(limit)s

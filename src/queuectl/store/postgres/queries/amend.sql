@@ -9,6 +9,7 @@ update queuectl.jobs
        eligible_at = place.eligible_at,
        run_at = place.run_at,
        ready = place.ready,
+       aside = false,
        ready_since = pg_current_xact_id(),
        held = place.held,
        max_retries = coalesce(%(max_retries)s::integer, max_retries),

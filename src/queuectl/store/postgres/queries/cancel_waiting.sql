@@ -3,6 +3,7 @@
 update queuectl.jobs
    set state = 'cancelled',
        ready = false,
+       aside = false,
        effective_priority = waiting.points,
        error = %(error)s,
        ending = null,

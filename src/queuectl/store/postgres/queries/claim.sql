@@ -1,4 +1,4 @@
--- claim: give jobs to a worker. Eligible: pending or failed, due, not held (all that `ready` says), in the order of rank, then
+-- claim: give jobs to a worker. Eligible: pending or failed, due, not held (all that `ready` says), with room by its key (not `aside`), in the order of rank, then
 -- first in, first out; of named queues the first is served first. Nobody gets a job while one whose time has come still
 -- waits outside (`late`; those that another is just letting in are not waited for), and a worker that is not known gets none.
 -- Rows that another has locked are passed over: it is just taking them. Each line locks row by row in index order and stops at
@@ -31,7 +31,9 @@ gate as (
     select exists (select 1 from queuectl.workers where id = %(worker)s and state <> 'lost')
            and not exists (select 1 from late) as is_open,
            not exists (
-               select 1 from queuectl.queues where paused or concurrency is not null or rate_starts is not null
+               select 1
+                 from queuectl.queues
+                where paused or concurrency is not null or rate_starts is not null or per_key is not null
            ) as is_free
 ),
 fresh as materialized (
@@ -39,6 +41,7 @@ fresh as materialized (
         select queue, rank, seq
           from queuectl.jobs
          where ready
+           and not aside
            and ready_since >= pg_snapshot_xmax(%(seen)s::pg_snapshot)
          order by ready_since
          limit 2000
@@ -51,6 +54,7 @@ fresh as materialized (
             select queue, rank, seq
               from queuectl.jobs
              where ready
+               and not aside
                and ready_since >= open.xid
                and ready_since <= open.xid
              order by ready_since
@@ -81,6 +85,7 @@ any_queue as (
     select 1::bigint as turn, jobs.*
       from queuectl.jobs
      where ready
+       and not aside
        and (rank, seq) > ((select rank from floors where queue is null), (select seq from floors where queue is null))
        and (select is_open and is_free from gate)
      order by rank, seq
@@ -94,6 +99,7 @@ named_queues as (
         select *
           from queuectl.jobs
          where ready
+           and not aside
            and (jobs.queue, jobs.rank, jobs.seq) > (floors.queue, floors.rank, floors.seq)
            and jobs.queue <= floors.queue
            and (select is_open and is_free from gate)
@@ -109,6 +115,7 @@ chosen as (
       join queuectl.jobs
         on jobs.seq = told.seq
      where jobs.ready
+       and not jobs.aside
        and (select is_open from gate)
        for update of jobs skip locked
 ),
@@ -170,4 +177,4 @@ update queuectl.jobs
  where jobs.seq = line.seq
 returning line.place, jobs.rank, jobs.token, jobs.runs, jobs.log,
           jobs.seq, jobs.id, jobs.runs, jobs.command, jobs.argv, jobs.queue, jobs.attempts, jobs.crashes, jobs.max_retries,
-          jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env
+          jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key

@@ -6,6 +6,7 @@ select line.rank, line.seq, line.queue
     select jobs.rank, jobs.seq, jobs.queue
       from queuectl.jobs
      where jobs.ready
+       and not jobs.aside
        and (jobs.queue, jobs.rank, jobs.seq) > (told.queue, -9223372036854775808, 0)
        and jobs.queue <= told.queue
      order by jobs.queue, jobs.rank, jobs.seq

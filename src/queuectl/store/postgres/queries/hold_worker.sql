@@ -3,6 +3,10 @@
 -- Also which transactions are over now: what comes to the line after is looked at apart by the next claim; and whether any queue
 -- is paused or limited: then a claim has to choose (see claim.sql).
 select pg_current_snapshot()::text,
-       exists (select 1 from queuectl.queues where paused or concurrency is not null or rate_starts is not null),
+       exists (
+           select 1
+             from queuectl.queues
+            where paused or concurrency is not null or rate_starts is not null or per_key is not null
+       ),
        pg_advisory_xact_lock_shared(1366647668, 2),
        pg_advisory_xact_lock_shared(1366647669, hashtext(%(worker)s))

@@ -11,7 +11,7 @@ step (queue) as (
         select queue
           from queuectl.jobs
          where ready
-         order by queue, rank, seq
+         order by queue, run_at
          limit 1
     )
     union all
@@ -20,7 +20,7 @@ step (queue) as (
           from queuectl.jobs
          where ready
            and jobs.queue > step.queue
-         order by jobs.queue, jobs.rank, jobs.seq
+         order by jobs.queue, jobs.run_at
          limit 1
     )
       from step

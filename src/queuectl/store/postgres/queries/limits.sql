@@ -13,7 +13,8 @@ select queues.name, queues.paused, queues.concurrency, queues.rate_starts, queue
            case when runs.started_at between earlier.at and %(now)s then runs.started_at end,
            earlier.at
        ),
-       jobs.seq is null or jobs.runs <> earlier.run or jobs.state <> 'processing' or jobs.pid is not null
+       jobs.seq is null or jobs.runs <> earlier.run or jobs.state <> 'processing' or jobs.pid is not null,
+       queues.per_key
   from queuectl.queues
   left join lateral (
       select number
@@ -34,3 +35,4 @@ select queues.name, queues.paused, queues.concurrency, queues.rate_starts, queue
  where queues.paused
     or queues.concurrency is not null
     or queues.rate_starts is not null
+    or queues.per_key is not null

@@ -11,8 +11,9 @@ with found as (
 )
 update queuectl.jobs
    set queue = %(to)s,
+       aside = false,
        ready_since = pg_current_xact_id(),
        updated_at = greatest(%(now)s, created_at)
   from found
  where jobs.seq = found.seq
-returning jobs.seq, jobs.id, jobs.state
+returning jobs.seq, jobs.id, jobs.state, jobs.key

@@ -5,6 +5,7 @@ with recursive step (queue) as (
         select queue
           from queuectl.jobs
          where ready
+           and not aside
          order by queue, rank, seq
          limit 1
     )
@@ -13,6 +14,7 @@ with recursive step (queue) as (
         select jobs.queue
           from queuectl.jobs
          where ready
+           and not aside
            and jobs.queue > step.queue
          order by jobs.queue, jobs.rank, jobs.seq
          limit 1

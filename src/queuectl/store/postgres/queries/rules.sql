@@ -1,4 +1,4 @@
 -- rules: what is said about queues.
-select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms
+select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key
   from queuectl.queues
  order by name

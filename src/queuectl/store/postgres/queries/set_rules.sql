@@ -6,5 +6,6 @@ update queuectl.queues
        rate_ms = %(rate_ms)s,
        priority = %(priority)s,
        max_retries = %(max_retries)s,
-       timeout_ms = %(timeout_ms)s
+       timeout_ms = %(timeout_ms)s,
+       per_key = %(per_key)s
  where name = %(name)s

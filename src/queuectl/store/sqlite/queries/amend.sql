@@ -9,6 +9,7 @@ update jobs
        eligible_at = :eligible_at,
        run_at = :run_at,
        ready = :ready,
+       aside = 0,
        held = :held,
        max_retries = coalesce(:max_retries, max_retries),
        first_is_free = coalesce(:first_is_free, first_is_free),

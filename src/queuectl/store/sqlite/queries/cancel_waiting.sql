@@ -3,6 +3,7 @@
 update jobs
    set state = 'cancelled',
        ready = 0,
+       aside = 0,
        effective_priority = :effective_priority,
        error = :error,
        ending = null,

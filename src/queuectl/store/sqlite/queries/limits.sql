@@ -30,7 +30,8 @@ select name, paused, concurrency, rate_starts, rate_ms,
               and runs = earlier.run
               and state = 'processing'
               and pid is null
-       )
+       ),
+       per_key
   from queues
   left join starts as last
     on rate_starts is not null
@@ -42,3 +43,4 @@ select name, paused, concurrency, rate_starts, rate_ms,
  where paused
     or concurrency is not null
     or rate_starts is not null
+    or per_key is not null

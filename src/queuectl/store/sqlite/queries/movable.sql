@@ -1,5 +1,5 @@
 -- movable: the jobs of a queue that wait, all or those of some ids.
-select seq, id, state
+select seq, id, state, key
   from jobs
  where queue = :queue
    and state in ('blocked', 'pending', 'failed')

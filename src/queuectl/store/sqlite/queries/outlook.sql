@@ -5,4 +5,6 @@ select (select value from config where key = 'ageing'),
        coalesce((select seq from sqlite_sequence where name = 'jobs'), 0),
        (select state from workers where id = ?),
        (select min(run_at) from jobs indexed by jobs_due where ready = 0 and held = 0 and state in ('pending', 'failed')),
-       exists (select 1 from queues where paused or concurrency is not null or rate_starts is not null)
+       exists (
+           select 1 from queues where paused or concurrency is not null or rate_starts is not null or per_key is not null
+       )

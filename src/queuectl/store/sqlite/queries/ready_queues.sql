@@ -4,11 +4,13 @@ with recursive step (queue) as (
     select min(queue)
       from jobs
      where ready = 1
+       and aside = 0
     union all
     select (
         select min(queue)
           from jobs
          where ready = 1
+           and aside = 0
            and queue > step.queue
     )
       from step

@@ -1,3 +1,3 @@
 -- rules: what is said about queues.
-select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms
+select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key
   from queues

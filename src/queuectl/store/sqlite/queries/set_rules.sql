@@ -1,3 +1,3 @@
 -- set_rules: all that is said about a queue.
-insert or replace into queues (name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms)
-values (:name, :paused, :concurrency, :rate_starts, :rate_ms, :priority, :max_retries, :timeout_ms)
+insert or replace into queues (name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key)
+values (:name, :paused, :concurrency, :rate_starts, :rate_ms, :priority, :max_retries, :timeout_ms, :per_key)

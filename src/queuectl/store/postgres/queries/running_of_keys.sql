@@ -1,0 +1,10 @@
+-- running_of_keys: how many jobs of a queue run with each of these keys.
+select told.key,
+       (
+           select count(*)
+             from queuectl.jobs
+            where jobs.queue = %(queue)s
+              and jobs.key = told.key
+              and jobs.state = 'processing'
+       )
+  from unnest(%(keys)s::text[]) as told (key)

@@ -222,7 +222,12 @@ NEAR: Final[dict[str, int]] = {
 
 @contextlib.contextmanager
 def made(name: str) -> Iterator[None]:
-    owner, attribute, value = DEFECTS[name]()
+    with put(*DEFECTS[name]()):
+        yield
+
+
+@contextlib.contextmanager
+def put(owner: Any, attribute: str, value: Any) -> Iterator[None]:
     if isinstance(owner, dict):
         before, owner[attribute] = owner[attribute], value
         try:

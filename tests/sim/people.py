@@ -61,6 +61,7 @@ class People:
                     first_is_free=chance() < 0.2,
                     timeout_ms=None if chance() < 0.5 else 500 + int(chance() * 1000),
                     delay_ms=None if chance() < 0.7 else int(chance() * 3000),
+                    key=self._scene.key(self._scene.jobs),
                 )
             )
         ids = store.enqueue(jobs)

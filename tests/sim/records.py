@@ -8,7 +8,7 @@ from tests.sim.worker import Worker
 
 COLUMNS: Final = (
     "seq, id, state, queue, ready, priority, eligible_at, missed, run_at, held, attempts, runs, crashes, token, worker,"
-    " host, cancel_requested, exit_code, signal, ending, max_retries, first_is_free, pid, timeout_ms"
+    " host, cancel_requested, exit_code, signal, ending, max_retries, first_is_free, pid, timeout_ms, key"
 )
 
 
@@ -37,6 +37,7 @@ class Row(NamedTuple):
     first_is_free: int
     pid: int | None
     timeout_ms: int | None
+    key: str | None
 
 
 class Taken(NamedTuple):

@@ -76,6 +76,9 @@ class Scene:
             host = self.hosts[0]
             self.stage.add(f"p{number}", host, lambda: People(self).live(self.hosts[0]))
 
+    def key(self, job: int) -> str | None:  # of a scene without limits, no job has one
+        return None
+
     def play(self) -> None:
         """Raises Violation, or whatever else went wrong."""
         chance, stage = self.chance, self.stage

@@ -66,6 +66,7 @@ ERRORS = {
     "jobs-running": "`copy`: jobs run at the source. With `--force` they wait again in the copy.",
     "copy-differs": "`copy` has counted both sides and they are not the same. Nothing was copied.",
     "file-exists": "`export` or `backup` names a file that is there: nothing is ever written over.",
+    "rule-differs": "`import`: there is another schedule of that name, or other rules of that queue. Nothing was imported.",
     "job-differs": "`import`: there is another job under one of the ids. Nothing was imported.",
     "invalid-row": "`import`: one row of the SQLite file of another tool is wrong, so nothing was imported.",
     "unknown-layout": "`import`: the file is neither JSON nor SQLite of a layout that is known.",

@@ -13,7 +13,16 @@ from tests.wait import wait_until
 
 StartWorker = Callable[..., WorkerProcess]
 
-NOTHING = {"imported": 0, "skipped": 0, "given_back": 0, "settings": {}, "ignored": [], "dry_run": False}
+NOTHING = {
+    "imported": 0,
+    "skipped": 0,
+    "given_back": 0,
+    "settings": {},
+    "ignored": [],
+    "queues": [],
+    "schedules": [],
+    "dry_run": False,
+}
 PAST = "2026-01-02T12:00:00.000Z"
 
 
@@ -213,3 +222,133 @@ def test_a_person_sees_how_far_an_import_is(queuectl: Program, home: Path, tmp_p
     terminal.wait_for("importing")
     terminal.wait_for("imported 20,000 jobs")
     assert terminal.end() == 0
+
+
+# ── schedules, and rules of queues ──────────────────────────────────────────────────────────────────────────────────
+
+
+def furnish(program: Program) -> None:
+    program("queue", "set", "mail", "--concurrency", "2", "--rate", "10/m", "--per-key", "3", "--timeout", "0", check=0)
+    program("queue", "pause", "slow", check=0)
+    words = ("--tz", "Europe/Berlin", "--overlap", "queue", "--catch-up", "all:3", "--jitter", "5", "--env", "A=secret")
+    program("cron", "add", "nightly", "0 2 * * *", "--queue", "mail", *words, "make backup", check=0)
+    program("cron", "add", "often", "every 90s", "--until", "2090-01-01T00:00:00Z", "true", check=0)
+    program("cron", "pause", "often", check=0)
+    program("enqueue", "--id", "job", "--queue", "slow", "true", check=0)
+
+
+@pytest.mark.parametrize("name", ["all.json", "all.jsonl"])
+def test_schedules_and_rules_come_along_if_asked_for_and_come_in_once(
+    queuectl: Program, elsewhere: Program, tmp_path: Path, name: str
+) -> None:
+    furnish(queuectl)
+    said = queuectl("export", "--rules", tmp_path / name, check=0)
+    assert said.out == f"exported 1 job, 2 queues, 2 schedules to {tmp_path / name}\n"
+    assert (
+        elsewhere("import", "--dry-run", tmp_path / name, check=0).out == "would import 1 job, 2 queues, 2 schedules\n"
+    )
+    assert elsewhere("queue", "list", "--json", check=0).json == []
+    assert elsewhere("import", tmp_path / name, check=0).out == "imported 1 job, 2 queues, 2 schedules\n"
+    assert elsewhere("import", tmp_path / name, "--json", check=0).json == {**NOTHING, "skipped": 1}
+    for words in (["queue", "list"], ["cron", "list"]):
+        ours, theirs = (program(*words, "--json", check=0).json for program in (queuectl, elsewhere))
+        for one in (*ours, *theirs):
+            one.pop("updated_at", None)
+        assert ours == theirs
+    there = elsewhere("export", "--rules", tmp_path / "again.json", check=0)
+    assert there.out.startswith("exported 1 job, 2 queues, 2 schedules")
+    ours, theirs = (json.loads(line) for line in (_array(tmp_path / name), _array(tmp_path / "again.json")))
+    assert ours[:4] == theirs[:4]
+
+
+def _array(path: Path) -> str:
+    text = path.read_text()
+    return f"[{','.join(text.splitlines())}]" if path.suffix == ".jsonl" else text
+
+
+def test_jobs_alone_are_exported_unless_asked_for_more(queuectl: Program) -> None:
+    furnish(queuectl)
+    assert [job["id"] for job in queuectl("export", check=0).json] == ["job"]
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (["queue", "set", "mail", "--rate", "9/m"], "there is another queue 'mail' already: its concurrency differs"),
+        (
+            ["cron", "add", "often", "every 91s", "--replace", "true"],
+            "there is another schedule 'often' already: its expression differs",
+        ),
+    ],
+)
+def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
+    queuectl: Program, elsewhere: Program, tmp_path: Path, change: list[str], told: str
+) -> None:
+    furnish(queuectl)
+    queuectl("export", "--rules", tmp_path / "all.json", check=0)
+    elsewhere(*change, check=0)
+    message, hint = refused(elsewhere, tmp_path / "all.json", code=1)
+    assert message == told
+    assert hint.startswith("nothing was imported; look at it: queuectl ")
+    assert elsewhere("list", "--json", check=0).json == []
+
+
+@pytest.mark.parametrize(
+    "record, told",
+    [
+        ({"kind": "moon"}, "item 1: kind: not known: 'moon'"),
+        ({"kind": "queue"}, "item 1: name: expected a string, got null"),
+        ({"kind": "queue", "name": "a b"}, "item 1: queue: not the name of a queue: 'a b'"),
+        ({"kind": "queue", "name": "a", "rate": "often"}, "item 1: rate: not a rate: 'often'"),
+        ({"kind": "queue", "name": "a", "colour": 1}, "item 1: unknown rule 'colour'"),
+        ({"kind": "schedule", "name": "a", "tz": "UTC", "job": {}}, "item 1: schedule: expected a string, got null"),
+        ({"kind": "schedule", "name": "a", "schedule": "@daily", "tz": "UTC"}, "item 1: job: expected an object"),
+        (
+            {"kind": "schedule", "name": "a", "schedule": "@daily", "tz": "Mars/Base", "job": {"command": "true"}},
+            "item 1: tz: ",
+        ),
+        (
+            {"kind": "schedule", "name": "a", "schedule": "99 * * * *", "tz": "UTC", "job": {"command": "true"}},
+            "item 1: ",
+        ),
+        (
+            {"kind": "schedule", "name": "a", "schedule": "@daily", "tz": "UTC", "job": {"command": "true"}, "x": 1},
+            "item 1: unknown field 'x'",
+        ),
+        (
+            {
+                "kind": "schedule",
+                "name": "a",
+                "schedule": "@daily",
+                "tz": "UTC",
+                "job": {"command": "true"},
+                "paused": 1,
+            },
+            "item 1: paused: expected true or false, got 1",
+        ),
+        (
+            {
+                "kind": "schedule",
+                "name": "a",
+                "schedule": "@daily",
+                "tz": "UTC",
+                "job": {"command": "true", "env": {"A": "***"}},
+            },
+            "item 1: job.env: a value was left out of this export",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_told_with_its_place_and_nothing_is_made(
+    queuectl: Program, tmp_path: Path, record: dict[str, Any], told: str
+) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps([record]))
+    message, _ = refused(queuectl, path, code=2)
+    assert message.startswith(told)
+    assert not queuectl.home.exists()
+
+
+def test_a_queue_or_a_schedule_that_is_in_it_twice_is_refused(queuectl: Program, tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps([{"kind": "queue", "name": "a", "paused": True}] * 2))
+    assert refused(queuectl, path, code=2)[0] == "item 2: name: the queue 'a' is in it twice"

@@ -142,6 +142,8 @@ def test_a_queue_with_waiting_times_is_taken_over(queuectl: Program, tmp_path: P
         "given_back": 1,
         "settings": {"backoff-base": "3", "max-retries": "5"},
         "ignored": ["setting colour"],
+        "queues": [],
+        "schedules": [],
         "dry_run": False,
     }
     assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name != "home") == before

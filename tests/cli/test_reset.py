@@ -36,6 +36,15 @@ def test_reset_says_for_people_where_the_backup_is(queuectl: Program, home: Path
     assert Path(line.split()[-1]).exists()
 
 
+def test_reset_keeps_schedules_and_rules_and_says_so(queuectl: Program) -> None:
+    queuectl("cron", "add", "nightly", "@daily", "true", check=0)
+    queuectl("queue", "set", "mail", "--concurrency", "2", check=0)
+    queuectl("enqueue", "true", check=0)
+    assert queuectl("reset", "--yes", check=0).lines[1:] == ["kept: the settings, 1 schedule and 1 queue with rules"]
+    assert [one["name"] for one in queuectl("cron", "list", "--json", check=0).json] == ["nightly"]
+    assert queuectl("queue", "list", "--json", check=0).json[-1]["concurrency"] == 2
+
+
 def test_reset_refuses_while_a_worker_lives(queuectl: Program, start_worker: StartWorker) -> None:
     start_worker("--name", "bee")
     queuectl("enqueue", "--delay", "1h", "true", check=0)
@@ -53,7 +62,12 @@ def test_reset_after_a_worker_was_killed(queuectl: Program, start_worker: StartW
 
 
 def test_there_is_nothing_to_reset_in_a_home_that_does_not_exist(queuectl: Program) -> None:
-    assert queuectl("reset", "--yes", "--json", check=0).json == {"jobs": 0, "backup": None}
+    assert queuectl("reset", "--yes", "--json", check=0).json == {
+        "jobs": 0,
+        "backup": None,
+        "schedules": 0,
+        "queues": 0,
+    }
     assert not queuectl.home.exists()
 
 

@@ -16,7 +16,7 @@
     │   ├── StaleEdit          somebody was faster
     │   ├── BatchComplete  BatchDiffers  ScheduleExists  NotMovable
     │   ├── WorkerNameTaken  WorkersAlive
-    │   ├── FileExists  StoreNotEmpty  SameStore  JobsRunning  JobDiffers
+    │   ├── FileExists  StoreNotEmpty  SameStore  JobsRunning  JobDiffers  RuleDiffers
     │   └── Refusals           several ids, some of them impossible
     ├── Unavailable            the store, the home or the system cannot serve now exit 1
     │   ├── HomeUnusable  FileUnreadable  FileUnwritable  OutputFailed  UnknownLayout

@@ -75,6 +75,17 @@ class JobDiffers(Conflict):
         )
 
 
+class RuleDiffers(Conflict):
+    code = "rule-differs"
+
+    def __init__(self, kind: str, name: str, field: str) -> None:
+        look = "queuectl queue list" if kind == "queue" else f"queuectl cron show {name}"
+        super().__init__(
+            f"there is another {kind} {name!r} already: its {field} differs",
+            hint=f"nothing was imported; look at it: {look}",
+        )
+
+
 class InvalidRow(UsageError):
     """One row of a table of another tool is wrong, so nothing was imported."""
 

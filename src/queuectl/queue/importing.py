@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from queuectl.config import change_settings, resolve_key
 from queuectl.errors import DuplicateId, InvalidInput, JobDiffers, UnknownName, UsageError
@@ -12,12 +12,15 @@ from queuectl.job.past import read_record
 from queuectl.job.record import difference, unpack
 from queuectl.job.spec import Defaults
 from queuectl.queue.enqueue import Advance
+from queuectl.queue.portable import KIND, Portable, leave_out_known, read_portable
 from queuectl.queue.records import Records
-from queuectl.store.porting import Door
+from queuectl.queue.schedules import begin
+from queuectl.store.porting import Door, Said
 from queuectl.store.protocol import Filter, Reads, Store
 from queuectl.store.stage import Stage
 
 Present = Callable[[Sequence[str]], Mapping[str, Job]]
+NOTHING: Final = Portable({}, {})
 
 
 class Imported(NamedTuple):
@@ -26,6 +29,8 @@ class Imported(NamedTuple):
     given_back: int  # of those imported, jobs that ran when they were exported: they wait again
     settings: dict[str, str]
     ignored: list[str]  # what the source held and we have nothing like
+    queues: list[str]  # about which something is said now
+    schedules: list[str]
 
 
 def import_jobs(
@@ -36,36 +41,60 @@ def import_jobs(
     open_store: Callable[[], Store],
     dry_run: bool,
     advance: Advance,
+    chance: Callable[[], float] = lambda: 0.5,
 ) -> Imported:
     """Raises before anything is made or written if something of it is wrong, or cannot be in this store.
 
     `dry_run`: all but the writing.
     """
     with Stage() as stage:
-        _read(source, defaults, stage, advance=advance)
+        said = _read(source, defaults, stage, advance=advance, now_ms=reads().now_ms())
         settings, unknown = _settings(source.settings, reads=reads)
         ignored = [*source.ignored, *unknown]
         _leave_out_known(source, stage, lambda ids: _look(reads(), ids))
         if hidden := stage.hidden():
             raise source.blame(hidden[0], _left_out(hidden[1]))
-        if not dry_run and (stage.left()[0] or settings):
-            with open_store().importing(settings) as door:
+        said = _leave_out_said(said, reads())
+        if not dry_run and (stage.left()[0] or settings or said != NOTHING):
+            with open_store().importing(settings, rules=said != NOTHING) as door:
                 # Once more, now that nobody can add one of them: most likely all is as it was.
                 _leave_out_known(source, stage, door.present)
+                said = _leave_out_said(said, door)
+                _say(said, door, defaults, chance=chance)
                 _add(stage, door, advance=advance)
         new, given_back = stage.left()
-        return Imported(new, stage.size - new, given_back, settings, ignored)
+        return Imported(
+            new, stage.size - new, given_back, settings, ignored, sorted(said.queues), sorted(said.schedules)
+        )
 
 
-def _read(source: Records, defaults: Defaults, stage: Stage, *, advance: Advance) -> None:
+def _leave_out_said(said: Portable, there: Said) -> Portable:
+    if said == NOTHING:
+        return said
+    return leave_out_known(said, there.rules(), {one.name: one for one in there.schedules()})
+
+
+def _say(said: Portable, door: Door, defaults: Defaults, *, chance: Callable[[], float]) -> None:
+    for queue, rules in said.queues.items():
+        door.set_rules(queue, rules)
+    for one in said.schedules.values():
+        door.add_schedule(begin(one, defaults, now_ms=door.now_ms(), chance=chance))
+
+
+def _read(source: Records, defaults: Defaults, stage: Stage, *, advance: Advance, now_ms: int) -> Portable:
+    said = Portable({}, {})
     for number, fields in source:
         try:
+            if KIND in fields:
+                read_portable(fields, said, defaults, now_ms=now_ms)
+                continue
             record = read_record(fields, defaults)
         except UsageError as error:
             raise source.blame(number, error) from error
         if not stage.add(number, record):
             raise DuplicateId(record.id, where=f"{source.noun} {number}", twice=True)
         advance(number, None)
+    return said
 
 
 def _look(store: Reads, ids: Sequence[str]) -> dict[str, Job]:

@@ -57,15 +57,31 @@ def view(store: Reads, queue: str) -> QueueView:
 def set_rules(open_store: Callable[[], Store], queue: str, said: Mapping[str, object]) -> QueueView:
     """Change the rules that are `said`, in the words of people; None: not said. Raises before anything is made or written."""
     check_queue(queue)
-    for name in said:
-        if name not in _READERS:
-            raise UnknownName("rule", name, nearest=nearest(name, _READERS), known=list(_READERS))
+    _refuse_unknown(said)
     changes = {name: _READERS[name](value) for name, value in said.items() if value is not None}
     if not changes:
         raise UsageError("nothing to set", hint="say what: queuectl queue set NAME --concurrency 2 --rate 10/m")
     store = open_store()
     store.set_rules(queue, {("timeout_ms" if name == "timeout" else name): value for name, value in changes.items()})
     return view(store, queue)
+
+
+def read_rules(said: Mapping[str, object]) -> Rules:
+    """As `rules_to_dict` and `paused` write them; what is null is not said."""
+    _refuse_unknown(said)
+    found: dict[str, object] = {}
+    for name, value in said.items():
+        try:
+            found |= {} if value is None else {name: _READERS[name](value)}
+        except InvalidInput as error:  # in terms of the field, not of the option
+            raise InvalidInput(name, error.problem, hint=error.hint.replace(error.subject, name)) from error
+    return Rules(**{("timeout_ms" if name == "timeout" else name): value for name, value in found.items()})  # type: ignore[arg-type] # each by its reader
+
+
+def _refuse_unknown(said: Mapping[str, object]) -> None:
+    for name in said:
+        if name not in _READERS:
+            raise UnknownName("rule", name, nearest=nearest(name, _READERS), known=list(_READERS))
 
 
 def set_paused(
@@ -155,6 +171,7 @@ def _flag(value: object) -> bool:
 _READERS: Mapping[str, Callable[[object], object]] = {
     "paused": _flag,
     "concurrency": _or_nothing("concurrency", _count),
+    "per_key": _or_nothing("per_key", _count),
     "rate": _or_nothing("rate", lambda value, name: parse_rate(str(value), subject=name)),
     "priority": _or_nothing(
         "priority", lambda value, name: _integer(value, name, low=-read.HIGHEST_PRIORITY, high=read.HIGHEST_PRIORITY)
@@ -162,4 +179,3 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     "max_retries": _or_nothing("max_retries", lambda value, name: _integer(value, name, low=0, high=read.MOST_RETRIES)),
     "timeout": _or_nothing("timeout", _timeout),
 }
-    "per_key": _or_nothing("per_key", _count),

@@ -31,7 +31,7 @@ AT_ONCE: Final = 2**18
 _BLANK: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|"', re.DOTALL)
-_OF_JOBS: Final = frozenset({"id", "command", "argv", "state"})
+_OF_JOBS: Final = frozenset({"id", "command", "argv", "state", "kind"})
 
 
 class Records(ABC):

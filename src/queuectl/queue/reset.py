@@ -18,6 +18,8 @@ from queuectl.store.protocol import Reads, Store
 class Reset(NamedTuple):
     jobs: int  # how many there were
     backup: str
+    schedules: int  # that stay
+    queues: int  # with rules, that stay
 
 
 def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker], bool]) -> Reset:
@@ -27,7 +29,7 @@ def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker],
     store.backup(copy)
     jobs = store.reset()
     _remove_logs(home)
-    return Reset(jobs, copy)
+    return Reset(jobs, copy, len(store.schedules()), len(store.rules()))
 
 
 def refuse_while_alive(store: Reads, *, verb: str, home: str, is_alive: Callable[[Worker], bool]) -> None:

@@ -95,6 +95,15 @@ def add(wish: Wish, shop: Shop, *, replace: bool = False) -> Schedule:
     return store.schedule(wish.name)
 
 
+def begin(schedule: Schedule, defaults: Defaults, *, now_ms: int, chance: Callable[[], float]) -> Schedule:
+    """A schedule that comes from elsewhere, with the first time that it has here."""
+    if schedule.is_paused:
+        return schedule
+    zone = find_zone(schedule.tz, subject="tz")
+    means = Means.of(schedule, defaults, zone=zone, chance=chance, new_id=lambda: new_job_ids(1)[0])
+    return set_next(schedule, means, after_ms=now_ms)
+
+
 def _in_place_of(old: Schedule, new: Schedule) -> Schedule:
     # A job that waits for the one before still has to be let go by somebody.
     look = new.look_ms if old.waiting is None else new.updated_ms

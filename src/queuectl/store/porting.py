@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from queuectl.job.lifecycle import State
+from queuectl.job.limits import Rules
 from queuectl.job.model import Job, Run
 from queuectl.job.outcome import Ending
 from queuectl.job.rank import Ageing, Standing, rank
 from queuectl.job.record import Record
 
 if TYPE_CHECKING:
+    from queuectl.job.cron.model import Schedule
     from queuectl.store.protocol import Filter
 
 Row = tuple[Any, ...]
@@ -36,8 +38,26 @@ class Exports(Protocol):
         ...
 
 
-class Door(Protocol):
+class Said(Protocol):
+    """What is there beside jobs."""
+
+    def rules(self) -> dict[str, Rules]: ...
+
+    def schedules(self) -> list[Schedule]: ...
+
+
+class Door(Said, Protocol):
     """Within one transaction: nothing that came in is there for others until all of it is."""
+
+    def now_ms(self) -> int: ...
+
+    def set_rules(self, queue: str, rules: Rules) -> None:
+        """All that is said about a queue. Only through a door that was opened with `rules`."""
+        ...
+
+    def add_schedule(self, schedule: Schedule) -> None:
+        """Raises ScheduleExists if the name is taken."""
+        ...
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
         """Those of these ids, at most a page of them, that the store has."""
@@ -49,9 +69,9 @@ class Door(Protocol):
 
 
 class Imports(Protocol):
-    def importing(self, settings: Mapping[str, str]) -> AbstractContextManager[Door]:
-        """A way in, for jobs and for these settings: all of it or nothing. Commits at the end; any exception leaves the
-        store as it was."""
+    def importing(self, settings: Mapping[str, str], *, rules: bool = False) -> AbstractContextManager[Door]:
+        """A way in, for jobs and for these settings, and with `rules` for what is said about queues: all of it or nothing.
+        Commits at the end; any exception leaves the store as it was."""
         ...
 
 
@@ -121,10 +141,10 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
         record.created_at,
         record.updated_at,
         record.batch,
+        record.key,
     )
 
 
 def run_rows(record: Record, seq: int) -> Iterator[Row]:
     """The parameters of `import_run`, in its order."""
     return ((seq, *run) for run in record.earlier)
-        record.key,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import click
 
@@ -15,6 +17,7 @@ from queuectl.cli.result import Raw, Result, Sheet
 from queuectl.cli.selectors import Selection, selectors
 from queuectl.errors import InvalidInput
 from queuectl.queue import export as use
+from queuectl.queue.portable import export_rules
 
 CHUNK = 2**16
 
@@ -27,6 +30,8 @@ CHUNK = 2**16
         # a job a line, for other programs; values of environments are left out
         queuectl export --format jsonl | jq -r .command
         queuectl export --state dead --queue mail dead.jsonl
+        # all that a new home needs
+        queuectl export --history --rules all.json
     """,
 )
 @click.argument("file", required=False, metavar="[FILE]")
@@ -37,8 +42,9 @@ CHUNK = 2**16
     help="One JSON array, or JSON lines; json unless the name of FILE ends in .jsonl.",
 )
 @click.option("--history", is_flag=True, help="With all runs of each job.")
+@click.option("--rules", is_flag=True, help="Also what is said about queues, and schedules, before the jobs.")
 @selectors()
-def export(app: App, file: str | None, form: str | None, history: bool, selection: Selection) -> Result:
+def export(app: App, file: str | None, form: str | None, history: bool, rules: bool, selection: Selection) -> Result:
     """Write jobs as JSON, in the order of enqueue, for people, programs and import.
 
     To stdout, or into a new FILE that only you can read: only there the values of environments are written too. What jobs
@@ -50,8 +56,10 @@ def export(app: App, file: str | None, form: str | None, history: bool, selectio
     chosen = use.Format(form or ("jsonl" if file and file.endswith(".jsonl") else "json"))
     store = app.open_reads()
     if file is None or file == "-":
-        return Raw(_chunks(use.lay_out(use.export(store, where, history=history, show_env=False), chosen)))
+        jobs = use.export(store, where, history=history, show_env=False)
+        return Raw(_chunks(use.lay_out(chain(export_rules(store, show_env=False) if rules else (), jobs), chosen)))
     done = 0
+    beside: list[dict[str, object]] = list(export_rules(store, show_env=True)) if rules else []
 
     with progress(app, "exporting") as advance:
 
@@ -61,10 +69,13 @@ def export(app: App, file: str | None, form: str | None, history: bool, selectio
             advance(number, of)
 
         values = use.export(store, where, history=history, show_env=True, advance=count)
-        use.write_new(file, use.lay_out(values, chosen))
+        use.write_new(file, use.lay_out(chain(beside, values), chosen))
     app.done = f"exported to {file}"
+    kinds = Counter(str(value["kind"]) for value in beside)
+    told = [plural(done, "job"), *(plural(kinds[kind], kind) for kind in ("queue", "schedule") if kinds[kind])]
     value = {"file": file, "format": chosen.value, "history": history, "jobs": done}
-    return Sheet(value, people=lambda: [f"exported {plural(done, 'job')} to {printable(file)}"])
+    value |= {"queues": kinds["queue"], "schedules": kinds["schedule"]} if rules else {}
+    return Sheet(value, people=lambda: [f"exported {', '.join(told)} to {printable(file)}"])
 
 
 def _chunks(pieces: Iterable[str]) -> Iterator[bytes]:

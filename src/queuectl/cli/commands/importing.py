@@ -36,7 +36,7 @@ from queuectl.queue.records import open_records
 @click.argument("file", metavar="FILE")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def import_jobs(app: App, file: str, dry_run: bool) -> Result:
-    """Take in jobs with their past: what export wrote, or the files of some other tools.
+    """Take in jobs with their past, schedules and rules of queues: what export wrote, or the files of some other tools.
 
     All of it or nothing. A job that is there already is left as it is, another job under its id refuses all. What was
     running waits again. - is stdin.
@@ -73,7 +73,10 @@ def _opened(app: App, path: str) -> Iterator[BufferedReader]:
 
 
 def _lines(done: Imported, *, dry_run: bool) -> Iterator[str]:
-    yield f"{'would import' if dry_run else 'imported'} {plural(done.imported, 'job')}"
+    beside = [
+        plural(len(names), kind) for names, kind in ((done.queues, "queue"), (done.schedules, "schedule")) if names
+    ]
+    yield f"{'would import' if dry_run else 'imported'} {', '.join([plural(done.imported, 'job'), *beside])}"
     if done.skipped:
         yield f"{plural(done.skipped, 'job')} skipped: there already"
     if done.given_back:

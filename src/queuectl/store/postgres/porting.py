@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from typing import NamedTuple
 
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
+from queuectl.job.cron.model import Schedule
+from queuectl.job.limits import Rules
 from queuectl.job.model import Job, Run
 from queuectl.job.record import Record
-from queuectl.store import rows
+from queuectl.store import limits, rows, scheduling
 from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.porting import LATEST_RUN, Door, Exported, exported, import_row, run_rows
 from queuectl.store.postgres import select
@@ -42,10 +45,10 @@ class PostgresPorting(PostgresReads):
                     yield exported(row[:3], job, earlier.get(job.seq, ()), history=history)
 
     @contextmanager
-    def importing(self, settings: Mapping[str, str]) -> Iterator[Door]:
-        # Jobs are ranked by a rule that nobody may change meanwhile; whoever changes it has to be alone.
-        lock = Question(SQL["change_ageing" if "ageing" in settings else "hold_ageing"])
-        door = _PostgresDoor(self.jobs, self._add_records)
+    def importing(self, settings: Mapping[str, str], *, rules: bool = False) -> Iterator[Door]:
+        # Jobs are ranked by a rule that nobody may change meanwhile; whoever changes it, or a limit, has to be alone.
+        lock = Question(SQL["change_ageing" if rules or "ageing" in settings else "hold_ageing"])
+        door = _PostgresDoor(self, self._db, _Hands(self._add_records, self._write_rules))
         try:
             with self._moving(lock, ring=True, seconds=LONG_SECONDS) as moves:
                 door.moves = moves
@@ -71,11 +74,11 @@ class PostgresPorting(PostgresReads):
             values = ageing_values(ageing)
             self._db.execute(SQL["set_ageing"], values)
             self._db.execute(SQL["rerank"], values)
+            for queue, per_key in self._db.all(SQL["per_key"]):
+                self._db.execute(SQL["line_up"], {"queue": queue, "per_key": per_key})
 
     def _add_records(self, records: Sequence[Record]) -> None:
         refuse_taken(records, held(self._db, keys_of(records)))
-            for queue, per_key in self._db.all(SQL["per_key"]):
-                self._db.execute(SQL["line_up"], {"queue": queue, "per_key": per_key})
         stored, places = self._db.ask(
             Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": [], "jobs": len(records)})
         )
@@ -94,22 +97,47 @@ class PostgresPorting(PostgresReads):
             self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now})
 
 
+class _Hands(NamedTuple):
+    """What of the store a door needs that is nobody else's."""
+
+    insert: Callable[[Sequence[Record]], None]
+    write_rules: Callable[[str, Rules, Rules], None]
+
+
 class _PostgresDoor:
     """Within a transaction."""
 
-    def __init__(self, jobs: Callable[[Filter], Iterable[Job]], insert: Callable[[Sequence[Record]], None]) -> None:
+    def __init__(self, store: PostgresPorting, db: Connection, hands: _Hands) -> None:
         self.moves = Moves()
         self.ids: list[str] = []  # of what was added last
-        self._jobs = jobs
-        self._insert = insert
+        self._store = store
+        self._hands = hands
+        self._db = db
+
+    def now_ms(self) -> int:
+        return self._store.now_ms()
+
+    def rules(self) -> dict[str, Rules]:
+        return self._store.rules()
+
+    def set_rules(self, queue: str, rules: Rules) -> None:
+        (before,) = self._db.all(SQL["take_rules"], {"name": queue})
+        self._hands.write_rules(queue, limits.rules(before), rules)
+
+    def schedules(self) -> list[Schedule]:
+        return [scheduling.schedule(row) for row in self._db.all(SQL["schedules"])]
+
+    def add_schedule(self, schedule: Schedule) -> None:
+        if not self._db.execute(SQL["add_schedule"], scheduling.schedule_values(schedule)):
+            raise errors.ScheduleExists(schedule.name)
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
-        return {job.id: job for job in self._jobs(Filter(ids=tuple(ids)))} if ids else {}
+        return {job.id: job for job in self._store.jobs(Filter(ids=tuple(ids)))} if ids else {}
 
     def add(self, records: Sequence[Record]) -> None:
         self.ids = [record.id for record in records]
         if records:
-            self._insert(records)
+            self._hands.insert(records)
         for record in records:
             self.moves.add(record.queue, OUTSIDE, record.state)
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from typing import NamedTuple
 
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
+from queuectl.job.cron.model import Schedule
+from queuectl.job.limits import Rules
 from queuectl.job.model import Job, Run
 from queuectl.job.rank import ByTime
 from queuectl.job.record import Record
-from queuectl.store import rows
+from queuectl.store import rows, scheduling
 from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.porting import LATEST_RUN, Door, Exported, exported, import_row, run_rows
 from queuectl.store.protocol import Filter
@@ -38,10 +41,10 @@ class SqlitePorting(SqliteReads):
                     yield exported(row[:3], job, earlier.get(job.seq, ()), history=history)
 
     @contextmanager
-    def importing(self, settings: Mapping[str, str]) -> Iterator[Door]:
+    def importing(self, settings: Mapping[str, str], *, rules: bool = False) -> Iterator[Door]:  # noqa: ARG002 # one writer
         with self._moving() as moves:
             self._write_config(settings)
-            yield _SqliteDoor(self._db.path, self.jobs, self._add_records, moves)
+            yield _SqliteDoor(self, self._db, moves, _Hands(self._add_records, self._write_rules))
         self._ring()
 
     def _another(self) -> AbstractContextManager[Connection]:
@@ -61,10 +64,10 @@ class SqlitePorting(SqliteReads):
         if format_ageing(ageing) != format_ageing(before):
             step_ms = ageing.step_ms if isinstance(ageing, ByTime) else 0
             self._db.execute(SQL["rerank"], {"ageing": format_ageing(ageing), "step_ms": step_ms})
+            self._line_up(*(name for name, _ in self._db.all(SQL["per_key"])))
 
     def _add_records(self, records: Sequence[Record]) -> None:
         now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
-            self._line_up(*(name for name, _ in self._db.all(SQL["per_key"])))
         refuse_taken(records, held(self._db, keys_of(records)))
         numbered = list(enumerate(records, last_seq + 1))
         self._db.executemany(
@@ -77,32 +80,49 @@ class SqlitePorting(SqliteReads):
             self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now})
 
 
+class _Hands(NamedTuple):
+    """What of the store a door needs that is nobody else's."""
+
+    insert: Callable[[Sequence[Record]], None]
+    write_rules: Callable[[str, Rules, Rules], None]
+
+
 class _SqliteDoor:
     """Within a transaction."""
 
-    def __init__(
-        self,
-        path: str,
-        jobs: Callable[[Filter], Iterable[Job]],
-        insert: Callable[[Sequence[Record]], None],
-        moves: Moves,
-    ) -> None:
-        self._path = path
-        self._jobs = jobs
-        self._insert = insert
+    def __init__(self, store: SqlitePorting, db: Connection, moves: Moves, hands: _Hands) -> None:
+        self._store = store
+        self._hands = hands
+        self._db = db
         self._moves = moves
 
+    def now_ms(self) -> int:
+        return self._store.now_ms()
+
+    def rules(self) -> dict[str, Rules]:
+        return self._store.rules()
+
+    def set_rules(self, queue: str, rules: Rules) -> None:
+        self._hands.write_rules(queue, self.rules().get(queue, Rules()), rules)
+
+    def schedules(self) -> list[Schedule]:
+        return [scheduling.schedule(row) for row in self._db.all(SQL["schedules"])]
+
+    def add_schedule(self, schedule: Schedule) -> None:
+        if not self._db.execute(SQL["add_schedule"], scheduling.schedule_values(schedule)).rowcount:
+            raise errors.ScheduleExists(schedule.name)
+
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
-        return {job.id: job for job in self._jobs(Filter(ids=tuple(ids)))} if ids else {}
+        return {job.id: job for job in self._store.jobs(Filter(ids=tuple(ids)))} if ids else {}
 
     def add(self, records: Sequence[Record]) -> None:
         try:
-            self._insert(records)
+            self._hands.insert(records)
         except sqlite3.IntegrityError as exc:
             # Some of these may be in by now: what was there before has come before them.
             found = sorted(self.present([record.id for record in records]).values(), key=lambda job: job.seq)
             if "jobs.id" not in str(exc) or not found:
-                raise errors.StoreFailed(self._path, str(exc)) from exc
+                raise errors.StoreFailed(self._db.path, str(exc)) from exc
             raise errors.DuplicateId(found[0].id) from exc
         for record in records:
             self._moves.add(record.queue, OUTSIDE, record.state)

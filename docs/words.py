@@ -44,6 +44,7 @@ ERRORS = {
     "not-found": "There is no such thing, such as the run of a job that `logs --run` names.",
     "job-not-found": "No job has that id, or begins with it.",
     "schedule-not-found": "No schedule has that name.",
+    "parent-not-found": "A job is to wait for one that is neither in the store nor in its own batch.",
     "worker-not-found": "No worker of the store has that name.",
     "conflict": "Never by itself: all that is refused as things are.",
     "ambiguous-id": "Several ids begin like that; the hint names up to five.",
@@ -53,6 +54,7 @@ ERRORS = {
     "batch-differs": "The batch has another `--on-complete` already.",
     "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would make a second one.",
     "schedule-exists": "`cron add`: there is a schedule of that name. `--replace` takes its place.",
+    "parent-ended": "A job is to wait for another that has ended in another way already, so that it would wait for ever.",
     "wrong-state": "The job is in a state in which that cannot be done to it.",
     "not-movable": "`queue move`: the job does not wait in the queue it is to be moved from.",
     "stale-edit": "`edit`: somebody has changed the job since the editor was opened. Nothing was changed, and the text is kept.",
@@ -102,7 +104,7 @@ ERRORS = {
 # ── the life of a job ───────────────────────────────────────────────────────────────────────────────────────────────
 
 STATES = {
-    "blocked": "waits for other jobs; in this version nothing leads there",
+    "blocked": "waits for other jobs",
     "pending": "may run as soon as its `run_at` has come",
     "processing": "a worker runs it now",
     "failed": "the last run failed, the next waits for its `run_at`",

@@ -43,20 +43,21 @@ def test_copy_counts_both_sides_and_says_what_is_not_in_it(
     queuectl("enqueue", "--id", "waits", "true", check=0)
     copy = tmp_path / "copy.db"
     done = queuectl("copy", "--from", home / "queue.db", "--to", f"sqlite:///{copy}", check=0)
-    assert done.lines[:10] == [
+    assert done.lines[:11] == [
         "WHAT                SOURCE  TARGET",
         "jobs                     2       2",
         "runs                     1       1",
         "pieces of output         0       0",
         "tags                     1       1",
         "batches                  0       0",
+        "dependencies             0       0",
         "settings                 1       1",
         "schedules                0       0",
         "rules of queues          0       0",
         "jobs ever enqueued       2       2",
     ]
-    assert done.lines[10].startswith(f"copied to {copy} in ")
-    assert done.lines[11:] == ["logs are files and were not copied: they stay where they are"]
+    assert done.lines[11].startswith(f"copied to {copy} in ")
+    assert done.lines[12:] == ["logs are files and were not copied: they stay where they are"]
     assert copy.stat().st_mode & 0o777 == 0o600
     seen = [queuectl("show", "ran", "--json", *of, check=0).json for of in ([], ["--db", str(copy)])]
     assert seen[0] == seen[1]

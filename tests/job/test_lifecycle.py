@@ -7,7 +7,11 @@ from queuectl.job.lifecycle import FINAL, TRANSITIONS, WAITING, Event, State, af
 
 def test_nothing_leaves_a_final_state_but_a_revival() -> None:
     leaving = {(state, event) for state, event in TRANSITIONS if state in FINAL}
-    assert leaving == {(State.DEAD, Event.REVIVE), (State.CANCELLED, Event.REVIVE)}
+    assert leaving == {
+        (State.DEAD, Event.REVIVE),
+        (State.CANCELLED, Event.REVIVE),
+        (State.CANCELLED, Event.REBLOCK),
+    }
 
 
 def test_nothing_leaves_completed_at_all() -> None:

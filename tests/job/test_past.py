@@ -56,7 +56,7 @@ def refusal(**fields: Any) -> str:
         ("runs", "2", "runs: expected an integer from 0 to 2147483647, got '2'"),
         ("held", 1, "held: expected true or false, got 1"),
         ("error", "a\0b", "error: holds a NUL character"),
-        ("depends_on", ["b"], "depends_on: this version of queuectl does not support it yet"),
+        ("depends_on", ["b c"], "depends_on: not an id: 'b c'"),
         ("cron", "a b", "cron: not the name of a schedule: 'a b'"),
         ("history", {}, "history: expected a list of runs, got an object"),
         ("history", [3], "history[0]: expected an object, got 3"),
@@ -180,6 +180,7 @@ NAMES = [
     "updated_at",
     "batch",
     "key",
+    "depends_on",
 ]
 
 
@@ -187,7 +188,7 @@ def stored(record: Record) -> Any:
     """The job that a store makes of it."""
     row = dict(zip(NAMES, import_row(record, seq=1, now_ms=0, ageing=Strict()), strict=True))
     wanted = [name.strip() for name in JOB_COLUMNS.split(",")]
-    return job(tuple({**row, "missed": 0, "log": None}[name] for name in wanted), PRESENT)
+    return job((*({**row, "missed": 0, "log": None}[name] for name in wanted), None), PRESENT)
 
 
 def test_a_job_that_has_gone_on_is_the_same() -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 from queuectl.errors import WrongState
+from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.outcome import Cancelled
 from queuectl.queue import control, dlq
+from queuectl.queue.pick import AT_ONCE
 from queuectl.store.protocol import Filter, Store
 from tests.clock import FakeClock
+from tests.factories import new_job
 from tests.queue.life import KILLED, claim, end, enqueue, register, run
 
 
@@ -168,3 +171,40 @@ def test_a_job_that_has_moved_on_since_it_was_chosen_is_refused_by_name(
     assert [error.message for _, error in answer.refused] == ["job 'a' is completed: cannot cancel it"]
     dead = control.retry(store, ["b"], states=dlq.DEAD, exact=True)
     assert [error.message for _, error in dead.refused] == ["job 'b' is cancelled: cannot retry it"]
+
+
+def chain(store: Store, length: int) -> list[str]:
+    """Each waits for the one before it."""
+    names = [f"j{number}" for number in range(length)]
+    parents = [(), *((Dependency(name),) for name in names)]
+    store.enqueue([new_job(name, max_retries=1, depends_on=of) for name, of in zip(names, parents, strict=False)])
+    return names
+
+
+def test_of_many_those_that_a_parent_takes_with_it_are_not_refused(store: Store, home: Path, clock: FakeClock) -> None:
+    """They come some at a time: what waits for the first ones has gone, or come back, with them."""
+    names = chain(store, AT_ONCE + 10)
+    answer = control.cancel(store, clock, names, rescue=nobody_died, exact=True)
+    assert answer == (names, [])
+    assert store.count(Filter(states=frozenset({State.CANCELLED}))) == len(names)
+    last = store.get(names[-1])
+    assert last.error == f"cancelled: {names[-2]}, for which it waited, is cancelled"
+
+
+def test_of_many_those_that_come_back_with_a_parent_wait_for_it_again(
+    store: Store, home: Path, clock: FakeClock
+) -> None:
+    names = chain(store, AT_ONCE + 10)
+    register(store, home)
+    run(store, home, KILLED)
+    while store.decide():
+        pass
+    assert control.retry(store, names, exact=True) == (names, [])
+    assert [store.get(name).state for name in (names[0], names[1], names[-1])] == ["pending", "blocked", "blocked"]
+
+
+def test_who_was_cancelled_before_is_refused_as_ever(store: Store, clock: FakeClock) -> None:
+    names = chain(store, AT_ONCE + 2)
+    store.cancel([names[-1]])
+    answer = control.cancel(store, clock, names, rescue=nobody_died, exact=True)
+    assert [(refusal.id, refusal.error.code) for refusal in answer.refused] == [(names[-1], "wrong-state")]

@@ -90,7 +90,7 @@ class PostgresBackend:
         return open_store(str(self.home), str(path), clock)
 
     def rows(self, table: str = "jobs") -> list[Row]:
-        return [dict(row) for row in self._db.execute(f"select * from queuectl.{table} order by 1, 2")]
+        return [dict(row) for row in self._db.execute(f"select * from queuectl.{table} order by 1")]
 
     def force(self, job_id: str, **columns: Any) -> None:
         values = {name: bool(value) if name in BOOLEANS else value for name, value in columns.items()}

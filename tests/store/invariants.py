@@ -21,6 +21,7 @@ def check_invariants(store: Store, backend: Backend) -> None:
     _check_rows(store, backend)
     _check_keys(store, backend)
     _check_history(store, backend)
+    _check_edges(backend)
 
 
 def _check_counts(store: Store, backend: Backend) -> None:
@@ -87,3 +88,21 @@ def _check_history(store: Store, backend: Backend) -> None:
         live = [run for run in history if run.outcome is Ending.RUNNING]
         assert live == (history[-1:] if row["state"] == State.PROCESSING else []), row
         assert tuple(sorted(tags.get(row["seq"], []))) == store.get(row["id"]).tags
+
+
+def _check_edges(backend: Backend) -> None:
+    """Unless there is more to tell: a job is blocked exactly while it waits for a parent that has not ended."""
+    states = {row["seq"]: State(row["state"]) for row in backend.rows()}
+    undecided = {row["parent"] for row in backend.rows("undecided")}
+    waiting = set()
+    for row in backend.rows("edges"):
+        parent, child = states[row["parent"]], states[row["child"]]
+        assert (row["state"] == "waiting") <= (child is State.BLOCKED), row
+        assert (row["state"] == "broke") <= (child is State.CANCELLED), row
+        if row["state"] == "waiting":
+            waiting.add(row["child"])
+            assert parent not in FINAL or row["parent"] in undecided, row
+        if row["state"] == "broke":
+            assert parent in FINAL or row["parent"] in undecided, row
+    has_edges = {row["child"] for row in backend.rows("edges")}
+    assert {seq for seq in has_edges if states[seq] is State.BLOCKED} == waiting

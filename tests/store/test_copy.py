@@ -13,12 +13,14 @@ from queuectl import errors
 from queuectl.clock import SystemClock
 from queuectl.errors import JobsRunning, SameStore, StoreNotEmpty
 from queuectl.job.cron.model import Tick
+from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rate
 from queuectl.job.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
 from queuectl.queue.copy import Copied, copy
 from queuectl.store.copying import TABLES, Movable
 from queuectl.store.protocol import End, Filter, OutputPiece, Store
+from queuectl.store.telling import AT_ONCE
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
 from tests.store.backends import BACKENDS, Backend
@@ -177,6 +179,7 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "pieces of output": 0,
         "tags": 6,
         "batches": 1,
+        "dependencies": 0,
         "settings": 3,
         "schedules": 2,
         "rules of queues": 2,
@@ -349,3 +352,16 @@ def test_both_dialects_have_the_same_to_copy(home: Path, clock: FakeClock) -> No
         made.close()
     assert found[0] == found[1]
     assert all(columns for columns in found[0].values())
+
+
+def test_a_copy_takes_along_who_waits_for_whom_and_what_was_left_undecided(move: Move) -> None:
+    hands = move.hire()
+    many = AT_ONCE + 1
+    children = [new_job(f"k{number}", depends_on=(Dependency("a"),)) for number in range(many)]
+    move.source.enqueue([new_job("a"), new_job("b"), new_job("c", depends_on=(Dependency("b"),)), *children])
+    assert hands.end(hands.claim_one()).undecided
+    move()
+    while move.target.decide():
+        pass
+    assert move.target.get("c").reason == "waits for b (pending)"
+    assert move.target.count(Filter(states=frozenset({State.PENDING}))) == many + 1

@@ -78,8 +78,8 @@ HAPPENINGS: Final[dict[Event, Callable[[Life], None]]] = {
     Event.POISON: lambda life: life.lose(max_crashes=1),
     Event.REVIVE: Life.revive,
 }
-# Dependencies are not in the protocol yet: no verb unblocks or orphans.
-WITHOUT_A_VERB: Final = {Event.UNBLOCK, Event.ORPHAN}
+# What happens to a job by what happens to another: see test_edges.py.
+WITHOUT_A_VERB: Final = {Event.UNBLOCK, Event.ORPHAN, Event.REBLOCK}
 
 
 @pytest.mark.parametrize("event", HAPPENINGS)

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from queuectl import errors
+from queuectl.errors import ParentNotFound
+from queuectl.job.graph import Dependency, Need
 from queuectl.job.lifecycle import State
+from queuectl.job.newjob import NewJob
 from queuectl.job.outcome import Ending, Exited, NotStarted, Outcome, Released, Signalled, TimedOut
 from queuectl.job.past import read_record
 from queuectl.job.record import Record
@@ -281,3 +284,69 @@ def test_a_worker_is_woken_by_an_import(store: Store, other: Store, hire: Hire) 
 def wait_for_ring(hands: Hands) -> bool:
 
     return bool(select.select([hands.bell.fileno()], [], [], 10)[0])
+
+
+# ── jobs that wait for others ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def ported(pair: Pair, *, only: frozenset[State] = frozenset()) -> Store:
+    """All that the source exports, in the target."""
+    _, _, source, target = pair
+    records = [
+        read_record(value, DEFAULTS) for value in export(source, Filter(states=only), history=True, show_env=True)
+    ]
+    with target.importing({}) as door:
+        door.add(records)
+        door.link([record for record in records if record.depends_on])
+    return target
+
+
+def waiting(name: str, *parents: str, when: Need = Need.COMPLETED) -> NewJob:
+    return new_job(name, max_retries=1, depends_on=tuple(Dependency(parent, when) for parent in parents))
+
+
+def test_a_blocked_job_comes_back_blocked_and_is_freed_there(pair: Pair) -> None:
+    a, b, source, _ = pair
+    source.enqueue([new_job("a"), new_job("b"), waiting("c", "a", "b")])
+    with at_work(source, a) as worker:
+        worker.run()
+    target = ported(pair)
+    job = target.get("c")
+    assert (job.state, job.reason, job.depends_on) == (
+        State.BLOCKED,
+        "waits for b (pending)",
+        (Dependency("a"), Dependency("b")),
+    )
+    with at_work(target, b) as worker:
+        assert [worker.run().id for _ in range(2)] == ["b", "c"]
+
+
+def test_what_a_parent_had_called_off_is_revived_with_it_elsewhere_too(pair: Pair) -> None:
+    a, _, source, _ = pair
+    source.enqueue([new_job("a", max_retries=1), waiting("b", "a"), waiting("c", "a"), waiting("d", "a")])
+    source.cancel(["c"])
+    with at_work(source, a) as worker:
+        worker.run(BAD)
+    source.revive(["d"], states=frozenset(State))
+    target = ported(pair)
+    target.revive(["a"], states=frozenset(State))
+    states = {job.id: job.state for job in target.jobs()}
+    assert states == {"a": State.PENDING, "b": State.BLOCKED, "c": State.CANCELLED, "d": State.PENDING}
+
+
+def test_a_job_that_is_blocked_by_what_is_not_there_is_refused_by_name(pair: Pair) -> None:
+    _, _, source, target = pair
+    source.enqueue([new_job("a"), waiting("b", "a")])
+    with pytest.raises(ParentNotFound, match="no job 'a': 'b' cannot wait for it"):
+        ported(pair, only=frozenset({State.BLOCKED}))
+    assert list(target.jobs()) == []
+
+
+def test_a_parent_that_ended_in_the_target_is_told_to_who_comes_in(pair: Pair) -> None:
+    _, b, source, target = pair
+    source.enqueue([new_job("a"), waiting("b", "a")])
+    target.enqueue([new_job("a")])
+    with at_work(target, b) as worker:
+        worker.run()
+    ported(pair, only=frozenset({State.BLOCKED}))
+    assert target.get("b").state is State.PENDING

@@ -10,11 +10,11 @@
     │   ├── UnknownName        a field, key or state that does not exist
     │   └── NeedsConfirmation  a destructive command without --yes
     ├── NotFound               well said, but there is no such thing              exit 1
-    │   └── JobNotFound  WorkerNotFound  BatchNotFound  ScheduleNotFound  StoreNotFound
+    │   └── JobNotFound  WorkerNotFound  BatchNotFound  ScheduleNotFound  ParentNotFound  StoreNotFound
     ├── Conflict               well said, but refused as things are               exit 1
     │   ├── AmbiguousId  DuplicateId  WrongState  KeyTaken
     │   ├── StaleEdit          somebody was faster
-    │   ├── BatchComplete  BatchDiffers  ScheduleExists  NotMovable
+    │   ├── BatchComplete  BatchDiffers  ParentEnded  ScheduleExists  NotMovable
     │   ├── WorkerNameTaken  WorkersAlive
     │   ├── FileExists  StoreNotEmpty  SameStore  JobsRunning  JobDiffers  RuleDiffers
     │   └── Refusals           several ids, some of them impossible

@@ -1,4 +1,4 @@
-"""About batches, schedules, unique keys, queues, and changes to what waits."""
+"""About batches, dependencies, schedules, unique keys, queues, and changes to what waits."""
 
 from __future__ import annotations
 
@@ -58,3 +58,22 @@ class NotMovable(Conflict):
 
     def __init__(self, job_id: str, problem: str) -> None:
         super().__init__(f"job {job_id} {problem}", hint="only jobs that wait in that queue can be moved from it")
+
+
+class ParentNotFound(NotFound):
+    code = "parent-not-found"
+
+    def __init__(self, parent: str, *, child: str | None) -> None:
+        whose = "" if child is None else f": {child!r} cannot wait for it"
+        super().__init__(f"no job {parent!r}{whose}", hint="a job waits for jobs of the store or of its own batch")
+        self.said = parent
+
+
+class ParentEnded(Conflict):
+    code = "parent-ended"
+
+    def __init__(self, parent: str, state: str, *, when: str, child: str | None, said: str) -> None:
+        who = "a job" if child is None else repr(child)
+        hint = f'queuectl retry {parent} first, or wait for any end ("when": "ended"), or give "else": "run"'
+        super().__init__(f"{parent!r} is {state}: {who} cannot wait for it to be {when}", hint=hint)
+        self.said = said

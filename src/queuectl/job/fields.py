@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 import posixpath
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from queuectl.errors import InvalidInput
 from queuectl.job.duration import HINT as DURATION_HINT
 from queuectl.job.duration import LONGEST_MS, parse_duration_ms
 from queuectl.job.names import LAST, is_valid_id, is_valid_queue, is_valid_tag
 from queuectl.job.shown import shown
+
+if TYPE_CHECKING:
+    from queuectl.job.graph import Dependency
 
 HIGHEST_PRIORITY: Final = 1_000_000
 MOST_RETRIES: Final = 1_000_000
@@ -23,6 +26,7 @@ LONGEST_ARGV: Final = 1_048_576
 MOST_TAGS: Final = 32
 LONGEST_KEY: Final = 256  # bytes
 IF_EXISTS: Final = ("skip", "error", "replace")  # what to do about a key that is taken, see job/unique.py
+MOST_PARENTS: Final = 1000  # their ids have to fit into one variable of the environment
 
 
 def like(name: str, value: str, *, word: str | None = None) -> str:
@@ -199,11 +203,42 @@ def tags(value: object, name: str) -> tuple[str, ...]:
     return kept
 
 
-def depends_on(value: object, name: str) -> None:
+def depends_on(value: object, name: str) -> tuple[Dependency, ...]:
+    """In the order given, each parent once."""
+    example = like(name, '["build", {"id": "test", "when": "ended"}]', word="build,test")
     if not isinstance(value, (list, tuple)):
-        raise InvalidInput(name, f"expected a list of ids, got {shown(value)}", hint=f'like "{name}": ["build"]')
-    if value:
-        _not_yet(name)
+        raise InvalidInput(name, f"expected a list of ids, got {shown(value)}", hint=example)
+    found: dict[str, Dependency] = {}
+    for item in value:
+        one = _dependency({"id": item} if isinstance(item, str) else item, name, example)
+        if found.setdefault(one.id, one) != one:
+            raise InvalidInput(name, f"waits for {one.id!r} in two ways", hint="name each parent once")
+    if len(found) > MOST_PARENTS:
+        hint = "let them wait for a job between, or that one for them"
+        raise InvalidInput(name, f"{len(found):,} parents, over {MOST_PARENTS:,}", hint=hint)
+    return tuple(found.values())
+
+
+def _dependency(item: object, name: str, example: str) -> Dependency:
+    # Here, since most jobs wait for nobody, and enqueue has to be quick.
+    from queuectl.job.graph import Dependency, Need, Otherwise
+
+    if not isinstance(item, Mapping):
+        raise InvalidInput(name, f"expected an id or an object, got {shown(item)}", hint=example)
+    for key in item:
+        if key not in ("id", "when", "else"):
+            raise InvalidInput(name, f"unknown field {shown(key)} of a parent", hint="known: id, when, else")
+    parent = item.get("id")
+    if parent is None:
+        raise InvalidInput(name, "a parent without an id", hint=example)
+    when, otherwise = item.get("when"), item.get("else")
+    when = Need.COMPLETED if when is None else when
+    otherwise = Otherwise.CANCEL if otherwise is None else otherwise
+    if when not in list(Need):
+        raise InvalidInput(f"{name}.when", f"not an end: {shown(when)}", hint=f"one of: {', '.join(Need)}")
+    if otherwise not in list(Otherwise):
+        raise InvalidInput(f"{name}.else", f"not a way on: {shown(otherwise)}", hint=f"one of: {', '.join(Otherwise)}")
+    return Dependency(job_id(parent, name), Need(when), Otherwise(otherwise))
 
 
 def unique_key(value: object, name: str) -> str:
@@ -229,10 +264,6 @@ def if_exists(value: object, name: str) -> str:
     if isinstance(value, str) and value in IF_EXISTS:
         return value
     raise InvalidInput(name, f"not known: {shown(value)}", hint=f"one of: {', '.join(IF_EXISTS)}")
-
-
-def _not_yet(name: str) -> None:
-    raise InvalidInput(name, "this version of queuectl does not support it yet", hint=f"leave {name} away")
 
 
 def only_pending(value: object, name: str) -> None:

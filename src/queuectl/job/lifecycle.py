@@ -22,6 +22,7 @@ class State(StrEnum):
 class Event(StrEnum):
     UNBLOCK = "unblock"  # its parents have ended as it needs
     ORPHAN = "orphan"  # a parent can no longer satisfy it
+    REBLOCK = "reblock"  # the parent that called it off was given another chance
     CLAIM = "claim"  # a worker takes it
     SUCCEED = "succeed"  # exit code 0
     FAIL = "fail"  # the run failed and there is a next one
@@ -51,6 +52,7 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     (State.PROCESSING, Event.POISON): State.DEAD,
     (State.DEAD, Event.REVIVE): State.PENDING,
     (State.CANCELLED, Event.REVIVE): State.PENDING,
+    (State.CANCELLED, Event.REBLOCK): State.BLOCKED,
 }
 
 WAITING: Final = frozenset({State.BLOCKED, State.PENDING, State.FAILED})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob as NewJob
 from queuectl.job.outcome import Ending
@@ -36,6 +37,7 @@ class Claim(NamedTuple):
     env: Mapping[str, str] | None
     log: str
     key: str | None = None  # by which its queue may be limited
+    parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class Job:
     batch: str | None = None
     key: str | None = None  # by which its queue may be limited
     is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
+    depends_on: tuple[Dependency, ...] = ()
 
     @property
     def timeout(self) -> float | int | None:
@@ -151,7 +154,7 @@ class Job:
             "cwd": self.cwd,
             "env": dict(self.env) if show_env else dict.fromkeys(self.env, "***"),
             "tags": list(self.tags),
-            "depends_on": [],
+            "depends_on": [parent.to_json() for parent in self.depends_on],
             "unique_key": self.unique_key,
             "cron": self.cron,
             "held": self.held,

@@ -1,7 +1,12 @@
 """A job on its way into the store. A module of its own, since `enqueue` needs nothing else of the model."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from queuectl.job.graph import Dependency
 
 # By queue, what its jobs get that do not say otherwise: priority, max_retries, timeout_ms (0: none); None: nothing is said.
 QueueDefaults = Mapping[str, tuple[int | None, int | None, int | None]]
@@ -29,3 +34,4 @@ class NewJob(NamedTuple):
     if_exists: str | None = None  # skip, error or replace; None: skip
     batch: str | None = None
     key: str | None = None  # a limit of its queue holds for each of them
+    depends_on: tuple[Dependency, ...] = ()

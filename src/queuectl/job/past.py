@@ -77,7 +77,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "cwd": ("cwd", read.cwd),
     "env": ("env", read.env),
     "tags": ("tags", read.tags),
-    "depends_on": ("", read.depends_on),
+    "depends_on": ("depends_on", read.depends_on),
     "unique_key": ("unique_key", read.unique_key),
     "batch": ("batch", read.batch),
     "key": ("key", read.key),
@@ -176,6 +176,7 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         given=tuple(said),
         batch=said.get("batch"),
         key=said.get("key"),
+        depends_on=said.get("depends_on", ()),
     )
 
 

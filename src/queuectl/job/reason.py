@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, assert_never
 
+from queuectl.job.graph import waits_for
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.limits import Brake
 from queuectl.job.model import from_ms, iso
+
+PARENTS_NAMED: Final = 3  # on one line
 
 
 class Wait(StrEnum):
@@ -76,18 +79,19 @@ def reason(
     brake: Brake | None = None,
     key: str | None = None,
     of_key: Sequence[str] = (),
+    parents: Sequence[tuple[str, str]] = (),
 ) -> str | None:
     """What a waiting job waits for, on one line; None for a job that does not wait.
 
     `allowed` is the number of failed runs that makes it dead, `cron` the schedule that it is of, `of_key` who runs that has
-    its key.
+    its key; `parents`, with their states, are the first of those that it is blocked by.
     """
     found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served, brake=brake, of_key=len(of_key))
     if not found:
         return None
     match found[0]:
         case Wait.BLOCKED:
-            return "waits for other jobs"
+            return f"waits for {waits_for(parents, named=PARENTS_NAMED)}"
         case Wait.HELD:
             return "held" if cron is None else f"waits until the job before it of the schedule {cron} has ended"
         case Wait.RETRY:

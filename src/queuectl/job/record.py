@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from queuectl.job.graph import Dependency, Need, Otherwise
 from queuectl.job.model import Job, to_ms
 
 HIDDEN: Final = "***"  # what stands for a value of `env` wherever jobs are shown
@@ -72,6 +73,7 @@ class Record(NamedTuple):
     given: tuple[str, ...]
     batch: str | None = None
     key: str | None = None
+    depends_on: tuple[Dependency, ...] = ()
 
 
 def pack(record: Record) -> str:
@@ -86,6 +88,7 @@ def unpack(text: str) -> Record:
         tags=tuple(packed.tags),
         earlier=tuple(RunRecord._make(run) for run in packed.earlier),
         given=tuple(packed.given),
+        depends_on=tuple(Dependency(id_, Need(when), Otherwise(way)) for id_, when, way in packed.depends_on),
     )
 
 
@@ -112,6 +115,7 @@ def difference(record: Record, job: Job) -> str | None:
         "batch": (record.batch, job.batch),
         "key": (record.key, job.key),
         "cron": (record.cron, job.cron),
+        "depends_on": (record.depends_on, job.depends_on),
     }
     return next((name for name, (ours, theirs) in values.items() if name in record.given and ours != theirs), None)
 

@@ -83,8 +83,8 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "cwd": (_CWD, read.cwd),
     "env": (_SLOT["env"], read.env),
     "tags": (_SLOT["tags"], read.tags),
-    "depends_on": (_NOWHERE, read.depends_on),
-    "after": (_NOWHERE, read.depends_on),
+    "depends_on": (_SLOT["depends_on"], read.depends_on),
+    "after": (_SLOT["depends_on"], read.depends_on),
     "unique_key": (_UNIQUE_KEY, read.unique_key),
     "unique_for": (_UNIQUE_FOR, read.delay),
     "if_exists": (_IF_EXISTS, read.if_exists),
@@ -98,7 +98,9 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "stdout_log": (_NOWHERE, read.ignored),
     "waiting_time": (_NOWHERE, read.ignored),
 }
-_SHARED: Final = frozenset(_SLOT[name] for name in ("max_retries", "backoff_base", "timeout_ms", "run_at_ms"))
+_SHARED: Final = frozenset(
+    _SLOT[name] for name in ("max_retries", "backoff_base", "timeout_ms", "run_at_ms", "depends_on")
+)
 _TIMEOUTS: Final = frozenset({"timeout", "timeout_seconds", "timeout_sec", "timeout_ms"})
 # Of these, one that is given later takes the place of the others.
 _RIVALS: Final = (
@@ -139,6 +141,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         None,
         None,
         None,
+        (),
         None,
     ]
     spelled: dict[int, tuple[str, object]] = {}

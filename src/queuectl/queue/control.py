@@ -7,6 +7,8 @@ from typing import Final
 
 from queuectl.clock import Clock
 from queuectl.errors import QueuectlError
+from queuectl.job.fields import MOST_PARENTS
+from queuectl.job.graph import EdgeState
 from queuectl.job.lifecycle import Event, State, states_that_take
 from queuectl.queue.pick import Answer, find, for_each, refuse
 from queuectl.store.protocol import Store
@@ -40,12 +42,14 @@ def cancel(
     told, whenever that changes, which jobs are still being ended.
     """
     running: dict[str, int] = {}
+    done: set[str] = set()
 
     def call_off(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
         before = {job_id: answer.before for job_id, answer in store.cancel(ids).items()}
         begun = [job_id for job_id, state in before.items() if state is State.PROCESSING]
         running.update((job.id, job.runs) for job in find(store, begun).values())
-        return refuse(ids, before, able=CANCELLABLE, verb="cancel", hint=_cannot_cancel)
+        refused = refuse(ids, before, able=CANCELLABLE, verb="cancel", hint=_cannot_cancel)
+        return _without_followers(store, ids, refused, done, EdgeState.BROKE)
 
     answer = for_each(store, refs, call_off, exact=exact)
     rescue_at, told = clock.monotonic(), 0
@@ -64,11 +68,31 @@ def cancel(
 def retry(store: Store, refs: Iterable[str], *, states: frozenset[State] = REVIVABLE, exact: bool = False) -> Answer:
     """Back to pending, due now: jobs that failed, died or were cancelled."""
 
+    done: set[str] = set()
+
     def revive(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
         revived = store.revive(ids, states=states)
-        return {**refuse(ids, revived, able=states, verb="retry", hint=_cannot_revive), **revived.taken}
+        refused = {**refuse(ids, revived, able=states, verb="retry", hint=_cannot_revive), **revived.taken}
+        return _without_followers(store, ids, refused, done, EdgeState.WAITING)
 
     return for_each(store, refs, revive, exact=exact)
+
+
+def _without_followers(
+    store: Store, ids: Sequence[str], refused: dict[str, QueuectlError], done: set[str], edge: EdgeState
+) -> dict[str, QueuectlError]:
+    """Of many jobs, some at a time: those that were not to be had any more because a parent of theirs, done before, has taken
+    them with it by such an edge are not refused. Adds to `done`."""
+    before = len(done)
+    done.update(job_id for job_id in ids if job_id not in refused)
+    if not before or not refused:
+        return refused
+    links = [link for link in store.parents(list(refused), limit=MOST_PARENTS * len(refused)) if link.state is edge]
+    followers = {link.child for link in links if link.parent in done}
+    while more := {link.child for link in links if link.parent in followers} - followers:
+        followers |= more
+    done |= followers
+    return {job_id: error for job_id, error in refused.items() if job_id not in followers}
 
 
 def _cannot_cancel(_: State) -> str:

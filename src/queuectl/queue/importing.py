@@ -118,6 +118,9 @@ def _add(stage: Stage, door: Door, *, advance: Advance) -> None:
         door.add(page)
         done += len(page)
         advance(done, total)
+    for page in stage.by_age():  # now that the parents of each are there, in whatever order they came
+        if waiting := [record for record in page if record.depends_on]:
+            door.link(waiting)
 
 
 def _left_out(variable: str) -> InvalidInput:

@@ -65,8 +65,9 @@ def batch_of(row: Row, states: Iterable[tuple[str, int]], *, lately: int = 0) ->
 
 
 def pack_job(job: NewJob) -> str:
-    """As text, for as long as it waits for its batch. The same for the same job: by it another one is told."""
-    return json.dumps(job._asdict(), sort_keys=True)
+    """As text, for as long as it waits for its batch. The same for the same job: by it another one is told. It waits for
+    its batch, and for no other job."""
+    return json.dumps({name: value for name, value in job._asdict().items() if name != "depends_on"}, sort_keys=True)
 
 
 def unpack_job(text: str) -> NewJob:

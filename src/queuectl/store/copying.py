@@ -32,6 +32,7 @@ TABLES: Final = (
     Table("runs", "job, number"),
     Table("output", "job, run, at", page=16),
     Table("job_tags", "tag, job"),
+    Table("edges", "child, parent"),
     Table("moves", "queue, was, now, ending"),
     Table("schedules", "name"),
     Table("ticks", "schedule, at, by_hand"),

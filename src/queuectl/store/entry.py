@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from queuectl.job.newjob import NewJob
@@ -51,6 +51,24 @@ def shares_keys(jobs: Sequence[NewJob]) -> bool:
     """Whether two of these have one key in one queue: one alone is never too many."""
     keys = [(job.queue, job.key) for job in jobs if job.key is not None]
     return len(set(keys)) < len(keys)
+
+
+def lined_up(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Sequence[NewJob]:
+    """The same without the keys of those that are blocked: they are not in the line, and take nobody's place in it."""
+    if not blocked:
+        return jobs
+    return [job._replace(key=None) if id_ in blocked else job for job, id_ in zip(jobs, ids, strict=True)]
+
+
+def arrivals(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Iterator[tuple[str, str, int]]:
+    """How many come into each queue in which state. `blocked`: the ids of those that wait for others."""
+    waiting = Counter(job.queue for job, id_ in zip(jobs, ids, strict=True) if id_ in blocked) if blocked else {}
+    for queue, count in Counter(job.queue for job in jobs).items():
+        waits = waiting.get(queue, 0)
+        if waits:
+            yield queue, "blocked", waits
+        if count > waits:
+            yield queue, "pending", count - waits
 
 
 def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, aside: bool = False) -> Row:

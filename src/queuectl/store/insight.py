@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
+
+from queuectl.job.graph import EdgeState, Need, Otherwise
+from queuectl.job.lifecycle import State
 
 LAST_RANK: Final = 2**63 - 1  # behind every job there is
 
@@ -17,7 +20,33 @@ class Health(NamedTuple):
     problems: tuple[str, ...]  # in words; empty: it is sound
 
 
+class Link(NamedTuple):
+    """A job that waits, or has waited, for another."""
+
+    parent: str
+    parent_state: State
+    child: str
+    child_state: State
+    when: Need
+    otherwise: Otherwise
+    state: EdgeState
+
+    @classmethod
+    def of(cls, row: tuple[str, ...]) -> Link:
+        parent, parent_state, child, child_state, when, otherwise, state = row
+        ends = (parent, State(parent_state), child, State(child_state))
+        return cls(*ends, Need(when), Otherwise(otherwise), EdgeState(state))
+
+
 class Insight(Protocol):
+    def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        """What these jobs wait for, or have waited for, as far as it is still there; in the order of enqueue."""
+        ...
+
+    def children(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        """What waits for these jobs, or has; in the order of enqueue."""
+        ...
+
     def ahead(self, job_id: str, *, queues: tuple[str, ...] | None, most: int) -> int:
         """How many jobs that are due a worker of these queues (the first is served first; None: all, in one order) would
         claim before this one. Counted up to `most`, so that it costs the same at any number of jobs. Raises JobNotFound."""

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from queuectl.job.lifecycle import State
+from queuectl.errors.flow import ParentNotFound
+from queuectl.job.graph import EdgeState, judge, orphan_error
+from queuectl.job.lifecycle import State, is_final
 from queuectl.job.limits import Rules
 from queuectl.job.model import Job, Run
 from queuectl.job.outcome import Ending
 from queuectl.job.rank import Ageing, Standing, rank
 from queuectl.job.record import Record
+from queuectl.store.linking import EdgeRow, Parent
 
 if TYPE_CHECKING:
     from queuectl.job.cron.model import Schedule
@@ -65,6 +68,11 @@ class Door(Said, Protocol):
 
     def add(self, records: Sequence[Record]) -> None:
         """Put jobs in, with their past, at the end of the line, in this order. Raises DuplicateId if an id is taken."""
+        ...
+
+    def link(self, records: Sequence[Record]) -> None:
+        """Let those that were put in depend on their parents, now that all of them are there. Raises ParentNotFound for one that
+        is blocked by jobs that are not."""
         ...
 
 
@@ -142,7 +150,32 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
         record.updated_at,
         record.batch,
         record.key,
+        json.dumps([parent.to_json() for parent in record.depends_on]) if record.depends_on else None,
     )
+
+
+def parents_wanted(records: Sequence[Record]) -> list[str]:
+    """The ids of all that an edge of theirs touches."""
+    return sorted({id_ for record in records for id_ in (record.id, *(parent.id for parent in record.depends_on))})
+
+
+def edge_rows(record: Record, present: Mapping[str, Parent]) -> Iterator[EdgeRow]:
+    """The parameters of `link`. A job that is blocked waits for all its parents that are there, and is told what became of them
+    as any other is; those that are gone had satisfied it. For one that is not, an edge only says what has been."""
+    parents = [parent for parent in record.depends_on if parent.id in present]
+    is_blocked = record.state == State.BLOCKED
+    if is_blocked and len(parents) < len(record.depends_on) and all(is_final(present[one.id].state) for one in parents):
+        # Whether the others have ended as it needs, nobody knows; without them it would run at once.
+        missing = next(parent.id for parent in record.depends_on if parent.id not in present)
+        raise ParentNotFound(missing, child=record.id)
+    for parent in parents:
+        state = present[parent.id].state
+        now = judge(parent.when, parent.otherwise, state)
+        if is_blocked:
+            now = EdgeState.WAITING
+        elif now is EdgeState.WAITING or (now is EdgeState.BROKE and record.error != orphan_error(parent.id, state)):
+            now = EdgeState.VOID
+        yield present[parent.id].seq, present[record.id].seq, parent.when, parent.otherwise, now
 
 
 def run_rows(record: Record, seq: int) -> Iterator[Row]:

@@ -30,6 +30,7 @@ from queuectl.store.porting import Exports, Imports
 from queuectl.store.pruning import EndedReads, Prunable
 from queuectl.store.queues import QueueReads, QueueRules
 from queuectl.store.scheduling import ScheduleReads, Schedules
+from queuectl.store.telling import Decides
 from queuectl.store.workforce import Bell as Bell
 from queuectl.store.workforce import NewWorker as NewWorker
 from queuectl.store.workforce import Orders as Orders
@@ -92,6 +93,7 @@ class Exchange(NamedTuple):
         int | None
     )  # milliseconds until a waiting job comes due or its queue's rate lets it start, None if none does
     more: bool  # there may be more to claim or to promote right now
+    undecided: bool = False  # some jobs have not been told yet what became of their parents: come back at once
 
 
 class Sign(NamedTuple):
@@ -217,7 +219,8 @@ class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads,
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         """True when, in those of these queues (None: all) that are not paused, nothing is due, nothing runs anywhere and no
-        retry waits. What is held counts for nothing: nobody knows when it will be let go."""
+        retry waits, and when everybody has been told what became of their parents. What is held counts for nothing: nobody
+        knows when it will be let go."""
         ...
 
     def config(self) -> dict[str, str]:
@@ -256,13 +259,15 @@ class Inbox(Protocol):
         Of all jobs with one unique key at most one waits or runs, at any moment and whoever enqueues at the same time; the
         jobs of a batch come one after the other. What becomes of a job whose key is taken, job/unique.py says: its place
         in the answer has the id of the one that is there, or that one is called off for it. Nothing of it counts as an enqueue
-        but what came in. `on_complete` is queued when all of the batch that it names have ended. Raises DuplicateId if an id is taken or given twice, KeyTaken if a key is and that is an error,
-        BatchComplete or BatchDiffers, see store/batches.py.
+        but what came in. A job that waits for one whose key is taken waits for the one that is there. `on_complete` is queued
+        when all of the batch that it names have ended. Raises DuplicateId if an id is taken or given twice, KeyTaken if a key
+        is and that is an error, BatchComplete or BatchDiffers, see store/batches.py; for a job that is to wait for others
+        ParentNotFound, ParentEnded if one of them can no longer end as is needed, and InvalidInput if they wait for each other.
         """
         ...
 
 
-class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Workforce, Amendable, Protocol):
+class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Workforce, Amendable, Decides, Protocol):
     def exchange(
         self,
         worker: str,
@@ -282,6 +287,7 @@ class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Wo
         the job's, they change nothing.
         An end whose token is no longer the job's changes nothing and comes back in `lost`.
         A cancel that was recorded before the end wins: the job is cancelled, uncharged.
+        Jobs that wait for what has ended are told so, some at a time, as by `decide`.
         """
         ...
 

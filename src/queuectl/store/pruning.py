@@ -42,8 +42,9 @@ class Prunable(EndedReads, Protocol):
     """Removing it. Every step is one transaction, and safe to take at any time by any number at once."""
 
     def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
-        """Remove those that have ended, with history, output and tags, in one transaction. Returns the log of each that is
-        gone by this call; one that was revived, or has ended anew since `before_ms`, stays."""
+        """Remove those that have ended, with history, output, tags and edges, in one transaction, after whoever waits for them
+        was told. Returns the log of each that is gone by this call; one that was revived, or has ended anew since `before_ms`,
+        stays."""
         ...
 
     def trim(self, job_id: str, *, before_ms: int, rows: int) -> int:

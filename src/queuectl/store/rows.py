@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from queuectl.job.graph import read_dependencies
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake
 from queuectl.job.model import Claim, Job, Run, Worker, from_ms
@@ -21,8 +22,10 @@ Row = tuple[Any, ...]
 JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
-    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key"
+    " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
+    " depends_on"
 )
+WAITED_FOR: Final = 4  # parents that the reason of a blocked job names, and one to see that there are more
 
 
 class Present(NamedTuple):
@@ -44,10 +47,12 @@ def job(row: Row, present: Present) -> Job:
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
         duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,
+        depends_on, waits_for,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
-        standing = Standing(priority, seq, eligible_at, missed)
+        since = present.now_ms if state is State.BLOCKED else eligible_at  # being blocked earns nothing
+        standing = Standing(priority, seq, since, missed)
         shown = effective_priority(present.ageing, standing, now_ms=present.now_ms, last_seq=present.last_seq)
     else:
         shown = frozen_priority
@@ -63,6 +68,7 @@ def job(row: Row, present: Present) -> Job:
         brake=present.brakes.get(queue),
         key=key,
         of_key=() if key is None else present.of_key.get((queue, key), ()),
+        parents=() if waits_for is None else [tuple(parent) for parent in json.loads(waits_for)],
     )
     return Job(
         seq=seq,
@@ -101,6 +107,7 @@ def job(row: Row, present: Present) -> Job:
         cron=cron,
         batch=batch,
         key=key,
+        depends_on=() if depends_on is None else read_dependencies(json.loads(depends_on)),
     )
 
 
@@ -123,6 +130,10 @@ class Subject(NamedTuple):
     unique_key: str | None = None
     key: str | None = None
 
+    def waited(self, now_ms: int) -> Standing:
+        """As far as its waiting earns it something: being blocked does not."""
+        return self.standing._replace(eligible_ms=now_ms) if self.state is State.BLOCKED else self.standing
+
 
 def subject(row: Row) -> Subject:
     """From the columns of `standing`."""
@@ -131,7 +142,7 @@ def subject(row: Row) -> Subject:
     return Subject(seq, id_, State(state), queue, worker, token, log, standing, run_at, bool(ready), bool(held), *rest)
 
 
-def claim(row: Row, *, token: str, run: int, log: str, key: str | None) -> Claim:
+def claim(row: Row, *, token: str, run: int, log: str, key: str | None, depends_on: str | None) -> Claim:
     """From the columns of `ready`, without its rank."""
     seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]
     return Claim(
@@ -152,7 +163,12 @@ def claim(row: Row, *, token: str, run: int, log: str, key: str | None) -> Claim
         env=None if env is None else json.loads(env),
         log=log,
         key=key,
+        parents=parents_of(depends_on),
     )
+
+
+def parents_of(depends_on: str | None) -> tuple[str, ...]:
+    return () if depends_on is None else tuple(parent.id for parent in read_dependencies(json.loads(depends_on)))
 
 
 def by_key(found: Iterable[Row]) -> dict[tuple[str, str], list[str]]:

@@ -96,7 +96,7 @@ class Stage:
     def by_age(self) -> Iterator[list[Record]]:
         """All but those left out, the oldest first; those of one moment in the order they came."""
         with _trouble():
-            self._db.execute("create index by_age on staged (created_at, place)")
+            self._db.execute("create index if not exists by_age on staged (created_at, place)")
             found = self._db.execute("select record from staged where is_new order by created_at, place")
             while rows := found.fetchmany(PAGE):
                 yield [unpack(text) for (text,) in rows]

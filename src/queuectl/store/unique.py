@@ -11,6 +11,7 @@ from queuectl.job.newjob import NewJob
 from queuectl.job.record import Record
 from queuectl.job.unique import Fate, Holder, fate, refusal, refused_retry
 from queuectl.store.entry import Enqueued, Replaced, Wave
+from queuectl.store.linking import Entering
 from queuectl.store.rows import Subject
 
 Row = tuple[Any, ...]
@@ -42,6 +43,17 @@ class Plan:
     def ids(self) -> list[str]:
         """Of those that come in."""
         return [self._ids[place] for place in self._chosen]
+
+    @property
+    def entering(self) -> Entering:
+        """Those that come in, for who is to wait for whom."""
+        jobs = [self._jobs[place] for place in self._chosen]
+        skipped = {id_: self.answer[place] for place, id_ in enumerate(self._ids) if place in self.answer.duplicates}
+        return Entering(jobs, self.ids, instead=skipped, replaced=frozenset(self.replaced))
+
+    @property
+    def replaced(self) -> list[str]:
+        return [old for pairs in self._replaced for old, _ in pairs]
 
     @property
     def given_ids(self) -> list[str]:

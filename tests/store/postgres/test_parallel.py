@@ -12,11 +12,14 @@ import pytest
 
 from queuectl import errors
 from queuectl.job.cron.model import Change, Tick, View
+from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Released
-from queuectl.store.postgres.connection import Question
+from queuectl.store.linking import Entering
+from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.store import PostgresStore
+from queuectl.store.postgres.unique import locks
 from queuectl.store.protocol import ClaimRequest, End
 from tests.factories import new_job, settlement
 from tests.store.hands import PID, Hands
@@ -241,3 +244,78 @@ def test_ids_given_at_once_by_two_are_taken_by_one(open_pg: Open) -> None:
     at_once(*(lambda store=store: add(store) for store in stores))  # type: ignore[misc]
     assert refused == ["same"] * 3
     assert stores[0].count() == 2
+
+
+def test_two_parents_that_end_at_the_same_moment_free_their_child(open_pg: Open, home: Path) -> None:
+    boss = open_pg()
+    stores = [open_pg() for _ in range(2)]
+    hands = [Hands(store, home, name=f"w{number}") for number, store in enumerate(stores)]
+    for turn in range(20):
+        names = [f"a{turn}", f"b{turn}"]
+        boss.enqueue([*map(new_job, names), new_job(f"c{turn}", depends_on=tuple(map(Dependency, names)))])
+        tasks = [
+            partial(end_and_tell, store, hand.name, hand.claim_one()) for store, hand in zip(stores, hands, strict=True)
+        ]
+        at_once(*tasks)
+        assert boss.get(f"c{turn}").state is State.PENDING
+        boss.cancel([f"c{turn}"])
+    for hand in hands:
+        hand.bell.close()
+
+
+def end_and_tell(store: PostgresStore, worker: str, claim: Claim) -> None:
+    end_all(store, worker, [claim], None)
+    while store.decide():
+        pass
+
+
+def test_a_child_that_is_enqueued_while_its_parent_ends_is_not_forgotten(open_pg: Open, home: Path) -> None:
+    """One of the two cannot see yet what the other does; whoever comes next tells the child."""
+    boss, one, two = (open_pg() for _ in range(3))
+    worker = Hands(one, home)
+    for turn in range(20):
+        boss.enqueue([new_job(f"p{turn}")])
+        claim = worker.claim_one()
+        child = new_job(f"c{turn}", depends_on=(Dependency(f"p{turn}"),))
+        at_once(lambda: end_and_tell(one, "w1", claim), lambda: two.enqueue([child]))  # noqa: B023 - called at once
+        while boss.decide():
+            pass
+        assert boss.get(f"c{turn}").state is State.PENDING
+        boss.cancel([f"c{turn}"])
+    worker.bell.close()
+
+
+def test_a_child_whose_key_somebody_is_deciding_about_is_told_after_that(open_pg: Open, home: Path) -> None:
+    """Whoever tells it waits for nobody, and never comes to be a second one of its key."""
+    boss, adding = open_pg(), open_pg()
+    worker = Hands(boss, home)
+    child = new_job("c", unique_key="k", depends_on=(Dependency("p"),))
+    boss.enqueue([new_job("p", max_retries=1), child])
+    worker.end(worker.claim_one(), Exited(3))
+    while boss.decide():
+        pass
+    with adding._db.transaction():
+        adding._db.ask(*locks(["k"]))
+        with boss._db.transaction():
+            (job,) = boss._subjects(["p"])
+            values = {"seqs": [job.seq], "ranks": [0], "now": boss.now_ms()}
+            boss._db.execute(SQL["revive"], values)
+        assert boss.decide() is True
+        assert boss.get("c").state is State.CANCELLED
+    while boss.decide():
+        pass
+    assert boss.get("c").state is State.BLOCKED
+    worker.bell.close()
+
+
+def test_an_end_does_not_wait_for_somebody_who_is_still_adding_children(open_pg: Open, home: Path) -> None:
+    boss, adding = open_pg(), open_pg()
+    worker = Hands(boss, home)
+    boss.enqueue([new_job("p")])
+    claim = worker.claim_one()
+    jobs = [new_job("c", depends_on=(Dependency("p"),))]
+    with adding._db.transaction():
+        adding._links(Entering(jobs, ["c"]))
+        assert worker.end(claim).settled
+    assert boss.get("p").state is State.COMPLETED
+    worker.bell.close()

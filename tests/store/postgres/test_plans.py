@@ -25,7 +25,7 @@ END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
 TOLD: Final = {"seqs": [1], "tokens": ["x"], "worker": "w1"}
 
-SCAN: Final = r"Seq Scan on (jobs|runs|output|job_tags)\b"
+SCAN: Final = r"Seq Scan on (jobs|runs|output|job_tags|edges)\b"
 ONE_JOB: Final = r"jobs_(pkey|state) on jobs .*\n.*Index Cond: .*\(seq = "  # the second one with its state: as exact
 
 # Statement: its values, and how it has to find its jobs.
@@ -94,6 +94,22 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
         {"queues": ["q"], "keys": ["k"]},
         r"jobs_of_key on jobs.*\n.*Index Cond: .*ROW\(queue, key, rank, seq\) >",
     ),
+    "hold_jobs": ({"seqs": [1]}, "jobs_pkey"),
+    "present_jobs": ({"seqs": [1]}, "jobs_pkey"),
+    "decidable": ({"parents": [1], "limit": 5}, r"edges_parent on edges.*\n.*state = 'broke'"),
+    "open_edges": ({"children": [1]}, "edges_pkey"),
+    "mark_edge": ({"told": END}, "edges_pkey"),
+    "called_off_by": ({"seqs": [1]}, "edges_pkey"),
+    "wait_again": ({"children": [1]}, "edges_pkey"),
+    "unblock": ({**ONE, "told": END}, ONE_JOB),
+    "orphan": ({**ONE, "told": END}, ONE_JOB),
+    "reblock": ({**ONE, "told": END}, ONE_JOB),
+    "block": ({"seqs": [1], "blocked": [True], "said": ["[]"]}, "jobs_pkey"),
+    "new_parents": ({"ids": ["a"]}, "jobs_id_key"),
+    "is_awaited": ({"seqs": [1]}, "edges_parent"),
+    "hold_ended": ({"ids": ["a"]}, "jobs_id_key"),
+    "parents": ({"ids": ["a"], "limit": 5}, "edges_pkey"),
+    "children": ({"ids": ["a"], "limit": 5}, "edges_parent"),
 }
 
 

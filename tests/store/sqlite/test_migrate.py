@@ -236,7 +236,7 @@ def page(store: Store, offset: int) -> list[Job]:
 def test_a_damaged_page_is_told_when_it_is_met_and_nothing_is_changed(home: Path, path: Path, clock: FakeClock) -> None:
     make_store(home, clock, jobs=3000)
     size = path.stat().st_size
-    overwrite(path, at=size // 4, size=size // 2)
+    overwrite(path, at=size // 2, size=size // 4)
     before = content(path)
     store = open_store(str(home), None, clock)
     with pytest.raises(errors.StoreDamaged):

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from queuectl.job.change import Change
+from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rate
 from queuectl.store.protocol import Filter
@@ -84,9 +85,23 @@ HOT: Final = {
     "running_keys": "jobs_running_key",
     "set_aside": "INTEGER PRIMARY KEY (rowid=?)",
     "admit": "jobs_of_key (queue=? AND key=?)",
+    "undecided": "INTEGER PRIMARY KEY (rowid=?)",
+    "decidable": "edges_parent (parent=? AND state=?)",
+    "decided": "undecided USING INTEGER PRIMARY KEY (rowid=?)",
+    "mark_edge": "edges USING PRIMARY KEY (child=? AND parent=?)",
+    "is_waiting": "edges USING PRIMARY KEY (child=?)",
+    "called_off_by": "edges USING PRIMARY KEY (child=? AND parent=?)",
+    "wait_again": "edges USING PRIMARY KEY (child=?)",
+    "unblock": "INTEGER PRIMARY KEY (rowid=?)",
+    "orphan": "INTEGER PRIMARY KEY (rowid=?)",
+    "reblock": "INTEGER PRIMARY KEY (rowid=?)",
+    "block": "INTEGER PRIMARY KEY (rowid=?)",
+    "new_parents": "sqlite_autoindex_jobs_1 (id=?)",
+    "parents": "edges USING PRIMARY KEY (child=?)",
+    "children": "edges_parent (parent=?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
-SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags)"
+SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags|edges)"
 # These never look at jobs at all.
 APART: Final = [
     "tally",
@@ -146,8 +161,8 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 
 @pytest.mark.parametrize("name", [*HOT, *APART])
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
-    # They sort queues and workers, of which there are few, a handful, or what a person moves.
-    aside = {"oldest_waiting", "workers", "tally", "unended", "movable", "running_keys"}
+    # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves.
+    aside = {"oldest_waiting", "workers", "tally", "unended", "movable", "running_keys", "parents", "children"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
 
@@ -176,6 +191,8 @@ class Crowd:
         self.store.enqueue(jobs)
         self.worker = Hands(self.store, home)
         self.held = self.worker.claim(20)
+        # Behind a parent that does not end meanwhile.
+        self.store.enqueue([new_job(f"c{n:06}", depends_on=(Dependency("j000001"),)) for n in range(size // 10)])
 
     def steps(self, work: Callable[[Crowd], object]) -> int:
         """How many instructions of SQLite's machine `work` takes: the same on every computer, however busy."""
@@ -234,6 +251,9 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "first page of a state": lambda crowd: list(crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50)),
     "heartbeat": lambda crowd: crowd.store.heartbeat("w1", slots=1, stopping=False),
     "ahead": lambda crowd: crowd.store.ahead("j000500", queues=None, most=20),
+    "enqueue behind a parent": lambda crowd: crowd.store.enqueue([new_job(depends_on=(Dependency("j000001"),))]),
+    "cancel what is blocked": lambda crowd: crowd.store.cancel("c000050"),
+    "nothing to decide": lambda crowd: crowd.store.decide(),
     "is called off": lambda crowd: crowd.store.is_called_off("j000500"),
 }
 
@@ -299,3 +319,21 @@ def test_a_hundred_times_the_jobs_is_the_same_work(crowds: list[Crowd], what: st
     few, many = (crowd.steps(WORK[what]) for crowd in crowds)
     assert few > 0
     assert many <= 1.5 * few, f"{few} steps at {SIZES[0]} jobs, {many} at {SIZES[1]}"
+
+
+def test_the_end_of_a_parent_costs_the_same_whatever_the_number_of_its_children() -> None:
+    """What it tells its first children counts; the others are told later."""
+    took = []
+    for children in (300, 10_000):
+        with swift_folder() as folder:
+            (home := Path(folder) / "home").joinpath("workers").mkdir(parents=True)
+            crowd = Crowd(1, home)
+            crowd.store.enqueue(
+                [new_job("p", queue="p"), *(new_job(depends_on=(Dependency("p"),)) for _ in range(children))]
+            )
+            crowd.worker.queues = ("p",)
+            claim = crowd.worker.claim_one()
+            took.append(crowd.steps(lambda crowd: crowd.worker.end(claim)))  # noqa: B023 - called at once
+            crowd.worker.bell.close()
+            crowd.store.close()
+    assert took[1] <= 1.2 * took[0], took

@@ -94,7 +94,7 @@ class PostgresLoad:
         return bool(self._db.value(SQL["is_untouched"]))
 
     def clear(self) -> None:
-        for name in ("workers", "done", *(table.name for table in reversed(TABLES))):
+        for name in ("workers", "done", "undecided", *(table.name for table in reversed(TABLES))):
             self._db.execute(f"delete from queuectl.{name}")
 
     def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -109,6 +109,7 @@ class PostgresLoad:
         return dict(self._db.all(SQL["copied"]))
 
     def finish(self, *, last_seq: int) -> None:
+        self._db.execute(SQL["note_undecided"])
         # The rank of each job came along; this is for those that are ranked from now on.
         self._db.execute(SQL["set_ageing"], ageing_values(read_ageing(self._db.value(SQL["ageing"]))))
         if last_seq:

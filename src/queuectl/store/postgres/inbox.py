@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from queuectl import errors
+from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.entry import Enqueued, Wave, beyond, new_row, shares_keys
+from queuectl.store.entry import Enqueued, Wave, arrivals, beyond, lined_up, new_row, shares_keys
 from queuectl.store.ids import new_job_ids
+from queuectl.store.linking import Entering, Links, Parent, link
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.trouble import ConnectionLost, Taken, run_again
@@ -45,15 +47,21 @@ class PostgresInbox(PostgresBase):
                     answer, ids, given = plan.answer, plan.ids, plan.given_ids
                 if twice := next((id_ for id_, times in Counter(ids).items() if times > 1), None):
                     raise errors.DuplicateId(twice)
+                links: Links | None = None
+                if any(job.depends_on for job in jobs):
+                    links = self._links(Entering(jobs, ids) if plan is None else plan.entering)
                 rule, seqs = self._places(given, len(ids))
+                blocked = () if links is None else links.blocked()
                 if plan is None:
-                    self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=rule)
+                    self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=rule, blocked=blocked)
                 else:
                     from queuectl.store.postgres import unique
 
                     for wave in plan.waves(seqs):
                         unique.replace(self._db, wave.replaced, moves, now_ms=now, ageing=rule)
-                        self._insert(wave, moves, now_ms=now, ageing=rule)
+                        self._insert(wave, moves, now_ms=now, ageing=rule, blocked=blocked)
+                if links is not None:
+                    self._block(links, dict(zip(ids, seqs, strict=True)))
                 if on_complete is not None and on_complete.batch is not None:
                     self._complete_with(on_complete, on_complete.batch, now_ms=now)
         except Taken as exc:
@@ -64,6 +72,10 @@ class PostgresInbox(PostgresBase):
             raise errors.DuplicateId(found[0][0]) from exc
         except ConnectionLost as exc:
             raise _in_doubt(exc, ids) from exc
+        if plan is not None and plan.replaced:
+            from queuectl.store.postgres.edges import PostgresEdges
+
+            PostgresEdges(self._db).try_to_settle_children()  # some may have waited for one of them
         return answer
 
     def _add(self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves) -> None:
@@ -80,9 +92,24 @@ class PostgresInbox(PostgresBase):
             raise errors.DuplicateId(self._db.value(SQL["duplicate"], {"ids": given}))
         return read_ageing(ageing[0][0] if ageing else None), seqs
 
-    def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing) -> None:
+    def _links(self, batch: Entering) -> Links:
+        """Within a transaction, before a sequence number is taken: a batch that is refused must not count as enqueues."""
+        found = self._db.all(SQL["new_parents"], {"ids": batch.outside()})
+        return link(batch, {id_: Parent(seq, State(state)) for id_, seq, state in found})
+
+    def _block(self, links: Links, new: Mapping[str, int]) -> None:
+        """Within a transaction, when all of them are in. `new`: their sequence numbers."""
+        seqs, blocked, said = map(list, zip(*links.said(new), strict=True))
+        self._db.execute(SQL["block"], {"seqs": seqs, "blocked": blocked, "said": said})
+        self._db.copy(SQL["link"], links.edges(new))
+        # One that ends at this moment cannot see yet who waits for it.
+        self._db.copy(SQL["leave_undecided"], ((parent.seq,) for parent in links.parents.values()))
+
+    def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing, blocked: Collection[str] = ()) -> None:
+        """`blocked`: the ids of those that `_block` will be told of."""
         jobs, ids, seqs, _ = wave
-        aside = beyond(jobs, dict(self._db.all(SQL["per_key"]))) if shares_keys(jobs) else frozenset()
+        due = lined_up(jobs, ids, blocked)
+        aside = beyond(due, dict(self._db.all(SQL["per_key"]))) if shares_keys(due) else frozenset()
         numbered = zip(jobs, ids, seqs, range(len(jobs)), strict=True)
         self._db.copy(
             SQL["enqueue"],
@@ -94,8 +121,8 @@ class PostgresInbox(PostgresBase):
         if any(job.tags for job in jobs):
             tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
             self._db.copy(SQL["tag"], tagged)
-        for queue, count in Counter(job.queue for job in jobs).items():
-            moves.add(queue, OUTSIDE, "pending", jobs=count)
+        for queue, state, count in arrivals(jobs, ids, blocked):
+            moves.add(queue, OUTSIDE, state, jobs=count)
         # In one order for all, so that nobody waits for each other.
         for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
             self._join(batch, count, now_ms=now_ms)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl.store.insight import Health, Place, bounds, count_late
+from queuectl.store.insight import Health, Link, Place, bounds, count_late
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.schema import LATEST
 
 TABLES: Final = (
-    "batches", "config", "done", "job_tags", "jobs", "meta", "moves", "output", "queues", "runs", "schedules", "starts", "ticks",
-    "workers",
+    "batches", "config", "done", "edges", "job_tags", "jobs", "meta", "moves", "output", "queues", "runs", "schedules", "starts",
+    "ticks", "undecided", "workers",
 )  # fmt: skip
 
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
@@ -33,6 +33,14 @@ class PostgresInsight(PostgresBase):
                 questions = [Question(SQL["ahead"], {**limit._asdict(), "limit": most}) for limit in limits]
             found = sum(int(rows[0][0]) for rows in self._db.ask(*questions))
         return min(most, found + count_late(late, limits))
+
+    def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        (found,) = self._db.ask(Question(SQL["parents"], {"ids": list(ids), "limit": limit}))
+        return [Link.of(row) for row in found]
+
+    def children(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        (found,) = self._db.ask(Question(SQL["children"], {"ids": list(ids), "limit": limit}))
+        return [Link.of(row) for row in found]
 
     def is_called_off(self, job_id: str) -> bool:
         with self._db.transaction(begin=_SNAPSHOT):

@@ -10,17 +10,20 @@ from typing import NamedTuple
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
 from queuectl.job.cron.model import Schedule
+from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rules
 from queuectl.job.model import Job, Run
 from queuectl.job.record import Record
 from queuectl.store import limits, rows, scheduling
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.porting import LATEST_RUN, Door, Exported, exported, import_row, run_rows
+from queuectl.store.linking import Parent
+from queuectl.store.porting import LATEST_RUN, Door, Exported, edge_rows, exported, import_row, parents_wanted, run_rows
 from queuectl.store.postgres import select
 from queuectl.store.postgres.base import ageing_values, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 from queuectl.store.postgres.copying import SNAPSHOT
-from queuectl.store.postgres.reads import PAGE, PostgresReads
+from queuectl.store.postgres.edges import PostgresEdges
+from queuectl.store.postgres.reads import JOB, PAGE, PostgresReads
 from queuectl.store.postgres.trouble import Taken
 from queuectl.store.postgres.unique import held
 from queuectl.store.protocol import Filter
@@ -29,10 +32,10 @@ from queuectl.store.unique import keys_of, refuse_taken
 _NO_TOKEN = ""  # of a run about which nobody may write
 
 
-class PostgresPorting(PostgresReads):
+class PostgresPorting(PostgresReads, PostgresEdges):
     def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
         clause, values = select.where(where)
-        sql = f"select {LATEST_RUN}, {rows.JOB_COLUMNS} from queuectl.jobs{clause} order by seq"
+        sql = f"select {LATEST_RUN}, {JOB} from queuectl.jobs{clause} order by seq"
         with (
             closing(self._db.beside()) as db,
             db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
@@ -48,7 +51,7 @@ class PostgresPorting(PostgresReads):
     def importing(self, settings: Mapping[str, str], *, rules: bool = False) -> Iterator[Door]:
         # Jobs are ranked by a rule that nobody may change meanwhile; whoever changes it, or a limit, has to be alone.
         lock = Question(SQL["change_ageing" if rules or "ageing" in settings else "hold_ageing"])
-        door = _PostgresDoor(self, self._db, _Hands(self._add_records, self._write_rules))
+        door = _PostgresDoor(self, self._db, _Hands(self._add_records, self._link_records, self._write_rules))
         try:
             with self._moving(lock, ring=True, seconds=LONG_SECONDS) as moves:
                 door.moves = moves
@@ -60,6 +63,7 @@ class PostgresPorting(PostgresReads):
             if not found:
                 raise
             raise errors.DuplicateId(found[0][0]) from exc
+        self.try_to_settle_children()
 
     def _write_config(self, changes: Mapping[str, str | None]) -> None:
         """Within a transaction. As `set_config`."""
@@ -96,11 +100,20 @@ class PostgresPorting(PostgresReads):
         for batch, jobs in sorted(Counter(record.batch for record in records if record.batch is not None).items()):
             self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now})
 
+    def _link_records(self, records: Sequence[Record]) -> None:
+        found = self._db.all(SQL["new_parents"], {"ids": parents_wanted(records)})
+        present = {id_: Parent(seq, State(state)) for id_, seq, state in found}
+        edges = [row for record in records for row in edge_rows(record, present)]
+        self._db.copy(SQL["link"], edges)
+        # One that ends at this moment cannot see yet who waits for it.
+        self._db.copy(SQL["leave_undecided"], ((seq,) for seq in {row[0] for row in edges}))
+
 
 class _Hands(NamedTuple):
     """What of the store a door needs that is nobody else's."""
 
     insert: Callable[[Sequence[Record]], None]
+    link: Callable[[Sequence[Record]], None]
     write_rules: Callable[[str, Rules, Rules], None]
 
 
@@ -112,6 +125,7 @@ class _PostgresDoor:
         self.ids: list[str] = []  # of what was added last
         self._store = store
         self._hands = hands
+        self.link = hands.link
         self._db = db
 
     def now_ms(self) -> int:

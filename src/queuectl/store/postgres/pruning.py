@@ -7,16 +7,16 @@ from contextlib import closing
 from typing import Final
 
 from queuectl.job.lifecycle import State
-from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import SNAPSHOT
+from queuectl.store.postgres.edges import PostgresEdges
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.pruning import Ended
 
 PAGE: Final = 500
 
 
-class PostgresPruning(PostgresBase):
+class PostgresPruning(PostgresEdges):
     def ended(
         self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
     ) -> Iterator[Ended]:
@@ -40,7 +40,9 @@ class PostgresPruning(PostgresBase):
 
     @run_again
     def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
-        (gone,) = self._db.transact([Question(SQL["prune"], {"ids": list(ids), "before": before_ms})])
+        self._settle_children()
+        hold = Question(SQL["hold_ended"], {"ids": list(ids)})
+        _, gone = self._db.transact([hold, Question(SQL["prune"], {"ids": list(ids), "before": before_ms})])
         return dict(gone.rows)
 
     @run_again

@@ -26,6 +26,21 @@ from queuectl.store.spread import histogram, spread
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
 PAGE: Final = 500  # jobs read at a time by a long list
 
+# What `rows.job` reads: a job, and the first of those that it waits for.
+JOB: Final = f"""{rows.JOB_COLUMNS},
+    case when jobs.state = 'blocked' then (
+        select json_agg(json_build_array(id, state))::text
+          from (
+            select parent.id, parent.state
+              from queuectl.edges
+              join queuectl.jobs as parent on parent.seq = edges.parent
+             where edges.child = jobs.seq
+               and edges.state = 'waiting'
+             order by edges.parent
+             limit {rows.WAITED_FOR}
+          ) as found
+    ) end"""
+
 _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 
@@ -40,7 +55,7 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def get(self, job_id: str) -> Job:
-        sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs where id = %s"
+        sql = f"select {JOB} from queuectl.jobs where id = %s"
         found, *present = self._db.ask(Question(sql, (job_id,)), *self._present_questions())
         if not found:
             raise errors.JobNotFound(job_id)
@@ -74,7 +89,7 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
     ) -> Iterator[Job]:
         clause, values = select.where(where)
         order = order_by(sort, descending=descending)
-        sql = f"select {rows.JOB_COLUMNS} from queuectl.jobs{clause}{order} limit %s offset %s"
+        sql = f"select {JOB} from queuectl.jobs{clause}{order} limit %s offset %s"
         values += [limit, offset]
         if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
             found, *answers = self._db.ask(Question(sql, values), *self._present_questions(), plan_freely=True)
@@ -230,8 +245,8 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:
         """The claims of a worker, each with whether somebody cancelled it."""
         found = []
-        for seq, id_, token, run, *rest, key, log, cancelled in self._all(SQL["running"], {"worker": worker}):
-            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key)
+        for seq, id_, token, run, *rest, key, log, cancelled, said in self._all(SQL["running"], {"worker": worker}):
+            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key, depends_on=said)
             found.append((claim, bool(cancelled)))
         return found
 

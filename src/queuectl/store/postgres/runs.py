@@ -20,6 +20,7 @@ from queuectl.store.limits import earliest, keys_of, leave_room
 from queuectl.store.postgres.base import admit
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
+from queuectl.store.postgres.edges import PostgresEdges
 from queuectl.store.postgres.floors import Floors
 from queuectl.store.postgres.queues import Chosen, PostgresLimits
 from queuectl.store.postgres.reads import PostgresReads
@@ -31,7 +32,7 @@ PROMOTE_AT_ONCE: Final = 1000
 NO_FLOORS: Final[Mapping[str, Any]] = {"queues": [], "floor_ranks": [], "floor_seqs": [], "seen": "1:1:"}
 
 
-class PostgresRuns(PostgresReads, PostgresLimits):
+class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
     def __init__(self, db: Connection) -> None:
         super().__init__(db)
         self._doubt = Doubt()
@@ -69,6 +70,7 @@ class PostgresRuns(PostgresReads, PostgresLimits):
             floors = self._floors.parameters(claim.queues)
             questions["claim"] = _claim(claim, worker=worker, tokens=tokens, now=now, floors=floors)
         questions["next_due"] = Question(SQL["next_due"])
+        questions["is_undecided"] = Question(SQL["is_undecided"])
         # Somebody else may have a slot for those that wait again, now or when they come due.
         wait_again = any(end.settlement.state in WAITING for end in ends)
         was_done = False
@@ -99,6 +101,7 @@ class PostgresRuns(PostgresReads, PostgresLimits):
             claims += _claims(chosen.rows)
         self._tell_of_room(ends, chosen)
         due = earliest(told["next_due"].rows[0][0] if told["next_due"].rows else None, chosen and chosen.opens_at)
+        children = self._tell_some(is_undecided=told["is_undecided"].rows[0][0])
         # Taken out as they are told: the same end told twice is written once.
         settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
         return Exchange(
@@ -106,7 +109,8 @@ class PostgresRuns(PostgresReads, PostgresLimits):
             lost=[end for end, settlement in settlements if settlement is None],
             claims=claims,
             next_due_ms=None if due is None else max(0, due - now),
-            more=not is_complete or 0 < wanted == len(claims),
+            more=not is_complete or 0 < wanted == len(claims) or children.freed,
+            undecided=children.more,
         )
 
     @run_again
@@ -147,6 +151,7 @@ class PostgresRuns(PostgresReads, PostgresLimits):
                 self._db.all(SQL["settle"], {"ends": json.dumps(ends), "worker": None, "now": now})
                 self._admit(keys_of(lost.claim for lost in taken))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
+        self.try_to_settle_children()
         return taken
 
     def _tell_of_room(self, ends: Sequence[End], chosen: Chosen | None) -> None:
@@ -269,7 +274,7 @@ def _holders(pieces: Sequence[OutputPiece]) -> dict[str, Any]:
 
 def _claims(found: Sequence[Row]) -> list[Claim]:
     """From the rows of claim.sql."""
-    return [rows.claim(row[5:], token=row[2], run=row[3], log=row[4], key=row[19]) for row in found]
+    return [rows.claim(row[5:], token=row[2], run=row[3], log=row[4], key=row[19], depends_on=row[20]) for row in found]
 
 
 def _by_lines(told: Mapping[str, Answer], *, is_limited: bool) -> bool:

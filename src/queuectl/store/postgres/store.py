@@ -33,6 +33,10 @@ FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
 
 
+class _Awaited(Exception):  # not an error: the reason to try again
+    """A job that is to be removed has children that have not been told what became of it."""
+
+
 class PostgresStore(
     PostgresBatches,
     PostgresSchedules,
@@ -58,6 +62,7 @@ class PostgresStore(
             wishes = [{"seq": job.seq, "token": job.token, "now": now} for job in running]
             call_off(self._db, waiting, moves, now_ms=now, ageing=ageing, last_seq=last_seq, error="cancelled")
             self._db.executemany(SQL["cancel_running"], wishes)
+        self.try_to_settle_children()
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
     @run_again
@@ -69,19 +74,33 @@ class PostgresStore(
             found = self._subjects(ids)
             able_jobs = [job for job in found if job.state in able]
             chosen, taken = free_to_revive(able_jobs, holders_of(self._db, keys_of(able_jobs)))
+            # What one of them had called off comes back with it, and waits for it again.
+            called_off = self._db.all(SQL["called_off_by"], {"seqs": [job.seq for job in chosen]})
+            chosen = [job for job in chosen if (job.seq,) not in called_off]
             for job in chosen:
                 moves.add(job.queue, job.state, State.PENDING)
             seqs, ranks = [job.seq for job in chosen], [rank(ageing, job.standing) for job in chosen]
             self._db.execute(SQL["revive"], {"seqs": seqs, "ranks": ranks, "now": now})
+        self.try_to_settle_children()
         revived = Revived((job.id, job.state) for job in found)
         revived.taken = taken
         return revived
 
     @run_again
     def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+        while True:
+            self._settle_children()
+            try:
+                return self._purge(ids)
+            except _Awaited:
+                continue  # somebody has just come to wait for one of them
+
+    def _purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
         with self._moving() as moves:
             found = self._subjects(ids)
             dead = [job for job in found if job.state is State.DEAD]
+            if self._db.value(SQL["is_awaited"], {"seqs": [job.seq for job in dead]}):
+                raise _Awaited
             for job in dead:
                 moves.add(job.queue, job.state, OUTSIDE)
             self._db.execute(SQL["purge"], {"seqs": [job.seq for job in dead]})

@@ -61,7 +61,7 @@ def call_off(
 ) -> None:
     """Cancel jobs that wait."""
     seqs = [job.seq for job in jobs]
-    points = [effective_priority(ageing, job.standing, now_ms=now_ms, last_seq=last_seq) for job in jobs]
+    points = [effective_priority(ageing, job.waited(now_ms), now_ms=now_ms, last_seq=last_seq) for job in jobs]
     db.execute(SQL["archive"], {"seqs": seqs})
     db.execute(SQL["cancel_waiting"], {"seqs": seqs, "points": points, "now": now_ms, "error": error})
     for job in jobs:

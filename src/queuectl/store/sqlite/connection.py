@@ -219,6 +219,8 @@ def translate(exc: sqlite3.Error, path: str) -> errors.QueuectlError:
             return errors.StoreForeign(path)
         case sqlite3.SQLITE_CANTOPEN:
             return errors.StoreFailed(path, _why_not_openable(path))
+        case _ if "decode to UTF-8" in str(exc):  # we write nothing else: the page is not ours any more
+            return errors.StoreDamaged(path, "a text in it is not UTF-8")
         case _:
             return errors.StoreFailed(path, str(exc))
 

@@ -88,6 +88,7 @@ class SqliteLoad:
         return dict(self._db.all(SQL["copied"]))
 
     def finish(self, *, last_seq: int) -> None:
+        self._db.execute(SQL["note_undecided"])
         self._db.execute("delete from sqlite_sequence where name = 'jobs'")
         self._db.execute("insert into sqlite_sequence (name, seq) values ('jobs', ?)", (last_seq,))
         # Who ran may wait again in the copy.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from queuectl import errors
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.entry import Enqueued, Wave, beyond, new_row, shares_keys
+from queuectl.store.entry import Enqueued, Wave, arrivals, beyond, lined_up, new_row, shares_keys
 from queuectl.store.ids import new_job_ids
 from queuectl.store.sqlite.base import SQL, SqliteBase
+
+if TYPE_CHECKING:
+    from queuectl.store.linking import Entering, Links
 
 
 class SqliteInbox(SqliteBase):
@@ -23,17 +27,28 @@ class SqliteInbox(SqliteBase):
         try:
             with self._moving() as moves:
                 now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+                plan, links = None, None
                 if any(job.unique_key is not None for job in jobs):
                     from queuectl.store.sqlite import unique  # here, since few jobs have a key
 
                     plan = unique.plan(self._db, jobs, ids, now_ms=now)
                     answer, ids = plan.answer, plan.ids
-                    for wave in plan.waves(range(last_seq + 1, last_seq + 1 + len(ids))):
-                        unique.replace(self._db, wave.replaced, moves, now_ms=now, ageing=ageing)
-                        self._insert(wave, moves, now_ms=now, ageing=ageing)
+                if any(job.depends_on for job in jobs):
+                    from queuectl.store.linking import Entering  # here, since most jobs wait for nobody
+
+                    links = self._links(Entering(jobs, ids) if plan is None else plan.entering)
+                seqs = range(last_seq + 1, last_seq + 1 + len(ids))
+                blocked = () if links is None else links.blocked()
+                if plan is None:
+                    self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing, blocked=blocked)
                 else:
-                    seqs = range(last_seq + 1, last_seq + 1 + len(jobs))
-                    self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
+                    from queuectl.store.sqlite import unique
+
+                    for wave in plan.waves(seqs):
+                        unique.replace(self._db, wave.replaced, moves, now_ms=now, ageing=ageing)
+                        self._insert(wave, moves, now_ms=now, ageing=ageing, blocked=blocked)
+                if links is not None:
+                    self._block(links, dict(zip(ids, seqs, strict=True)))
                 if on_complete is not None and on_complete.batch is not None:
                     self._complete_with(on_complete, on_complete.batch, now_ms=now)
         except sqlite3.IntegrityError as exc:
@@ -41,12 +56,18 @@ class SqliteInbox(SqliteBase):
             if taken is None:
                 raise errors.StoreFailed(self._db.path, str(exc)) from exc
             raise errors.DuplicateId(taken) from exc
+        if plan is not None and plan.replaced:
+            from queuectl.store.sqlite.edges import SqliteEdges
+
+            SqliteEdges(self._db, self._clock).try_to_settle_children()  # some may have waited for one of them
         self._ring()
         return answer
 
-    def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing) -> None:
+    def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing, blocked: Collection[str] = ()) -> None:
+        """`blocked`: the ids of those that `_block` will be told of."""
         jobs, ids, seqs, _ = wave
-        aside = beyond(jobs, dict(self._db.all(SQL["per_key"]))) if shares_keys(jobs) else frozenset()
+        due = lined_up(jobs, ids, blocked)
+        aside = beyond(due, dict(self._db.all(SQL["per_key"]))) if shares_keys(due) else frozenset()
         numbered = zip(jobs, ids, seqs, range(len(jobs)), strict=True)
         self._db.executemany(
             SQL["enqueue"],
@@ -59,8 +80,8 @@ class SqliteInbox(SqliteBase):
             self._admit(sorted({(jobs[at].queue, str(jobs[at].key)) for at in aside}))
         tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
         self._db.executemany(SQL["tag"], tagged)
-        for queue, count in Counter(job.queue for job in jobs).items():
-            moves.add(queue, OUTSIDE, "pending", jobs=count)
+        for queue, state, count in arrivals(jobs, ids, blocked):
+            moves.add(queue, OUTSIDE, state, jobs=count)
         for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
             self._join(batch, count, now_ms=now_ms)
 
@@ -83,6 +104,22 @@ class SqliteInbox(SqliteBase):
         now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
         seqs = range(last_seq + 1, last_seq + 1 + len(jobs))
         self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
+
+    def _links(self, batch: Entering) -> Links:
+        """Within a transaction. Raises ParentNotFound, ParentEnded or InvalidInput."""
+        import json
+
+        from queuectl.job.lifecycle import State
+        from queuectl.store.linking import Parent, link
+
+        found = self._db.all(SQL["new_parents"], {"ids": json.dumps(batch.outside())})
+        return link(batch, {id_: Parent(seq, State(state)) for id_, seq, state in found})
+
+    def _block(self, links: Links, new: Mapping[str, int]) -> None:
+        """Within a transaction, when all of them are in. `new`: their sequence numbers."""
+        said = ({"seq": seq, "is_blocked": blocked, "said": text} for seq, blocked, text in links.said(new))
+        self._db.executemany(SQL["block"], said)
+        self._db.executemany(SQL["link"], links.edges(new))
 
     def _duplicate(self, ids: Sequence[str]) -> str | None:
         """Which of these ids is taken, or given twice; None if the schema had another reason to refuse."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl.store.insight import Health, Place, bounds, count_late
+from queuectl.store.insight import Health, Link, Place, bounds, count_late
 from queuectl.store.migrate import LATEST
 from queuectl.store.sqlite.base import SQL, SqliteBase
 
@@ -27,6 +29,12 @@ class SqliteInsight(SqliteBase):
                     return most
                 found += int(self._db.value(SQL["ahead"], {**limit._asdict(), "limit": most}))
             return min(found, most)
+
+    def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        return [Link.of(row) for row in self._db.all(SQL["parents"], {"ids": json.dumps(ids), "limit": limit})]
+
+    def children(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        return [Link.of(row) for row in self._db.all(SQL["children"], {"ids": json.dumps(ids), "limit": limit})]
 
     def is_called_off(self, job_id: str) -> bool:
         return self._place(job_id)[1]

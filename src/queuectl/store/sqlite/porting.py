@@ -12,26 +12,29 @@ from typing import NamedTuple
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
 from queuectl.job.cron.model import Schedule
+from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rules
 from queuectl.job.model import Job, Run
 from queuectl.job.rank import ByTime
 from queuectl.job.record import Record
 from queuectl.store import rows, scheduling
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.porting import LATEST_RUN, Door, Exported, exported, import_row, run_rows
+from queuectl.store.linking import Parent
+from queuectl.store.porting import LATEST_RUN, Door, Exported, edge_rows, exported, import_row, parents_wanted, run_rows
 from queuectl.store.protocol import Filter
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import MEMORY, Connection
-from queuectl.store.sqlite.reads import PAGE, SqliteReads
+from queuectl.store.sqlite.edges import SqliteEdges
+from queuectl.store.sqlite.reads import JOB, PAGE, SqliteReads
 from queuectl.store.sqlite.unique import held
 from queuectl.store.unique import keys_of, refuse_taken
 
 
-class SqlitePorting(SqliteReads):
+class SqlitePorting(SqliteReads, SqliteEdges):
     def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
         clause, values = select.where(where)
-        sql = f"select {LATEST_RUN}, {rows.JOB_COLUMNS} from jobs{clause} order by seq"
+        sql = f"select {LATEST_RUN}, {JOB} from jobs{clause} order by seq"
         present = self._present()
         with self._another() as db, db.snapshot():
             for page in db.pages(sql, values, size=PAGE):
@@ -44,7 +47,8 @@ class SqlitePorting(SqliteReads):
     def importing(self, settings: Mapping[str, str], *, rules: bool = False) -> Iterator[Door]:  # noqa: ARG002 # one writer
         with self._moving() as moves:
             self._write_config(settings)
-            yield _SqliteDoor(self, self._db, moves, _Hands(self._add_records, self._write_rules))
+            yield _SqliteDoor(self, self._db, moves, _Hands(self._add_records, self._link_records, self._write_rules))
+        self.try_to_settle_children()
         self._ring()
 
     def _another(self) -> AbstractContextManager[Connection]:
@@ -79,11 +83,19 @@ class SqlitePorting(SqliteReads):
         for batch, jobs in sorted(Counter(record.batch for record in records if record.batch is not None).items()):
             self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now})
 
+    def _link_records(self, records: Sequence[Record]) -> None:
+        found = self._db.all(SQL["new_parents"], {"ids": json.dumps(parents_wanted(records))})
+        present = {id_: Parent(seq, State(state)) for id_, seq, state in found}
+        edges = [row for record in records for row in edge_rows(record, present)]
+        self._db.executemany(SQL["link"], edges)
+        self._db.executemany(SQL["leave_undecided"], [(seq,) for seq in {row[0] for row in edges}])
+
 
 class _Hands(NamedTuple):
     """What of the store a door needs that is nobody else's."""
 
     insert: Callable[[Sequence[Record]], None]
+    link: Callable[[Sequence[Record]], None]
     write_rules: Callable[[str, Rules, Rules], None]
 
 
@@ -93,6 +105,7 @@ class _SqliteDoor:
     def __init__(self, store: SqlitePorting, db: Connection, moves: Moves, hands: _Hands) -> None:
         self._store = store
         self._hands = hands
+        self.link = hands.link
         self._db = db
         self._moves = moves
 

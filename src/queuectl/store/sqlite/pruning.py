@@ -9,8 +9,9 @@ from typing import Final
 from queuectl.job.lifecycle import State
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.pruning import Ended
-from queuectl.store.sqlite.base import SQL, SqliteBase
+from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import MEMORY
+from queuectl.store.sqlite.edges import SqliteEdges
 
 PAGE: Final = 500
 SPARE_PAGES: Final = 256  # room that is kept, for jobs to come: given back, it would have to be asked for again
@@ -18,7 +19,7 @@ PAGES_AT_ONCE: Final = 200
 NO_LIMIT: Final = -1
 
 
-class SqlitePruning(SqliteBase):
+class SqlitePruning(SqliteEdges):
     def ended(
         self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
     ) -> Iterator[Ended]:
@@ -38,6 +39,7 @@ class SqlitePruning(SqliteBase):
 
     def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
         gone = {}
+        self._settle_children()
         with self._moving() as moves:
             for job_id in ids:
                 if row := self._db.one(SQL["prune"], {"id": job_id, "before": before_ms}):

@@ -25,6 +25,20 @@ from queuectl.store.sqlite.queues import SqliteQueueReads
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
 PAGE: Final = 500  # jobs read at a time by a long list
 
+# What `rows.job` reads: a job, and the first of those that it waits for.
+JOB: Final = f"""{rows.JOB_COLUMNS},
+    case when jobs.state = 'blocked' then (
+        select json_group_array(json_array(id, state))
+          from (
+            select parent.id, parent.state
+              from edges
+              join jobs as parent on parent.seq = edges.parent
+             where edges.child = jobs.seq
+               and edges.state = 'waiting'
+             limit {rows.WAITED_FOR}
+          )
+    ) end"""
+
 _FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 
 
@@ -39,7 +53,7 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
 
     def get(self, job_id: str) -> Job:
         with self._db.snapshot():
-            row = self._db.one(f"select {rows.JOB_COLUMNS} from jobs where id = ?", (job_id,))
+            row = self._db.one(f"select {JOB} from jobs where id = ?", (job_id,))
             if row is None:
                 raise errors.JobNotFound(job_id)
             return rows.job(row, self._present())
@@ -70,7 +84,7 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
         offset: int = 0,
     ) -> Iterator[Job]:
         clause, values = select.where(where)
-        sql = f"select {rows.JOB_COLUMNS} from jobs{clause}{order_by(sort, descending=descending)} limit ? offset ?"
+        sql = f"select {JOB} from jobs{clause}{order_by(sort, descending=descending)} limit ? offset ?"
         present = self._present()
         values += [-1 if limit is None else limit, offset]
         if self._db.path == MEMORY or (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
@@ -179,6 +193,8 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
         with self._db.snapshot():
             if self._db.all(SQL["batch_due"]):
                 return False  # a job is about to be made
+            if self._db.value("select exists (select 1 from undecided)"):
+                return False  # some of their children may be due in a moment
             tally = self.tally()
             paused = {queue for queue, rules in self.rules().items() if rules.paused}
             for queue in tally if queues is None else queues:
@@ -224,7 +240,7 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:
         """The claims of a worker, each with whether somebody cancelled it."""
         found = []
-        for seq, id_, token, run, *rest, key, log, cancelled in self._db.all(SQL["running"], {"worker": worker}):
-            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key)
+        for seq, id_, token, run, *rest, key, log, cancelled, said in self._db.all(SQL["running"], {"worker": worker}):
+            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key, depends_on=said)
             found.append((claim, bool(cancelled)))
         return found

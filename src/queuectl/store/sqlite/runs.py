@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from queuectl.job.lifecycle import WAITING, Event, State, is_final
 from queuectl.job.model import Claim
-from queuectl.job.rank import Ageing, ByEnqueues, Standing, effective_priority
+from queuectl.job.rank import ByEnqueues, Standing, effective_priority
 from queuectl.job.settle import Settlement, cancelled, lose
 from queuectl.store import rows
 from queuectl.store.counting import Moves
@@ -20,8 +20,10 @@ from queuectl.store.limits import Limits, Room, choose, earliest, keys_of, leave
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
+from queuectl.store.sqlite.edges import SqliteEdges
 from queuectl.store.sqlite.queues import SqliteLimits
 from queuectl.store.sqlite.reads import SqliteReads
+from queuectl.store.telling import NOTHING_TOLD, Moment
 
 PROMOTE_AT_ONCE: Final = 1000
 LOST: Final = "lost"
@@ -46,15 +48,7 @@ SETTLE: Final = _by_position(
 )  # fmt: skip
 
 
-class _Moment(NamedTuple):
-    """When a transaction happens, by all that counts as time here."""
-
-    now: int
-    last_seq: int
-    ageing: Ageing
-
-
-class SqliteRuns(SqliteReads, SqliteLimits):
+class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
     def exchange(
         self,
         worker: str,
@@ -71,11 +65,13 @@ class SqliteRuns(SqliteReads, SqliteLimits):
         opens_at: int | None = None
         with self._moving() as moves:
             now = self._clock.now_ms()
-            ((ageing, last_seq, worker_state, due_at, is_limited),) = self._db.all(SQL["outlook"], (worker,))
+            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges),) = self._db.all(
+                SQL["outlook"], (worker,)
+            )
             is_known = worker_state is not None and worker_state != LOST
             if worker_state == LOST:
                 starts, outputs, lost, ends = (), (), list(ends), ()
-            at = _Moment(now, last_seq, read_ageing(ageing))
+            at = Moment(now, last_seq, read_ageing(ageing))
             for start in starts:
                 self._record_start(start, now)
             for piece in outputs:
@@ -92,6 +88,9 @@ class SqliteRuns(SqliteReads, SqliteLimits):
             if done := sum(map(is_final, states)):
                 self._db.execute(SQL["worked"], {"id": worker, "jobs": done})
             some_wait_again = not WAITING.isdisjoint(states)
+            # Before the claim: what waited only for these may be taken at once.
+            told = self._decide(at, moves) if is_undecided or (done and has_edges) else NOTHING_TOLD
+            some_wait_again |= told.freed
             some_came_due = due_at is not None and due_at <= now
             is_complete = True
             if some_came_due:
@@ -117,6 +116,7 @@ class SqliteRuns(SqliteReads, SqliteLimits):
             claims=claims,
             next_due_ms=None if due_at is None else max(0, due_at - now),
             more=not is_complete or (claim is not None and 0 < claim.limit == len(claims)),
+            undecided=told.more,
         )
 
     def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
@@ -143,7 +143,7 @@ class SqliteRuns(SqliteReads, SqliteLimits):
         taken = []
         with self._moving() as moves:
             now = self._clock.now_ms()
-            at = _Moment(now, self._last_seq(), self._ageing())
+            at = Moment(now, self._last_seq(), self._ageing())
             for claim, is_cancelled in self._running(worker):
                 if only is not None and claim.token not in only:
                     continue
@@ -153,23 +153,22 @@ class SqliteRuns(SqliteReads, SqliteLimits):
                 taken.append(Lost(claim, settlement))
             self._admit(keys_of(lost.claim for lost in taken))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
+        self.try_to_settle_children()
         self._ring()
         return taken
 
     # ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _claim(
-        self, worker: str, request: ClaimRequest, at: _Moment, moves: Moves, heads: Sequence[Row]
-    ) -> list[Claim]:
+    def _claim(self, worker: str, request: ClaimRequest, at: Moment, moves: Moves, heads: Sequence[Row]) -> list[Claim]:
         claims, archived, claimed = [], [], []
         for row, token in zip(heads, new_tokens(len(heads)), strict=True):
             seq, id_, runs = row[1:4]
-            queue, (state, priority, eligible_at, missed, key) = row[6], row[15:]
+            queue, (state, priority, eligible_at, missed, key, said) = row[6], row[15:]
             log = f"{request.logs}/{id_}.log"
             standing = Standing(priority, seq, eligible_at, missed)
             shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
             claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
-            claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key))
+            claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, depends_on=said))
             moves.add(queue, state, "processing")
             if runs:
                 archived.append((seq,))
@@ -232,7 +231,7 @@ class SqliteRuns(SqliteReads, SqliteLimits):
             self._db.execute(SQL["drop_output"], {**of_run, "keep_from": piece.keep_from})
         self._db.execute(SQL["add_output"], {**of_run, "at": piece.at, "data": piece.data})
 
-    def _settle(self, end: End, at: _Moment, moves: Moves) -> Settlement | None:
+    def _settle(self, end: End, at: Moment, moves: Moves) -> Settlement | None:
         """Write an end; None if the job has passed to somebody else."""
         facts = facts_of(end, now=at.now)
         if self._write_end(end.claim, end.settlement, facts, at, moves):
@@ -244,7 +243,7 @@ class SqliteRuns(SqliteReads, SqliteLimits):
         self._write_end(end.claim, called_off, facts, at, moves)
         return called_off
 
-    def _write_end(self, claim: Claim, settlement: Settlement, facts: Facts, at: _Moment, moves: Moves) -> bool:
+    def _write_end(self, claim: Claim, settlement: Settlement, facts: Facts, at: Moment, moves: Moves) -> bool:
         # As plain text and numbers: sqlite3 looks for a way to adapt anything else, half a microsecond each.
         state, ending = str(settlement.state), str(settlement.ending)
         waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms

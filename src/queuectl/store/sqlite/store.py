@@ -53,6 +53,7 @@ class SqliteStore(
             ageing, last_seq = self._ageing(), self._last_seq()
             call_off(self._db, waiting, moves, now_ms=now, ageing=ageing, last_seq=last_seq, error="cancelled")
             self._db.executemany(SQL["cancel_running"], running)
+        self.try_to_settle_children()
         self._ring()
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
@@ -63,16 +64,22 @@ class SqliteStore(
             found = self._subjects(ids)
             able_jobs = [job for job in found if job.state in able]
             chosen, taken = free_to_revive(able_jobs, held(self._db, keys_of(able_jobs)))
+            # What one of them had called off comes back with it, and waits for it again.
+            seqs = json.dumps([job.seq for job in chosen])
+            follows = {seq for (seq,) in self._db.all(SQL["called_off_by"], {"seqs": seqs})}
+            chosen = [job for job in chosen if job.seq not in follows]
             for job in chosen:
                 moves.add(job.queue, job.state, State.PENDING)
             rows = [{"seq": job.seq, "now": now, "rank": rank(ageing, job.standing)} for job in chosen]
             self._db.executemany(SQL["revive"], rows)
+        self.try_to_settle_children()
         self._ring()
         revived = Revived((job.id, job.state) for job in found)
         revived.taken = taken
         return revived
 
     def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+        self._settle_children()
         with self._moving() as moves:
             found = self._subjects(ids)
             dead = [job for job in found if job.state is State.DEAD]

@@ -41,7 +41,7 @@ def call_off(
     """Cancel jobs that wait."""
     rows = []
     for job in jobs:
-        shown = effective_priority(ageing, job.standing, now_ms=now_ms, last_seq=last_seq)
+        shown = effective_priority(ageing, job.waited(now_ms), now_ms=now_ms, last_seq=last_seq)
         rows.append({"seq": job.seq, "now": now_ms, "effective_priority": shown, "error": error})
         moves.add(job.queue, job.state, State.CANCELLED)
     db.executemany(SQL["archive"], [(job.seq,) for job in jobs])

@@ -177,4 +177,4 @@ update queuectl.jobs
  where jobs.seq = line.seq
 returning line.place, jobs.rank, jobs.token, jobs.runs, jobs.log,
           jobs.seq, jobs.id, jobs.runs, jobs.command, jobs.argv, jobs.queue, jobs.attempts, jobs.crashes, jobs.max_retries,
-          jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key
+          jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key, jobs.depends_on

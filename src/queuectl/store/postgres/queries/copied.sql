@@ -11,6 +11,8 @@ select 'tags', (select count(*) from queuectl.job_tags)
 union all
 select 'batches', (select count(*) from queuectl.batches)
 union all
+select 'dependencies', (select count(*) from queuectl.edges)
+union all
 select 'settings', (select count(*) from queuectl.config)
 union all
 select 'schedules', (select count(*) from queuectl.schedules)

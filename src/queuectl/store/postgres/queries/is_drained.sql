@@ -1,5 +1,5 @@
--- is_drained: is nothing due in those of these queues (null: all) that are not paused, does nothing run, and waits no retry? What is
--- held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
+-- is_drained: has everybody been told what became of their parents, is nothing due in those of these queues (null: all) that are not
+-- paused, does nothing run, and waits no retry? What is held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
 -- paused one may have a million jobs.
 with recursive paused as (
     select name
@@ -26,7 +26,8 @@ step (queue) as (
       from step
      where step.queue is not null
 )
-select not exists (
+select not exists (select 1 from queuectl.undecided)
+   and not exists (
            select 1
              from step
             where queue is not null

@@ -1,4 +1,5 @@
--- prune: remove jobs that have ended by a moment, their history, their output and their tags, and count them out. Locked in one
+-- prune: remove jobs that have ended by a moment, their history, output, tags and edges, and count them out. One that somebody
+-- waits for stays until all that wait have been told. Locked in one
 -- order, so that two who remove the same do not wait for each other. (SQLite removes one at a time: nobody else can write.)
 with chosen as (
     select seq
@@ -6,6 +7,7 @@ with chosen as (
      where id = any(%(ids)s)
        and state in ('completed', 'dead', 'cancelled')
        and finished_at <= %(before)s
+       and not exists (select 1 from queuectl.edges where parent = jobs.seq and state = 'waiting')
      order by id
        for update
 ),
@@ -28,6 +30,16 @@ tags as (
     delete from queuectl.job_tags
      using gone
      where job = gone.seq
+),
+of_parents as (
+    delete from queuectl.edges
+     using gone
+     where parent = gone.seq
+),
+of_children as (
+    delete from queuectl.edges
+     using gone
+     where child = gone.seq
 ),
 counted as (
     insert into queuectl.moves (queue, was, now, ending, jobs)

@@ -1,5 +1,5 @@
--- reset_jobs: remove every job with history, output and tags, and all batches, and count them out. (SQLite counts by its tally: nobody else can
--- write meanwhile.)
+-- reset_jobs: remove every job with history, output, tags and edges, and all batches, and count them out. (SQLite counts by its tally:
+-- nobody else can write meanwhile.)
 with gone as (
     delete from queuectl.jobs
     returning seq, queue, state
@@ -15,6 +15,12 @@ tags as (
 ),
 names as (
     delete from queuectl.batches
+),
+edges as (
+    delete from queuectl.edges
+),
+undecided as (
+    delete from queuectl.undecided
 ),
 counted as (
     insert into queuectl.moves (queue, was, now, ending, jobs)

@@ -10,3 +10,8 @@ union all
 select 'job_tags', count(*)
   from queuectl.job_tags
  where not exists (select 1 from queuectl.jobs where seq = job_tags.job)
+union all
+select 'edges', count(*)
+  from queuectl.edges
+ where not exists (select 1 from queuectl.jobs where seq = edges.parent)
+    or not exists (select 1 from queuectl.jobs where seq = edges.child)

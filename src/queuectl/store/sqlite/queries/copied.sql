@@ -10,6 +10,8 @@ select 'tags', (select count(*) from job_tags)
 union all
 select 'batches', (select count(*) from batches)
 union all
+select 'dependencies', (select count(*) from edges)
+union all
 select 'settings', (select count(*) from config)
 union all
 select 'schedules', (select count(*) from schedules)

@@ -1,0 +1,6 @@
+-- open_edges: the edges of some jobs, which are locked, that may still change.
+select parent, child, need, otherwise, state
+  from queuectl.edges
+ where child = any(%(children)s)
+   and state in ('waiting', 'broke')
+ order by child, parent

@@ -1,0 +1,3 @@
+-- decided: all children of this parent have been told.
+delete from undecided
+ where parent = ?

@@ -11,7 +11,7 @@ import pytest
 
 import queuectl as package
 from queuectl import Job, Queue, State, client, errors, schedules
-from queuectl.errors import KeyTaken, ScheduleNotFound
+from queuectl.errors import KeyTaken, ParentNotFound, ScheduleNotFound
 from tests.program import Program, WorkerProcess
 
 StartWorker = Callable[..., WorkerProcess]
@@ -293,3 +293,33 @@ def test_a_queue_is_limited_and_listed_as_on_the_command_line(home: Path) -> Non
             queue.set_queue("mail", concurency=2)
         with pytest.raises(errors.InvalidInput, match="paused"):
             queue.set_queue("mail", paused="yes")
+
+
+def test_a_job_waits_for_others_that_are_given_by_id_or_as_they_are(queue: Queue) -> None:
+    build, test = queue.enqueue_many([{"command": "true", "id": "build"}, {"command": "true", "after": ["build"]}])
+    assert (build.state, test.state) == (State.PENDING, State.BLOCKED)
+    last = queue.enqueue("true", after=[build], after_any=[test.id], after_fail=(queue.enqueue("false", id="other"),))
+    assert last.to_dict()["depends_on"] == [
+        "build",
+        {"id": test.id, "when": "ended", "else": "cancel"},
+        {"id": "other", "when": "failed", "else": "cancel"},
+    ]
+
+
+def test_who_waits_is_said_in_one_way(queue: Queue) -> None:
+    with pytest.raises(errors.InvalidInput, match="depends_on: not together with after_any"):
+        queue.enqueue("true", depends_on=["a"], after_any=["b"])
+    with pytest.raises(errors.InvalidInput, match="after_fail: expected a list of ids or jobs, got 'a'"):
+        queue.enqueue("true", after_fail="a")
+    with pytest.raises(ParentNotFound, match="no job 'nobody'"):
+        queue.enqueue("true", after=["nobody"])
+
+
+def test_a_clone_of_a_job_that_waits_for_others_waits_for_those_that_it_waits_for(queue: Queue) -> None:
+    queue.enqueue("true", id="a")
+    queue.enqueue("true", id="b", after_any=["a"])
+    clone = queue.clone("b", priority=3)
+    assert (clone.state, clone.priority) == (State.BLOCKED, 3)
+    assert clone.depends_on == queue.get("b").depends_on
+    assert queue.clone("b", after=["b"]).to_dict()["depends_on"] == ["b"]
+    assert queue.clone("a").depends_on == ()

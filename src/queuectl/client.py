@@ -26,7 +26,7 @@ from queuectl.queue.filters import parse_count, parse_filter, parse_sort
 from queuectl.queue.intake import Given
 from queuectl.queue.look import looking
 from queuectl.queue.pick import Answer, find
-from queuectl.queue.pythonic import Names, fields_of, names, plain, resolve
+from queuectl.queue.pythonic import Names, fields_of, names, parents, plain, resolve
 from queuectl.schedules import Schedules
 from queuectl.store.open import open_reads, open_store, store_exists, store_path
 from queuectl.store.protocol import Reads, Store
@@ -89,7 +89,9 @@ class Queue:
         """Add a job: `command` for the shell, or `argv` to run without one. It is safe when this returns.
 
         `fields` are those of the command line's JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
-        a datetime), delay (also a timedelta), cwd, env, tags. Raises InvalidInput, UnknownName or DuplicateId.
+        a datetime), delay (also a timedelta), cwd, env, tags. `after` are ids or jobs that have to complete first, `after_any`
+        such as have to end, however, and `after_fail` such as have to fail for good. Raises InvalidInput, UnknownName,
+        DuplicateId, ParentNotFound or ParentEnded.
 
         `unique` is a key that one job at a time has while it waits or runs; `unique_for` (also a timedelta) and `if_exists` are
         as on the command line. The job that comes back may be the one that was there: its `is_duplicate` says so. Raises
@@ -101,6 +103,10 @@ class Queue:
         >>> with Queue() as queue:
         ...     [queue.enqueue("true", unique="report").is_duplicate for _ in range(2)]
         [False, True]
+        >>> with Queue() as queue:
+        ...     build = queue.enqueue("make build")
+        ...     queue.enqueue("make test", after=[build]).state
+        <State.BLOCKED: 'blocked'>
         """
         if unique is not None:
             fields = {"unique_key": unique, **fields}
@@ -291,10 +297,11 @@ class Queue:
         ...     queue.clone(queue.enqueue("true", queue="slow").id, priority=7).queue
         'slow'
         """
-        changes = {name: plain(value) for name, value in fields.items()}
+        changes = {name: plain(value) for name, value in parents(fields).items()}
         if isinstance(changes.get("cwd"), str):
             changes["cwd"] = absolute(changes["cwd"], working_directory())
-        new = amend.clone(self.get(job_id), changes)
+        reads = self._look()
+        new = amend.clone(reads, resolve(reads, job_id), changes)
         store = self._write()
         return store.get(store.enqueue([new])[0])
 

@@ -188,7 +188,7 @@ def test_the_directory_is_where_enqueue_was_called(queuectl: Program, tmp_path: 
         ("true", "--stream"),
         ("true", "--format", "json"),
         ("--format", "yaml", "--file", "-"),
-        ("--after", "x", "true"),
+        ("--after", "x,", "true"),
         ("--if-exists", "error", "true"),
         ("--unique-for", "1h", "true"),
         ("--unique", "x", "--if-exists", "never", "true"),

@@ -108,7 +108,8 @@ def test_every_outcome_of_a_run_is_named() -> None:
 
 def test_a_job_finds_the_variables_of_the_page(queuectl: Program) -> None:
     store = queuectl.home / "elsewhere.db"
-    queuectl("enqueue", "--db", store, "--id", "env", "env", check=0)
+    queuectl("enqueue", "--db", store, "--id", "first", "true", check=0)
+    queuectl("enqueue", "--db", store, "--id", "env", "--after", "first", "env", check=0)
     queuectl("worker", "start", "--db", store, "--drain", check=0)
     found = re.findall(r"^(QUEUECTL_\w+)=", queuectl("logs", "--db", store, "env", check=0).out, re.MULTILINE)
     assert sorted(found) == sorted(first_column(section(read("docs/reference/environment.md"), "The environment")))

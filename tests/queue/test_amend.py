@@ -66,20 +66,20 @@ def test_a_clone_has_the_fields_of_the_other_and_no_past(store: Store, home: Pat
     rest = {"timeout_ms": 5000, "cwd": "/srv", "env": {"A": "1"}, "tags": ("t",), "unique_key": "k"}
     store.enqueue([new_job("a", **fields, **rest)])
     run(store, home)
-    new = amend.clone(store.get("a"), {})
+    new = amend.clone(store, "a", {})
     assert new == new_job(None, **fields, **{**rest, "unique_key": None})
-    assert amend.clone(store.get("a"), {"argv": ["true"], "timeout": 0, "env": {"B": "2"}, "id": "b"}) == new._replace(
+    assert amend.clone(store, "a", {"argv": ["true"], "timeout": 0, "env": {"B": "2"}, "id": "b"}) == new._replace(
         command=None, argv=("true",), timeout_ms=None, env={"A": "1", "B": "2"}, id="b"
     )
     with pytest.raises(InvalidInput):
-        amend.clone(store.get("a"), {"priority": "high"})
+        amend.clone(store, "a", {"priority": "high"})
 
 
 def test_a_clone_of_a_job_with_a_time_of_its_own_has_it_too(store: Store, clock: FakeClock) -> None:
     store.enqueue([new_job("a", delay_ms=60_000)])
-    assert amend.clone(store.get("a"), {}).run_at_ms == clock.now_ms() + 60_000
-    later = amend.clone(store.get("a"), {"delay": 5})
+    assert amend.clone(store, "a", {}).run_at_ms == clock.now_ms() + 60_000
+    later = amend.clone(store, "a", {"delay": 5})
     assert (later.run_at_ms, later.delay_ms) == (None, 5000)
     store.cancel(["a"])
     assert store.get("a").state is State.CANCELLED
-    assert amend.clone(store.get("a"), {}).run_at_ms is None
+    assert amend.clone(store, "a", {}).run_at_ms is None

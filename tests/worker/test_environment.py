@@ -61,6 +61,19 @@ def test_a_job_finds_who_it_is_in_its_environment(scene: Scene, teller: list[str
     assert (env["OWN"], env["OF_THE_WORKER"]) == ("grün", "yes")
 
 
+def test_a_job_finds_those_it_waited_for_and_what_they_printed(scene: Scene) -> None:
+    first = scene.enqueue("echo one")
+    second = scene.enqueue("echo two")
+    words = 'for id in $QUEUECTL_PARENTS; do grep -v -e --- "$QUEUECTL_HOME/logs/$id.log"; done'
+    child = scene.enqueue(words, after=[first, second], env={"QUEUECTL_PARENTS": "of the job"})
+    other = scene.enqueue('echo "[$QUEUECTL_PARENTS]"')
+    scene.worker("--count", "2", env={"QUEUECTL_PARENTS": "of the worker"})
+    scene.wait_for(child, "completed")
+    scene.wait_for(other, "completed")
+    assert scene.queuectl("logs", child, "--no-markers", check=0).out == "one\ntwo\n"
+    assert scene.queuectl("logs", other, "--no-markers", check=0).out == "[]\n"
+
+
 def test_a_job_knows_its_run_its_attempt_and_its_slot(scene: Scene) -> None:
     words = 'echo "$QUEUECTL_RUN $QUEUECTL_ATTEMPT"; [ "$QUEUECTL_RUN" = 2 ]'
     job_id = scene.enqueue(words, max_retries=3, backoff_base=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import click
@@ -37,9 +37,10 @@ FIELDS: Final = (
     "batch",
     "key",
 )
-NOT_YET: Final = {"after": "--after"}
 # Where the option is not called as the field.
 SPELLED: Final = {"tags": "--tag", "unique_key": "--unique"}
+# Option -> how the jobs that it names have to end.
+AFTER: Final = {"after": "completed", "after_any": "ended", "after_fail": "failed"}
 
 _OPTIONS: Final = (
     click.option("--id", metavar="ID", help="Its id; made up if left away."),
@@ -57,7 +58,9 @@ _OPTIONS: Final = (
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
     click.option("--batch", metavar="NAME", help="The batch it belongs to, for batch show and wait --batch."),
     click.option("--key", metavar="KEY", help="Whom it is for; its queue may limit how many of a key run (--per-key)."),
-    click.option("--after", multiple=True, metavar="ID", hidden=True),
+    click.option("--after", multiple=True, metavar="ID[,ID]", help="Not before these jobs have completed."),
+    click.option("--after-any", multiple=True, metavar="ID[,ID]", help="Not before they have ended, however."),
+    click.option("--after-fail", multiple=True, metavar="ID[,ID]", help="Only if they fail for good."),
     click.option("--unique", metavar="KEY", help="Not twice: one job with this key waits or runs at a time."),
     click.option(
         "--unique-for", metavar="TIME", help="Nor for so long after the enqueue of the one there, however it ended."
@@ -81,11 +84,34 @@ def job_options(function: Function) -> Function:
     return click.argument("words", nargs=-1, metavar="[COMMAND | JSON | WORD...]")(function)
 
 
-def read_flags(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, object]:
-    """The fields that the options give."""
-    for name, spelled in NOT_YET.items():
+def read_flags(options: Mapping[str, Any], app: App) -> dict[str, object]:
+    """The fields that the options give. Jobs to wait for are looked up, after all else is known to be right."""
+    flags = read_fields(options, app.environ)
+    if parents := list(_parents(options)):
+        reads = app.open_reads()
+        flags["depends_on"] = [{"id": reads.resolve(ref), "when": when} for ref, when in parents]
+        check_field("depends_on", flags["depends_on"], spelled="--after")
+    return flags
+
+
+def _parents(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, when in AFTER.items():
+        for ref in (ref for text in options[name] for ref in text.split(",")):
+            if not ref:
+                spelled = f"--{name.replace('_', '-')}"
+                raise InvalidInput(spelled, "an id is missing", hint=f"like {spelled} build,test")
+            yield ref, when
+
+
+def refuse_parents(options: Mapping[str, Any], problem: str, *, hint: str) -> None:
+    """For jobs that are made later, when what is named now may long be gone."""
+    for name in AFTER:
         if options[name]:
-            raise InvalidInput(spelled, "this version does not have it yet", hint=f"leave {spelled} away")
+            raise InvalidInput(f"--{name.replace('_', '-')}", problem, hint=hint)
+
+
+def read_fields(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, object]:
+    """As `read_flags`, without the jobs to wait for."""
     flags = {name: options[name] for name in FIELDS if options[name] is not None}
     if options["env"]:
         flags["env"] = dict(_variable(text, environ) for text in options["env"])

@@ -12,6 +12,7 @@ from queuectl.cli.result import Column
 from queuectl.cli.style import STATE_STYLE, age, rough, took
 from queuectl.cli.table import lay_out
 from queuectl.job.duration import format_duration
+from queuectl.job.graph import Dependency, Need, Otherwise
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.model import Job, Run, to_ms
 from queuectl.job.outcome import Ending
@@ -64,6 +65,7 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
     earned = f", now {job.effective_priority}" if job.effective_priority != job.priority else ""
     yield "Queue", f"{printable(job.queue)}, priority {job.priority}{earned}"
     yield "Tags", joined(job.tags)
+    yield "After", joined(printable(_parent(parent)) for parent in job.depends_on)
     yield "Unique key", printable(job.unique_key or "")
     yield "Key", printable(job.key or "")
     yield "Batch", job.batch or ""
@@ -86,6 +88,13 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
         yield "Finished", _moment(to_ms(job.finished_at), now_ms, local_time(job.finished_at)) + lasted
     yield "Ended with", _end(job)
     yield "Log", printable(job.log) + elsewhere if job.log else ""
+
+
+def _parent(parent: Dependency) -> str:
+    """`build`, or with what is special about it: `build (ended)`, `build (completed, else run)`."""
+    words = [parent.when.value] if parent.when is not Need.COMPLETED else []
+    words += ["else run"] if parent.otherwise is Otherwise.RUN else []
+    return parent.id + (f" ({', '.join(words)})" if words else "")
 
 
 def _retries(job: Job) -> str:

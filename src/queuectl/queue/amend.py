@@ -7,12 +7,14 @@ from typing import Any, Final
 
 from queuectl.errors import QueuectlError, StaleEdit
 from queuectl.job.change import HOLD, RELEASE, RUN_NOW, Change
+from queuectl.job.fields import MOST_PARENTS
+from queuectl.job.graph import Dependency, EdgeState
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.model import Job, iso
+from queuectl.job.model import iso
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults, merge, validate
 from queuectl.queue.pick import Answer, for_each, refuse
-from queuectl.store.protocol import Store
+from queuectl.store.protocol import Reads, Store
 
 CLAIMABLE: Final = frozenset(states_that_take(Event.CLAIM))
 
@@ -57,20 +59,28 @@ def _amend(
 
 def _cannot(state: State) -> str:
     if state is State.BLOCKED:
-        return "it waits for other jobs"
+        return "it waits for other jobs: queuectl graph shows them, queuectl cancel and then retry frees it from them"
     if state is State.PROCESSING:
         return "it is running now; queuectl cancel ends it"
     return "it has ended; queuectl clone makes a new job of it, queuectl retry gives it another chance"
 
 
-def clone(job: Job, changes: Mapping[str, object]) -> NewJob:
+def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
     """A new job with the same fields, but for `changes`. It has no past, an id of its own, and no unique key, which the other has;
-    it is due when that one is, if that has a time of its own still to come."""
+    it is due when that one is, if that has a time of its own still to come, and waits for those jobs that that one still waits
+    for."""
+    job = reads.get(reads.resolve(ref))
     fields: dict[str, Any] = {"command": job.command, "argv": job.argv, "env": dict(job.env), "tags": list(job.tags)}
     if job.key is not None:
         fields["key"] = job.key
     if job.state is State.PENDING:
         fields["run_at"] = iso(job.run_at)
+    if job.state is State.BLOCKED:
+        links = reads.parents([job.id], limit=MOST_PARENTS)
+        waiting = (
+            Dependency(link.parent, link.when, link.otherwise) for link in links if link.state is EdgeState.WAITING
+        )
+        fields |= {"run_at": iso(job.run_at), "depends_on": [parent.to_json() for parent in waiting]}
     of_job = Defaults(
         priority=job.priority,
         max_retries=job.max_retries,

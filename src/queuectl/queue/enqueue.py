@@ -8,7 +8,17 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from queuectl.errors import DuplicateId, InvalidItem, InvalidLine, KeyTaken, Unavailable, UsageError
+from queuectl.errors import (
+    Conflict,
+    DuplicateId,
+    InvalidItem,
+    InvalidLine,
+    KeyTaken,
+    NotFound,
+    QueuectlError,
+    Unavailable,
+    UsageError,
+)
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults, merge, validate
 from queuectl.queue.intake import Intake
@@ -89,6 +99,8 @@ def enqueue(
             raise _with_place(error, intake, jobs) from error
         except KeyTaken as error:
             raise _at_its_place(error, intake) from error
+        except (NotFound, Conflict) as error:
+            raise _with_child(error, intake, jobs) from error
 
 
 def _last_job(command: str, flags: Flags, defaults: Defaults) -> NewJob:
@@ -112,6 +124,10 @@ def make_jobs(intake: Intake, defaults: Defaults, *, flags: Flags, advance: Adva
         raise intake.blame(number, error) from error
     if "id" in flags and len(jobs) > 1:
         raise UsageError(f"--id names one job, and here are {len(jobs)}", hint="leave --id away, or give one job")
+    if any(job.depends_on for job in jobs):
+        from queuectl.store.linking import refuse_cycles  # here, since most jobs wait for nobody
+
+        refuse_cycles({job.id: [parent.id for parent in job.depends_on] for job in jobs if job.id is not None})
     return jobs
 
 
@@ -134,6 +150,17 @@ def _at_its_place(error: KeyTaken, intake: Intake) -> KeyTaken:
 def told_at(error: KeyTaken, where: str) -> KeyTaken:
     """The same, with where in a batch it was found."""
     return KeyTaken(error.key, error.holder, error.state, hint=error.hint, where=where, place=error.place)
+
+
+def _with_child(error: QueuectlError, intake: Intake, jobs: Sequence[NewJob]) -> QueuectlError:
+    """A batch names the first that would wait for a parent that it cannot wait for."""
+    from queuectl.errors.flow import ParentEnded, ParentNotFound  # here, since most jobs wait for nobody
+
+    if intake.is_batch and isinstance(error, ParentNotFound | ParentEnded):
+        children = (any(parent.id == error.said for parent in job.depends_on) for job in jobs)
+        number = next(number for (number, _), is_it in zip(intake, children, strict=True) if is_it)
+        error.message = f"{intake.noun} {number}: {error.message}"
+    return error
 
 
 @contextmanager

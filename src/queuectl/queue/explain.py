@@ -13,6 +13,7 @@ from queuectl.job.model import Job, Run, Worker, from_ms, iso, to_ms
 from queuectl.job.outcome import Ending
 from queuectl.job.reason import Wait, key_full, reason, waits
 from queuectl.job.retry import allowed_failures
+from queuectl.queue.graph import waits_for
 from queuectl.queue.wait import is_served
 from queuectl.store.protocol import Reads
 
@@ -69,6 +70,8 @@ def with_reason(
     job: Job, alive: Sequence[Worker], now_ms: int, *, brake: Brake | None, of_key: Sequence[str] = ()
 ) -> Job:
     """The job with the one line that holds if only these workers live: a store cannot tell who does."""
+    if job.state is State.BLOCKED:
+        return job  # nothing that a worker could do about it
     line = reason(
         job.state,
         run_at_ms=to_ms(job.run_at),
@@ -101,7 +104,8 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
     ):
         match wait:
             case Wait.BLOCKED:
-                yield Reason(wait, "It waits for other jobs to end.", {})
+                who, parents = waits_for(store, job.id)
+                yield Reason(wait, f"It waits for {who}.", {"parents": parents})
             case Wait.HELD:
                 yield _held(job)
             case Wait.RETRY:

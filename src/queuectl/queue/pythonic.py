@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from queuectl.errors import InvalidInput, InvalidItem
+from queuectl.job.model import Job
 from queuectl.job.shown import shown
 from queuectl.queue.intake import Fields
 from queuectl.store.protocol import Reads
 
 Names = str | Iterable[str]
+
+# Argument -> how the jobs that it names have to end.
+AFTER: Final = {"after": "completed", "after_any": "ended", "after_fail": "failed"}
 
 
 def resolve(reads: Reads, job_id: object) -> str:
@@ -28,7 +32,26 @@ def fields_of(job: object, number: int) -> Fields:
             "job", f"expected a command or its fields, got {shown(job)}", hint='like {"command": "true"}'
         )
         raise InvalidItem(number, cause)
-    return {name: plain(value) for name, value in job.items()}
+    return {name: plain(value) for name, value in parents(job).items()}
+
+
+def parents(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With `after`, `after_any` and `after_fail`, which Python has as arguments, as the one field that JSON has."""
+    given = {name: fields[name] for name in AFTER if fields.get(name) is not None}
+    if not given.keys() - {"after"}:
+        return fields
+    for name, value in given.items():
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise InvalidInput(name, f"expected a list of ids or jobs, got {shown(value)}", hint=f"like {name}=[build]")
+    if fields.get("depends_on") is not None:
+        raise InvalidInput("depends_on", f"not together with {', '.join(given)}", hint="say all of it in depends_on")
+    wanted = [_dependency(one, AFTER[name]) for name, ones in given.items() for one in ones]
+    return {**{name: value for name, value in fields.items() if name not in AFTER}, "depends_on": wanted}
+
+
+def _dependency(one: object, when: str) -> object:
+    one = plain(one)
+    return {"id": one, "when": when} if isinstance(one, str) else one
 
 
 def names(value: Names) -> Iterable[str]:
@@ -44,7 +67,9 @@ def plain(value: Any) -> Any:
             return value.isoformat()
         case os.PathLike():
             return os.fspath(value)
-        case tuple() | set() | frozenset():
-            return list(value)
+        case Job():
+            return value.id
+        case list() | tuple() | set() | frozenset():
+            return [plain(item) for item in value]
         case _:
             return value

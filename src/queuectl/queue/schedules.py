@@ -32,11 +32,16 @@ from queuectl.zones import find_zone
 
 MOST_PREVIEWED: Final = 1000
 
+NO_PARENTS: Final = (
+    "it makes its jobs later, when those named now may be gone; let the job itself enqueue what comes after"
+)
 _ONE_TIME: Final = {
     "id": "each job has an id of its own",
     "run_at": "the schedule says when; use delay to come later",
     "unique_key": "overlap says what happens if the last job has not ended",
     "batch": "a batch ends, a schedule does not",
+    "depends_on": NO_PARENTS,
+    "after": NO_PARENTS,
 }
 _RUN_AT: Final = ("run_at", "available_at", "run_after", "next_run_at")
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.errors import DuplicateId, KeyTaken, QueuectlError, UsageError
+from queuectl.errors import DuplicateId, InvalidInput, InvalidLine, KeyTaken, QueuectlError, UsageError
+from queuectl.errors.flow import ParentEnded, ParentNotFound
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults
 from queuectl.queue.enqueue import Flags, Place, Queued, make_jobs, queued, told_at
@@ -75,7 +76,7 @@ def _commit(inbox: Inbox | None, lines: list[Line], clock: Clock) -> Iterator[Qu
     if inbox is not None and jobs:
         try:
             added = list(queued(persist(clock, lambda: inbox.enqueue(jobs))))
-        except (DuplicateId, KeyTaken):
+        except (DuplicateId, KeyTaken, ParentNotFound, ParentEnded, InvalidInput):
             # One of them is the bad one: which, only one at a time can tell.
             added = [_add(inbox, number, found, clock) for number, found in lines if isinstance(found, NewJob)]
     results = iter(added)
@@ -90,3 +91,5 @@ def _add(inbox: Inbox, number: int, job: NewJob, clock: Clock) -> Queued | Queue
         return DuplicateId(error.job_id, where=f"line {number}")
     except KeyTaken as error:
         return told_at(error, f"line {number}")
+    except (ParentNotFound, ParentEnded, InvalidInput) as error:
+        return InvalidLine(number, error)

@@ -45,6 +45,7 @@ _OF_ITS_JOB: Final = frozenset(
         *(f"QUEUECTL_BATCH_{word}" for word in ("JOBS", "COMPLETED", "DEAD", "CANCELLED")),
     }
 )
+_PARENTS: Final = b"QUEUECTL_PARENTS"  # only of one that has waited for others
 # Something that is no log of ours lies in this job's place: its own failure, and nobody else's.
 _ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
 
@@ -76,7 +77,7 @@ class Launcher:
         inherited = {name: value for name, value in base_environment.items() if name not in _OF_ITS_JOB}
         self._base = _encoded({**inherited, **ours})
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
-        self._base_words = _joined(self._base, without=_OF_A_RUN)
+        self._base_words = _joined(self._base, without=(*_OF_A_RUN, _PARENTS))
 
     def prepare(self, claim: Claim, *, slot: int, now_ms: int) -> Ready:
         """Everything up to the process."""
@@ -112,7 +113,7 @@ class Launcher:
         if claim.env:
             # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
             of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
-            base = _joined({**self._base, **of_job, **self._ours}, without=_OF_A_RUN)
+            base = _joined({**self._base, **of_job, **self._ours}, without=(*_OF_A_RUN, _PARENTS))
         values = (
             claim.id.encode(),
             b"%d" % claim.run,
@@ -121,7 +122,10 @@ class Launcher:
             b"%d" % slot,
             claim.token.encode(),
         )
-        return base, [b"%b=%b" % item for item in zip(_OF_A_RUN, values, strict=True)]
+        of_run = [b"%b=%b" % item for item in zip(_OF_A_RUN, values, strict=True)]
+        if claim.parents:
+            of_run.append(b"%b=%b" % (_PARENTS, " ".join(claim.parents).encode()))
+        return base, of_run
 
 
 def _deadline(claim: Claim, began: float) -> float | None:

@@ -51,6 +51,7 @@ class Worker:
         self._shares = Shares(plan)
         self._stopping = Stopping(self._runs, world.emit)
         self._look = True  # there may be something to claim
+        self._is_undecided = False  # not all have been told what became of their parents
         self._jobs_done = 0
         now = world.clock.monotonic()
         self._last_beat = self._last_turn = now
@@ -137,7 +138,7 @@ class Worker:
         starts = self._runs.unrecorded(now)
         printed = self._streaming.look(self._runs.under_way, now)
         free = self._free() if self._stopping.mode is None and now >= self._runs.log_pause.until else 0
-        if not (starts or printed or self._runs.over or (free and self._look)):
+        if not (starts or printed or self._runs.over or self._is_undecided or (free and self._look)):
             return
         written = self._exchange(starts, printed, free)
         if written is None:
@@ -145,6 +146,7 @@ class Worker:
             return
         self._note(written, starts)
         self._look = written.more or (self._look and not free) or now < self._runs.log_pause.until
+        self._is_undecided = written.undecided
         self._start(written.claims)
 
     def _start(self, claims: Sequence[Claim]) -> None:
@@ -278,7 +280,7 @@ class Worker:
             yield max(moment, self._retry_at)
         if self._runs:
             yield max(self._streaming.look_at, self._retry_at)
-        if self._runs.over:
+        if self._runs.over or self._is_undecided:
             yield self._retry_at
         if self._stopping.mode is None and self._free():
             if self._look:

@@ -31,11 +31,12 @@ from queuectl.queue.enqueue import queued
 def clone(app: App, ref: str, **options: Any) -> Result:
     """Add a new job with the same fields as another one, in any state, and print its id.
 
-    It has no past and an id of its own. Options are those of enqueue and win over what the other job has.
+    It has no past and an id of its own, and waits for what the other job still waits for. Options are those of enqueue and
+    win over what that one has.
     """
-    flags = read_flags(options, app.environ)
+    flags = read_flags(options, app)
     if isinstance(flags.get("cwd"), str):
         flags["cwd"] = absolute(str(flags["cwd"]), working_directory())
     reads = app.open_reads()
-    new = copy_of(reads.get(reads.resolve(ref)), flags)
+    new = copy_of(reads, ref, flags)
     return single(app, next(queued(app.open_store().enqueue([new]))))

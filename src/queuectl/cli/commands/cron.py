@@ -11,7 +11,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.commands.enqueue import from_words, single
-from queuectl.cli.jobwords import JobCommand, job_options, read_flags
+from queuectl.cli.jobwords import JobCommand, job_options, read_fields, refuse_parents
 from queuectl.cli.numbers import integer
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column, Done, Result, Sheet, Table
@@ -102,7 +102,8 @@ def add(
     SCHEDULE is five fields as in crontab, six with seconds first, @hourly @daily @midnight @weekly @monthly @yearly
     @annually, or 'every 90s', counted from now. Names (MON, JAN), ranges, lists and steps are understood.
     """
-    flags = read_flags(options, app.environ)
+    refuse_parents(options, "not for a schedule", hint=use.NO_PARENTS)
+    flags = read_fields(options, app.environ)
     wish = use.Wish(
         name,
         schedule,

@@ -15,6 +15,7 @@ from queuectl.cli.exits import DONE, USAGE
 from queuectl.cli.failure import InvalidLines, report
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
 from queuectl.cli.manywords import many_options, read_many, read_on_complete
+from queuectl.cli.printable import printable
 from queuectl.cli.result import Result, Sheet, Stream
 from queuectl.cli.style import took
 from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, UsageError
@@ -58,6 +59,9 @@ FEW = 5  # as many ids or refusals one line can name
         # not twice: prints the id of the one that waits or runs, if there is one
         queuectl enqueue 'make report' --unique report
 
+        # one after the other: only when the other has completed
+        queuectl enqueue --after "$(queuectl enqueue 'make build')" 'make test'
+
         # later, with a time limit, and wait for it
         queuectl wait $(queuectl enqueue 'make report' --delay 10m --timeout 1h)
     """,
@@ -80,7 +84,7 @@ def enqueue(
     A word that begins with { or [ is JSON, any other single word a command for the shell, several words a program
     with its arguments, run without a shell. Options of jobs win over what JSON says.
     """
-    flags = read_flags(options, app.environ)
+    flags = read_flags(options, app)
     many = read_many(options)
     on_complete = read_on_complete(options, stream=stream)
     if many:
@@ -245,6 +249,7 @@ def _words_about(app: App, added: Queued) -> str:
     # A worker may have been quicker than these words: then the time is that of a retry, and no news of the enqueue.
     when = f", due in {took(wait_ms)}" if wait_ms > 0 and not job.runs else ""
     paused = _paused(app, [added.id])
+    when = f", {printable(job.reason)}" if job.state == "blocked" and job.reason else when
     idle = "; no worker is running: queuectl worker start" if _is_idle(app) else ""
     return app.paint(f"queued in {job.queue}{when}{'; ' if paused else ''}{paused}{idle}", "dim")
 

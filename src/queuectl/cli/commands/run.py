@@ -44,7 +44,7 @@ def run(app: App, words: tuple[str, ...], **options: Any) -> Result:
     Exits with its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled before.
     Ctrl-C leaves the job running.
     """
-    flags = read_flags(options, app.environ)
+    flags = read_flags(options, app)
     if not words and "command" not in flags:
         raise UsageError("nothing to run", hint="say what to run: queuectl run 'echo hello'")
     intake = from_words(words, flags)

@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "list": Entry(f"{_HERE}.list", "list_jobs", "The jobs, newest first.", _LOOK),
     "show": Entry(f"{_HERE}.show", "show", "Everything about one job.", _LOOK),
     "explain": Entry(f"{_HERE}.explain", "explain", "Why a job is not running.", _LOOK),
+    "graph": Entry(f"{_HERE}.graph", "graph", "What a job waits for, and what waits for it.", _LOOK),
     "logs": Entry(f"{_HERE}.logs", "logs", "What jobs printed.", _LOOK),
     "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
     "batch": Entry(f"{_HERE}.batch", "batch", "Jobs under one name, and how far they are.", _LOOK),

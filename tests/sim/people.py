@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from queuectl import errors
 from queuectl.config import Here
 from queuectl.job.lifecycle import State
+from queuectl.job.newjob import NewJob
 from queuectl.store.protocol import StopMode
 from queuectl.upkeep.rescue import rescue_dead
 from tests.factories import new_job
@@ -64,9 +65,14 @@ class People:
                     key=self._scene.key(self._scene.jobs),
                 )
             )
+        jobs = self._linked(jobs)
         ids = store.enqueue(jobs)
         self._scene.stage.effect("before it is told so")
         self._scene.witness.acknowledged.update(ids)
+
+    def _linked(self, jobs: list[NewJob]) -> list[NewJob]:
+        """For those whose jobs wait for each other, see test_graphs.py."""
+        return jobs
 
     def _some_id(self) -> str:
         return f"j{1 + int(self._scene.chance() * max(1, self._scene.jobs))}"

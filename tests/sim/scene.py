@@ -42,6 +42,8 @@ STORED: Final = {"heartbeat": "1s", "lease": "4s", "poll-interval": "1s", "kill-
 
 
 class Scene:
+    people: type[People] = People
+
     def __init__(self, seed: int, folder: Path, pool: Pool) -> None:
         self.seed = seed
         self.stage = Stage(seed, chances=Chances())
@@ -74,7 +76,7 @@ class Scene:
             self.stage.add(f"w{number}", host, lambda number=number, host=host: self._work(number, host))
         for number in range(2):
             host = self.hosts[0]
-            self.stage.add(f"p{number}", host, lambda: People(self).live(self.hosts[0]))
+            self.stage.add(f"p{number}", host, lambda: self.people(self).live(self.hosts[0]))
 
     def key(self, job: int) -> str | None:  # of a scene without limits, no job has one
         return None

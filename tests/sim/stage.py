@@ -214,7 +214,8 @@ class Stage:
         end = self.now + seconds
         if participant.frozen_until > end:
             participant.frozen_until = end
-            participant.naps[-1] = (participant.naps[-1][0], end)
+            # All of them: one that was frozen twice has two that lie behind each other.
+            participant.naps = [(begin, min(until, end)) for begin, until in participant.naps if begin < end]
 
     def strikes(self, chance: float) -> bool:
         return bool(chance) and self.random.random() < chance

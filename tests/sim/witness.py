@@ -34,6 +34,8 @@ PEOPLE: Final = {"cancel": Event.CANCEL, "revive": Event.REVIVE}
 
 
 class Witness:
+    first_states = frozenset({State.PENDING})
+
     def __init__(
         self,
         db: sqlite3.Connection,
@@ -181,7 +183,7 @@ class Witness:
             if old is None:
                 self.must(verb == "enqueue", f"{row.id} appeared by {verb}")
                 self.happened["enqueued"] += 1
-                self.must(row.state == State.PENDING, f"{row.id} begins as {row.state}")
+                self.must(row.state in self.first_states, f"{row.id} begins as {row.state}")
             elif old != row:
                 self._compare(old, row, store)
                 if row.token is not None and row.token != old.token:

@@ -43,7 +43,7 @@ def test_an_end_of_any_kind_and_a_failure_can_be_waited_for(queuectl: Program, s
     assert start_worker("--drain").wait() == 0
     assert states(queuectl) == {"work": "dead", "next": "cancelled", "cleanup": "completed", "alarm": "completed"}
     assert queuectl("wait", "next").code == 1
-    assert "cancelled: work, for which it waited, is dead" in queuectl("show", "next", check=0).out
+    assert queuectl("show", "next", check=0).lines[0] == "next  cancelled: work, for which it waited, is dead"
     queuectl("dlq", "retry", "work", check=0)
     assert states(queuectl)["next"] == "blocked"
 

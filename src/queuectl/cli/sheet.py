@@ -55,6 +55,7 @@ def _title(app: App, job: Job, now_ms: int) -> str:
         words = f"for {rough(max(0, now_ms - to_ms(job.started_at)))} on {job.worker}"
     elif job.state is State.COMPLETED and job.duration_ms is not None:
         words = f"in {took(job.duration_ms)}"
+    words = words.removeprefix(f"{job.state.value}: ")  # as an error says it, for whoever sees the error alone
     tail = f": {printable(words)}" if words else ""
     return f"{app.paint(printable(job.id), 'bold')}  {state}{tail}"
 

@@ -1,10 +1,12 @@
-"""Limits, schedules and batches over two hosts on one PostgreSQL, all in use at once, while workers are killed."""
+"""Limits, schedules, batches and graphs over two hosts on one PostgreSQL, all in use at once, while workers are killed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run
@@ -15,6 +17,8 @@ from tests.wait import wait_until
 KEYS = ("x", "y", "z")
 EACH = 6  # jobs of a key
 MOST, PER_KEY = 3, 1
+LAYERS, WIDTH = 6, 3
+EARLY, LATE = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 ENDED = {State.COMPLETED, State.DEAD, State.CANCELLED}
 # What the clocks of a host and of the server may differ by, as far as the times in the history go.
 BLUR = timedelta(milliseconds=20)
@@ -32,6 +36,7 @@ def test_nothing_goes_beyond_its_limit_or_is_forgotten_or_doubled(hosts: Hosts) 
         "[" + ",".join(f'{{"command": "sleep 0.1", "key": "{key}"}}' for key in KEYS * EACH) + "]",
         check=0,
     )
+    a.queuectl("enqueue", json.dumps(graph()), check=0)
     workers = [a.worker("--count", "4"), b.worker("--count", "4")]
     for number, scene in enumerate((a, b, a)):
         wait_until(lambda: ended(a) >= 3 * (number + 1), what="some to end")  # noqa: B023 - called at once
@@ -42,14 +47,38 @@ def test_nothing_goes_beyond_its_limit_or_is_forgotten_or_doubled(hosts: Hosts) 
     a.queuectl("cron", "pause", "s", check=0)
     a.wait_for_all()
     jobs = list(a.store.jobs())
-    assert {job.state for job in jobs} == {State.COMPLETED}
+    by_id = {job.id: job for job in jobs}
+    # Before a child may run its parent has ended: those of the job that fails are called off, but for who asked for that.
+    called_off = {"on-success"}
+    assert {job.id for job in jobs if job.state is State.CANCELLED} == called_off
+    assert {job.state for job in jobs if job.id not in called_off | {"fails"}} == {State.COMPLETED}
+    assert by_id["fails"].state is State.DEAD
+    for child in jobs:
+        for parent in child.depends_on if child.id not in called_off else ():
+            assert (by_id[parent.id].finished_at or LATE) <= (child.started_at or EARLY) + BLUR
     assert done.read_text() == "night\n"
-    assert len(jobs) == len(KEYS) * EACH + 1 + len(ticks(a))
+    assert len(jobs) == len(KEYS) * EACH + 1 + len(ticks(a)) + len(graph())
     runs = {job.id: a.store.history(job.id) for job in jobs}
     in_queue = [job for job in jobs if job.queue == "q"]
     assert at_once(in_queue, runs) <= MOST
     for key in KEYS:
         assert at_once([job for job in in_queue if job.key == key], runs) <= PER_KEY
+
+
+def graph() -> list[dict[str, Any]]:
+    """A row of layers, each job of which waits for all of the one before; and one that fails, with somebody for either case."""
+    layers: list[dict[str, Any]] = []
+    for layer in range(LAYERS):
+        above = [f"l{layer - 1}-{number}" for number in range(WIDTH)] if layer else []
+        layers += [
+            {"id": f"l{layer}-{number}", "command": "sleep 0.05", "depends_on": above} for number in range(WIDTH)
+        ]
+    return [
+        *reversed(layers),  # children before their parents: they are one transaction
+        {"id": "fails", "command": "exit 3", "max_retries": 1, "depends_on": ["l0-0"]},
+        {"id": "on-success", "command": "true", "depends_on": ["fails"]},
+        {"id": "on-failure", "command": "true", "depends_on": [{"id": "fails", "when": "failed"}]},
+    ]
 
 
 def ended(scene: Scene) -> int:

@@ -13,8 +13,19 @@ import pytest
 
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process.ending import orphans, send
-from queuectl.process.ledger import RECORD, Finish, Footprint, Identity, Ledger, Records, read_ledger
-from queuectl.process.table import MARK, Entry, entries, entry, lives, marks, started
+from queuectl.process.ledger import (
+    LOST,
+    RECORD,
+    EndBegun,
+    Finish,
+    Footprint,
+    Identity,
+    Ledger,
+    Records,
+    add_end,
+    read_ledger,
+)
+from queuectl.process.table import MARK, Entry, boot, entries, entry, lives, marks, started
 from tests.e2e.processes import is_running
 from tests.wait import wait_until
 
@@ -102,7 +113,39 @@ def test_the_ledger_tells_what_ran_in_each_slot_last(tmp_path: Path) -> None:
     ledger.sign(Identity(8, 9))
     ledger.close()
     runs = {"b" * 32: Footprint(4_194_304, 2**60, 2**50), "c" * 32: Footprint(5, 6, 7)}
-    assert read_ledger(path) == Records(Identity(8, 9), runs)
+    assert read_ledger(path) == Records(Identity(8, 9), runs, {})
+
+
+def test_a_ledger_tells_whose_end_was_begun_whoever_began_it_and_whatever_its_keeper_writes_later(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "runs")
+    ledger = Ledger(path)
+    ledger.note_end(999, "a" * 32, EndBegun("release", 2**60))
+    ledger.write(0, "b" * 32, Footprint(1, 2, 3))
+    add_end(path, ["b" * 32, "c" * 32], EndBegun(LOST, 7), create=False)
+    finished = Footprint(4, 5, 6, Finish(Signalled(15), 8))
+    for slot in range(1000):
+        ledger.write(slot, "c" * 32, finished)
+    ledger.close()
+    assert read_ledger(path) == Records(
+        None,
+        {"c" * 32: finished},
+        {"a" * 32: EndBegun("release", 2**60), "b" * 32: EndBegun(LOST, 7), "c" * 32: EndBegun(LOST, 7)},
+    )
+
+
+def test_a_ledger_of_another_boot_says_nothing_about_processes(tmp_path: Path) -> None:
+    path = str(tmp_path / "runs")
+    ledger = Ledger(path)
+    ledger.write(0, "a" * 32, Footprint(os.getpid(), started(os.getpid()) or 0, 3, Finish(Exited(0), 4)))
+    me = Identity(os.getpid(), started(os.getpid()) or 0, boot())
+    ledger.sign(me)
+    assert read_ledger(path).keeper == me
+    ledger.sign(me._replace(boot="another"))
+    assert read_ledger(path) == Records(None, {"a" * 32: Footprint(0, 0, 3)}, {})
+    assert orphans(read_ledger(path).runs) == []
+    ledger.close()
 
 
 @pytest.mark.parametrize("finish", [None, Finish(Exited(255), 2**60), Finish(Signalled(9), 0)])
@@ -127,7 +170,7 @@ def test_a_ledger_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, kept: i
 
 
 def test_no_ledger_is_an_empty_one(tmp_path: Path) -> None:
-    assert read_ledger(str(tmp_path / "none")) == Records(None, {})
+    assert read_ledger(str(tmp_path / "none")) == Records(None, {}, {})
 
 
 BLIND = """

@@ -6,12 +6,14 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import queuectl.process.watch
 import queuectl.store.sqlite.runs
 import queuectl.upkeep.adoption
 import queuectl.upkeep.rescue
 from queuectl import errors
 from queuectl.job.model import Claim, NewJob
 from queuectl.job.settle import Settlement, lose
+from queuectl.process.ledger import Identity, Ledger
 from queuectl.process.table import Entry
 from queuectl.process.watch import Adoption, Child, Watch
 from queuectl.store.protocol import Exchange, Sign
@@ -179,6 +181,35 @@ def _no_adoption() -> tuple[Any, str, Any]:
     return queuectl.upkeep.adoption, "adoptable", adoptable
 
 
+def _no_identity() -> tuple[Any, str, Any]:
+    def is_there(process: Child | Identity) -> bool:
+        found = queuectl.process.watch.entry(process.pid)
+        return found is not None and not found.is_over
+
+    return queuectl.process.watch, "is_there", is_there
+
+
+def _any_boot() -> tuple[Any, str, Any]:
+    def sign(self: Ledger, keeper: Identity) -> None:
+        self._write(0, f"keeper {keeper.pid} {keeper.started} -")
+
+    return Ledger, "sign", sign
+
+
+def _no_word() -> tuple[Any, str, Any]:
+    def note_end(self: Launcher, run: Running, why: object) -> None:
+        pass
+
+    return Launcher, "note_end", note_end
+
+
+def _no_word_of_a_rescue() -> tuple[Any, str, Any]:
+    def add_end(*_: object, **__: object) -> None:
+        pass
+
+    return queuectl.upkeep.rescue, "add_end", add_end
+
+
 DEFECTS: Final[dict[str, Change]] = {
     "a settle that shows no token": _settle_statement("   and token = ?2\n"),
     "a settle in any state": _settle_statement("   and token = ?2\n", "   and state = 'processing'\n"),
@@ -201,6 +232,10 @@ DEFECTS: Final[dict[str, Change]] = {
     "an heir that forgets what another has put aside": _forgotten_ledgers,
     "an adoption that forgets the finish": _forgotten_finish,
     "an adoption that forgets the time limit": _forgotten_limit,
+    "an adoption that goes by the number of the process alone": _no_identity,
+    "an adoption of what ran before the power was gone": _any_boot,
+    "an end that leaves no word of why": _no_word,
+    "a rescue that leaves no word of what it ends": _no_word_of_a_rescue,
     "counts that are overwritten": _counts_overwritten,
     "a history that is not kept": _no_history,
 }
@@ -208,15 +243,15 @@ DEFECTS: Final[dict[str, Change]] = {
 # Where to begin to look for those that few seeds find: at one that did when this was written. Another one is as good, and
 # takes longer: after a change of the worker the seeds are other plays.
 NEAR: Final[dict[str, int]] = {
-    "a settle that shows no token": 19,
-    "a settle in any state": 19,
-    "a settle over a recorded cancel": 25,
-    "a fence that goes by the name alone": 144,
-    "a heartbeat that lifts the fence": 599,
-    "no look beside the bell": 40,
-    "a start without a look at the time": 102,
-    "an heir that forgets what another has put aside": 183,
-    "an adoption that forgets the time limit": 117,
+    "a settle that shows no token": 124,
+    "a fence that goes by the name alone": 378,
+    "a heartbeat that lifts the fence": 198,
+    "a start without a look at the time": 820,
+    "an adoption that forgets the time limit": 561,
+    "an adoption that goes by the number of the process alone": 98,
+    "an adoption of what ran before the power was gone": 570,
+    "an end that leaves no word of why": 58,
+    "a rescue that leaves no word of what it ends": 430,
 }
 
 

@@ -48,6 +48,7 @@ class Keeper:
         self.orders: list[Order] = []
         self.begun: list[Begun] = []
         self.process = host.fork()
+        self.machine = host.machine
         host.keepers.append(self)
         self._is_alone = False  # the worker is gone
         self.left: set[int] = set()  # the worker ends them, and says so in their logs
@@ -60,7 +61,7 @@ class Keeper:
         with stage.aside():
             self._ledger: Ledger | None = Ledger(ledger, join=True)
             try:
-                self._ledger.sign(Identity(self.process.pid, self.process.started))
+                self._ledger.sign(Identity(self.process.pid, self.process.started, host.machine))
             except OSError:  # a full disk: it cannot begin
                 self._go()
 
@@ -75,6 +76,8 @@ class Keeper:
 
     def bury(self, pid: int) -> None:
         if self._kept.pop(pid, None) is not None:
+            self.told.pop(pid, None)  # its number will be another's
+            self.left.discard(pid)
             self._host.processes.pop(pid, None)
 
     def hang_up(self) -> None:

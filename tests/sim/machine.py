@@ -93,12 +93,11 @@ class Host:
     def fork(
         self, *, token: str = "", job: str = "", parent: Parent | None = None, group: int | None = None
     ) -> Process:
-        while True:
-            self._pid = FIRST_PID + (self._pid - FIRST_PID + 1) % PIDS
-            # A number is free when neither a process nor a group has it.
-            if self._pid not in {number for one in self.processes.values() for number in (one.pid, one.group)}:
-                break
-        pid = self._pid
+        # A number is free when neither a process nor a group has it. Often one is given out again that has just become so.
+        taken = {number for one in self.processes.values() for number in (one.pid, one.group)}
+        begin = 0 if self._stage.random.random() < 0.5 else self._pid - FIRST_PID + 1
+        pid = next(n for n in (FIRST_PID + (begin + step) % PIDS for step in range(PIDS)) if n not in taken)
+        self._pid = max(pid, self._pid) if begin == 0 else pid
         made = Process(pid, self.ticks(), group=group or pid, token=token, job=job, parent=parent)
         self.processes[pid] = made
         return made

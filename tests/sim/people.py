@@ -104,6 +104,11 @@ class People:
             process.signals.stop()
 
     def _tidy(self, store: SimStore) -> None:
-        host = store.host
-        here = Here(host.name, host.machine)
-        rescue_dead(store, here=here, clock=host, settings=self._scene.settings, spare=True, emit=self._scene.emit)
+        """As `cancel` does it, or `worker stop --now`."""
+        scene, host = self._scene, store.host
+        here, spare = Here(host.name, host.machine), scene.chance() < 0.5
+        store.spares_nothing = not spare
+        try:
+            rescue_dead(store, here=here, clock=host, settings=scene.settings, spare=spare, emit=scene.emit)
+        finally:
+            store.spares_nothing = False

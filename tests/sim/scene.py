@@ -234,6 +234,7 @@ class Scene:
                 duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
                 loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)
                 ledger.close()
+                process.forget_ledger()
                 with contextlib.suppress(OSError):
                     os.unlink(places.runs_file(host.home, name))
             finally:

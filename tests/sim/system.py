@@ -42,9 +42,12 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
         (queuectl.output.writing, "os", files),
         (queuectl.output.writing, "fcntl", WaitingLocks(stage)),
         (queuectl.process.ledger, "os", files),
+        (queuectl.process.ledger, "boot", kernel.boot),
         (queuectl.worker.launch, "os", quiet_files),
+        (queuectl.worker.launch, "boot_ticks", kernel.ticks),
         (queuectl.worker.runs, "os", files),
         (queuectl.upkeep.rescue, "os", files),
+        (queuectl.upkeep.rescue, "boot_ticks", kernel.ticks),
         (queuectl.upkeep.adoption, "os", files),
         (queuectl.store.sqlite.bell, "os", quiet_files),
         (queuectl.store.sqlite.connection, "sqlite3", pool),
@@ -104,6 +107,9 @@ class Kernel:
         fd = self._host().pin(pid)
         me.descriptors.add(fd)
         return fd
+
+    def boot(self) -> str:
+        return self._host().machine
 
     def ticks(self) -> int:
         return self._host().ticks()

@@ -13,6 +13,7 @@ from queuectl.job.change import Change
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.model import Claim, NewJob
 from queuectl.store.amending import Amended
+from queuectl.store.ids import Ids
 from queuectl.store.protocol import (
     Bell,
     CancelAnswer,
@@ -116,6 +117,7 @@ class SimStore(SqliteStore):
         self.asked: ClaimRequest | None = None
         self.since_ms = 0
         self.since_jumps = 0
+        self.spares_nothing = False  # whoever uses it ends what the dead have left running, and lets nobody adopt it
         self._stage = stage
         self._witness = witness
         self._db._db = Wire(self._db._db, stage, witness, self)
@@ -199,21 +201,21 @@ class SimStore(SqliteStore):
         self._stage.note(f"rescued from {worker}: {told or 'nothing'}")
         return taken
 
-    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
+    def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:
         self._begin("cancel")
         return super().cancel(ids)
 
     def amend(
-        self, ids: Sequence[str], change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
+        self, ids: Ids, change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
     ) -> dict[str, Amended]:
         self._begin("amend")
         return super().amend(ids, change, states=states, as_of=as_of)
 
-    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> dict[str, State]:
+    def revive(self, ids: Ids, *, states: frozenset[State]) -> dict[str, State]:
         self._begin("revive")
         return super().revive(ids, states=states)
 
-    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+    def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
         self._begin("purge")
         return super().purge(ids)
 

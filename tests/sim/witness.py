@@ -58,8 +58,8 @@ class Witness:
         self.kept: dict[str, Keeper] = {}  # token -> whose child the leader is
         self.cared: dict[str, float] = {}  # token -> since when the worker that has it now could look after it
         self._made_at: dict[str, float] = {}  # token -> when its process was
-        self._ended_by: dict[str, Worker | None] = {}  # token -> who has signalled its processes
         self._bereft: set[str] = set()  # tokens of whom was gone when it was fenced, by somebody of its machine
+        self._given_up: set[str] = set()  # tokens of whom somebody fenced who lets nobody adopt them
         self.jumps = 0
         self.commits = 0
         self._stage = stage
@@ -108,9 +108,10 @@ class Witness:
     def was_fenced(self, worker: str, tokens: Sequence[str], *, by: SimStore, is_silent: bool) -> None:
         self.fenced.update(tokens)
         victim = self.serving.get(worker)
-        if victim is not None and victim.is_gone and victim.host is by.host and not is_silent:
-            self._bereft.update(tokens)
-        else:
+        if victim is not None and victim.is_gone and victim.host is by.host and not (is_silent or by.spares_nothing):
+            self._bereft.update(set(tokens) - self._given_up)
+        else:  # and who does so goes on with it, whoever else comes
+            self._given_up.update(tokens)
             self._bereft.difference_update(tokens)
 
     def _signalled(self, process: Process) -> None:
@@ -122,7 +123,6 @@ class Witness:
         self.must(
             is_mine or process.token in self.fenced, f"{process.job} of {taken.worker} is signalled ({process.token})"
         )
-        self._ended_by[process.token] = taken.process
 
     def made(self, host: Host, leader: Process, keeper: Keeper) -> None:
         token = leader.token
@@ -137,11 +137,15 @@ class Witness:
             twice = other.job == leader.job and other.token not in {token, *self.settled}
             self.must(not twice, f"{leader.job} runs twice, as {other.pid} ({other.token}) and {leader.pid} ({token})")
 
-    def adopted(self, worker: Worker, child: Child, token: str) -> None:
+    def adopted(self, worker: Worker, child: Child, token: str, *, is_running: bool) -> None:
         leader, taken = self.spawned[token], self.taken[token]
+        # Its number may be another's by now.
+        self.must(is_running == (leader.how is None), f"another process is taken for {taken.job} ({token})")
         self.must((leader.pid, leader.started) == child, f"{taken.job} is adopted as {child} ({token})")
         self.must(token in self.fenced, f"{taken.job} is adopted, and its worker was not fenced ({token})")
         self.must(self.kept[token]._host is worker.host, f"{taken.job} is adopted on another machine ({token})")
+        is_of_now = self.kept[token].machine == worker.host.machine
+        self.must(is_of_now, f"{taken.job} is adopted, and the power was gone since it ran ({token})")
         name = next(name for name, one in self.serving.items() if one is worker)
         self.must(name == taken.worker, f"{taken.job} of {taken.worker} is adopted by {name} ({token})")
         self.taken[token] = taken._replace(process=worker)
@@ -246,16 +250,17 @@ class Witness:
             mine = taken.worker == store.worker and taken.process is self.serving.get(store.worker)
             self.must(mine, f"{store.worker} settled the run of {taken.worker} ({row.id}, {token})")
             self.must(leader is None or leader.how is not None, f"{row.id} is settled while it runs ({token})")
-            # What another has begun to end before it was gone, an heir cannot tell from what ended by itself.
-            ours = leader is not None and leader.is_ended_by_us and self._ended_by.get(token) is taken.process
-            charged = ours and ending in (Ending.SIGNALLED, Ending.FAILED)
+            # Also if it was somebody who is gone: it has to leave word.
+            charged = leader is not None and leader.is_ended_by_us and ending in (Ending.SIGNALLED, Ending.FAILED)
             self.must(not charged, f"{row.id} is charged for having been ended by us ({token})")
             self._check_truth(row.id, token, str(ending), code, number)
             self._check_time(old, token, str(ending))
         else:
             self._check_nothing_runs(row.id, token)
         if ending == Ending.LOST:
-            could = token in self._bereft and self._can_be_known(token)
+            # Unless it ended of what a rescue did to it that did not come to its end: that tells nothing about the job.
+            is_untold = leader is not None and leader.is_ended_by_us
+            could = token in self._bereft and self._can_be_known(token) and not is_untold
             self.must(not could, f"{row.id} is lost, and it can be known how it ends ({token})")
             self.must(row.crashes == old.crashes + 1, f"{row.id} was lost, and has {row.crashes} crashes")
             self.must(verb == "rescue", f"{row.id} was lost by {verb}")

@@ -28,7 +28,7 @@ class Worker:
         stage: Stage,
         host: Host,
         spawned: Callable[[Host, Process, Keeper], None],
-        adopted: Callable[[Worker, Child, str], None],
+        adopted: Callable[..., None],
     ) -> None:
         self.is_gone = False
         self.signals = Signals()
@@ -53,6 +53,11 @@ class Worker:
         """Whatever runs goes on."""
         self._watch.close()
         self._be_gone(alone=True)
+
+    def forget_ledger(self) -> None:
+        """It is about to be removed, by one that ends in order: what it was told then, nobody can know after it."""
+        if self._keeper is not None:
+            self._keeper.noted.clear()
 
     def _crash(self) -> None:
         """Sometimes with its keeper, as at the end of a container or for want of memory."""
@@ -121,7 +126,7 @@ class Worker:
 
     def adopt(self, child: Child, token: str, ledger: str) -> float:
         age = self._watch.adopt(child, token, ledger)
-        self._adopted(self, child, token)
+        self._adopted(self, child, token, is_running=self._watch._adopted[child].pin is not None)
         return age
 
     def lasted(self, child: Child) -> float | None:

@@ -120,6 +120,39 @@ def test_an_adopted_job_can_be_cancelled_with_all_its_processes(scene: Scene, ha
     assert family_of(tag) == []
 
 
+@pytest.mark.parametrize("ends_before", [True, False], ids=["ended before it is adopted", "ended by the heir"])
+def test_a_job_that_a_dead_worker_was_ending_to_stop_goes_back_uncharged(scene: Scene, ends_before: bool) -> None:
+    scene.configure(kill_grace="1s" if not ends_before else "20s")
+    asked = f"trap '{scene.note('asked')}; {scene.until('go')}; exit 9' TERM"
+    worker, job_id = begun(scene, f"[ $QUEUECTL_RUN = 2 ] && exit 0; {asked}; {scene.until('never')}", max_retries=1)
+    for said in ("finishing 1 job", "ending 1 job"):
+        worker.send(signal.SIGTERM)
+        wait_until(lambda: said in worker.output, what="it to hear")  # noqa: B023 - called at once
+    scene.wait_for_file("asked")
+    (keeper,) = children(worker.pid)
+    worker.kill()
+    if ends_before:
+        scene.open("go")
+        wait_until(lambda: not is_running(keeper.pid), what="the keeper to go after the last of its jobs")
+    scene.worker("--name", "w2")
+    job = scene.wait_for(job_id, "completed")
+    assert (job["attempts"], job["crashes"], scene.outcomes(job_id)) == (0, 0, ["released", "completed"])
+
+
+def test_a_job_that_a_dead_worker_was_ending_for_its_timeout_has_timed_out(scene: Scene) -> None:
+    scene.configure(kill_grace="20s")
+    asked = f"trap '{scene.note('asked')}; {scene.until('go')}; exit 0' TERM"
+    worker, job_id = begun(scene, f"{asked}; {scene.until('never')}", max_retries=1, timeout="500ms")
+    scene.wait_for_file("asked")
+    (keeper,) = children(worker.pid)
+    worker.kill()
+    scene.open("go")
+    wait_until(lambda: not is_running(keeper.pid), what="the keeper to go after the last of its jobs")
+    scene.drain()
+    job = scene.job(job_id)
+    assert (job["state"], job["runs"], scene.outcomes(job_id)) == ("dead", 1, ["timeout"])
+
+
 def test_a_full_worker_adopts_over_its_count_and_claims_nothing_until_below_it(scene: Scene) -> None:
     scene.enqueue_all([{"command": f"{scene.note('begun')}; {scene.until('go')}"}] * 3)
     worker = scene.worker("--name", "w1", "--count", "3")

@@ -28,7 +28,7 @@ from queuectl.process.libc import Words, descriptor_of
 from queuectl.process.making import Made, Making, Unmade
 from queuectl.process.pump import CannotLog, Pipe, Pump
 from queuectl.process.row import Helper, Row
-from queuectl.process.table import started
+from queuectl.process.table import boot, started
 from queuectl.process.wire import HungUp, Wire
 
 # The descriptors that it is started with.
@@ -274,7 +274,7 @@ def main() -> None:
         os.set_inheritable(descriptor, False)
     ledger = Ledger(sys.argv[-1], join=True)
     with contextlib.suppress(OSError):  # a full disk: then nobody will adopt its jobs
-        ledger.sign(Identity(os.getpid(), started(os.getpid()) or 0))
+        ledger.sign(Identity(os.getpid(), started(os.getpid()) or 0, boot()))
     wire = Wire(socket.socket(fileno=WIRE))
     keeper = Keeper(wire, ledger)
     keeper.serve(signals)

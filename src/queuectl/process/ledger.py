@@ -1,17 +1,24 @@
 """What a worker has running, in a file of its own, so that whoever finds the worker dead can find its processes.
 
-One record of fixed length a slot, overwritten in place; before them one of the keeper, which writes most of them. Not in the
-store, and not synced: it is written at every start of a process and only has to outlive the worker, not the machine.
+Two records of fixed length a slot, overwritten in place: which process was made, by the keeper, and whether it is being ended,
+by the worker; before them one of who the keeper is. Not in the store, and not synced: it is written at every start of a process
+and only has to outlive the worker, not the machine. After a reboot the numbers in it are those of other processes.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.process.table import boot
 
 RECORD: Final = 224
+BEHIND: Final = (
+    4096  # records: of twice as many slots as a worker can have, since it may adopt. What is not used is a hole
+)
+LOST: Final = "lost"  # why a run is being ended that somebody has taken, or is about to take, from its worker
 _NONE: Final = "-"
 
 
@@ -20,6 +27,7 @@ class Identity(NamedTuple):
 
     pid: int
     started: int
+    boot: str = ""  # and of whatever machine; empty: of this one, as far as anybody knows
 
 
 class Finish(NamedTuple):
@@ -45,9 +53,17 @@ class Footprint(NamedTuple):
     kept: str | None = None
 
 
+class EndBegun(NamedTuple):
+    """Somebody was about to end a run, and since when, in clock ticks since boot: how its process ended may be our doing."""
+
+    why: str
+    at: int
+
+
 class Records(NamedTuple):
     keeper: Identity | None
     runs: dict[str, Footprint]  # by token
+    endings: dict[str, EndBegun]
 
 
 class Ledger:
@@ -58,39 +74,67 @@ class Ledger:
         self._fd = os.open(path, flags, 0o600)
 
     def sign(self, keeper: Identity) -> None:
-        self._write(0, f"keeper {keeper.pid} {keeper.started}")
+        self._write(0, f"keeper {keeper.pid} {keeper.started} {keeper.boot or _NONE}")
 
     def write(self, slot: int, token: str, footprint: Footprint) -> None:
         pid, started, log_from, finish, kept = footprint
         words = (token, pid, started, log_from, _shown(finish), kept or _NONE)
-        self._write(slot + 1, " ".join(map(str, words)))
+        self._write(2 * slot + 1, " ".join(map(str, words)))
+
+    def note_end(self, slot: int, token: str, begun: EndBegun) -> None:
+        self._write(2 * slot + 2, _end_begun(token, begun))
 
     def close(self) -> None:
         os.close(self._fd)
 
     def _write(self, place: int, record: str) -> None:
-        os.pwrite(self._fd, record.ljust(RECORD - 1).encode() + b"\n", place * RECORD)
+        os.pwrite(self._fd, _padded(record), place * RECORD)
+
+
+def add_end(path: str, tokens: Iterable[str], begun: EndBegun, *, create: bool) -> None:
+    """As `Ledger.note_end`, by somebody else, who does not know the slots: behind all of them, of which a keeper may still write some."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
+    try:
+        place = max(os.fstat(fd).st_size, BEHIND * RECORD)
+        os.pwrite(fd, b"".join(_padded(_end_begun(token, begun)) for token in tokens), place)
+    finally:
+        os.close(fd)
 
 
 def read_ledger(path: str) -> Records:
-    """What the ledger says. Records of runs that are over are still there: ask by token only."""
+    """What the ledger says. Records of runs that are over are still there: ask by token only.
+
+    Of one that was written before the machine was started anew only that is left which is not about processes.
+    """
     try:
         with open(path, "rb") as file:
             lines = file.read().split(b"\n")
     except FileNotFoundError:
-        return Records(None, {})
-    keeper, runs = None, {}
+        return Records(None, {}, {})
+    keeper, runs, endings = None, {}, {}
     for line in lines:
         # Slots that were never used are holes; a record that was cut by the end of its writer has too few words.
         match line.strip(b"\0 ").decode("ascii", "replace").split():
-            case ["keeper", pid, started]:
-                keeper = Identity(int(pid), int(started))
+            case ["keeper", pid, started, *where]:  # of an earlier version: without
+                keeper = Identity(int(pid), int(started), where[0] if where and where[0] != _NONE else "")
+            case ["ending", token, why, at]:
+                endings[token] = EndBegun(why, int(at))
             case [token, pid, started, log_from, finish, kept]:
                 kept_by = None if kept == _NONE else kept
                 runs[token] = Footprint(int(pid), int(started), int(log_from), _read(finish), kept_by)
             case _:
                 pass
-    return Records(keeper, runs)
+    if keeper is not None and keeper.boot not in ("", boot()):
+        return Records(None, {token: Footprint(0, 0, found.log_from) for token, found in runs.items()}, {})
+    return Records(keeper, runs, endings)
+
+
+def _padded(record: str) -> bytes:
+    return record.ljust(RECORD - 1).encode() + b"\n"
+
+
+def _end_begun(token: str, begun: EndBegun) -> str:
+    return f"ending {token} {begun.why} {begun.at}"
 
 
 def _shown(finish: Finish | None) -> str:

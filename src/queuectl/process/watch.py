@@ -33,12 +33,14 @@ PATIENCE: Final = 5.0
 
 
 class Adoption(NamedTuple):
-    """A run of a worker that is gone, to be looked after by another. `ledger`: where its keeper writes its end."""
+    """A run of a worker that is gone, to be looked after by another. `ledger`: where its keeper writes its end. `ending`: why that
+    worker was about to end it, if it was."""
 
     claim: Claim
     footprint: Footprint
     ledger: str
     worker: str
+    ending: str | None = None
 
 
 class _Adopted(NamedTuple):

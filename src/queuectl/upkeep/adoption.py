@@ -6,6 +6,7 @@ Possible as long as the end of a run will be known: its keeper lives, or has wri
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections import deque
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from queuectl import home as places
 from queuectl.job.model import Claim, Worker
-from queuectl.process.ledger import Footprint, Records, read_ledger
+from queuectl.process.ledger import LOST, Footprint, Records, read_ledger
 from queuectl.process.watch import Adoption, is_there
 from queuectl.store.protocol import Store
 
@@ -34,8 +35,10 @@ def adoptable(worker: Worker, claims: Sequence[Claim]) -> dict[str, Adoption]:
         footprint = records.runs.get(claim.token) or _put_aside(worker.home, claim.token)
         if footprint is not None:
             ledger = _ledger(worker, footprint, records)
-            if _will_be_known(claim.token, records if footprint.kept is None else read_ledger(ledger)):
-                found[claim.token] = Adoption(claim, footprint, ledger, worker.id)
+            kept = records if footprint.kept is None else read_ledger(ledger)
+            ending = _ending(claim.token, kept, records)
+            if _will_be_known(claim.token, kept) and ending != LOST:
+                found[claim.token] = Adoption(claim, footprint, ledger, worker.id, ending)
     return found
 
 
@@ -61,6 +64,15 @@ def _will_be_known(token: str, kept: Records) -> bool:
         return True
     # Also if the process has just ended: then its keeper is about to write.
     return kept.keeper is not None and is_there(kept.keeper)
+
+
+def _ending(token: str, kept: Records, *ledgers: Records) -> str | None:
+    """Why somebody who is gone was about to end it: that has to go on, since the process may have been told to end, or have ended
+    of it. None if nobody was, or if it had ended by itself before."""
+    record = kept.runs.get(token)
+    ended_at = math.inf if record is None or record.finish is None else record.finish.at
+    begun = [found for one in (kept, *ledgers) if (found := one.endings.get(token)) and found.at <= ended_at]
+    return min(begun, key=lambda one: (one.why != LOST, one.at)).why if begun else None
 
 
 def _ledger(worker: Worker, footprint: Footprint, records: Records) -> str:

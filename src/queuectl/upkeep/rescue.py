@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from queuectl import home as places
-from queuectl.clock import Clock
+from queuectl.clock import Clock, boot_ticks
 from queuectl.config import Here
 from queuectl.errors import UsageError
 from queuectl.events import JobRescued, Sink
@@ -19,7 +19,7 @@ from queuectl.job.settle import lose
 from queuectl.lock import Lock, is_held, mark_of
 from queuectl.output.files import end_log
 from queuectl.process.ending import kill_groups, orphans, send
-from queuectl.process.ledger import Footprint, read_ledger
+from queuectl.process.ledger import LOST, EndBegun, Footprint, add_end, read_ledger
 from queuectl.process.table import lives
 from queuectl.store.protocol import Sign, Span, Store
 from queuectl.upkeep.adoption import Heir, adoptable, leave_to
@@ -89,6 +89,7 @@ class Rescue:
         living = (orphans(runs) or orphans(runs)) if runs else []
         if living:
             if self._kill_at is None:
+                self._note_end(runs)
                 self._kill_at = now + min(ORPHAN_GRACE, self._settings.kill_grace_ms / 1000)
                 send(signal.SIGTERM, living)
                 send(signal.SIGCONT, living)  # a stopped process would sleep through its TERM
@@ -102,6 +103,14 @@ class Rescue:
             self._emit(JobRescued(lost.claim, lost.settlement, self._worker.id))
         self._tidy()
         return None
+
+    def _note_end(self, tokens: Iterable[str]) -> None:
+        """Or whoever comes after us would adopt what we have ended, and take our signal for the end of the job."""
+        path = places.runs_file(self._worker.home, self._worker.id)
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk, or the home of another user: then it counts as ended by itself
+            add_end(path, tokens, EndBegun(LOST, boot_ticks()), create=self._is_here)
 
     def _close_log(self, claim: Claim, footprint: Footprint | None) -> Span:
         if footprint is None:  # it died before it made a process

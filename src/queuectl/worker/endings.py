@@ -17,14 +17,13 @@ from queuectl.worker.running import Running, Why
 LOOK_EVERY: Final = 0.02
 
 
-def begin_endings(runs: Iterable[Running], why: Why, processes: Processes, *, now: float, grace: float) -> None:
-    """Ask runs to end. One that is being ended already keeps its first reason."""
-    fresh = [run for run in runs if run.why is None]
-    for run in fresh:
+def begin_endings(runs: Collection[Running], why: Why, processes: Processes, *, now: float, grace: float) -> None:
+    """Ask runs to end that are not being ended already: those keep their first reason."""
+    for run in runs:
         run.why = why
         run.kill_at = run.look_at = now + grace
-    processes.leave_ends([run.child for run in fresh])
-    members = [member for family in _families(fresh, processes).values() for member in family]
+    processes.leave_ends([run.child for run in runs])
+    members = [member for family in _families(runs, processes).values() for member in family]
     processes.send(signal.SIGTERM, members)
     processes.send(signal.SIGCONT, members)  # a stopped process would sleep through its TERM
 

@@ -8,15 +8,16 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from queuectl.clock import boot_ticks
 from queuectl.job.model import Claim
 from queuectl.output.frames import start_line
-from queuectl.process.ledger import Footprint, Ledger
+from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.pump import CannotLog
 from queuectl.process.table import MARK
 from queuectl.process.watch import Adoption, Child
-from queuectl.worker.running import Running
+from queuectl.worker.running import Running, Why
 
 SHELL = b"/bin/sh"
 
@@ -101,12 +102,18 @@ class Launcher:
 
     def adopt(self, adoption: Adoption, *, slot: int, began: float) -> Running:
         """A run that another has begun. Noted, or nobody would know of it after us."""
-        claim, footprint, ledger, _ = adoption
+        claim, footprint, ledger, *_ = adoption
         pid, started, log_from, *_ = footprint
         with contextlib.suppress(OSError):  # a full disk: then there is the mark
             note = Footprint(pid, started, log_from, kept=os.path.basename(ledger))
             self._ledger.write(slot, claim.token, note)
         return Running(claim, slot, Child(pid, started), began, log_from, _deadline(claim, began))
+
+    def note_end(self, run: Running, why: Why) -> None:
+        """That we are about to end it: whoever comes after us goes on with that, and does not take our signal for its own end."""
+        with contextlib.suppress(OSError):  # a full disk: then it counts as ended by itself
+            word = LOST if run.is_lost or why is Why.UNTOLD else why.value
+            self._ledger.note_end(run.slot, run.claim.token, EndBegun(word, boot_ticks()))
 
     def _environment(self, claim: Claim, slot: int) -> tuple[Words, Sequence[bytes]]:
         base = self._base_words

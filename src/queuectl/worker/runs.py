@@ -104,13 +104,15 @@ class Runs:
         return found
 
     def _adopt(self, adoption: Adoption) -> None:
-        claim, footprint, ledger, worker = adoption
+        claim, footprint, ledger, worker, ending = adoption
         age = self._world.processes.adopt(Child(footprint.pid, footprint.started), claim.token, ledger)
         self.last_active = self._world.clock.monotonic()
         run = self._launcher.adopt(adoption, slot=self._free_slots()[0], began=self.last_active - age)
         self._by_slot[run.slot] = run
         self._kept[claim.token] = ledger
         self._world.emit(JobAdopted(claim, worker))
+        if ending is not None:
+            self._end([run], Why(ending), self.last_active)
 
     def written(self, tokens: Iterable[str]) -> None:
         """The store knows how these ended: what was kept for that is no longer needed."""
@@ -238,8 +240,11 @@ class Runs:
                 yield run.began + RECORD_AFTER
 
     def _end(self, runs: Iterable[Running], why: Why, now: float) -> None:
+        fresh = [run for run in runs if run.why is None]
+        for run in fresh:
+            self._launcher.note_end(run, why)
         try:
-            begin_endings(runs, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
+            begin_endings(fresh, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
         except OSError as exc:  # then they have their grace without having been asked
             self._refusals.note(exc)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.e2e.processes import children
 from tests.e2e.scene import Scene
 from tests.wait import wait_until
 
@@ -46,3 +47,16 @@ def test_restarting_nobody_says_so(scene: Scene, ids: tuple[str, ...], code: int
     answer = scene.queuectl("worker", "restart", *ids)
     assert answer.code == code
     assert said in answer.out + answer.err
+
+
+def test_a_restart_leaves_no_zombie_of_what_kept_its_jobs(scene: Scene) -> None:
+    scene.enqueue(f"({scene.note('begun')}; {scene.until('go')}; echo late) & true")
+    worker = scene.worker("--name", "w1")
+    scene.wait_for_file("begun")
+    scene.wait_for_all()
+    (keeper,) = children(worker.pid)
+    for _ in range(2):
+        scene.queuectl("worker", "restart", check=0)
+    assert keeper.pid in {child.pid for child in children(worker.pid)}  # it still reads what may be printed
+    scene.open("go")
+    wait_until(lambda: [child.state for child in children(worker.pid)] == ["S"], what="the keeper to be buried")

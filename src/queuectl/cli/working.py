@@ -8,7 +8,7 @@ import os
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from queuectl import home as places
@@ -37,6 +37,7 @@ PATIENCE = 0.25
 # A job leaves no cycles behind: what looks for them may look rarely. By default it takes a twentieth of a worker's time.
 OBJECTS_BETWEEN_LOOKS = 20_000
 READY_FD, NOBODY = "--ready-fd", "-1"
+LEFT = "--left="
 UNFINISHED = (State.PENDING, State.FAILED, State.PROCESSING)
 
 
@@ -57,17 +58,17 @@ class Started(NamedTuple):
     log: str
 
 
-def work(app: App, order: Order, *, ready_fd: int | None = None) -> int:
-    """Be a worker until it is over, and return the exit status."""
+def work(app: App, order: Order, *, ready_fd: int | None = None, left: Sequence[int] = ()) -> int:
+    """Be a worker until it is over, and return the exit status. `left`: children of ours, from before we began anew."""
     try:
-        return _work(app, order, ready_fd)
+        return _work(app, order, ready_fd, left)
     except QueuectlError as error:
         if ready_fd is not None:
             say_failed(ready_fd, error)
         raise
 
 
-def _work(app: App, order: Order, ready_fd: int | None) -> int:
+def _work(app: App, order: Order, ready_fd: int | None, left: Sequence[int]) -> int:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     where = here(app.environ)
     _check_settings(app)
@@ -108,7 +109,8 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         log.flush()
         wait_for_any(sources, seconds)
 
-    world = World(store, SystemProcesses(), app.clock, random.random, settings, log, wait, foundlings)
+    processes = SystemProcesses(left)
+    world = World(store, processes, app.clock, random.random, settings, log, wait, foundlings)
 
     def inherit() -> None:
         rescue_namesake(opening, heir, clock=app.clock, settings=settings(), emit=log)
@@ -134,13 +136,14 @@ def _work(app: App, order: Order, ready_fd: int | None) -> int:
         log.close()
     store.close()
     if signal is None:
-        _begin_anew(plan.id)
+        _begin_anew(plan.id, left=processes.left)
     return 128 + signal if signal else 0
 
 
-def _begin_anew(name: str) -> NoReturn:
+def _begin_anew(name: str, *, left: Iterable[int]) -> NoReturn:
     """The same command in the same process, of the queuectl that is installed now."""
-    words = list(sys.orig_argv)
+    words = [word for word in sys.orig_argv if not word.startswith(LEFT)]
+    words += [f"{LEFT}{pid}" for pid in left]
     if READY_FD in words:  # nobody waits for it any more, and its number may be another's
         words[words.index(READY_FD) + 1] = NOBODY
     if not any(word == "--name" or word.startswith("--name=") for word in words):

@@ -109,5 +109,5 @@ class Processes(Protocol):
         ...
 
     def reap_strays(self) -> None:
-        """Bury the children of others that were left to us: as pid 1 nobody else will."""
+        """Bury the children of others that were left to us: as pid 1 nobody else will, nor what we left before we began anew."""
         ...

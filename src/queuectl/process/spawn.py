@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -43,7 +43,9 @@ class _End(NamedTuple):
 class SystemProcesses:
     """Through a keeper, which is their parent: see keeper.py. Those that were adopted have another one: see watch.py."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: Iterable[int] = ()) -> None:
+        """`left`: keepers that this process has made before it began anew, and that nobody else will bury."""
+        self._left = set(left)
         self._wire: Wire | None = None
         self._keeper = 0
         self._base: Words | None = None  # as the keeper knows it
@@ -77,12 +79,19 @@ class SystemProcesses:
     def close(self) -> None:
         if self._wire is not None:
             # With nothing to look after it goes at once, and leaves nothing behind.
-            if not (self._children or self._stays()):
+            if self._children or self._stays():
+                self._left.add(self._keeper)
+            else:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(self._keeper, 0)
             self._wire.close()
             self._wire = None
         self._watch.close()
+
+    @property
+    def left(self) -> Collection[int]:
+        """Keepers of ours that go on, after `close` also the last one."""
+        return self._left
 
     def fileno(self) -> int:
         return self._watch.fileno()
@@ -161,12 +170,18 @@ class SystemProcesses:
         if child in self._watch:
             ending.kill_groups({"": Footprint(*child, 0)})
         else:
-            with contextlib.suppress(
-                ProcessLookupError, PermissionError
-            ):  # nobody is left, or only who has become root
+            # Nobody is left, or only who has become root.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
 
     def reap_strays(self) -> None:
+        for pid in [*self._left]:
+            try:
+                if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                    continue
+            except ChildProcessError:  # it was none of ours
+                pass
+            self._left.discard(pid)
         while self._is_init:
             try:
                 status = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -76,6 +76,7 @@ worker = group(
 @click.option("--idle-timeout", metavar="TIME", help="End when nothing ran here for this long: 90, 90s, 5m.")
 @click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
 @click.option("--ready-fd", type=integer, hidden=True)
+@click.option("--left", type=integer, multiple=True, hidden=True)
 def worker_start(
     app: App,
     count: str | None,
@@ -85,6 +86,7 @@ def worker_start(
     idle_timeout: str | None,
     name: str | None,
     ready_fd: int | None,
+    left: tuple[int, ...],
 ) -> Result:
     """Run jobs.
 
@@ -102,7 +104,7 @@ def worker_start(
         idle_timeout=None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000,
     )
     if not detach:
-        return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd))
+        return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left))
     started = working.start_detached(app, order)
     line = f"worker {started.id} is up (pid {started.pid}); its log: {printable(started.log)}"
     return Sheet(started._asdict(), people=lambda: [line], id=started.id)

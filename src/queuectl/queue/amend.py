@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from queuectl.errors import QueuectlError, StaleEdit
@@ -48,7 +48,7 @@ def _amend(
     as_of: int | None = None,
     exact: bool = False,
 ) -> Answer:
-    def act(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+    def act(ids: list[str]) -> Mapping[str, QueuectlError]:
         found = store.amend(ids, change, states=states, as_of=as_of)
         before = {job_id: answer.before for job_id, answer in found.items()}
         stale = {job_id: StaleEdit(job_id) for job_id, answer in found.items() if answer.is_stale}

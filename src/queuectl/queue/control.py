@@ -44,7 +44,7 @@ def cancel(
     running: dict[str, int] = {}
     done: set[str] = set()
 
-    def call_off(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+    def call_off(ids: list[str]) -> Mapping[str, QueuectlError]:
         before = {job_id: answer.before for job_id, answer in store.cancel(ids).items()}
         begun = [job_id for job_id, state in before.items() if state is State.PROCESSING]
         running.update((job.id, job.runs) for job in find(store, begun).values())
@@ -70,7 +70,7 @@ def retry(store: Store, refs: Iterable[str], *, states: frozenset[State] = REVIV
 
     done: set[str] = set()
 
-    def revive(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+    def revive(ids: list[str]) -> Mapping[str, QueuectlError]:
         revived = store.revive(ids, states=states)
         refused = {**refuse(ids, revived, able=states, verb="retry", hint=_cannot_revive), **revived.taken}
         return _without_followers(store, ids, refused, done, EdgeState.WAITING)

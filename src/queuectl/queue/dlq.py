@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from queuectl.errors import QueuectlError, WrongState
@@ -31,7 +31,7 @@ def retry(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
 def purge(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
     """Remove dead jobs with their history and logs."""
 
-    def remove(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+    def remove(ids: list[str]) -> Mapping[str, QueuectlError]:
         found = store.purge(ids)
         # The record goes first: a log without a job is litter, a job without its log would be a loss.
         for state, log in found.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 # As many ids as one question to a store names, and one change: whoever waits for it to be done waits for a moment only.
 AT_ONCE: Final = 500
 
-Act = Callable[[Sequence[str]], Mapping[str, QueuectlError]]
+Act = Callable[[list[str]], Mapping[str, QueuectlError]]
 
 
 def for_each(store: Reads, refs: Iterable[str], act: Act, *, exact: bool = False) -> Answer:

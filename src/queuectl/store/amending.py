@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from queuectl.job.change import Change
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.rank import Ageing, Standing, rank
+from queuectl.store.ids import Ids
 from queuectl.store.rows import Subject
 
 
@@ -21,7 +22,7 @@ class Amended(NamedTuple):
 
 class Amendable(Protocol):
     def amend(
-        self, ids: Sequence[str], change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
+        self, ids: Ids, change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
     ) -> dict[str, Amended]:
         """Change those that wait in one of `states`, in one transaction. Returns an answer for each job that there is; one that
         is stale, or in another state, stays as it is.

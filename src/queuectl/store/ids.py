@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import TypeAlias
+
+# Not a sequence of texts, which a single id would be too, and each of its letters taken for an id.
+Ids: TypeAlias = list[str] | tuple[str, ...]
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _ALNUM = _LETTERS + b"0123456789"

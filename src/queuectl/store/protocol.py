@@ -22,6 +22,7 @@ from queuectl.store.choosing import Chosen as Chosen
 from queuectl.store.choosing import Filter as Filter
 from queuectl.store.choosing import Sort as Sort
 from queuectl.store.entry import Enqueued
+from queuectl.store.ids import Ids
 from queuectl.store.insight import Insight
 from queuectl.store.measures import Histogram as Histogram
 from queuectl.store.measures import Spread as Spread
@@ -326,12 +327,12 @@ class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Wo
         """The claims that this worker holds."""
         ...
 
-    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
+    def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:
         """Call off those that wait at once; record the wish for those that run; all in one transaction. Other states stay as
         they are. Returns an answer for each job that there is."""
         ...
 
-    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> Revived:
+    def revive(self, ids: Ids, *, states: frozenset[State]) -> Revived:
         """Back to pending, due now, same place in the line, those in one of `states`; all in one transaction. Returns for
         each job that there is the state before.
 
@@ -340,7 +341,7 @@ class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Wo
         """
         ...
 
-    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+    def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
         """Remove those that are dead, and their history, in one transaction. Returns for each job that there is the state
         found, unchanged unless it was dead, and the log."""
         ...

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from queuectl.job.change import Change
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.store.amending import Amended, amended, is_amendable, new_place, new_rules
+from queuectl.store.ids import Ids
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.trouble import run_again
@@ -16,7 +17,7 @@ from queuectl.store.rows import Subject, subject
 class PostgresAmending(PostgresBase):
     @run_again
     def amend(
-        self, ids: Sequence[str], change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
+        self, ids: Ids, change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
     ) -> dict[str, Amended]:
         with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
             ageing, now = read_ageing(self._db.value(SQL["ageing"])), self._clock.now_ms()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from queuectl import errors
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.rank import rank
 from queuectl.store.counting import OUTSIDE
+from queuectl.store.ids import Ids
 from queuectl.store.postgres.amending import PostgresAmending
 from queuectl.store.postgres.backup import backup
 from queuectl.store.postgres.base import read_ageing
@@ -52,7 +53,7 @@ class PostgresStore(
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @run_again
-    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
+    def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:
         with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
             now, found = self._clock.now_ms(), self._subjects(ids)
             stored, ((last_seq,),) = self._db.ask(Question(SQL["ageing"]), Question(SQL["last_seq"]))
@@ -66,7 +67,7 @@ class PostgresStore(
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
     @run_again
-    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> Revived:
+    def revive(self, ids: Ids, *, states: frozenset[State]) -> Revived:
         able = states.intersection(states_that_take(Event.REVIVE))
         keys = Question(SQL["hold_keys"]), Question(SQL["take_keys_of"], {"ids": list(ids)})
         with self._moving(Question(SQL["hold_ageing"]), *keys, ring=True) as moves:
@@ -87,7 +88,7 @@ class PostgresStore(
         return revived
 
     @run_again
-    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+    def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
         while True:
             self._settle_children()
             try:
@@ -95,7 +96,7 @@ class PostgresStore(
             except _Awaited:
                 continue  # somebody has just come to wait for one of them
 
-    def _purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+    def _purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
         with self._moving() as moves:
             found = self._subjects(ids)
             dead = [job for job in found if job.state is State.DEAD]

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from queuectl.job.change import Change
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.store.amending import Amended, amended, is_amendable, new_place, new_rules
+from queuectl.store.ids import Ids
 from queuectl.store.rows import Subject, subject
 from queuectl.store.sqlite.base import SQL, SqliteBase
 
 
 class SqliteAmending(SqliteBase):
     def amend(
-        self, ids: Sequence[str], change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
+        self, ids: Ids, change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
     ) -> dict[str, Amended]:
         with self._moving() as moves:
             ageing, now = self._ageing(), self._clock.now_ms()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from queuectl import errors
 from queuectl.clock import Clock
@@ -11,6 +11,7 @@ from queuectl.home import bell_file
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.rank import rank
 from queuectl.store.counting import OUTSIDE
+from queuectl.store.ids import Ids
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, Revived, StopMode
 from queuectl.store.sqlite.amending import SqliteAmending
 from queuectl.store.sqlite.base import SQL
@@ -45,7 +46,7 @@ class SqliteStore(
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def cancel(self, ids: Sequence[str]) -> dict[str, CancelAnswer]:
+    def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:
         with self._moving() as moves:
             now, found = self._clock.now_ms(), self._subjects(ids)
             waiting = [job for job in found if job.state in WAITING]
@@ -57,7 +58,7 @@ class SqliteStore(
         self._ring()
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
-    def revive(self, ids: Sequence[str], *, states: frozenset[State]) -> Revived:
+    def revive(self, ids: Ids, *, states: frozenset[State]) -> Revived:
         able = states.intersection(states_that_take(Event.REVIVE))
         with self._moving() as moves:
             ageing, now = self._ageing(), self._clock.now_ms()
@@ -78,7 +79,7 @@ class SqliteStore(
         revived.taken = taken
         return revived
 
-    def purge(self, ids: Sequence[str]) -> dict[str, tuple[State, str | None]]:
+    def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
         self._settle_children()
         with self._moving() as moves:
             found = self._subjects(ids)

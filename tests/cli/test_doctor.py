@@ -147,7 +147,9 @@ def test_an_empty_file_does_not_pass_for_a_store(queuectl: Program) -> None:
     queuectl.home.mkdir(mode=0o700)
     file = queuectl.home / "queue.db"
     file.touch(mode=0o600)
-    assert "0 bytes" in findings(queuectl, "--fix", check=1)["store-damaged"]["message"]
+    found = findings(queuectl, "--fix", check=1)["store-damaged"]
+    assert "0 bytes" in found["message"]
+    assert "if it never was a store, remove it" in found["hint"]
     assert file.stat().st_size == 0
 
 

@@ -51,6 +51,6 @@ def _open(app: App, file: str | None) -> Store | None:
         return None
     if file is not None and os.path.getsize(file) == 0:
         # SQLite takes it for a new store, and so would we: one that was cut to nothing must not pass for one.
-        raise StoreDamaged(file, "it is empty, 0 bytes")
+        raise StoreDamaged(file, "it is empty, 0 bytes", hint=StoreDamaged.IF_EMPTY)
     with looking(lambda: store_path(app.home, app.db)):
         return open_reads(app.home, app.db, app.clock, on_wait=app.say_locked)

@@ -64,6 +64,8 @@ class StoreFailed(Unavailable):
 
 class StoreDamaged(Unavailable):
     code = "store-damaged"
+    # Of a file without a byte: the other hint would keep for ever what somebody has made by hand.
+    IF_EMPTY: Final = "restore a backup; if it never was a store, remove it"
 
     def __init__(self, path: str, problem: str, *, hint: str = "keep the file as it is, restore a backup") -> None:
         super().__init__(f"the store {path} is damaged: {problem}", hint=hint)

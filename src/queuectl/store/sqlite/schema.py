@@ -85,7 +85,7 @@ def _refuse_emptied(path: str) -> None:
     was one: SQLite would make a new one of it, and remove its write-ahead log, which may hold all that was ever written."""
     # Asked again after the mark, which goes when the file has been filled.
     if _is_empty(path) and not os.path.exists(_mark(path)) and _is_empty(path):
-        raise errors.StoreDamaged(path, EMPTY, hint="restore a backup; if it never was a store, remove it")
+        raise errors.StoreDamaged(path, EMPTY, hint=errors.StoreDamaged.IF_EMPTY)
 
 
 def _is_empty(path: str) -> bool:

@@ -93,7 +93,7 @@ def test_without_markers_exactly_what_is_left_and_the_rest_is_told(
     left = reading.new()
     assert output.endswith(left)
     assert len(left) > LIMIT / 3
-    assert reading.told == [(len(output) - len(left), "4KiB")]
+    assert reading.told == [(len(output) - len(left), "log-limit 4KiB")]
 
 
 def test_with_markers_a_line_says_how_much_output_is_gone(
@@ -125,7 +125,7 @@ def test_of_several_runs_each_has_what_is_left_of_it(
     reading = Reading(written, make, markers=False)
     assert b"".join(outputs).endswith(reading.new())
     assert reading.missed == total
-    assert reading.told in ([], [(total, "4KiB")]) or make is spread
+    assert reading.told in ([], [(total, "log-limit 4KiB")]) or make is spread
     assert Reading(written, make, run=1).new() == GONE % len(outputs[0])
     assert Reading(written, make, run=4).new().startswith(b"--- START ")
 

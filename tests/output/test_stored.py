@@ -81,6 +81,17 @@ def test_what_is_missing_at_the_beginning_is_said_in_a_line(pieces: Pieces, else
     assert news(SpreadFollower(elsewhere, markers=False), run) == b"tail\n"
 
 
+@pytest.mark.parametrize("tail, told", [(None, [1000]), (9, [1000]), (2, [1000]), (1, [])])
+def test_what_is_missing_is_told_where_no_line_says_so_if_it_would_be_shown(
+    pieces: Pieces, elsewhere: Elsewhere, tail: int | None, told: list[int]
+) -> None:
+    pieces.add(b"one\ntwo\n", at=1000)
+    heard: list[int] = []
+    follower = SpreadFollower(elsewhere, markers=False, tail=tail, tell=lambda count, _: heard.append(count))
+    assert news(follower, ended(RUNNING, 1008)) == (b"two\n" if tail == 1 else b"one\ntwo\n")
+    assert heard == told
+
+
 def test_what_was_never_sent_is_said_in_a_line(pieces: Pieces, elsewhere: Elsewhere) -> None:
     pieces.add(b"some")
     assert news(SpreadFollower(elsewhere), ended(RUNNING, 10)) == START + b"some\n--- 6 bytes not kept ---\n" + END

@@ -7,4 +7,4 @@ from queuectl.cli.printable import printable
 
 
 def tell_gone(app: App, job_id: str, count: int, limit: str) -> None:
-    app.warn(f"{printable(job_id)}: {count} bytes of earlier output are gone (log-limit {printable(limit)})")
+    app.warn(f"{printable(job_id)}: {count} bytes of earlier output are gone ({printable(limit)})")

@@ -46,7 +46,7 @@ class Gaps:
             yield (b"\n" if self._is_within_line else b"") + gone_line(count, limit)
             self._is_within_line = False
         else:
-            self._tell(count, limit.decode("ascii", "replace"))
+            self._tell(count, f"log-limit {limit.decode('ascii', 'replace')}")
 
 
 class Follower:

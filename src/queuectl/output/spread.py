@@ -11,7 +11,7 @@ from queuectl.job.model import Run
 from queuectl.output.follow import Gaps, Tell, tell_nobody
 from queuectl.output.log import Log, Span, Stretch, open_log
 from queuectl.output.read import frame, holds, last_stretches, left_stretches, output_of, reach
-from queuectl.output.stored import Fetched, StoredRun
+from queuectl.output.stored import Fetched, NotKept, StoredRun
 
 
 class Elsewhere(NamedTuple):
@@ -38,6 +38,7 @@ class SpreadFollower:
         self._markers = markers
         self._tail = tail
         self._log: Log | None = None
+        self._tell = tell
         self._gaps = Gaps(markers=markers, tell=tell)
         self._here: dict[int, int] = {}  # numbers of runs in our log, and up to which byte of it they are printed
         self._there: dict[int, StoredRun] = {}
@@ -47,8 +48,14 @@ class SpreadFollower:
         """`ask`: the store may have news."""
         unprinted: Iterable[Stretch] = self.stretches(path, runs, ask=ask)
         if self._tail is not None and (found := list(unprinted)):
-            unprinted, self._tail = last_stretches(left_stretches(found), self._tail), None
+            left = left_stretches(found)
+            unprinted, self._tail = last_stretches(left, self._tail), None
+            if unprinted == left:  # as in Follower: all there is, and fewer lines than were asked for
+                unprinted = found if unprinted else []
         for source, span in unprinted:
+            if isinstance(source, NotKept):
+                self._tell(source.count, NotKept.LIMIT)
+                continue
             if isinstance(source, Log):
                 here = [run for run in runs if run.number in self._here]
                 yield from self._gaps.fill(source, source.pieces([span]), here, run=self._run)

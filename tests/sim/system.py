@@ -183,6 +183,7 @@ class Files:
                 self._stage.effect("before a write")
             if self._stage.strikes(self._stage.chances.log):
                 self._stage.note("cannot write: the disk is full")
+                self._stage.me().refused_at = self._stage.now
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

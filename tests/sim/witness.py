@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FAILURES: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 ABOUT_WORKERS: Final = {"register", "heartbeat", "retire", "fence"}  # what these change of jobs, the next commit shows
+JUST_NOW: Final = 0.1
 MOST_DELAY: Final = 2.0  # of an end that is due: a store that cannot be asked is waited for, for a while
 PEOPLE: Final = {"cancel": Event.CANCEL, "revive": Event.REVIVE}
 
@@ -59,6 +60,7 @@ class Witness:
         self.cared: dict[str, float] = {}  # token -> since when the worker that has it now could look after it
         self._made_at: dict[str, float] = {}  # token -> when its process was
         self._bereft: set[str] = set()  # tokens of whom was gone when it was fenced, by somebody of its machine
+        self._wordless: set[str] = set()  # tokens of whom nobody could say that they are being ended: the disk was full
         self._given_up: set[str] = set()  # tokens of whom somebody fenced who lets nobody adopt them
         self.jumps = 0
         self.commits = 0
@@ -123,6 +125,8 @@ class Witness:
         self.must(
             is_mine or process.token in self.fenced, f"{process.job} of {taken.worker} is signalled ({process.token})"
         )
+        if self._stage.now - self._stage.me().refused_at < JUST_NOW:
+            self._wordless.add(process.token)
 
     def made(self, host: Host, leader: Process, keeper: Keeper) -> None:
         token = leader.token
@@ -250,9 +254,11 @@ class Witness:
             mine = taken.worker == store.worker and taken.process is self.serving.get(store.worker)
             self.must(mine, f"{store.worker} settled the run of {taken.worker} ({row.id}, {token})")
             self.must(leader is None or leader.how is not None, f"{row.id} is settled while it runs ({token})")
-            # Also if it was somebody who is gone: it has to leave word.
+            # Also if it was somebody who is gone: it has to leave word, if it can.
             charged = leader is not None and leader.is_ended_by_us and ending in (Ending.SIGNALLED, Ending.FAILED)
-            self.must(not charged, f"{row.id} is charged for having been ended by us ({token})")
+            self.must(
+                not charged or token in self._wordless, f"{row.id} is charged for having been ended by us ({token})"
+            )
             self._check_truth(row.id, token, str(ending), code, number)
             self._check_time(old, token, str(ending))
         else:

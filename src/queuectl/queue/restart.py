@@ -20,8 +20,8 @@ def restart_workers(
 ) -> Answer:
     """Ask each worker to begin anew, and wait until it has; what it runs goes on meanwhile.
 
-    One that ends instead, or does not answer for `patience` seconds, is refused. While it begins it holds no lock, and looks
-    as if it were gone: for a moment that says nothing.
+    One that ends instead, or does not answer for `patience` seconds, is refused. While it begins it holds no lock, and its name is
+    forgotten before it is taken again: for a while it says nothing that it looks as if it were gone.
     """
     seen: dict[str, float] = {}
     for worker in workers:
@@ -37,7 +37,7 @@ def restart_workers(
                 seen[name] = clock.monotonic()
             if now is not None and now.started_at > before.started_at and now.state == "running":
                 answer.done.append(name)
-            elif now is None or clock.monotonic() - seen.setdefault(name, clock.monotonic()) > GONE_AFTER:
+            elif clock.monotonic() - seen.setdefault(name, clock.monotonic()) > GONE_AFTER:
                 answer.refused.append(Refusal(name, _failed(f"worker {name} has ended instead")))
             elif clock.monotonic() >= deadline:
                 answer.refused.append(Refusal(name, _failed(f"worker {name} does not answer")))

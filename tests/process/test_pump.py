@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +81,22 @@ def test_the_end_of_a_run_that_we_end_is_ours_to_write(processes: SystemProcesse
     assert end_of(processes, child) == Signalled(9)
     assert processes.log_to(child) is None
     assert log.read_bytes() == HEAD + b"said\n"
+
+
+def test_word_that_we_end_a_run_is_heard_before_its_end_is_seen(
+    processes: SystemProcesses, log: Path, tmp_path: Path
+) -> None:
+    child = spawn(processes, shell("exec sleep 60"), str(log), path=b"/bin:/usr/bin")
+    keeper = read_ledger(str(tmp_path / "runs")).keeper
+    assert keeper is not None
+    os.kill(keeper.pid, signal.SIGSTOP)  # so that both have come when it looks
+    processes.leave_ends([child])
+    os.kill(child.pid, signal.SIGTERM)
+    wait_until(lambda: not is_there(child), what="it to end")
+    os.kill(keeper.pid, signal.SIGCONT)
+    assert end_of(processes, child) == Signalled(15)
+    assert processes.log_to(child) is None
+    assert log.read_bytes() == HEAD
 
 
 def test_how_a_run_ended_is_in_its_log_once_if_the_worker_goes_before_it_can_settle(tmp_path: Path, log: Path) -> None:

@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -74,6 +75,7 @@ class Keeper:
         self._living: dict[int, _Kept] = {}
         self._ended: dict[int, tuple[_Kept, Finish]] = {}  # and not buried: its number stays its own until then
         self._left: set[int] = set()  # the worker ends them, and says so in their logs
+        self._unheeded: deque[tuple[int, Any, Sequence[int]]] = deque()
         # Pid, exit code or signal, how long it took, and where its output ends.
         self._news: list[tuple[int, int | None, int | None, float, int | None]] = []
 
@@ -84,12 +86,13 @@ class Keeper:
         with contextlib.suppress(HungUp):
             while True:
                 ready = self._wait(watch)
+                if self._wire.fileno() in ready:
+                    self._hear()
                 if signals in ready:
                     _drain(signals)
                     self._look()
-                if self._wire.fileno() in ready:
-                    for message in self._wire.receive():
-                        self._obey(*message)
+                while self._unheeded:
+                    self._obey(*self._unheeded.popleft())
                 self._tell([])
                 self._pump.turn()
 
@@ -123,6 +126,13 @@ class Keeper:
         patience = self._pump.patience()
         return {fd for fd, _ in watch.poll(None if patience is None else patience * 1000)}
 
+    def _hear(self) -> None:
+        """Take in what the worker says, for when there is time for it; but who it ends is known at once."""
+        for order, what, bury in self._wire.receive():
+            if order == LEAVE:
+                self._left.update(pid for pid in what if pid in self._living)
+            self._unheeded.append((order, what, bury))
+
     def _obey(self, order: int, what: Any, bury: Sequence[int]) -> None:
         for pid in bury:
             self._ended.pop(pid, None)
@@ -133,8 +143,6 @@ class Keeper:
             self._make(what)
         elif order == LIMIT:
             self._pump.limit = what
-        elif order == LEAVE:
-            self._left.update(pid for pid in what if pid in self._living)
 
     def _make(self, rows: Sequence[tuple[Any, ...]]) -> None:
         while rows:
@@ -239,10 +247,18 @@ class Keeper:
 
     def _look(self, *, is_alone: bool = False) -> None:
         """Who has ended? What stands in its log about that is ours to write, unless nobody would hear of it, or the worker does."""
-        for pid in list(self._living):
+        ended = []
+        for pid in self._living:
             status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if status is None:
-                continue
+            if status is not None:
+                ended.append((pid, status))
+        if ended and not is_alone:
+            try:  # whom the worker has ended, of that it had sent word before
+                while self._wire.has_news:
+                    self._hear()
+            except HungUp:
+                is_alone = True
+        for pid, status in ended:
             kept = self._living.pop(pid)
             lasted = self._clock.monotonic() - kept.began
             exited = status.si_code == os.CLD_EXITED

@@ -24,7 +24,7 @@ from queuectl.process.making import Making
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.pump import CannotLog
 from queuectl.process.table import Entry
-from queuectl.process.watch import Child, Untold, Watch, is_readable
+from queuectl.process.watch import Child, Untold, Watch
 from queuectl.process.wire import HungUp, Wire
 
 LONGEST_SHOWN: Final = 200
@@ -118,7 +118,7 @@ class SystemProcesses:
             self._receive()
 
     def begun(self, *, wait: bool = False) -> Sequence[Begun]:
-        while (wait and self._orders) or self._has_news():
+        while (wait and self._orders) or (self._wire is not None and self._wire.has_news):
             self._receive()
         found, self._begun = self._begun, []
         return found
@@ -218,9 +218,6 @@ class SystemProcesses:
             self._wire.send((order, what, buried))
         except HungUp as exc:
             raise errors.KeeperGone from exc
-
-    def _has_news(self) -> bool:
-        return self._wire is not None and is_readable(self._wire.fileno())
 
     def _receive(self) -> None:
         assert self._wire is not None

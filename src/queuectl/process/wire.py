@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import marshal
+import select
 import socket
 from typing import Any, Final
 
@@ -40,6 +41,13 @@ class Wire:
             self._socket.sendall(len(data).to_bytes(_HEAD, "little") + data)
         except (BrokenPipeError, ConnectionResetError) as exc:
             raise HungUp from exc
+
+    @property
+    def has_news(self) -> bool:
+        """Whether `receive` would not wait."""
+        look = select.poll()  # not select(), which cannot count beyond 1,023
+        look.register(self._socket, select.POLLIN)
+        return bool(look.poll(0))
 
     def receive(self) -> list[Any]:
         """Wait for something, and return all the messages that are complete by then. Raises HungUp."""

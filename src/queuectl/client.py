@@ -89,8 +89,8 @@ class Queue:
         """Add a job: `command` for the shell, or `argv` to run without one. It is safe when this returns.
 
         `fields` are those of the command line's JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
-        a datetime), delay (also a timedelta), cwd, env, tags. `after` are ids or jobs that have to complete first, `after_any`
-        such as have to end, however, and `after_fail` such as have to fail for good. Raises InvalidInput, UnknownName,
+        a datetime), delay (also a timedelta), cwd, env, tags, key, places. `after` are ids or jobs that have to complete first,
+        `after_any` such as have to end, however, and `after_fail` such as have to fail for good. Raises InvalidInput, UnknownName,
         DuplicateId, ParentNotFound or ParentEnded.
 
         `unique` is a key that one job at a time has while it waits or runs; `unique_for` (also a timedelta) and `if_exists` are

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.test_enqueue import listed, refused
 from tests.program import Program, WorkerProcess
+from tests.wait import wait_until
 
 
 def made(queuectl: Program, *args: str | Path, input: str | bytes | None = None) -> list[dict[str, Any]]:
@@ -79,7 +80,9 @@ def test_no_lines_are_no_jobs(queuectl: Program) -> None:
         ("--for-each", "-", "--id", "x", "cat {}"),
         ("-0", "cat {}"),
         ("--colsep", ",", "cat {}"),
-        ("--array", "1-2%2", "true"),
+        ("--array", "1-2%0", "true"),
+        ("--array", "1-2%2", "--key", "k", "true"),
+        ("--array", "1-2%2", '{"command": "true", "key": "k"}'),
         ("--array", "x", "true"),
         ("--array", "1-2", '[{"command": "true"}]'),
         ("--array", "1-2"),
@@ -115,3 +118,43 @@ def test_a_worker_that_a_job_of_an_array_starts_does_not_hand_its_index_on(
     job_id = queuectl("enqueue", 'echo "<$QUEUECTL_ARRAY_INDEX>"', check=0).out.strip()
     queuectl("wait", job_id, check=0)
     assert queuectl("logs", job_id, "--no-markers", check=0).out == "<>\n"
+
+
+def test_of_an_array_with_a_limit_no_more_run_and_who_waits_says_so(
+    queuectl: Program, start_worker: Callable[..., WorkerProcess], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    until = f"until test -e {gate}; do sleep 0.01; done"
+    ids = queuectl("enqueue", "--array", "1-5%2", until, check=0).lines
+    start_worker("--count", "4")
+    wait_until(lambda: states(queuectl).count("processing") == 2, what="two of them run")
+    told = f"the array has its 2 of 2 running: {ids[0]}, {ids[1]}"
+    assert queuectl("show", ids[2], "--json", check=0).json["reason"] == told
+    assert {job["reason"] for job in listed(queuectl) if job["state"] == "pending"} == {told}  # type: ignore[call-overload]
+    assert f"The {told[4:]}." in queuectl("explain", ids[2], check=0).out
+    gate.touch()
+    wait_until(lambda: states(queuectl) == ["completed"] * 5, what="all of them have ended")
+
+
+def test_an_array_keeps_its_limit_where_it_goes(queuectl: Program, tmp_path: Path) -> None:
+    first, _ = queuectl("enqueue", "--array", "1,2%1", "true", check=0).lines
+    assert ", 1 at a time" in queuectl("show", first, check=0).out
+    queuectl("clone", first, check=0)
+    queuectl("edit", first, "--priority", "3", check=0)
+    queuectl("queue", "move", "default", "other", check=0)
+    queuectl("export", tmp_path / "jobs.json", check=0)
+    there = ("--home", tmp_path / "there")
+    queuectl("import", tmp_path / "jobs.json", *there, check=0)
+    found = queuectl("export", *there, check=0).json
+    assert [job["places"] for job in found] == [1, 1, 1]
+    assert len({job["key"] for job in found}) == 1
+
+
+def test_each_array_has_its_own_limit(queuectl: Program) -> None:
+    for _ in range(2):
+        queuectl("enqueue", "--array", "1,2%1", "true", check=0)
+    assert len({job["key"] for job in queuectl("export", check=0).json}) == 2
+
+
+def states(queuectl: Program) -> list[str]:
+    return [str(job["state"]) for job in listed(queuectl)]  # type: ignore[call-overload]

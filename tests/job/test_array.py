@@ -23,14 +23,25 @@ from tests.job.said import assert_well_said
     ],
 )
 def test_a_range_is_read(text: str, indices: list[int]) -> None:
-    assert parse_array(text, subject="--array") == indices
+    assert parse_array(text, subject="--array") == (indices, None)
+    assert parse_array(f"{text}%4", subject="--array") == (indices, 4)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         *("", "a", "-1", "1-", "1--2", "3-1", "1-9:0", "1-9:", "1,,2", "1;2", "1-3,2", "1" * 40, str(HIGHEST + 1)),
-        *("1-1000001", "1-1000000,2000000", "1-100%4", "1-100%"),
+        *(
+            "1-1000001",
+            "1-1000000,2000000",
+            "1-100%",
+            "1-100%0",
+            "1-100%x",
+            "1-100%-1",
+            "1-100%4%4",
+            "1-100%1000001",
+            "%4",
+        ),
     ],
 )
 def test_what_is_no_range_is_refused(text: str) -> None:

@@ -181,6 +181,7 @@ NAMES = [
     "batch",
     "key",
     "depends_on",
+    "places",
 ]
 
 

@@ -54,6 +54,8 @@ def test_a_job_that_does_not_wait_has_no_reason(state: State) -> None:
             "the key k has its 7 of 2 running: a, b, c, d, e and 2 more",
         ),
         (State.PENDING, {"brake": KEYED, "key": "k", "of_key": ["a"]}, "waits for a free slot"),
+        (State.PENDING, {"key": "array:k", "of_key": ["a"], "places": 1}, "the array has its 1 of 1 running: a"),
+        (State.PENDING, {"brake": KEYED, "key": "k", "of_key": ["a", "b"], "places": 3}, "waits for a free slot"),
         (State.PENDING, {"brake": KEYED, "key": "k", "of_key": ["a", "b"], "held": True}, "held"),
         (State.PENDING, {"served": None}, "waits for a free slot"),
         (State.FAILED, {}, "waits for a free slot"),

@@ -281,6 +281,8 @@ LONG = "x" * 131_072
         ({"key": 7}, "key: expected a string, got 7"),
         ({"key": ""}, "key: empty"),
         ({"key": "x" * 257}, "key: 257 bytes, over 256"),
+        ({"key": "k", "places": 0}, "places: expected an integer from 1"),
+        ({"places": 1}, "places: there is no key"),
         ({"unique_key": "a", "if_exists": "ignore"}, "if_exists: not known: 'ignore'"),
         ({"unique_key": "a", "if_exists": 1}, "if_exists: not known: 1"),
         ({"if_exists": "error"}, "if_exists: there is no unique_key"),

@@ -64,7 +64,7 @@ def _check_keys(store: Store, backend: Backend) -> None:
     rows = [row for row in backend.rows() if row["key"] is not None]
     for row in rows:
         if row["aside"]:
-            per_key = limits.get(row["queue"])
+            per_key = row["places"] or limits.get(row["queue"])
             assert per_key is not None, row
             others = [other for other in rows if (other["queue"], other["key"]) == (row["queue"], row["key"])]
             running = sum(other["state"] == State.PROCESSING for other in others)

@@ -90,6 +90,7 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
         {"paused": True, "concurrency": 2, "rate": Rate(3, 60_000), "priority": -5, "timeout_ms": 0, "per_key": 1},
     )
     store.enqueue([new_job(f"key {n}", queue="idle", key="c\\N 7") for n in range(3)])
+    store.enqueue([new_job(f"place {n}", queue="idle", key="array:x", places=2) for n in range(3)])
     ends = {
         "completed": Exited(0),
         "dead": BAD,
@@ -183,7 +184,7 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "settings": 3,
         "schedules": 2,
         "rules of queues": 2,
-        "jobs ever enqueued": 24,
+        "jobs ever enqueued": 27,
     }
     assert done.given_back == 0
 

@@ -22,7 +22,11 @@ _OPTIONS = (
     click.option("-0", "--null", "nul", is_flag=True, help="With --for-each: what stands between NULs, not lines."),
     click.option("--colsep", metavar="TEXT", help="With --for-each: what parts the columns {1} {2}."),
     click.option("--on-complete", metavar="CMD", help="With --batch: run this once, when all of the batch have ended."),
-    click.option("--array", metavar="RANGE", help="One job an index (1-100, 1,3,7, 0-90:10), in QUEUECTL_ARRAY_INDEX."),
+    click.option(
+        "--array",
+        metavar="RANGE",
+        help="One job an index (1-100, 1,3,7, 0-90:10; %4 behind: 4 at a time), in QUEUECTL_ARRAY_INDEX.",
+    ),
 )
 
 
@@ -88,7 +92,7 @@ class Many:
             if given.is_batch:
                 raise UsageError("--array takes one job, and here are several", hint="give one object, or a command")
             ((_, fields),) = given
-            return many.array(fields, str(self._array))
+            return many.array(fields, str(self._array), flags=flags)
         if "command" in flags:
             if words:
                 raise UsageError(

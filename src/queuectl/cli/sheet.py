@@ -68,7 +68,7 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
     yield "Tags", joined(job.tags)
     yield "After", joined(printable(_parent(parent)) for parent in job.depends_on)
     yield "Unique key", printable(job.unique_key or "")
-    yield "Key", printable(job.key or "")
+    yield "Key", printable(job.key or "") + ("" if job.places is None else f", {job.places:,} at a time")
     yield "Batch", job.batch or ""
     yield "Schedule", printable(job.cron or "")
     if job.env:

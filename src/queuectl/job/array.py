@@ -1,29 +1,31 @@
-"""The indices of an array of jobs: `1-100`, `1,3,7`, `0-90:10`."""
+"""The indices of an array of jobs: `1-100`, `1,3,7`, `0-90:10`; and how many of them run at a time: `1-100%4`."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput
 
 VARIABLE: Final = "QUEUECTL_ARRAY_INDEX"  # what each job of an array finds its index in
 MOST: Final = 1_000_000
 HIGHEST: Final = 2**31 - 1
-HINT: Final = "like 1-100, 1,3,7 or 0-90:10"
+HINT: Final = "like 1-100, 1,3,7, 0-90:10 or 1-100%4"
+KEY: Final = "array:"  # with what the key of an array with a limit begins
 
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _PART: Final = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
 
 
-def parse_array(text: str, *, subject: str) -> list[int]:
-    """The indices, in the order given. Raises InvalidInput."""
+class Indices(NamedTuple):
+    indices: list[int]  # in the order given
+    places: int | None  # at most so many at a time; None: any number
+
+
+def parse_array(text: str, *, subject: str) -> Indices:
+    """Raises InvalidInput."""
     wanted, percent, limit = text.partition("%")
-    if percent:
-        raise InvalidInput(
-            subject,
-            f"%{limit}: how many of an array run at a time is for its queue to say",
-            hint="leave it away and give the array a key: queuectl queue set QUEUE --per-key N, then --queue QUEUE --key NAME",
-        )
+    places = _places(limit.strip(), subject) if percent else None
     indices: list[int] = []
     for part in wanted.split(","):
         span = _span(part.strip(), subject)
@@ -32,7 +34,17 @@ def parse_array(text: str, *, subject: str) -> list[int]:
         indices += span
     if len(set(indices)) < len(indices):
         raise InvalidInput(subject, f"an index is in it twice: {text}", hint=HINT)
-    return indices
+    return Indices(indices, places)
+
+
+def is_of_array(key: str | None) -> bool:
+    return key is not None and key.startswith(KEY)
+
+
+def _places(text: str, subject: str) -> int:
+    if _NUMBER.fullmatch(text) is None or not 1 <= int(text) <= MOST:
+        raise InvalidInput(subject, f"not a number of jobs from 1 to {MOST:,}: %{text[:32]}", hint=HINT)
+    return int(text)
 
 
 def _span(part: str, subject: str) -> range:

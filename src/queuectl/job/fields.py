@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HIGHEST_PRIORITY: Final = 1_000_000
 MOST_RETRIES: Final = 1_000_000
+MOST_PLACES: Final = 1_000_000
 LONGEST_ARGUMENT: Final = 131_071  # bytes; the kernel takes one more with the NUL that ends it
 LONGEST_ARGV: Final = 1_048_576
 MOST_TAGS: Final = 32
@@ -247,6 +248,10 @@ def unique_key(value: object, name: str) -> str:
 
 def key(value: object, name: str) -> str:
     return _key(value, name, example=like(name, '"customer-7"', word="customer-7"))
+
+
+def places(value: object, name: str) -> int:
+    return integer(value, name, low=1, high=MOST_PLACES)
 
 
 def _key(value: object, name: str, *, example: str) -> str:

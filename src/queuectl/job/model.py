@@ -114,6 +114,7 @@ class Job:
     cron: str | None = None  # the schedule that it is of
     batch: str | None = None
     key: str | None = None  # by which its queue may be limited
+    places: int | None = None  # at most so many of its key at a time, whatever its queue says
     is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
     depends_on: tuple[Dependency, ...] = ()
 

@@ -35,3 +35,4 @@ class NewJob(NamedTuple):
     batch: str | None = None
     key: str | None = None  # a limit of its queue holds for each of them
     depends_on: tuple[Dependency, ...] = ()
+    places: int | None = None  # at most so many of its key at a time, whatever its queue says

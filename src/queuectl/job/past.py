@@ -81,6 +81,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "unique_key": ("unique_key", read.unique_key),
     "batch": ("batch", read.batch),
     "key": ("key", read.key),
+    "places": ("places", read.places),
     "cron": ("cron", read.schedule),
     "held": ("held", flag),
     "history": ("history", history),
@@ -113,6 +114,8 @@ def read_record(fields: Mapping[str, object], defaults: Defaults) -> Record:
     if ("command" in said) is ("argv" in said):
         problem = "not together with command" if "argv" in said else "missing, and so is argv"
         raise InvalidInput("argv" if "argv" in said else "command", problem, hint="a job has exactly one of the two")
+    if "places" in said and "key" not in said:
+        raise InvalidInput("places", "there is no key", hint="say whose places they are, by a key, or leave them away")
     return _record(said, defaults)
 
 
@@ -177,6 +180,7 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         batch=said.get("batch"),
         key=said.get("key"),
         depends_on=said.get("depends_on", ()),
+        places=said.get("places"),
     )
 
 

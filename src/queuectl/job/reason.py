@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, assert_never
 
+from queuectl.job.array import is_of_array
 from queuectl.job.graph import waits_for
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.limits import Brake
@@ -41,11 +42,12 @@ def waits(
     served: bool | None,
     brake: Brake | None = None,
     of_key: int = 0,
+    places: int | None = None,
 ) -> list[Wait]:
     """All that a job waits for, first what decides; nothing for one that does not wait.
 
     `served` says whether a live worker serves its queue, None if nobody has looked; `brake` is that of its queue, None if
-    there is none; `of_key` is how many run that have its key.
+    there is none; `of_key` is how many run that have its key, `places` how many of them may, as it says itself.
     """
     if state not in WAITING:
         return []
@@ -59,11 +61,17 @@ def waits(
     if served is False:
         found.append(Wait.UNSERVED)
     # What a limit has to say to one that could not run anyhow will have changed by the time that it could.
-    if brake is not None and not found:
-        found += [Wait.FULL] if brake.is_full else []
-        found += [Wait.KEY] if brake.per_key is not None and of_key >= brake.per_key else []
-        found += [Wait.RATE] if brake.opens_at is not None else []
+    if not found:
+        most = limit_of_key(places, brake)
+        found += [Wait.FULL] if brake is not None and brake.is_full else []
+        found += [Wait.KEY] if most is not None and of_key >= most else []
+        found += [Wait.RATE] if brake is not None and brake.opens_at is not None else []
     return found or [Wait.SLOT]
+
+
+def limit_of_key(places: int | None, brake: Brake | None) -> int | None:
+    """How many of its key may run: as the job says itself, else as its queue does."""
+    return places if places is not None or brake is None else brake.per_key
 
 
 def reason(
@@ -80,13 +88,24 @@ def reason(
     key: str | None = None,
     of_key: Sequence[str] = (),
     parents: Sequence[tuple[str, str]] = (),
+    places: int | None = None,
 ) -> str | None:
     """What a waiting job waits for, on one line; None for a job that does not wait.
 
     `allowed` is the number of failed runs that makes it dead, `cron` the schedule that it is of, `of_key` who runs that has
-    its key; `parents`, with their states, are the first of those that it is blocked by.
+    its key, `places` how many of them may, as it says itself; `parents`, with their states, are the first of those that it is
+    blocked by.
     """
-    found = waits(state, run_at_ms=run_at_ms, now_ms=now_ms, held=held, served=served, brake=brake, of_key=len(of_key))
+    found = waits(
+        state,
+        run_at_ms=run_at_ms,
+        now_ms=now_ms,
+        held=held,
+        served=served,
+        brake=brake,
+        of_key=len(of_key),
+        places=places,
+    )
     if not found:
         return None
     match found[0]:
@@ -103,7 +122,7 @@ def reason(
         case Wait.FULL:
             return f"limit of the queue reached: {brake.running} of {brake.concurrency} run" if brake else None
         case Wait.KEY:
-            return key_full(key, of_key, brake.per_key) if brake else None
+            return key_full(key, of_key, limit_of_key(places, brake))
         case Wait.RATE:
             opens_at = None if brake is None or brake.opens_at is None else from_ms(brake.opens_at)
             return f"rate of the queue reached: next at {iso(opens_at)}"
@@ -115,6 +134,7 @@ def reason(
             assert_never(unreachable)
 
 
-def key_full(key: str | None, running: Sequence[str], per_key: int | None) -> str:
+def key_full(key: str | None, running: Sequence[str], most: int | None) -> str:
+    who = "array" if is_of_array(key) else f"key {key}"
     more = f" and {len(running) - NAMED:,} more" if len(running) > NAMED else ""
-    return f"the key {key} has its {len(running)} of {per_key} running: {', '.join(running[:NAMED])}{more}"
+    return f"the {who} has its {len(running)} of {most} running: {', '.join(running[:NAMED])}{more}"

@@ -74,6 +74,7 @@ class Record(NamedTuple):
     batch: str | None = None
     key: str | None = None
     depends_on: tuple[Dependency, ...] = ()
+    places: int | None = None
 
 
 def pack(record: Record) -> str:
@@ -114,6 +115,7 @@ def difference(record: Record, job: Job) -> str | None:
         "unique_key": (record.unique_key, job.unique_key),
         "batch": (record.batch, job.batch),
         "key": (record.key, job.key),
+        "places": (record.places, job.places),
         "cron": (record.cron, job.cron),
         "depends_on": (record.depends_on, job.depends_on),
     }

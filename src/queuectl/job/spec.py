@@ -55,6 +55,8 @@ _CWD: Final = _SLOT["cwd"]
 _UNIQUE_KEY: Final = _SLOT["unique_key"]
 _UNIQUE_FOR: Final = _SLOT["unique_for_ms"]
 _IF_EXISTS: Final = _SLOT["if_exists"]
+_KEY: Final = _SLOT["key"]
+_PLACES: Final = _SLOT["places"]
 _NOWHERE: Final = len(_SLOT)  # looked at, then forgotten
 
 _Reader = Callable[[object, str], object]
@@ -90,6 +92,7 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "if_exists": (_IF_EXISTS, read.if_exists),
     "batch": (_SLOT["batch"], read.batch),
     "key": (_SLOT["key"], read.key),
+    "places": (_SLOT["places"], read.places),
     # The rest of a job record of another tool.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -143,6 +146,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         None,
         (),
         None,
+        None,
     ]
     spelled: dict[int, tuple[str, object]] = {}
     for name, value in fields.items():
@@ -169,6 +173,8 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
     if draft[_UNIQUE_KEY] is None and (draft[_UNIQUE_FOR] is not None or draft[_IF_EXISTS] is not None):
         name = "unique_for" if draft[_UNIQUE_FOR] is not None else "if_exists"
         raise InvalidInput(name, "there is no unique_key", hint="say what may not be there twice, like --unique report")
+    if draft[_PLACES] is not None and draft[_KEY] is None:
+        raise InvalidInput("places", "there is no key", hint='say whose places: "key": "customer-7"')
     if defaults.by_queue:
         _take_from_queue(draft, fields, defaults)
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)

@@ -73,6 +73,8 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
     fields: dict[str, Any] = {"command": job.command, "argv": job.argv, "env": dict(job.env), "tags": list(job.tags)}
     if job.key is not None:
         fields["key"] = job.key
+    if job.places is not None and "key" not in changes:  # they are places of that key
+        fields["places"] = job.places
     if job.state is State.PENDING:
         fields["run_at"] = iso(job.run_at)
     if job.state is State.BLOCKED:

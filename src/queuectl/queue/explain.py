@@ -11,7 +11,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake, format_rate
 from queuectl.job.model import Job, Run, Worker, from_ms, iso, to_ms
 from queuectl.job.outcome import Ending
-from queuectl.job.reason import Wait, key_full, reason, waits
+from queuectl.job.reason import Wait, key_full, limit_of_key, reason, waits
 from queuectl.job.retry import allowed_failures
 from queuectl.queue.graph import waits_for
 from queuectl.queue.wait import is_served
@@ -83,6 +83,7 @@ def with_reason(
         brake=brake,
         key=job.key,
         of_key=of_key,
+        places=job.places,
     )
     return replace(job, reason=line)
 
@@ -101,6 +102,7 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
         served=served,
         brake=brake,
         of_key=len(of_key),
+        places=job.places,
     ):
         match wait:
             case Wait.BLOCKED:
@@ -120,8 +122,7 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
                 assert brake is not None
                 yield _limited(wait, job.queue, brake, now_ms)
             case Wait.KEY:
-                assert brake is not None
-                yield _key_full(job, brake, of_key)
+                yield _key_full(job, limit_of_key(job.places, brake), of_key)
             case Wait.UNSERVED:
                 yield _unserved(job, alive)
             case Wait.SLOT:
@@ -169,15 +170,15 @@ def _limited(wait: Wait, queue: str, brake: Brake, now_ms: int) -> Reason:
 
 
 def running_of_key(store: Reads, job: Job, brake: Brake | None) -> Sequence[str]:
-    """The ids of those that run with the key of this job, where its queue limits them."""
-    if job.key is None or brake is None or brake.per_key is None:
+    """The ids of those that run with the key of this job, where they are limited."""
+    if job.key is None or limit_of_key(job.places, brake) is None:
         return ()
     return store.running_keys().get((job.queue, job.key), ())
 
 
-def _key_full(job: Job, brake: Brake, of_key: Sequence[str]) -> Reason:
-    words = key_full(job.key, of_key, brake.per_key)
-    facts = {"queue": job.queue, "key": job.key, "per_key": brake.per_key, "running": list(of_key)}
+def _key_full(job: Job, most: int | None, of_key: Sequence[str]) -> Reason:
+    words = key_full(job.key, of_key, most)
+    facts = {"queue": job.queue, "key": job.key, "per_key": most, "running": list(of_key)}
     return Reason(Wait.KEY, f"{words[0].upper()}{words[1:]}.", facts)
 
 

@@ -38,6 +38,8 @@ def export(
             value["batch"] = job.batch
         if job.key is not None:
             value["key"] = job.key
+        if job.places is not None:
+            value["places"] = job.places
         if history:
             value["history"] = [run.to_dict() for run in runs]
         advance(number, total)

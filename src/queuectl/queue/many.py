@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from queuectl.errors import InvalidInput, InvalidItem, QueuectlError, UsageError
-from queuectl.job.array import VARIABLE, parse_array
+from queuectl.job.array import KEY, VARIABLE, parse_array
 from queuectl.job.template import ArgvTemplate, Line, ShellTemplate, Template
 from queuectl.queue.intake import BOM, Fields, Intake, Numbered, decode
+from queuectl.store.ids import new_job_ids
 
 
 class ForEach(Intake):
@@ -83,8 +84,17 @@ def for_each(data: bytes, words: Sequence[str], *, nul: bool, colsep: str | None
     return ForEach([line.removesuffix("\r") for line in text.split("\n")], template, colsep=separator)
 
 
-def array(fields: Fields, text: str) -> Intake:
-    return Array(fields, parse_array(text, subject="--array"))
+def array(fields: Fields, text: str, *, flags: Fields) -> Intake:
+    """With `%N` in `text` all of them get one key of their own, of which at most N run at a time. `flags` are put on top later."""
+    indices, places = parse_array(text, subject="--array")
+    if places is not None:
+        if any(given.get(name) is not None for given in (fields, flags) for name in ("key", "places")):
+            raise UsageError(
+                f"a key and --array …%{places} at once: the array has a key of its own",
+                hint="leave %N away, and limit the key by its queue: queuectl queue set QUEUE --per-key N",
+            )
+        fields = {**fields, "key": f"{KEY}{new_job_ids(1)[0]}", "places": places}
+    return Array(fields, indices)
 
 
 def _separator(text: str) -> str:

@@ -40,9 +40,10 @@ def beyond(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[int]:
     seen: Counter[tuple[str, str]] = Counter()
     found = set()
     for place, job in enumerate(jobs):
-        if job.key is not None and job.queue in per_key:
+        limit = per_key.get(job.queue) if job.places is None else job.places
+        if job.key is not None and limit is not None:
             seen[job.queue, job.key] += 1
-            if seen[job.queue, job.key] > per_key[job.queue]:
+            if seen[job.queue, job.key] > limit:
                 found.add(place)
     return found
 
@@ -101,6 +102,7 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
         new.batch,
         new.key,
         aside and run_at <= now_ms,
+        new.places,
     )
 
 

@@ -28,6 +28,11 @@ class Limit(NamedTuple):
     last: int  # the number of its latest start, 0 if there was none
     earlier: Earlier | None  # from which the next start has to keep its distance
     per_key: int | None = None
+    has_places: bool = False  # some of its jobs say themselves how many of their key may run
+
+    @property
+    def is_by_key(self) -> bool:
+        return self.per_key is not None or self.has_places
 
     def places(self) -> int | None:
         """As far as pause and concurrency let; None: any number."""
@@ -68,6 +73,14 @@ def limit(row: Row) -> Limit:
     )
 
 
+def with_places(limited: Mapping[str, Limit], queues: Iterable[str]) -> dict[str, Limit]:
+    """The same where some jobs of `queues` say themselves how many of their key may run."""
+    found = dict(limited)
+    for queue in queues:
+        found[queue] = found.get(queue, Limit(queue, False, None, None, 0, 0, None))._replace(has_places=True)
+    return found
+
+
 def rules(row: Row) -> Rules:
     """From the columns of `rules` behind the name."""
     paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms, per_key = row
@@ -104,7 +117,7 @@ def leave_room(limited: Limits, ended: Iterable[Claim], begun: Iterable[Claim]) 
 
 
 def _leaves_room(found: Limit, freed: int, taken: int) -> bool:
-    if found.per_key is not None and taken < freed:
+    if found.is_by_key and taken < freed:
         return True
     return found.concurrency is not None and found.places() != taken
 
@@ -119,21 +132,25 @@ def keys_of(claims: Iterable[Claim]) -> Keys:
 
 
 def with_room(
-    found: Iterable[Row], running: Callable[[str], int], per_key: int, taken: Counter[str], *, key_at: int
+    found: Iterable[Row], running: Callable[[str], int], per_key: int | None, taken: Counter[str], *, key_at: int
 ) -> tuple[list[Row], list[Row]]:
     """Those of `found`, the next of a line in order, whose key has a place left, and those whose key has none. `taken`: places
-    that are taken by key, as far as somebody has asked; `running` is asked for the rest."""
+    that are taken by key, as far as somebody has asked; `running` is asked for the rest. Behind its key a row has its own limit."""
     fit: list[Row] = []
     full: list[Row] = []
     for row in found:
-        key = row[key_at]
+        key, places = row[key_at : key_at + 2]
         if key is None:
             fit.append(row)
             continue
         if key not in taken:
             taken[key] = running(key)
-        (fit if taken[key] < per_key else full).append(row)
-        taken[key] += taken[key] < per_key
+        limit = per_key if places is None else places
+        if limit is None or taken[key] < limit:
+            fit.append(row)
+            taken[key] += 1
+        else:
+            full.append(row)
     return fit, full
 
 

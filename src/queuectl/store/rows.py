@@ -23,7 +23,7 @@ JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
     " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
-    " depends_on"
+    " places, depends_on"
 )
 WAITED_FOR: Final = 4  # parents that the reason of a blocked job names, and one to see that there are more
 
@@ -47,7 +47,7 @@ def job(row: Row, present: Present) -> Job:
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
         duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,
-        depends_on, waits_for,
+        places, depends_on, waits_for,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -69,6 +69,7 @@ def job(row: Row, present: Present) -> Job:
         key=key,
         of_key=() if key is None else present.of_key.get((queue, key), ()),
         parents=() if waits_for is None else [tuple(parent) for parent in json.loads(waits_for)],
+        places=places,
     )
     return Job(
         seq=seq,
@@ -108,6 +109,7 @@ def job(row: Row, present: Present) -> Job:
         batch=batch,
         key=key,
         depends_on=() if depends_on is None else read_dependencies(json.loads(depends_on)),
+        places=places,
     )
 
 

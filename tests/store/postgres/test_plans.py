@@ -110,6 +110,8 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "hold_ended": ({"ids": ["a"]}, "jobs_id_key"),
     "parents": ({"ids": ["a"], "limit": 5}, "edges_pkey"),
     "children": ({"ids": ["a"], "limit": 5}, "edges_parent"),
+    "placed_queues": ({}, "jobs_places on jobs"),
+    "hold_places": ({"queues": ["q"]}, "jobs_places on jobs"),
 }
 
 

@@ -99,6 +99,7 @@ HOT: Final = {
     "new_parents": "sqlite_autoindex_jobs_1 (id=?)",
     "parents": "edges USING PRIMARY KEY (child=?)",
     "children": "edges_parent (parent=?)",
+    "placed_queues": "jobs_places (queue>?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags|edges)"

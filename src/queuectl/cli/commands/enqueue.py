@@ -51,6 +51,8 @@ FEW = 5  # as many ids or refusals one line can name
 
         # the same command a hundred times, each with another $QUEUECTL_ARRAY_INDEX
         queuectl enqueue --array 1-100 './simulate --seed "$QUEUECTL_ARRAY_INDEX"'
+        # at most four of them at a time
+        queuectl enqueue --array 1-100%4 './render --frame "$QUEUECTL_ARRAY_INDEX"'
 
         # under one name, with something to run when all of them have ended
         queuectl enqueue --file jobs.txt --batch nightly --on-complete 'mail -s done me'

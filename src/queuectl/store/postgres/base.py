@@ -62,8 +62,17 @@ def admit(keys: Keys) -> list[Question]:
     if not keys:
         return []
     queues = [queue for queue, _ in keys]
-    hold = Question(SQL["hold_lines"], {"queues": sorted(set(queues))})
-    return [hold, Question(SQL["admit"], {"queues": queues, "keys": [key for _, key in keys]})]
+    lines = {"queues": sorted(set(queues))}
+    hold = [Question(SQL["hold_lines"], lines), Question(SQL["hold_places"], lines)]
+    return [*hold, Question(SQL["admit"], {"queues": queues, "keys": [key for _, key in keys]})]
+
+
+def line_up_all(db: Connection) -> None:
+    """All queues in which keys are limited."""
+    per_key = dict.fromkeys((queue for (queue,) in db.all(SQL["placed_queues"])), None)
+    per_key |= dict(db.all(SQL["per_key"]))
+    for queue, limit in per_key.items():
+        db.execute(SQL["line_up"], {"queue": queue, "per_key": limit})
 
 
 def read_ageing(stored: str | None) -> Ageing:

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import Final
 
 from queuectl.store.copying import TABLES, Dump, Load, Row, Table
-from queuectl.store.postgres.base import PostgresBase, ageing_values, read_ageing
+from queuectl.store.postgres.base import PostgresBase, ageing_values, line_up_all, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 
 # What only this dialect has, and what stands there in a row from elsewhere; None: the default of the column. A token says
@@ -115,5 +115,4 @@ class PostgresLoad:
         if last_seq:
             self._db.execute(SQL["continue_from"], {"last_seq": last_seq})
         # Who ran may wait again in the copy.
-        for queue, per_key in self._db.all(SQL["per_key"]):
-            self._db.execute(SQL["line_up"], {"queue": queue, "per_key": per_key})
+        line_up_all(self._db)

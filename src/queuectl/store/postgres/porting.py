@@ -19,7 +19,7 @@ from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.linking import Parent
 from queuectl.store.porting import LATEST_RUN, Door, Exported, edge_rows, exported, import_row, parents_wanted, run_rows
 from queuectl.store.postgres import select
-from queuectl.store.postgres.base import ageing_values, read_ageing
+from queuectl.store.postgres.base import ageing_values, line_up_all, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 from queuectl.store.postgres.copying import SNAPSHOT
 from queuectl.store.postgres.edges import PostgresEdges
@@ -78,8 +78,7 @@ class PostgresPorting(PostgresReads, PostgresEdges):
             values = ageing_values(ageing)
             self._db.execute(SQL["set_ageing"], values)
             self._db.execute(SQL["rerank"], values)
-            for queue, per_key in self._db.all(SQL["per_key"]):
-                self._db.execute(SQL["line_up"], {"queue": queue, "per_key": per_key})
+            line_up_all(self._db)
 
     def _add_records(self, records: Sequence[Record]) -> None:
         refuse_taken(records, held(self._db, keys_of(records)))

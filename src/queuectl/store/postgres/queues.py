@@ -70,12 +70,14 @@ class PostgresLimits(PostgresQueueReads):
         with self._db.transaction(hold):
             now = self._clock.now_ms()
             held = {name for (name,) in self._db.all(SQL["hold_limits"], {"queues": wanted})}
-            limited = self._limits_now(now)
+            held.update(name for name, _ in self._db.all(SQL["hold_places"], {"queues": wanted}))
+            placed = [name for (name,) in self._db.all(SQL["placed_queues"])]
+            limited = limits.with_places(self._limits_now(now), placed)
             ready = [name for (name,) in self._db.all(SQL["ready_queues"])]
             lines = ready if wanted is None else wanted
             rooms = self._rooms(lines, limited, held, most=slots, now=now, ready=frozenset(ready))
             heads: dict[str, list[Row]] = {line: [] for line in lines}
-            by_key = {line: rule.per_key for line, rule in limited.items() if rule.per_key is not None}
+            by_key = {line: rule.per_key for line, rule in limited.items() if rule.is_by_key}
             places = [0 if line in by_key else room.places for line, room in zip(lines, rooms, strict=True)]
             for row in self._db.all(SQL["heads"], {"queues": lines, "places": places}):
                 heads[row[2]].append(row)
@@ -130,7 +132,7 @@ class PostgresLimits(PostgresQueueReads):
                 rooms.append(limits.room(limited[line], earlier.get(line, {}), most=most, now_ms=now))
         return rooms
 
-    def _keyed_head(self, queue: str, places: int, per_key: int) -> tuple[list[Row], bool]:
+    def _keyed_head(self, queue: str, places: int, per_key: int | None) -> tuple[list[Row], bool]:
         """The head of a line whose keys are limited, and whether there may be more of it behind those that were set aside."""
         found: list[Row] = []
         aside: list[Row] = []

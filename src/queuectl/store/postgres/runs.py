@@ -64,7 +64,7 @@ class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
         questions |= _printed(outputs, worker=worker)
         if ends:
             questions["settle"] = _settle(ends, worker=worker, now=now)
-            questions |= dict(zip(("hold_lines", "admit"), admit(keys_of(end.claim for end in ends)), strict=False))
+            questions |= {f"admit {at}": one for at, one in enumerate(admit(keys_of(end.claim for end in ends)))}
         questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
         if claim is not None and tokens and not self._is_limited and claim.shares is None:
             floors = self._floors.parameters(claim.queues)

@@ -92,5 +92,6 @@ class SqliteLoad:
         self._db.execute("delete from sqlite_sequence where name = 'jobs'")
         self._db.execute("insert into sqlite_sequence (name, seq) values ('jobs', ?)", (last_seq,))
         # Who ran may wait again in the copy.
-        per_key = self._db.all(SQL["per_key"])
-        self._db.executemany(SQL["line_up"], [{"queue": queue, "per_key": limit} for queue, limit in per_key])
+        per_key = dict.fromkeys((queue for (queue,) in self._db.all(SQL["placed_queues"])), None)
+        per_key |= dict(self._db.all(SQL["per_key"]))
+        self._db.executemany(SQL["line_up"], [{"queue": queue, "per_key": limit} for queue, limit in per_key.items()])

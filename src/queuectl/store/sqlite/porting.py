@@ -68,7 +68,7 @@ class SqlitePorting(SqliteReads, SqliteEdges):
         if format_ageing(ageing) != format_ageing(before):
             step_ms = ageing.step_ms if isinstance(ageing, ByTime) else 0
             self._db.execute(SQL["rerank"], {"ageing": format_ageing(ageing), "step_ms": step_ms})
-            self._line_up(*(name for name, _ in self._db.all(SQL["per_key"])))
+            self._line_up_all()
 
     def _add_records(self, records: Sequence[Record]) -> None:
         now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()

@@ -18,7 +18,7 @@ from queuectl.store.sqlite.base import SQL, SqliteBase
 from queuectl.store.sqlite.connection import Row
 
 LOWEST_RANK: Final = -(2**63)
-KEY_AT: Final = 19  # in the columns of `ready`
+KEY_AT: Final = 19  # in the columns of `ready`; behind it the job's own limit
 
 
 class SqliteQueueReads(SqliteBase):
@@ -54,6 +54,13 @@ class SqliteQueueReads(SqliteBase):
         per_key: dict[str, int] = dict(self._db.all(SQL["per_key"]))
         self._db.executemany(SQL["line_up"], [{"queue": name, "per_key": per_key.get(name)} for name in queues])
 
+    def _line_up_all(self) -> None:
+        """The same for all queues in which keys are limited."""
+        self._line_up(*{name for name, _ in self._db.all(SQL["per_key"])}.union(self._placed_queues()))
+
+    def _placed_queues(self) -> list[str]:
+        return [queue for (queue,) in self._db.all(SQL["placed_queues"])]
+
 
 class SqliteLimits(SqliteQueueReads):
     """Within the transaction that claims: its write lock keeps everybody else from using the same place."""
@@ -77,7 +84,7 @@ class SqliteLimits(SqliteQueueReads):
             }
         return limits.room(limit, earlier, most=most, now_ms=now)
 
-    def _keyed_head(self, queue: str, places: int, per_key: int) -> tuple[list[Row], bool]:
+    def _keyed_head(self, queue: str, places: int, per_key: int | None) -> tuple[list[Row], bool]:
         """The head of a line whose keys are limited, and whether there may be more of it behind those that were set aside."""
         found: list[Row] = []
         aside: list[Row] = []

@@ -227,14 +227,13 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
         # One that is stopping claims nothing more.
         queues: list[Any] = [worker.queues for worker in self.workers() if worker.state == "running"]
         brakes = self.brakes()
-        has_keys = any(brake.per_key is not None for brake in brakes.values())
         return rows.Present(
             now_ms=self._clock.now_ms(),
             last_seq=self._last_seq(),
             ageing=self._ageing(),
             served=rows.served_queues(queues),
             brakes=brakes,
-            of_key=self.running_keys() if has_keys else {},
+            of_key=self.running_keys(),
         )
 
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:

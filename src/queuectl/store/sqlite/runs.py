@@ -16,7 +16,7 @@ from queuectl.store import rows
 from queuectl.store.counting import Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
-from queuectl.store.limits import Limits, Room, choose, earliest, keys_of, leave_room
+from queuectl.store.limits import Limits, Room, choose, earliest, keys_of, leave_room, with_places
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
@@ -65,7 +65,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         opens_at: int | None = None
         with self._moving() as moves:
             now = self._clock.now_ms()
-            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges),) = self._db.all(
+            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges, has_places),) = self._db.all(
                 SQL["outlook"], (worker,)
             )
             is_known = worker_state is not None and worker_state != LOST
@@ -98,6 +98,8 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
                 is_complete = promoted < PROMOTE_AT_ONCE
             if is_limited:
                 limited = self._limits_now(now, moves)
+            if has_places:
+                limited = with_places(limited, self._placed_queues())
             # Not before all whose time has come are in: the first of the line may be among those still outside.
             if claim is not None and claim.limit > 0 and is_complete and is_known:
                 heads, opens_at = (
@@ -163,7 +165,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         claims, archived, claimed = [], [], []
         for row, token in zip(heads, new_tokens(len(heads)), strict=True):
             seq, id_, runs = row[1:4]
-            queue, (state, priority, eligible_at, missed, key, said) = row[6], row[15:]
+            queue, (state, priority, eligible_at, missed, key, _, said) = row[6], row[15:]
             log = f"{request.logs}/{id_}.log"
             standing = Standing(priority, seq, eligible_at, missed)
             shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
@@ -195,7 +197,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         for queue in dict.fromkeys(ready):
             rule = limited.get(queue)
             room = Room(limit) if rule is None else self._room(rule, most=limit, now=now)
-            if rule is None or rule.per_key is None:
+            if rule is None or not rule.is_by_key:
                 lines.append(self._head(queue, room.places))
             else:
                 line, may_be_more = self._keyed_head(queue, room.places, rule.per_key)

@@ -34,6 +34,12 @@ gate as (
                select 1
                  from queuectl.queues
                 where paused or concurrency is not null or rate_starts is not null or per_key is not null
+           )
+           and not exists (
+               select 1
+                 from queuectl.jobs
+                where places is not null
+                  and state in ('blocked', 'pending', 'processing', 'failed')
            ) as is_free
 ),
 fresh as materialized (

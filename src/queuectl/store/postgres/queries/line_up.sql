@@ -5,8 +5,8 @@ update queuectl.jobs
        ready_since = pg_current_xact_id()
   from (
     select seq,
-           %(per_key)s::integer is not null
-           and row_number() over (partition by key order by rank, seq) > %(per_key)s::integer - (
+           coalesce(places, %(per_key)s::integer) is not null
+           and row_number() over (partition by key order by rank, seq) > coalesce(places, %(per_key)s::integer) - (
                select count(*)
                  from queuectl.jobs as other
                 where other.queue = jobs.queue

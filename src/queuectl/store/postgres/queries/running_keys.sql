@@ -1,8 +1,8 @@
--- running_keys: who runs with which key, in queues with a limit by key.
+-- running_keys: who runs with which key, where keys are limited.
 select jobs.queue, jobs.key, jobs.id
   from queuectl.jobs
-  join queuectl.queues
+  left join queuectl.queues
     on queues.name = jobs.queue
  where jobs.state = 'processing'
    and jobs.key is not null
-   and queues.per_key is not null
+   and (jobs.places is not null or queues.per_key is not null)

@@ -4,8 +4,8 @@ update jobs
    set aside = line.aside
   from (
     select seq,
-           :per_key is not null
-           and row_number() over (partition by key order by rank, seq) > :per_key - (
+           coalesce(places, :per_key) is not null
+           and row_number() over (partition by key order by rank, seq) > coalesce(places, :per_key) - (
                select count(*)
                  from jobs as other indexed by jobs_running_key
                 where other.queue = :queue

@@ -1,9 +1,7 @@
--- running_keys: who runs with which key, in queues with a limit by key.
-select queues.name, jobs.key, jobs.id
-  from queues
-  join jobs indexed by jobs_running_key
-    on jobs.queue = queues.name
-   and jobs.key is not null
-   and jobs.state = 'processing'
- where queues.per_key is not null
- order by jobs.seq
+-- running_keys: who runs with which key, where keys are limited.
+select queue, key, id
+  from jobs indexed by jobs_running_key
+ where key is not null
+   and state = 'processing'
+   and (places is not null or exists (select 1 from queues where name = jobs.queue and per_key is not null))
+ order by seq

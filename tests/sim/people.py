@@ -63,6 +63,7 @@ class People:
                     timeout_ms=None if chance() < 0.5 else 500 + int(chance() * 1000),
                     delay_ms=None if chance() < 0.7 else int(chance() * 3000),
                     key=self._scene.key(self._scene.jobs),
+                    places=self._scene.places(self._scene.jobs),
                 )
             )
         jobs = self._linked(jobs)

@@ -78,6 +78,9 @@ class Scene:
             host = self.hosts[0]
             self.stage.add(f"p{number}", host, lambda: self.people(self).live(self.hosts[0]))
 
+    def places(self, job: int) -> int | None:  # nor says how many of its key may run
+        return None
+
     def key(self, job: int) -> str | None:  # of a scene without limits, no job has one
         return None
 

@@ -46,7 +46,7 @@ NEVER_MORE_OF_A_KEY: Final = """
     create trigger if not exists never_more_of_a_key after update of state on jobs
     when new.state = 'processing'
      and (select count(*) from jobs where state = 'processing' and queue = new.queue and key = new.key)
-         > (select per_key from queues where name = new.queue)
+         > coalesce(new.places, (select per_key from queues where name = new.queue))
     begin
         select raise(abort, 'more of a key run than may');
     end
@@ -122,7 +122,19 @@ class KeyedScene(LimitedScene):
         """They have none."""
 
 
-SCENES: Final = {"queues": LimitedScene, "keys": KeyedScene}
+class ArrayScene(KeyedScene):
+    """Arrays that say themselves how many of them run; their queues say nothing."""
+
+    rules: ClassVar[list[tuple[Any, ...]]] = []
+
+    def key(self, job: int) -> str | None:
+        return f"array:{job % KEYS}" if job % 5 else None
+
+    def places(self, job: int) -> int | None:
+        return 1 + job % KEYS if job % 5 else None
+
+
+SCENES: Final = {"queues": LimitedScene, "keys": KeyedScene, "arrays": ArrayScene}
 
 
 def failure_of(scene_is: type[LimitedScene], seeds: range) -> str | None:
@@ -176,6 +188,13 @@ DEFECTS: Final[dict[str, tuple[str, Any, str, Any, str]]] = {
     "a queue whose places are not counted": ("queues", Limit, "places", _any_number, "more of a limited queue run"),
     "a rate that is always open": ("queues", queuectl.store.limits, "allowed", _at_once, "starts within"),
     "a key whose runs are not counted": ("keys", SqliteLimits, "_running_of_key", _nobody_runs, "more of a key run"),
+    "an array whose runs are not counted": (
+        "arrays",
+        SqliteLimits,
+        "_running_of_key",
+        _nobody_runs,
+        "more of a key run",
+    ),
     "an end that lets nobody back": ("keys", SqliteBase, "_admit", _nobody_is_let_back, "was before|is pending"),
 }
 

@@ -124,6 +124,7 @@ def test_a_ledger_tells_whose_end_was_begun_whoever_began_it_and_whatever_its_ke
     ledger.note_end(999, "a" * 32, EndBegun("release", 2**60))
     ledger.write(0, "b" * 32, Footprint(1, 2, 3))
     add_end(path, ["b" * 32, "c" * 32], EndBegun(LOST, 7), create=False)
+    add_end(path, ["a" * 32], EndBegun(LOST, 9), create=False)
     finished = Footprint(4, 5, 6, Finish(Signalled(15), 8))
     for slot in range(1000):
         ledger.write(slot, "c" * 32, finished)
@@ -131,7 +132,11 @@ def test_a_ledger_tells_whose_end_was_begun_whoever_began_it_and_whatever_its_ke
     assert read_ledger(path) == Records(
         None,
         {"c" * 32: finished},
-        {"a" * 32: EndBegun("release", 2**60), "b" * 32: EndBegun(LOST, 7), "c" * 32: EndBegun(LOST, 7)},
+        {
+            "a" * 32: [EndBegun("release", 2**60), EndBegun(LOST, 9)],
+            "b" * 32: [EndBegun(LOST, 7)],
+            "c" * 32: [EndBegun(LOST, 7)],
+        },
     )
 
 

@@ -63,7 +63,7 @@ class EndBegun(NamedTuple):
 class Records(NamedTuple):
     keeper: Identity | None
     runs: dict[str, Footprint]  # by token
-    endings: dict[str, EndBegun]
+    endings: dict[str, list[EndBegun]]  # by token: who comes later does not take back what was begun before
 
 
 class Ledger:
@@ -111,14 +111,15 @@ def read_ledger(path: str) -> Records:
             lines = file.read().split(b"\n")
     except FileNotFoundError:
         return Records(None, {}, {})
-    keeper, runs, endings = None, {}, {}
+    keeper, runs = None, {}
+    endings: dict[str, list[EndBegun]] = {}
     for line in lines:
         # Slots that were never used are holes; a record that was cut by the end of its writer has too few words.
         match line.strip(b"\0 ").decode("ascii", "replace").split():
             case ["keeper", pid, started, *where]:  # of an earlier version: without
                 keeper = Identity(int(pid), int(started), where[0] if where and where[0] != _NONE else "")
             case ["ending", token, why, at]:
-                endings[token] = EndBegun(why, int(at))
+                endings.setdefault(token, []).append(EndBegun(why, int(at)))
             case [token, pid, started, log_from, finish, kept]:
                 kept_by = None if kept == _NONE else kept
                 runs[token] = Footprint(int(pid), int(started), int(log_from), _read(finish), kept_by)

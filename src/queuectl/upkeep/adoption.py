@@ -71,7 +71,7 @@ def _ending(token: str, kept: Records, *ledgers: Records) -> str | None:
     of it. None if nobody was, or if it had ended by itself before."""
     record = kept.runs.get(token)
     ended_at = math.inf if record is None or record.finish is None else record.finish.at
-    begun = [found for one in (kept, *ledgers) if (found := one.endings.get(token)) and found.at <= ended_at]
+    begun = [found for one in (kept, *ledgers) for found in one.endings.get(token, ()) if found.at <= ended_at]
     return min(begun, key=lambda one: (one.why != LOST, one.at)).why if begun else None
 
 

@@ -15,8 +15,9 @@ from queuectl.job.outcome import Exited, Signalled
 from queuectl.output.bounds import gone_line
 from queuectl.output.writing import Writing
 from queuectl.process.ledger import read_ledger
+from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import CannotSpawn
-from queuectl.process.pump import CannotLog, Pump
+from queuectl.process.pump import Pump
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.watch import Child, is_there
 from tests.e2e.processes import descriptors

@@ -18,8 +18,8 @@ from queuectl.job.outcome import Exited, Signalled
 from queuectl.lock import is_held, take_lock
 from queuectl.process.ledger import Footprint, Ledger, read_ledger
 from queuectl.process.libc import Words
+from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
-from queuectl.process.pump import CannotLog
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.table import started
 from queuectl.process.watch import Child, Untold, Watch, is_readable, is_there

@@ -13,8 +13,8 @@ from queuectl.output.files import begin_log
 from queuectl.output.frames import end_line
 from queuectl.output.writing import Writing
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
+from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
-from queuectl.process.pump import CannotLog
 from queuectl.process.watch import Child
 from tests.sim.machine import Host, Process, Signals
 from tests.sim.stage import Stage

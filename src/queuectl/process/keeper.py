@@ -27,25 +27,16 @@ from queuectl.output.frames import end_line
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of
 from queuectl.process.making import Made, Making, Unmade
-from queuectl.process.pump import CannotLog, Pipe, Pump
+from queuectl.process.orders import BASE, FEW, LEAVE, LIMIT, LOCK, MAKE, STAYS, WIRE, CannotLog
+from queuectl.process.pump import Pipe, Pump
 from queuectl.process.row import Helper, Row
 from queuectl.process.table import boot, started
 from queuectl.process.wire import HungUp, Wire
 
-# The descriptors that it is started with.
-WIRE: Final = 3
-LOCK: Final = 4
-
-# So many of a row may be left to make when the worker is told of the others. With more, it settles what has ended in smaller
-# and dearer portions; with fewer, there is nothing to make while it settles.
-FEW: Final = 2
-
-BASE, MAKE, BURY, LIMIT, LEAVE = range(5)
-
-# What the worker is told when it hangs up, if that is not the end of us.
-STAYS: Final = "stays"
-
 NO_LIMIT: Final = 1 << 62  # until the worker says which
+
+
+_Rows = Sequence[tuple[Any, ...]]  # orders, as they come over the wire
 
 
 class _Ordered(NamedTuple):
@@ -144,13 +135,13 @@ class Keeper:
         elif order == LIMIT:
             self._pump.limit = what
 
-    def _make(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _make(self, rows: _Rows) -> None:
         while rows:
             orders = self._prepare(rows)
             self._run(rows[: len(orders)], orders)
             rows = rows[len(orders) :]
 
-    def _prepare(self, rows: Sequence[tuple[Any, ...]]) -> list[_Ordered]:
+    def _prepare(self, rows: _Rows) -> list[_Ordered]:
         """As many of them as there are descriptors for, and at least one."""
         orders: list[_Ordered] = []
         for row in rows:
@@ -164,7 +155,7 @@ class Keeper:
                 orders.append(_Ordered(Unmade(row[0], error), log_error=error if is_log else 0))
         return orders
 
-    def _run(self, rows: Sequence[tuple[Any, ...]], orders: Sequence[_Ordered]) -> None:
+    def _run(self, rows: _Rows, orders: Sequence[_Ordered]) -> None:
         row = Row([(order.making, order.out) for order in orders], self._clock)
         self._helper.join(row)
         told = 0
@@ -184,7 +175,7 @@ class Keeper:
 
     def _drop(
         self,
-        rows: Sequence[tuple[Any, ...]],
+        rows: _Rows,
         made: Sequence[tuple[Made, float] | None],
         orders: Sequence[_Ordered],
     ) -> None:
@@ -213,12 +204,7 @@ class Keeper:
         making = Making(programs, argv, words, env, cwd=cwd, descriptors=(self._null, out, out))
         return _Ordered(making, pipe, out)
 
-    def _keep(
-        self,
-        rows: Sequence[tuple[Any, ...]],
-        made: Sequence[tuple[Made, float]],
-        orders: Sequence[_Ordered],
-    ) -> None:
+    def _keep(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
         for (*_, slot, token), (one, at), (_, pipe, _, _) in zip(rows, made, orders, strict=True):
             if pipe is None:
                 continue
@@ -230,12 +216,7 @@ class Keeper:
             with contextlib.suppress(OSError):  # a full disk: then there is the mark
                 self._ledger.write(slot, token, kept.footprint)
 
-    def _record(
-        self,
-        rows: Sequence[tuple[Any, ...]],
-        made: Sequence[tuple[Made, float]],
-        orders: Sequence[_Ordered],
-    ) -> None:
+    def _record(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
         self._keep(rows, made, orders)
         self._look()
         self._tell(

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process.libc import Words
-from queuectl.process.pump import CannotLog
+from queuectl.process.orders import CannotLog
 from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold
 

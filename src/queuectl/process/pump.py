@@ -20,6 +20,7 @@ from queuectl.clock import SystemClock
 from queuectl.output.bounds import gone_line, limit_words, lost_line
 from queuectl.output.files import begin_log
 from queuectl.output.writing import Writing
+from queuectl.process.orders import CannotLog
 
 # Most jobs end before this, and print little: what is in their pipe is read at their end, and nobody is woken up for it.
 YOUNG: Final = 0.005
@@ -55,14 +56,6 @@ class Pipe:
         self.lost = 0  # bytes that could not be written, and of which the log says nothing yet
         self.why = ""
         self.again_at = 0.0
-
-
-class CannotLog(Exception):
-    """The log of a run cannot be begun."""
-
-    def __init__(self, cause: OSError) -> None:
-        super().__init__(cause.strerror)
-        self.errno = cause.errno or errno.EIO
 
 
 class Pump:

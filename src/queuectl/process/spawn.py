@@ -17,12 +17,11 @@ from typing import Final, NamedTuple
 from queuectl import errors
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
-from queuectl.process.keeper import BASE, BURY, FEW, LEAVE, LIMIT, MAKE, STAYS
 from queuectl.process.ledger import Footprint
 from queuectl.process.libc import Words
 from queuectl.process.making import Making
+from queuectl.process.orders import BASE, BURY, FEW, LEAVE, LIMIT, MAKE, STAYS, CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
-from queuectl.process.pump import CannotLog
 from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold, Watch
 from queuectl.process.wire import HungUp, Wire

@@ -13,8 +13,8 @@ from queuectl.job.model import Claim
 from queuectl.output.frames import start_line
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
+from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
-from queuectl.process.pump import CannotLog
 from queuectl.process.table import MARK
 from queuectl.process.watch import Adoption, Child
 from queuectl.worker.running import Running, Why

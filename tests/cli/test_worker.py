@@ -21,6 +21,8 @@ def stopped(queuectl: Program, start_worker: StartWorker) -> WorkerProcess:
     queuectl("enqueue", "--id", "j", "sleep 60", check=0)
     worker = start_worker("--name", "w1")
     wait_until(lambda: queuectl("show", "j", "--json").json["state"] == "processing", what="the job to run")
+    # When its start is written there is nothing more to write for a while: it is not stopped with the store in its hands.
+    wait_until(lambda: queuectl("show", "j", "--json").json["history"][0]["pid"], what="its start to be written")
     worker.send(signal.SIGSTOP)
     wait_until(lambda: Path(f"/proc/{worker.pid}/stat").read_text().split(") ")[1][0] == "T", what="it to be stopped")
     return worker

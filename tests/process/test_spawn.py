@@ -56,7 +56,7 @@ def log(tmp_path: Path) -> str:
 
 
 def order(argv: Sequence[bytes], log: str, *, cwd: str = "/", path: bytes = b"", slot: int = 0) -> Order:
-    return Order(argv, cwd, Words([b"A=b"]), [b"PATH=" + path], log, HEAD, False, slot, f"token-{slot}")
+    return Order(argv, cwd, Words([b"A=b"]), [b"PATH=" + path], log, HEAD, False, True, slot, f"token-{slot}")
 
 
 def begin(processes: SystemProcesses, *orders: Order) -> list[Child | CannotSpawn | CannotLog]:

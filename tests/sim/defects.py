@@ -251,7 +251,7 @@ NEAR: Final[dict[str, int]] = {
     "an adoption that goes by the number of the process alone": 98,
     "an adoption of what ran before the power was gone": 570,
     "an end that leaves no word of why": 58,
-    "a rescue that leaves no word of what it ends": 430,
+    "a rescue that leaves no word of what it ends": 2333,
 }
 
 

@@ -233,7 +233,9 @@ class Scene:
                 runs_file = places.runs_file(host.home, name)
                 ledger = Ledger(runs_file)
                 process.open(runs_file, lock=-1, environment=())
-                launcher = Launcher(worker=name, home=host.home, db=None, base_environment={}, ledger=ledger)
+                launcher = Launcher(
+                    worker=name, home=host.home, db=None, base_environment={}, ledger=ledger, is_shared=False
+                )
                 duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
                 loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)
                 ledger.close()

@@ -205,7 +205,7 @@ class Keeper:
         return _Ordered(making, pipe, out)
 
     def _keep(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
-        for (*_, slot, token), (one, at), (_, pipe, _, _) in zip(rows, made, orders, strict=True):
+        for (*_, ends_log, slot, token), (one, at), (_, pipe, _, _) in zip(rows, made, orders, strict=True):
             if pipe is None:
                 continue
             if one.errors:
@@ -213,6 +213,8 @@ class Keeper:
                 continue
             kept = _Kept(slot, token, Footprint(one.pid, one.started, pipe.log_from), pipe, at)
             self._living[one.pid] = kept
+            if not ends_log:
+                self._left.add(one.pid)
             with contextlib.suppress(OSError):  # a full disk: then there is the mark
                 self._ledger.write(slot, token, kept.footprint)
 

@@ -23,6 +23,7 @@ class Order(NamedTuple):
     log: str
     head: bytes
     is_first: bool  # what is in that log is of another job: away with it
+    ends_log: bool  # if it ends by itself, its log says so when we hear of it; else that is ours to write
     slot: int  # for the ledger, as what follows
     token: str
 

@@ -109,7 +109,7 @@ class SystemProcesses:
             shared = order.base is self._base or self._share(order.base)
             base = None if shared else list(order.base.words)
             argv, env, cwd, log = list(order.argv), list(order.env), order.cwd.encode(), os.fsencode(order.log)
-            of_log = (log, order.head, order.is_first)
+            of_log = (log, order.head, order.is_first, order.ends_log)
             rows.append((list(_places(order)), argv, base, env, cwd, *of_log, order.slot, order.token))
         self._orders += orders
         self._send(MAKE, rows)

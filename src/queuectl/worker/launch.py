@@ -69,9 +69,19 @@ class Unlogged(NamedTuple):
 
 class Launcher:
     def __init__(
-        self, *, worker: str, home: str, db: str | None, base_environment: Mapping[str, str], ledger: Ledger
+        self,
+        *,
+        worker: str,
+        home: str,
+        db: str | None,
+        base_environment: Mapping[str, str],
+        ledger: Ledger,
+        is_shared: bool,
     ) -> None:
+        """`is_shared`: what runs print goes to a store that others read, see streaming.py."""
         self._worker = worker
+        # While we read it for others, all that is in a log behind its START line has to be output.
+        self._ends_logs = not is_shared
         self._ledger = ledger
         ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker, **({"QUEUECTL_DB": db} if db else {})}
         self._ours = _encoded(ours)
@@ -84,7 +94,8 @@ class Launcher:
         """Everything up to the process."""
         base, env = self._environment(claim, slot)
         head, is_first = start_line(claim.run, worker=self._worker, now_ms=now_ms), claim.run == 1
-        return Ready(Order(words(claim), claim.cwd, base, env, claim.log, head, is_first, slot, claim.token), claim)
+        of_log = (claim.log, head, is_first, self._ends_logs)
+        return Ready(Order(words(claim), claim.cwd, base, env, *of_log, slot, claim.token), claim)
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted | Unlogged:
         """What has become of it."""

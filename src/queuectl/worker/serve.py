@@ -53,7 +53,14 @@ def serve(
             ledger = Ledger(runs_file)
         needed = [os.fsencode(f"{name}={environment[name]}") for name in FOR_THE_KEEPER if name in environment]
         world.processes.open(runs_file, lock=lock.fileno(), environment=needed)
-        launcher = Launcher(worker=plan.id, home=plan.home, db=db, base_environment=environment, ledger=ledger)
+        launcher = Launcher(
+            worker=plan.id,
+            home=plan.home,
+            db=db,
+            base_environment=environment,
+            ledger=ledger,
+            is_shared=world.store.is_shared,
+        )
         with SignalPipe(ignore_hangup=detached) as signals:
             worker = Worker(plan, world, launcher=launcher, signals=signals, duties=duties)
             is_over = not worker.run(on_ready)

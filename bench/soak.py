@@ -77,13 +77,16 @@ class Soak:
         blows = [self._kill, self._crash, self._finish, self._freeze, self._restart, self._end, self._kill_enqueuer]
         if self._postgres is not None:  # rarely: while it is away, nothing else happens
             blows = [*blows, *blows, *blows, self._stop_server]
+        # Not by KeyboardInterrupt, which may come between the start of a worker and our knowing of it.
+        interrupted = threading.Event()
+        before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
         try:
-            with contextlib.suppress(KeyboardInterrupt):
-                while time.monotonic() < end:
-                    self._keep_up()
-                    time.sleep(random.uniform(0.1, 0.6))
+            while time.monotonic() < end and not interrupted.is_set():
+                self._keep_up()
+                if not interrupted.wait(random.uniform(0.1, 0.6)):
                     random.choice(blows)()
         finally:
+            signal.signal(signal.SIGINT, before)
             self._is_over.set()
             for thread in (*self._timers, *threads):
                 thread.join()
@@ -208,6 +211,7 @@ class Soak:
 
     def stop(self) -> None:
         """Workers end when they are told to, and leave nothing behind."""
+        self._wait_until_they_serve()
         for worker in filter(None, self._workers):
             with contextlib.suppress(ProcessLookupError):
                 worker.send_signal(signal.SIGCONT)
@@ -215,10 +219,22 @@ class Soak:
         for worker in filter(None, self._workers):
             if self._wait(worker, LONGEST) != 0:
                 self.faults["ended badly"] += 1
-        deadline = time.monotonic() + 5  # a child that stays may still print, and its keeper waits for it
+        deadline = time.monotonic() + 15  # a child that stays may still print, and its keeper waits for it
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.1)
         self.faults["left behind"] += len(left)
+
+    def _wait_until_they_serve(self) -> None:
+        """One that is still being loaded dies of a TERM like any program, and that says nothing."""
+        from queuectl.store.open import open_reads
+
+        deadline = time.monotonic() + LONGEST
+        with contextlib.closing(open_reads(self.homes[0], self.db)) as store:
+            while time.monotonic() < deadline:
+                serving = {worker.pid for worker in store.workers()}
+                if all(worker.poll() is not None or worker.pid in serving for worker in filter(None, self._workers)):
+                    return
+                time.sleep(0.05)
 
     def close(self) -> None:
         """Leave no process behind, whatever went wrong."""

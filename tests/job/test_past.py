@@ -40,6 +40,11 @@ def refusal(**fields: Any) -> str:
     return caught.value.message
 
 
+def test_places_belong_to_a_key() -> None:
+    assert "there is no key" in refusal(places=2)
+    assert read(places=2, key="k").places == 2
+
+
 @pytest.mark.parametrize(
     "field, value, told",
     [

@@ -319,3 +319,26 @@ def test_an_end_does_not_wait_for_somebody_who_is_still_adding_children(open_pg:
         assert worker.end(claim).settled
     assert boss.get("p").state is State.COMPLETED
     worker.bell.close()
+
+
+def test_jobs_that_limit_their_key_and_come_while_a_claim_chooses_are_not_taken_beyond_it(
+    open_pg: Open, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = open_pg(), open_pg()
+    store.set_rules("limited", {"concurrency": 1})  # so that the claim has to choose
+    store.enqueue([new_job("plain")])
+    worker = Hands(store, home)
+    look = store._limits_now
+
+    def enqueue_meanwhile(now: int) -> object:
+        monkeypatch.undo()
+        for number in range(4):
+            other.enqueue([new_job(f"a{number}", key="k", places=1, priority=9)])
+        return look(now)
+
+    # After it has seen in which queues there are any, and before it reads their heads.
+    monkeypatch.setattr(store, "_limits_now", enqueue_meanwhile)
+    first = worker.claim(4)
+    then = worker.claim(4)
+    worker.bell.close()
+    assert [claim.id for claim in [*first, *then]] == ["plain", "a0"]

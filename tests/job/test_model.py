@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuectl.clock import stamp
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker, from_ms, iso, to_ms
 from queuectl.job.outcome import Ending
@@ -142,3 +143,8 @@ def test_a_time_is_exact_to_the_millisecond_up_to_the_year_9999(ms: int) -> None
     written = iso(from_ms(ms))
     assert written is not None
     assert written.endswith(f".{ms % 1000:03d}Z")
+
+
+@given(st.integers(min_value=0, max_value=253_402_300_799_999))
+def test_a_moment_is_written_the_same_way_with_and_without_datetime(ms: int) -> None:
+    assert stamp(ms) == iso(from_ms(ms))

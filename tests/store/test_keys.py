@@ -18,7 +18,7 @@ from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
-from tests.store.bells import rings
+from tests.store.bells import hush, rings
 from tests.store.hands import BAD, Hands
 
 Hire = Callable[..., Hands]
@@ -132,7 +132,7 @@ def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hi
     one, two = hire("w1"), hire("w2")
     held = one.claim_one()
     two.claim(1)
-    two.bell.hush()
+    hush(two.bell)
     one.end(held)
     assert rings(two.bell)
 

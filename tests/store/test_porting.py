@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import select
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from queuectl.store.protocol import Filter, Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import BACKENDS, Backend
+from tests.store.bells import hush, rings
 from tests.store.conftest import Hire
 from tests.store.hands import BAD, Hands
 from tests.store.invariants import check_invariants
@@ -276,14 +276,9 @@ def test_a_worker_is_woken_by_an_import(store: Store, other: Store, hire: Hire) 
     store.enqueue([new_job("a")])
     (value,) = exported(store)
     hands = hire()
-    hands.bell.hush()
+    hush(hands.bell)
     put(other, [{**value, "id": "b"}])
-    assert hands.bell.silent_because is not None or wait_for_ring(hands)
-
-
-def wait_for_ring(hands: Hands) -> bool:
-
-    return bool(select.select([hands.bell.fileno()], [], [], 10)[0])
+    assert rings(hands.bell)
 
 
 # ── jobs that wait for others ───────────────────────────────────────────────────────────────────────────────────────

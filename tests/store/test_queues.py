@@ -12,6 +12,7 @@ from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
+from tests.store.bells import hush, rings
 from tests.store.hands import BAD, Hands
 
 Hire = Callable[..., Hands]
@@ -147,14 +148,12 @@ def test_the_best_of_a_limited_queue_goes_first_and_in_one_order_with_the_others
 
 
 def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hire: Hire) -> None:
-    from tests.store.bells import rings
-
     fill(store, "a", each=2)
     store.set_rules("a", {"concurrency": 1})
     one, two = hire("w1"), hire("w2")
     held = one.claim_one()
     two.claim(1)
-    two.bell.hush()
+    hush(two.bell)
     one.end(held)
     assert rings(two.bell)
 

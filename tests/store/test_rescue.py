@@ -10,7 +10,7 @@ from queuectl.job.outcome import Ending
 from queuectl.store.protocol import Span, Store
 from tests.clock import FakeClock
 from tests.factories import new_job
-from tests.store.bells import rings
+from tests.store.bells import hush, rings
 from tests.store.conftest import Hire
 from tests.store.hands import BAD, Hands
 
@@ -119,7 +119,7 @@ def test_a_rescue_wakes_those_who_may_take_the_job(store: Store, hire: Hire) -> 
     store.enqueue([new_job("a")])
     gone, here = hire("w1"), hire("w2")
     gone.claim_one()
-    here.bell.hush()
+    hush(here.bell)
     store.rescue("w1", max_crashes=3)
     assert rings(here.bell)
 

@@ -14,8 +14,8 @@ from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule
 from tests.clock import START_MS, FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
+from tests.store.bells import hush, rings
 from tests.store.hands import BAD, Hands
-from tests.wait import wait_until
 
 T = START_MS
 
@@ -135,18 +135,15 @@ def test_who_has_to_be_looked_at_is_told_the_first_one_first(store: Store, clock
 
 
 def test_every_change_of_a_schedule_wakes_the_workers(store: Store, other: Store, worker: Hands) -> None:
-    def rings() -> bool:
-        store.changed()  # on PostgreSQL the ring comes in with an answer, mostly the next
-        return worker.bell.hush()
-
-    rings()
+    hush(worker.bell)
     for act in (
         lambda: other.add_schedule(schedule()),
         lambda: other.change_schedule("s", firing(catch_up=3)),
         lambda: other.remove_schedule("s"),
     ):
         act()
-        wait_until(rings, what="the bell to ring")
+        assert rings(worker.bell)
+        hush(worker.bell)
 
 
 # ── firing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,11 +242,9 @@ def test_a_rule_that_fails_changes_nothing(store: Store, backend: Backend) -> No
 
 def test_a_rule_with_nothing_to_say_rings_no_bell(store: Store, other: Store, worker: Hands) -> None:
     store.add_schedule(schedule())
-    store.changed()
-    worker.bell.hush()
+    assert hush(worker.bell)
     assert other.change_schedule("s", nothing) is None
-    store.changed()
-    assert not worker.bell.hush()
+    assert not hush(worker.bell)
 
 
 # ── waiting for the one before ──────────────────────────────────────────────────────────────────────────────────────

@@ -45,11 +45,19 @@ class NotifyBell:
         return self._set.fileno()
 
     def hush(self) -> bool:
-        if self._wire is None or not self._set.poll(0):
+        # Nothing here: not worth a round trip. What the server is about to send will wake the worker then.
+        return bool(self._wire is not None and self._set.poll(0) and self.catch_up())
+
+    def catch_up(self) -> bool:
+        """As `hush`, and nothing comes late: whatever was rung before this call is heard by it.
+
+        A round trip: who rings has signalled this session's server process before its commit returns, and that one sends
+        all notes before it is ready for more. Without it those of one burst, which arrive one by one, would each wake the
+        worker again.
+        """
+        if self._wire is None:
             return False
         try:
-            # A round trip: the server sends all notes before its answer. Without it those of one burst, which arrive one by
-            # one, would each wake the worker again.
             self._wire.execute("select 1")
         except psycopg.Error:
             self._lose(LOST)
@@ -89,7 +97,7 @@ class NotifyBell:
         session that listens is not ours any more."""
         (word,) = new_tokens(1)
         self._db.transact([Question("select pg_notify('queuectl', %(word)s)", {"word": word})])
-        wire.execute("select 1")  # as in hush: the note was sent before the commit returned
+        wire.execute("select 1")  # as in catch_up
         return word in self._heard
 
     def _lose(self, why: str | None) -> None:

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -107,6 +107,7 @@ class Server:
         self._template: str | None = None
         self._shape = ""  # of the template
         self._clean: list[str] = []  # clones that are as new
+        self._lines: dict[str, Any] = {}  # a session in each clone, see `line`
 
     def database(self, name: str) -> str:
         """The URL of a database of this server."""
@@ -129,9 +130,14 @@ class Server:
         return name
 
     def drop(self, name: str) -> None:
+        if (line := self._lines.pop(name, None)) is not None:
+            line.close()
         self.execute(f"drop database if exists {name} with (force)")
 
     def stop(self) -> None:
+        for line in self._lines.values():
+            line.close()
+        self._lines.clear()
         if self._keeper is None:
             for name in filter(None, [*self._clean, self._template]):
                 self.drop(name)
@@ -166,19 +172,33 @@ class Server:
 
     def give_back(self, name: str) -> None:
         """To be taken again. Emptying a store takes far less time than making and dropping one."""
-        if self._is_as_new(self.database(name)):
+        if self._is_as_new(name):
             self._clean.append(name)
         else:
             self.drop(name)  # a test has changed more than its rows
 
-    def _is_as_new(self, url: str) -> bool:
+    def line(self, name: str) -> Any:
+        """A session in a database that was taken, for whoever looks behind the store. It is kept for the tests that take the
+        database later: to begin one takes the server as long as many a test."""
+        import psycopg
+
+        if (line := self._lines.get(name)) is not None:
+            with suppress(psycopg.Error):  # a test has ended it, with all others
+                line.execute("select 1")
+                return line
+            line.close()
+        # Nothing is prepared: a test may change a table.
+        self._lines[name] = psycopg.connect(self.database(name), autocommit=True, prepare_threshold=None)
+        return self._lines[name]
+
+    def _is_as_new(self, name: str) -> bool:
         import psycopg
 
         try:
-            with psycopg.connect(url, autocommit=True) as db:
-                wait_until(lambda: not db.execute(OTHERS).fetchall(), what="whoever is connected to leave")
-                db.execute(EMPTY)
-                return db.execute(SHAPE).fetchone() == (self._shape,)
+            db = self.line(name)
+            wait_until(lambda: not db.execute(OTHERS).fetchall(), every=0.002, what="whoever is connected to leave")
+            db.execute(EMPTY)
+            return bool(db.execute(SHAPE).fetchone() == (self._shape,))
         except psycopg.Error:  # there is no store left in it, or nobody may write
             return False
 

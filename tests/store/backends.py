@@ -104,16 +104,13 @@ class PostgresBackend:
         assert found.rowcount == 1
 
     def close(self) -> None:
-        if "_db" in self.__dict__:
-            self._db.close()
         self._server.give_back(self._name)
 
-    @cached_property
+    @property
     def _db(self) -> Any:
-        import psycopg
         from psycopg.rows import dict_row
 
-        return psycopg.connect(self.url, autocommit=True, row_factory=dict_row)
+        return self._server.line(self._name).cursor(row_factory=dict_row)
 
 
 BOOLEANS: Final = {"ready", "held"}  # in SQLite they are numbers

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 import pytest
+
+FULL: Final = os.environ.get("QUEUECTL_TEST_FULL") == "1"  # the numbers of the contract, not those of a quick look
 
 
 def require(name: str, ok: object, reason: str) -> None:

@@ -2,46 +2,100 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from queuectl.job.ageing import parse_ageing
 from queuectl.job.lifecycle import FINAL, State
+from queuectl.job.model import Run
 from queuectl.job.outcome import Ending
 from queuectl.job.rank import Standing, rank
 from queuectl.store.protocol import Filter, Store
-from tests.store.backends import Backend
+from tests.store.backends import Backend, Row
 
 MAY_BE_CLAIMED = {State.PENDING, State.FAILED}
 MANY = 100  # histories are read one by one: of a crowd, the first hundred will do
 
 
+class Rows(NamedTuple):
+    """What really is in the tables, each read once."""
+
+    jobs: list[Row]
+    tags: dict[int, list[str]]  # by job, as the rest
+    runs: dict[int, list[Row]]
+    output: list[Row]
+    edges: list[Row]
+    undecided: list[Row]
+
+
+class _Shown(NamedTuple):
+    """What the store showed of a job when these were its rows."""
+
+    rows: object
+    history: list[Run]
+    tags: tuple[str, ...]
+
+
+# A model asks after each of its steps, of which most change one job: of the same rows the store shows the same again.
+_shown: WeakKeyDictionary[Backend, dict[int, _Shown]] = WeakKeyDictionary()
+
+
+def read(backend: Backend) -> Rows:
+    tags: dict[int, list[str]] = {}
+    for row in backend.rows("job_tags"):
+        tags.setdefault(row["job"], []).append(row["tag"])
+    runs: dict[int, list[Row]] = {}
+    for row in backend.rows("runs"):
+        runs.setdefault(row["job"], []).append(row)
+    others = (backend.rows(table) for table in ("output", "edges", "undecided"))
+    return Rows(backend.rows(), tags, runs, *others)
+
+
+def histories(store: Store, backend: Backend) -> dict[str, list[Run]]:
+    """The history of each job, as the store shows it."""
+    return {job["id"]: shown.history for job, shown in _show(store, backend, read(backend))}
+
+
+def _show(store: Store, backend: Backend, rows: Rows, *, most: int | None = None) -> Iterator[tuple[Row, _Shown]]:
+    known = _shown.setdefault(backend, {})
+    for job in rows.jobs[:most]:
+        seq = job["seq"]
+        facts = (job, rows.runs.get(seq), rows.tags.get(seq))
+        if seq not in known or known[seq].rows != facts:
+            known[seq] = _Shown(facts, store.history(job["id"]), store.get(job["id"]).tags)
+        yield job, known[seq]
+
+
 def check_invariants(store: Store, backend: Backend) -> None:
-    _check_counts(store, backend)
-    _check_rows(store, backend)
-    _check_keys(store, backend)
-    _check_history(store, backend)
-    _check_edges(backend)
+    rows = read(backend)
+    _check_counts(store, rows)
+    _check_rows(store, rows)
+    _check_keys(store, rows)
+    _check_history(store, backend, rows)
+    _check_edges(rows)
 
 
-def _check_counts(store: Store, backend: Backend) -> None:
-    real = Counter((row["queue"], State(row["state"])) for row in backend.rows())
-    tally = {(queue, state): jobs for queue, states in store.tally().items() for state, jobs in states.items()}
+def _check_counts(store: Store, rows: Rows) -> None:
+    real = Counter((row["queue"], State(row["state"])) for row in rows.jobs)
+    tallied = store.tally()
+    tally = {(queue, state): jobs for queue, states in tallied.items() for state, jobs in states.items()}
     assert {key: jobs for key, jobs in tally.items() if jobs} == real
     assert store.count() == real.total()
-    for queue in store.tally():
+    for queue in tallied:
         of_queue = sum(jobs for (name, _), jobs in real.items() if name == queue)
         assert store.count(Filter(queues=frozenset({queue}))) == of_queue
 
 
-def _check_rows(store: Store, backend: Backend) -> None:
-    open_keys = Counter(row["unique_key"] for row in backend.rows() if row["state"] not in FINAL and row["unique_key"])
+def _check_rows(store: Store, rows: Rows) -> None:
+    open_keys = Counter(row["unique_key"] for row in rows.jobs if row["state"] not in FINAL and row["unique_key"])
     assert all(jobs == 1 for jobs in open_keys.values()), open_keys
-    kept = Counter(row["batch"] for row in backend.rows() if row["batch"])
+    kept = Counter(row["batch"] for row in rows.jobs if row["batch"])
     batches = {batch.name: batch for batch in store.batches()}
     assert all(batches[name].added >= jobs == sum(batches[name].states.values()) for name, jobs in kept.items()), kept
     ageing = parse_ageing(store.config().get("ageing", "off"), subject="ageing")
-    for row in backend.rows():
+    for row in rows.jobs:
         state = State(row["state"])
         assert (row["token"] is not None) == (state is State.PROCESSING), row
         assert not row["ready"] or (state in MAY_BE_CLAIMED and not row["held"]), row
@@ -58,15 +112,15 @@ def _check_rows(store: Store, backend: Backend) -> None:
             assert row["rank"] == rank(ageing, standing), row
 
 
-def _check_keys(store: Store, backend: Backend) -> None:
+def _check_keys(store: Store, rows: Rows) -> None:
     """Nobody stands aside but for others of its key who run, or go before it."""
     limits = {queue: rules.per_key for queue, rules in store.rules().items()}
-    rows = [row for row in backend.rows() if row["key"] is not None]
-    for row in rows:
+    keyed = [row for row in rows.jobs if row["key"] is not None]
+    for row in keyed:
         if row["aside"]:
             per_key = row["places"] or limits.get(row["queue"])
             assert per_key is not None, row
-            others = [other for other in rows if (other["queue"], other["key"]) == (row["queue"], row["key"])]
+            others = [other for other in keyed if (other["queue"], other["key"]) == (row["queue"], row["key"])]
             running = sum(other["state"] == State.PROCESSING for other in others)
             place = (row["rank"], row["seq"])
             before = sum(
@@ -76,26 +130,23 @@ def _check_keys(store: Store, backend: Backend) -> None:
             assert running + before >= per_key, row
 
 
-def _check_history(store: Store, backend: Backend) -> None:
-    jobs = {row["seq"]: row for row in backend.rows()}
-    tags: dict[int, list[str]] = {}
-    for row in backend.rows("job_tags"):
-        tags.setdefault(row["job"], []).append(row["tag"])
-    assert set(tags) | {row["job"] for table in ("runs", "output") for row in backend.rows(table)} <= set(jobs)
-    for row in itertools.islice(jobs.values(), MANY):
-        history = store.history(row["id"])
+def _check_history(store: Store, backend: Backend, rows: Rows) -> None:
+    known = {row["seq"] for row in rows.jobs}
+    assert {*rows.tags, *rows.runs, *(row["job"] for row in rows.output)} <= known
+    for row, shown in _show(store, backend, rows, most=MANY):
+        history = shown.history
         assert [run.number for run in history] == list(range(1, row["runs"] + 1)), row
         live = [run for run in history if run.outcome is Ending.RUNNING]
         assert live == (history[-1:] if row["state"] == State.PROCESSING else []), row
-        assert tuple(sorted(tags.get(row["seq"], []))) == store.get(row["id"]).tags
+        assert tuple(sorted(rows.tags.get(row["seq"], []))) == shown.tags
 
 
-def _check_edges(backend: Backend) -> None:
+def _check_edges(rows: Rows) -> None:
     """Unless there is more to tell: a job is blocked exactly while it waits for a parent that has not ended."""
-    states = {row["seq"]: State(row["state"]) for row in backend.rows()}
-    undecided = {row["parent"] for row in backend.rows("undecided")}
+    states = {row["seq"]: State(row["state"]) for row in rows.jobs}
+    undecided = {row["parent"] for row in rows.undecided}
     waiting = set()
-    for row in backend.rows("edges"):
+    for row in rows.edges:
         parent, child = states[row["parent"]], states[row["child"]]
         assert (row["state"] == "waiting") <= (child is State.BLOCKED), row
         assert (row["state"] == "broke") <= (child is State.CANCELLED), row
@@ -104,5 +155,5 @@ def _check_edges(backend: Backend) -> None:
             assert parent not in FINAL or row["parent"] in undecided, row
         if row["state"] == "broke":
             assert parent in FINAL or row["parent"] in undecided, row
-    has_edges = {row["child"] for row in backend.rows("edges")}
+    has_edges = {row["child"] for row in rows.edges}
     assert {seq for seq in has_edges if states[seq] is State.BLOCKED} == waiting

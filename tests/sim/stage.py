@@ -44,7 +44,10 @@ class Chances:
         self.busy = given.get("busy", 0.0)
         self.full = given.get("full", 0.0)
         self.broken = given.get("broken", 0.0)  # an I/O error
-        self.strike_the_store = bool(self.busy or self.full or self.broken)  # asked at every statement
+        troubles = {"busy": self.busy, "full": self.full, "broken": self.broken}
+        self.of_the_store = tuple(
+            (name, likely) for name, likely in troubles.items() if likely
+        )  # asked at every statement
         self.log = given.get("log", 0.0)  # a log or ledger that cannot be written
         self.drop = given.get("drop", 0.0)  # a ring that nobody hears
         self.delay = given.get("delay", 0.0)

@@ -13,6 +13,7 @@ from queuectl.job.graph import Dependency, Need, Otherwise
 from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.newjob import NewJob
 from queuectl.store.sqlite.base import SQL
+from tests.needs import FULL
 from tests.sim.people import People
 from tests.sim.pool import Pool
 from tests.sim.records import Row
@@ -21,8 +22,8 @@ from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 
-SEEDS: Final = 400
-PORTION: Final = 100
+SEEDS: Final = 400 if FULL else 150
+PORTION: Final = 50
 BOUND: Final = 100  # within so many seeds each defect has to be found
 
 # By what is promised, and not by how the store decides it.

@@ -16,6 +16,7 @@ from queuectl.job.limits import Rate
 from queuectl.store.limits import Limit
 from queuectl.store.sqlite.base import SqliteBase
 from queuectl.store.sqlite.queues import SqliteLimits
+from tests.needs import FULL
 from tests.sim.defects import put
 from tests.sim.pool import Pool
 from tests.sim.scene import Scene
@@ -23,8 +24,8 @@ from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 
-SEEDS: Final = 200
-PORTION: Final = 50
+SEEDS: Final = 200 if FULL else 80  # of each scene
+PORTION: Final = 40
 BOUND: Final = 100  # within so many seeds every defect has to be found
 MOST: Final = 1
 STARTS, WINDOW_MS = 3, 2000

@@ -82,7 +82,7 @@ class Wire:
             self._strike(1.0)
         else:
             stage.here()
-            if stage.chances.strike_the_store:
+            if stage.chances.of_the_store:
                 self._strike(0.05)
             if self._raw.in_transaction and stage.random.random() < 0.02:
                 stage.effect("in a transaction")
@@ -95,12 +95,11 @@ class Wire:
         self._stage.effect("after a commit")
 
     def _strike(self, share: float) -> None:
-        faults = self._stage.chances
-        if not faults.strike_the_store:
-            return
-        for name, (code, text) in TROUBLES.items():
-            if self._stage.strikes(getattr(faults, name) * share):
-                self._stage.note(f"the store is {name}")
+        stage = self._stage
+        for name, likely in stage.chances.of_the_store:
+            if stage.random.random() < likely * share:
+                stage.note(f"the store is {name}")
+                code, text = TROUBLES[name]
                 trouble = sqlite3.OperationalError(text)
                 trouble.sqlite_errorcode = code
                 raise trouble

@@ -136,7 +136,8 @@ class WorkerProcess:
             if (code := self.process.poll()) is not None:
                 assert code == 0, f"the worker exited {code}: {self.output}"
                 return True
-            entry = self.listed()
+            # It says so when it is: until then nobody needs to be asked.
+            entry = self.listed() if self._log.stat().st_size else None
             return entry is not None and entry["state"] == "running"
 
         wait_until(is_ready, timeout=timeout, what="the worker to be ready")

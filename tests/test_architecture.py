@@ -152,11 +152,21 @@ def is_within(name: str, outer: str) -> bool:
     return name == outer or name.startswith(outer + ".")
 
 
+@cache
+def imported(path: Path) -> frozenset[str]:
+    return frozenset(target for _, target in imports(parse(path)))
+
+
+@cache
+def used(path: Path) -> frozenset[str]:
+    return frozenset(uses(parse(path)))
+
+
 def importers(module: str) -> set[str]:
     return {
         path.relative_to(SOURCE).as_posix()
         for path in modules(SOURCE)
-        if any(is_within(target, module) for _, target in imports(parse(path)))
+        if any(is_within(target, module) for target in imported(path))
     }
 
 
@@ -164,7 +174,7 @@ def users(function: str) -> set[str]:
     return {
         path.relative_to(SOURCE).as_posix()
         for path in modules(SOURCE)
-        if any(is_within(name, function) for name in uses(parse(path)))
+        if any(is_within(name, function) for name in used(path))
     }
 
 

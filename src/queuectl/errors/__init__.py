@@ -243,5 +243,6 @@ def __getattr__(name: str) -> object:
 
     for module in _MORE if not name.startswith("_") else ():
         if found := vars(import_module(f"queuectl.errors.{module}")).get(name):
+            globals()[name] = found  # a loop that asks for it at every turn comes here once
             return found
     raise AttributeError(f"module 'queuectl.errors' has no attribute {name!r}")

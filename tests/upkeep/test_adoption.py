@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+from datetime import datetime
 
 import pytest
 
+from queuectl.clock import SystemClock
 from queuectl.home import kept_file, runs_file
-from queuectl.process.ledger import read_ledger
+from queuectl.process.ledger import Identity, Ledger, read_ledger
+from queuectl.process.table import started
 from tests.e2e.processes import children, is_running
 from tests.e2e.scene import Scene, family_of
 from tests.program import WorkerProcess
@@ -59,6 +63,27 @@ def test_a_job_that_ends_while_there_is_no_worker_has_run_once_too(scene: Scene)
     job = scene.job(job_id)
     assert (job["state"], job["exit_code"], job["runs"], job["crashes"]) == ("dead", 5, 1, 0)
     assert job["duration_ms"] < 60_000
+
+
+def test_a_job_that_ended_long_before_it_was_adopted_is_shown_to_have_ended_then(scene: Scene) -> None:
+    worker, job_id = begun(scene, scene.until("go"), timeout=1)
+    (keeper,) = children(worker.pid)
+    worker.kill()
+    scene.open("go")
+    wait_until(lambda: not is_running(keeper.pid), what="the keeper to go after the last of its jobs")
+    over_ms = SystemClock().now_ms()
+    wait_until(lambda: SystemClock().now_ms() > over_ms + 1000, what="its end, and its time limit, to be in the past")
+    scene.drain()
+    job, (first, last) = scene.job(job_id), scene.queuectl("logs", job_id, check=0).lines
+    assert job["state"] == "completed"
+    assert abs(_ms(job["started_at"]) - _ms(first.split()[2])) < 100
+    assert _ms(job["finished_at"]) <= over_ms + 100
+    assert _ms(last.split()[2]) <= over_ms + 100
+    assert job["wait_ms"] < 60_000
+
+
+def _ms(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp() * 1000
 
 
 def test_a_worker_under_the_same_name_adopts_its_own(scene: Scene) -> None:
@@ -221,6 +246,29 @@ def test_a_worker_that_loses_its_keeper_says_so_and_goes(scene: Scene) -> None:
     scene.drain()
     job = scene.job(job_id)
     assert (job["state"], job["runs"], job["crashes"]) == ("completed", 2, 1)
+
+
+def test_after_a_reboot_a_job_runs_again_and_who_has_its_numbers_now_is_left_alone(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"test $QUEUECTL_RUN = 2 || {scene.until('go')}")
+    path = runs_file(str(scene.home), "w1")
+    ((token, found),) = read_ledger(path).runs.items()
+    worker.crash()
+    os.killpg(found.pid, signal.SIGKILL)
+    wait_until(lambda: not is_running(found.pid), what="all of it to be gone, as after a loss of power")
+    with subprocess.Popen(["sleep", "60"]) as other:
+        # What a reboot leaves: a ledger whose numbers, and times since the start of the machine, are those of somebody else.
+        now_of = Identity(other.pid, started(other.pid) or 0, "another-boot")
+        ledger = Ledger(path)
+        ledger.sign(now_of)
+        ledger.write(0, token, found._replace(pid=now_of.pid, started=now_of.started))
+        ledger.close()
+        scene.drain()
+        assert other.poll() is None
+        other.kill()
+    job = scene.job(job_id)
+    assert (job["state"], job["runs"], job["crashes"], job["attempts"]) == ("completed", 2, 1, 0)
+    assert scene.outcomes(job_id) == ["lost", "completed"]
+    assert "adopted" not in scene.queuectl("logs", job_id, check=0).out
 
 
 def test_what_the_keeper_writes_is_private(scene: Scene) -> None:

@@ -83,8 +83,8 @@ class Processes(Protocol):
         ...
 
     def adopt(self, child: Child, token: str, ledger: str) -> float:
-        """Look after a child of a keeper whose worker is gone, who writes its end into that ledger. Returns for how many
-        seconds it has been running, or ran."""
+        """Look after a child of a keeper whose worker is gone, who writes its end into that ledger. Returns how many
+        seconds ago it began, also if it has ended since."""
         ...
 
     def lasted(self, child: Child) -> float | None:

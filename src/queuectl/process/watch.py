@@ -78,17 +78,17 @@ class Watch:
         return any(adopted.pin is None for adopted in self._adopted.values())
 
     def adopt(self, child: Child, token: str, ledger: str) -> float:
-        """Returns for how many seconds it has been running, or ran. Raises OSError where that cannot be seen now."""
+        """Returns how many seconds ago it began, also if it has ended since. Raises OSError where that cannot be seen now."""
         pin = _pin(child)
         self._adopted[child] = _Adopted(token, ledger, pin, boot_ticks())
         if pin is not None:
             self._poll.register(pin, select.EPOLLIN)
         try:
-            finish = self._finish(child)
+            self._finish(child)
         except OSError:
             self.forget(child)
             raise
-        return ((finish.at if finish else boot_ticks()) - child.started) * TICK
+        return (boot_ticks() - child.started) * TICK
 
     def peek(self, child: Child) -> Exited | Signalled | Untold | None:
         adopted = self._adopted[child]

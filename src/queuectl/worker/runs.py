@@ -108,6 +108,8 @@ class Runs:
         age = self._world.processes.adopt(Child(footprint.pid, footprint.started), claim.token, ledger)
         self.last_active = self._world.clock.monotonic()
         run = self._launcher.adopt(adoption, slot=self._free_slots()[0], began=self.last_active - age)
+        if self._world.processes.lasted(run.child) is not None:
+            run.deadline = None  # it has ended, by itself: who ends it now for want of time would write what is not so
         self._by_slot[run.slot] = run
         self._kept[claim.token] = ledger
         self._world.emit(JobAdopted(claim, worker))
@@ -268,12 +270,14 @@ class Runs:
         lasted: float | None = None,
     ) -> None:
         clock = self._world.clock
-        duration = clock.monotonic() - began if lasted is None else lasted
+        age = clock.monotonic() - began
+        duration = age if lasted is None else lasted
         policy = RetryPolicy(self.settings.backoff_max_ms, self.settings.backoff_jitter)
         settlement = settle(claim, outcome, policy=policy, chance=self._world.chance())
         if log_from is not None and log_to is None:
             try:
-                now_ms, limit = clock.now_ms(), self.settings.log_limit
+                # When it ended: of a run that was adopted, that may be long ago.
+                now_ms, limit = clock.now_ms() - round((age - duration) * 1000), self.settings.log_limit
                 log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)
             except OSError as exc:
                 # The job is over and its result stands; only the last line of its log is missing.

@@ -106,7 +106,7 @@ class Keeper:
     def _close_log(self, kept: _Kept) -> int | None:
         how = kept.process.how
         assert how is not None
-        if kept.process.pid in self.left:
+        if kept.process.pid in self.left or (self._ledger and kept.token in self._ledger.added_ends()):
             return None
         code, number = (how.code, None) if isinstance(how, Exited) else (None, how.signal)
         ending = Ending.SIGNALLED if number else Ending.FAILED if code else Ending.COMPLETED

@@ -93,8 +93,11 @@ def test_the_log_says_that_the_run_was_lost(scene: Scene, tag: str) -> None:
     worker, (job_id,) = crash_with(scene, tag)
     worker.crash()
     scene.drain()
-    ends = [line.split()[3] for line in scene.queuectl("logs", job_id, check=0).lines if line.startswith("--- END")]
-    assert ends == ["lost", "rc=0"]
+    assert _ends(scene, job_id) == ["lost", "rc=0"]
+
+
+def _ends(scene: Scene, job_id: str) -> list[str]:
+    return [line.split()[3] for line in scene.queuectl("logs", job_id, check=0).lines if line.startswith("--- END")]
 
 
 def test_a_job_that_kills_its_workers_is_dead_once_it_has_killed_enough(scene: Scene) -> None:
@@ -198,6 +201,7 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_and_goes_on_un
     wait_until(lambda: "beginning anew" in worker.output, what="the worker to notice")
     wait_until(lambda: scene.workers() == {"w1": "running", "w2": "running"}, what="both to be there")
     assert (scene.job(job_id), scene.history(job_id)) == before
+    assert _ends(scene, job_id) == ["lost", "rc=0"]  # each run has one, though its keeper was there all the time
     # And it is of use again.
     stop(scene._workers[1], signal.SIGTERM)
     scene.wait_for_workers("w1")

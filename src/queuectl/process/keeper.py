@@ -241,6 +241,8 @@ class Keeper:
                     self._hear()
             except HungUp:
                 is_alone = True
+        # Those that another has begun to end, for our worker stands still: what their logs say of it, that one writes.
+        theirs = self._ledger.added_ends() if ended else set()
         for pid, status in ended:
             kept = self._living.pop(pid)
             lasted = self._clock.monotonic() - kept.began
@@ -248,7 +250,7 @@ class Keeper:
             how = Exited(status.si_status) if exited else Signalled(status.si_status)
             code, number = (status.si_status, None) if exited else (None, status.si_status)
             line = None
-            if not (is_alone or pid in self._left):
+            if not (is_alone or pid in self._left or kept.token in theirs):
                 ending = Ending.SIGNALLED if not exited else Ending.FAILED if code else Ending.COMPLETED
                 now_ms = self._clock.now_ms()
                 line = end_line(ending, exit_code=code, signal=number, error=None, duration=lasted, now_ms=now_ms)

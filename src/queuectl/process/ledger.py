@@ -70,7 +70,7 @@ class Ledger:
     """To write in. The first process of a worker makes it, its keeper joins."""
 
     def __init__(self, path: str, *, join: bool = False) -> None:
-        flags = os.O_WRONLY | os.O_CLOEXEC | (0 if join else os.O_CREAT | os.O_TRUNC)
+        flags = os.O_RDWR | os.O_CLOEXEC | (0 if join else os.O_CREAT | os.O_TRUNC)
         self._fd = os.open(path, flags, 0o600)
 
     def sign(self, keeper: Identity) -> None:
@@ -83,6 +83,13 @@ class Ledger:
 
     def note_end(self, slot: int, token: str, begun: EndBegun) -> None:
         self._write(2 * slot + 2, _end_begun(token, begun))
+
+    def added_ends(self) -> set[str]:
+        """The tokens of runs that somebody else has begun to end, see `add_end`. Asked for every run that ends: it costs one call
+        to the kernel, as long as there are none."""
+        more = os.fstat(self._fd).st_size - BEHIND * RECORD
+        lines = os.pread(self._fd, more, BEHIND * RECORD).split(b"\n") if more > 0 else []
+        return {line.split()[1].decode("ascii", "replace") for line in lines if line.startswith(b"ending ")}
 
     def close(self) -> None:
         os.close(self._fd)

@@ -119,6 +119,18 @@ def test_a_store_that_goes_under_a_worker_is_never_made_anew_and_ends_it_when_no
     wait_until(lambda: "removed or replaced" in worker.output, what="the worker to say so")
     # The job goes on: it is worth more than where its result would stand.
     assert worker.process.poll() is None
+    # Nobody is told that there is nothing.
+    for words in (
+        ("status",),
+        ("list",),
+        ("show", "last"),
+        ("worker", "list"),
+        ("worker", "stop"),
+        ("metrics", "--json"),
+    ):
+        refused = scene.queuectl(*words, check=1)
+        assert ("removed or replaced" if how == "removed" else "is empty") in refused.err
+        assert refused.out == ""
     scene.open("go")
     scene.wait_for_file("ended")
     assert worker.wait() == 1

@@ -127,7 +127,8 @@ def refuse_while_locked(home: str, verb: str) -> None:
 def store_exists(home: str, db: str | None = None) -> bool:
     """Whether `open_reads` would find a store, and not give an empty one in its place.
 
-    Raises HomeUnusable where nobody can tell: a home that may not be entered is not an empty one.
+    Raises HomeUnusable where nobody can tell: a home that may not be entered is not an empty one. Nor is one whose store was
+    removed under a worker: StoreGone.
     """
     address = _address(home, db)
     if isinstance(address, PostgresUrl):
@@ -140,6 +141,8 @@ def store_exists(home: str, db: str | None = None) -> bool:
     try:
         os.stat(address.path)
     except FileNotFoundError:
+        if address == _address(home, None) and (alive := _somebody_works_in(home)):
+            raise errors.StoreGone(address.path, worker=alive) from None
         return False
     except OSError as exc:
         raise errors.HomeUnusable(home, exc.strerror or str(exc)) from exc

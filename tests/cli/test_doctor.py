@@ -353,6 +353,8 @@ def test_a_job_that_runs_on_without_its_worker_is_told_and_left_alone(
     for fix in ((), ("--fix",)):
         found = findings(queuectl, *fix, check=0)
         assert found["job-unattended"]["message"] == "1 job (j) runs on without worker ada, which is gone"
+        # Nor is anything promised that --fix does not do.
+        assert (found["worker-gone"]["fixable"], "--fix" in found["worker-gone"]["hint"]) == (False, False)
         assert queuectl("show", "j", "--json", check=0).json["state"] == "processing"
     queuectl("cancel", "j", check=0)
     leftovers.wait_until_none()
@@ -366,6 +368,18 @@ def test_a_worker_that_is_stopped_is_named(queuectl: Program, start_worker: Star
     told = queuectl("doctor", check=1, env=env).out
     assert f"its process {worker.pid} is stopped" in told
     assert f"kill -CONT {worker.pid} lets it go on" in told
+
+
+def test_a_worker_that_lives_and_does_not_reach_the_store_is_named(
+    queuectl: Program, start_worker: StartWorker
+) -> None:
+    env: dict[str, str | None] = {"QUEUECTL_HEARTBEAT": "100ms", "QUEUECTL_LEASE": "200ms"}
+    worker = start_worker("--name", "ada", env=env)
+    with closing(sqlite3.connect(queuectl.home / "queue.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        wait_until(lambda: queuectl("doctor", env=env).code == 1, what="its silence to be noticed")
+        told = queuectl("doctor", check=1, env=env).out
+        assert f"its process {worker.pid} lives, but does not reach the store" in told
 
 
 def test_a_worker_of_another_machine_that_is_silent_is_named(queuectl: Program) -> None:

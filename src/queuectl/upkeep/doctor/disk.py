@@ -32,7 +32,8 @@ def space(patient: Patient) -> Seen:
 
 def lacking(place: str, room: int, files: int) -> Iterator[Finding]:
     """What is wrong with so many bytes, and so many files that can still be made."""
-    hint = "free some: what ended can go with queuectl dlq purge or reset, logs can be removed"
+    # A command that removes jobs has to write first.
+    hint = "remove other files, or logs that nobody needs; with some room queuectl prune removes jobs that ended"
     if not files:
         yield problem("disk-full", f"no file more can be made at {place}: it is out of inodes", hint)
     if room < TOO_LITTLE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from queuectl.events import Event, JobRescued
+from queuectl.home import worker_log
 from queuectl.job.duration import format_duration
 from queuectl.job.model import Worker, to_ms
 from queuectl.upkeep.adoption import adoptable
@@ -22,11 +23,21 @@ def workers(patient: Patient) -> Seen:
         be = "is" if len(gone) == 1 else "are"
         names = named([worker.id for worker in gone])
         message = f"{count(len(gone), 'worker')} of this machine {be} gone without a farewell: {names}"
-        hint = "queuectl doctor --fix, or the next worker that is started, takes back what they ran"
-        findings.append(note("worker-gone", message, hint, _rescuer(patient)))
+        if all(_goes_on(worker, patient) for worker in gone):
+            hint = "the next worker of this home goes on with what they run: queuectl worker start"
+            findings.append(note("worker-gone", message, hint))
+        else:
+            hint = "queuectl doctor --fix, or the next worker that is started, takes back what they ran"
+            findings.append(note("worker-gone", message, hint, _rescuer(patient)))
     there = [worker for worker in known if worker not in gone]
     findings += [_silent(one, ms, patient) for one in there if (ms := _silent_ms(one, patient)) is not None]
     return Seen(f"{count(len(there), 'worker')} alive" if there else "none alive: queuectl worker start", findings)
+
+
+def _goes_on(worker: Worker, patient: Patient) -> bool:
+    """Whether it has left something running, and nothing else: there is nothing to take back."""
+    claims, called_off = patient.opened.running(worker.id), patient.opened.orders(worker.id).cancels
+    return bool(claims) and len(adoptable(worker, claims).keys() - called_off) == len(claims)
 
 
 def _silent_ms(worker: Worker, patient: Patient) -> int | None:
@@ -41,6 +52,9 @@ def _silent(worker: Worker, silent_ms: int, patient: Patient) -> Finding:
         message = f"worker {worker.id} {since}: its process {worker.pid} is stopped"
         hint = f"kill -CONT {worker.pid} lets it go on, queuectl worker stop --now {worker.id} ends it"
         return problem("worker-stopped", message, hint)
+    if worker.machine == patient.here.machine:  # by its lock it lives, or it would be gone
+        message = f"worker {worker.id} {since}: its process {worker.pid} lives, but does not reach the store"
+        return problem("worker-silent", message, f"its log says why: {worker_log(worker.home, worker.id)}, if detached")
     message = f"worker {worker.id} at {worker.host} {since}, longer than the lease"
     hint = "if its machine is gone, a worker anywhere takes its jobs: queuectl worker start"
     return problem("worker-silent", message, hint)

@@ -240,18 +240,18 @@ DEFECTS: Final[dict[str, Change]] = {
     "a history that is not kept": _no_history,
 }
 
-# Where to begin to look for those that few seeds find: at one that did when this was written. Another one is as good, and
-# takes longer: after a change of the worker the seeds are other plays.
+# Where to begin to look for those that few seeds find (one in 250 or more): at one that did when this was written. Another one
+# is as good, and takes longer: after a change of the worker the seeds are other plays.
 NEAR: Final[dict[str, int]] = {
-    "a settle that shows no token": 124,
-    "a fence that goes by the name alone": 378,
-    "a heartbeat that lifts the fence": 198,
-    "a start without a look at the time": 820,
-    "an adoption that forgets the time limit": 561,
-    "an adoption that goes by the number of the process alone": 98,
-    "an adoption of what ran before the power was gone": 570,
-    "an end that leaves no word of why": 58,
-    "a rescue that leaves no word of what it ends": 2333,
+    "a settle that shows no token": 10058,
+    "a fence that goes by the name alone": 10114,
+    "a heartbeat that lifts the fence": 10565,
+    "a start without a look at the time": 10039,
+    "an adoption that forgets the time limit": 10083,
+    "an adoption that goes by the number of the process alone": 10017,
+    "an adoption of what ran before the power was gone": 10061,
+    "an end that leaves no word of why": 10004,
+    "a rescue that leaves no word of what it ends": 10102,
 }
 
 

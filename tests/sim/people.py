@@ -24,6 +24,10 @@ MOST_JOBS: Final = 14
 class People:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+        self._deaths = 0  # of which it knows
+
+    def _has_seen_a_death(self) -> bool:
+        return self._scene.are_alert and self._scene.deaths > self._deaths
 
     def live(self, host: Host) -> None:
         stage, acts = (
@@ -33,10 +37,12 @@ class People:
         store: SimStore | None = None
         while not self._scene.is_quiet:
             try:
-                stage.wait(self._scene.chance() * 1.2)
+                stage.wait(self._scene.chance() * 1.2, self._has_seen_a_death)
                 if store is None:
                     store = SimStore(self._scene.path, stage, host, self._scene.witness, patience=5.0)
-                acts[int(self._scene.chance() * len(acts))](store)
+                act = self._tidy if self._has_seen_a_death() else acts[int(self._scene.chance() * len(acts))]
+                self._deaths = self._scene.deaths
+                act(store)
             except errors.QueuectlError as exc:
                 stage.note(f"is told: {exc.message}")
             except Crashed:
@@ -107,7 +113,7 @@ class People:
     def _tidy(self, store: SimStore) -> None:
         """As `cancel` does it, or `worker stop --now`."""
         scene, host = self._scene, store.host
-        here, spare = Here(host.name, host.machine), scene.chance() < 0.5
+        here, spare = Here(host.name, host.machine), scene.chance() < (0.2 if scene.are_alert else 0.5)
         store.spares_nothing = not spare
         try:
             rescue_dead(store, here=here, clock=host, settings=scene.settings, spare=spare, emit=scene.emit)

@@ -66,6 +66,9 @@ class Scene:
         self.witness.db.execute("insert or replace into config values ('ageing', ?)", (ageing,))
         self.is_quiet = False
         self.jobs = 0  # enqueued so far
+        self.are_alert = False  # the people: they look after whoever crashes, at once
+        self.deaths = 0
+        self._cuts_left = 0  # of power, each soon after a crash
         self._names: dict[int, str] = {}
         self._workers: dict[int, Worker] = {}
         for host in self.hosts:
@@ -96,11 +99,20 @@ class Scene:
             crash=some(0.02), freeze=some(0.015), busy=some(0.1), full=some(0.05), broken=some(0.05), log=some(0.1),
             drop=1.0 if chance() < 0.15 else some(1.0), delay=some(0.5), unstartable=some(0.2), keeper=some(0.2),
         )  # fmt: skip
+        cuts = chance() < 0.15
+        # And some have one trouble, and much of it: what takes two rare things in a row is hardly ever met otherwise.
+        theme = int(chance() * 6)
+        if theme == 0:
+            stage.chances = Chances(freeze=0.03)
+        elif theme == 1:
+            stage.chances, self.are_alert = Chances(crash=0.006, ending=0.3), True
+        elif theme == 2:
+            stage.chances, self._cuts_left = Chances(crash=0.008), 2
         for _ in range(int(chance() * 3)):
             stage.later(chance() * 8, self._jump)
         if chance() < 0.3:
             stage.later(chance() * 6, self._suspend)
-        if chance() < 0.15:
+        if cuts:
             stage.later(chance() * 6, self._cut_power)
         stage.later(3 + chance() * 6, self._be_quiet)
         try:
@@ -192,6 +204,7 @@ class Scene:
                 self._serve(self._names[number], host, process)
                 stage.note("ends")
             except Crashed:
+                self._note_death()
                 stage.born_again()
             except errors.QueuectlError as exc:
                 stage.note(f"gives up: {exc.message}")
@@ -201,6 +214,12 @@ class Scene:
                 with contextlib.suppress(Crashed):  # the machine, while nobody was there
                     stage.born_again()
                     stage.wait(back_at - stage.now)
+
+    def _note_death(self) -> None:
+        self.deaths += 1
+        if self._cuts_left:
+            self._cuts_left -= 1
+            self.stage.later(self.chance() * 0.8, self._cut_power)
 
     def _serve(self, name: str, host: Host, process: Worker) -> None:
         """As `worker.serve` does it, but for the signals of a real process."""

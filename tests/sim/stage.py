@@ -20,6 +20,7 @@ from typing import Any, Final
 START_MS: Final = 1_767_323_045_000
 TRACE: Final = 400  # events kept for whoever has to understand a failure
 BEFORE_WRITING: Final = "before it begins to write"
+AFTER_A_SIGNAL: Final = "after a signal"
 STEPS: Final = 40_000  # far more than any scene needs: whoever gets there turns in a circle
 
 
@@ -40,6 +41,8 @@ class Chances:
 
     def __init__(self, **given: float) -> None:
         self.crash = given.get("crash", 0.0)
+        # Just after a signal: where it has begun to end somebody, and not yet written why.
+        self.ending = given.get("ending", 8 * self.crash)
         self.freeze = given.get("freeze", 0.0)  # not scheduled for long, as by SIGSTOP
         self.busy = given.get("busy", 0.0)
         self.full = given.get("full", 0.0)
@@ -194,7 +197,8 @@ class Stage:
         me = self.here()
         chance, faults = self.random.random, self.chances
         self.now += chance() * 0.001
-        if faults.crash and self.crashes_left > 0 and chance() < faults.crash:
+        crash = faults.ending if what == AFTER_A_SIGNAL else faults.crash
+        if crash and self.crashes_left > 0 and chance() < crash:
             self.crashes_left -= 1
             self.note(f"CRASHES {what}")
             self._die(me)

@@ -27,7 +27,7 @@ from queuectl.process import ending, table, watch
 from queuectl.process.table import Entry
 from tests.sim.machine import TICK, Host, kill_group_of
 from tests.sim.pool import Pool
-from tests.sim.stage import Stage
+from tests.sim.stage import AFTER_A_SIGNAL, Stage
 
 
 @contextlib.contextmanager
@@ -119,7 +119,7 @@ class Kernel:
         self._stage.effect("before a signal")
         host.signal(pid, number)
         self._stage.note(f"sends signal {number} to process {pid}")
-        self._stage.effect("after a signal")
+        self._stage.effect(AFTER_A_SIGNAL)
 
     def kill_group(self, group: int, number: int) -> None:
         kill_group_of(self._stage, self._host(), group, number)

@@ -174,9 +174,13 @@ class SimStore(SqliteStore):
             return None
         is_silent = sign is not None and sign.beats is not None
         self._witness.was_fenced(worker, [claim.token for claim in held], by=self, is_silent=is_silent)
-        if lives and stage.random.random() < 0.8:
+        moment = stage.random.random()
+        if lives and moment < 0.5:
             # The worst one: while others end what it runs.
             stage.thaw(victim.participant, stage.random.random() * stage.random.random() * 0.1)
+        elif lives and moment < 0.85:
+            # And another: while others run that again.
+            stage.thaw(victim.participant, 0.1 + stage.random.random() * 1.2)
         self._stage.note(f"fenced {worker}, which holds {' '.join(claim.id for claim in held) or 'nothing'}")
         return held
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 NOT_ITS_FAULT = {"lost", "released"}  # after these a run is followed by another
-FAULTS = ("lost", "doubled", "blamed", "stuck", "hung", "ended badly", "left behind", "tracebacks")
+FAULTS = ("lost", "doubled", "blamed", "stuck", "hung", "commands failed", "ended badly", "left behind", "tracebacks")
 
 
 def tally(

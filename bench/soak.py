@@ -55,7 +55,7 @@ class Soak:
         self.homes = [env["QUEUECTL_HOME"] for env in self._hosts]
         self._workers: list[subprocess.Popen[bytes] | None] = [None] * WORKERS
         self._enqueuing: list[subprocess.Popen[bytes] | None] = [None] * ENQUEUERS
-        self._commands: list[tuple[float, subprocess.Popen[bytes]]] = []
+        self._commands: list[tuple[float, subprocess.Popen[bytes], Path]] = []  # since when, and what it says
         self._timers: list[threading.Timer] = []
         self._is_served = threading.Event()  # the server is there, as far as it is up to us
         self._is_served.set()
@@ -107,9 +107,20 @@ class Soak:
             if worker is None or worker.poll() is not None:
                 words = ["worker", "start", "--name", f"w{number}", "--count", str(SLOTS)]
                 self._workers[number] = self._start(*words, on=number)
-        for began, command in [*self._commands]:
-            if self._wait(command, max(0.0, began + LONGEST - time.monotonic()), at_once=True) is not None:
-                self._commands.remove((began, command))
+        for one in [*self._commands]:
+            began, command, said = one
+            code = self._wait(command, max(0.0, began + LONGEST - time.monotonic()), at_once=True)
+            if code is None:
+                continue
+            self._commands.remove(one)
+            words = said.read_bytes()
+            said.unlink()
+            with self.said.open("ab") as all_said:
+                all_said.write(words)
+            # Refused it may be: its worker may be gone, or the server. But then it says so.
+            if code not in (0, 1) or (code == 1 and not words.startswith(b"error: ")):
+                print(f"exit {code}: {command.args!r}: {words.decode(errors='replace')}", file=sys.stderr)
+                self.faults["commands failed"] += 1
 
     def _wait(self, process: subprocess.Popen[bytes], seconds: float, *, at_once: bool = False) -> int | None:
         """Its exit code; None if it has not ended, and `at_once` says not to wait for it. One that hangs is killed."""
@@ -154,8 +165,9 @@ class Soak:
     def _order(self, verb: str, *words: str, name: str) -> None:
         """To a worker of any host, and not waited for: other blows may come while it is obeyed."""
         number = random.randrange(WORKERS)
-        began, command = time.monotonic(), self._start("worker", verb, *words, f"w{number}", on=random.randrange(2))
-        self._commands.append((began, command))
+        said = self._place.path / f"said-{self.blows.total()}"
+        command = self._start("worker", verb, *words, f"w{number}", on=random.randrange(2), said=said)
+        self._commands.append((time.monotonic(), command, said))
         self.blows[name] += 1
 
     def _kill_enqueuer(self) -> None:
@@ -238,7 +250,7 @@ class Soak:
 
     def close(self) -> None:
         """Leave no process behind, whatever went wrong."""
-        for process in (*self._workers, *self._enqueuing, *(command for _, command in self._commands)):
+        for process in (*self._workers, *self._enqueuing, *(command for _, command, _ in self._commands)):
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
@@ -249,12 +261,12 @@ class Soak:
     def _left(self) -> list[int]:
         return [pid for home in self.homes for pid in belonging(home)]
 
-    def _start(self, *words: str, on: int = 0) -> subprocess.Popen[bytes]:
+    def _start(self, *words: str, on: int = 0, said: Path | None = None) -> subprocess.Popen[bytes]:
         env, null = self._hosts[on % len(self._hosts)], subprocess.DEVNULL
         words = (*self._place.queuectl, *words)
-        with self.said.open("ab") as said:
+        with (said or self.said).open("ab") as told:
             # In a session of its own: a Ctrl-C is for us, and we end in order.
-            return subprocess.Popen(words, env=env, stdin=null, stdout=null, stderr=said, start_new_session=True)
+            return subprocess.Popen(words, env=env, stdin=null, stdout=null, stderr=told, start_new_session=True)
 
 
 def children(pid: int) -> list[int]:

@@ -109,8 +109,10 @@ def test_a_log_that_cannot_be_is_refused(queuectl: Program, args: list[str], cod
 def test_a_log_that_was_removed_is_no_failure(queuectl: Program, worker: WorkerProcess) -> None:
     queuectl("run", "--id", "j", "echo x", check=0)
     Path(queuectl("show", "j", "--json", check=0).json["log"]).unlink()
-    assert queuectl("logs", "j", check=0).out == ""
+    told = queuectl("logs", "j", check=0)
+    assert (told.out, told.err) == ("", f"j: its log {queuectl.home}/logs/j.log is gone\n")
     assert queuectl("show", "j", "--json", check=0).json["output"] is None
+    assert "the output of run 1 is gone" in queuectl("show", "j", check=0).out
 
 
 # ── whose line is it? ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -104,6 +104,8 @@ def test_the_last_bytes_of_a_long_output_stay(hosts: Hosts) -> None:
     assert logs(b, job_id).split(b"\n", 2)[1] == b"--- %d bytes not kept ---" % missing
     output = b.queuectl("show", "--json", job_id, check=0).json["output"]
     assert output == path.read_bytes()[-64 * KIB :].decode("utf-8", "replace")
+    assert f"{missing:,} bytes of earlier output of run 1 are gone" in b.queuectl("show", job_id, check=0).out
+    assert "of earlier output" not in a.queuectl("show", job_id, check=0).out
     assert logs(a, job_id, "--no-markers") == path.read_bytes()
 
 

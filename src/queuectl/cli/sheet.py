@@ -45,7 +45,10 @@ def job_sheet(app: App, shown: Shown, *, show_env: bool) -> Iterator[str]:
         yield from _history(app, shown.history)
     if shown.output is not None:
         yield ""
-        yield from _output(app, job, shown.output)
+        yield from _output(app, job, shown.output, shown.gone)
+    elif shown.history and shown.history[-1].log_from is not None:
+        yield ""
+        yield app.paint(f"  the output of run {job.runs} is gone: its log was removed, or is not kept", "dim")
 
 
 def _title(app: App, job: Job, now_ms: int) -> str:
@@ -138,14 +141,17 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _output(app: App, job: Job, output: str) -> Iterator[str]:
+def _output(app: App, job: Job, output: str, gone: int) -> Iterator[str]:
     lines = output.expandtabs().splitlines()
+    if gone:
+        yield app.paint(f"  {plural(gone, 'byte')} of earlier output of run {job.runs} are gone", "dim")
     if not lines:
-        yield app.paint("  no output", "dim")
+        if not gone:
+            yield app.paint("  no output", "dim")
         return
-    more = (
-        f", the last {LINES_OF_OUTPUT} lines; all of it: queuectl logs {job.id}" if len(lines) > LINES_OF_OUTPUT else ""
-    )
+    whole = "all that is left" if gone else "all of it"
+    cut = len(lines) > LINES_OF_OUTPUT
+    more = f", the last {LINES_OF_OUTPUT} lines; {whole}: queuectl logs {job.id}" if cut else ""
     yield app.paint(f"  Output of run {job.runs}{more}", "dim")
     for line in lines[-LINES_OF_OUTPUT:]:
         yield f"  {app.paint('│', 'dim')} {printable(line)}"

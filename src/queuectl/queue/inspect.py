@@ -21,6 +21,7 @@ class Shown(NamedTuple):
     job: Job
     history: list[Run]
     output: str | None  # the end of what the last run printed; None if it never ran or nobody knows any more
+    gone: int = 0  # bytes that it printed before, and that are not kept
 
     def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
         history = [run.to_dict() for run in self.history]
@@ -88,7 +89,9 @@ def show(
     alive = [worker for worker in store.workers() if is_alive(worker)]
     brake = store.brakes().get(job.queue)
     job = with_reason(job, alive, store.now_ms(), brake=brake, of_key=running_of_key(store, job, brake))
-    return Shown(job, history, None if end is None else end.decode("utf-8", "replace"))
+    if end is None:
+        return Shown(job, history, None)
+    return Shown(job, history, end.data.decode("utf-8", "replace"), end.gone)
 
 
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 from queuectl.errors import Unavailable
 from queuectl.job.model import Job, Run
 from queuectl.output.follow import Follower, Tell
-from queuectl.output.log import Joined, Span, log_exists, open_log
+from queuectl.output.log import Joined, Span, Stretch, log_exists, open_log
 from queuectl.output.read import last_bytes, left_stretches, output_of
 from queuectl.output.spread import Elsewhere, SpreadFollower
 from queuectl.output.stored import Fetched
@@ -35,8 +35,15 @@ def open_output(
     return SpreadFollower(_elsewhere(store, job_id, host), run=run, markers=markers, tail=tail, tell=tell)
 
 
-def end_of_output(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> bytes | None:
-    """The last bytes that the last run printed; None if there was no run, or nobody knows (any more)."""
+class LastWords(NamedTuple):
+    """The last bytes that a run printed, and how many of all that it printed are not kept any more."""
+
+    data: bytes
+    gone: int
+
+
+def end_of_output(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> LastWords | None:
+    """Of the last run; None if there was no run, or nobody knows (any more)."""
     if not runs:
         return None
     if not _is_all_here(store, job.id, job.log, runs):
@@ -48,17 +55,32 @@ def end_of_output(store: Reads, job: Job, runs: Sequence[Run], *, host: str, lim
     if log is None:
         return None
     with log:
-        return last_bytes(log, [output_of(log, runs, len(runs) - 1)], limit)
+        span = output_of(log, runs, len(runs) - 1)
+        return LastWords(last_bytes(log, [span], limit), _gone([Stretch(log, span)]))
 
 
-def _end_of_spread(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> bytes | None:
+def is_log_gone(store: Reads, job_id: str, *, host: str) -> str | None:
+    """The log of this host that the last run has begun and that is not there any more, if what was in it is nowhere else."""
+    job, runs = store.get(job_id), store.history(job_id)
+    last = runs[-1] if runs else None
+    if last is None or job.log is None or last.host != host or last.log_from is None or log_exists(job.log):
+        return None
+    return None if store.output(job_id, last.number) else job.log
+
+
+def _gone(view: Iterable[Stretch]) -> int:
+    return sum(max(0, min(source.first, span.stop) - span.start) for source, span in view)
+
+
+def _end_of_spread(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> LastWords | None:
     last = runs[-1]
     with closing(SpreadFollower(_elsewhere(store, job.id, host), run=last.number, markers=False)) as follower:
-        stretches = left_stretches(follower.stretches(job.log, runs))
+        printed = list(follower.stretches(job.log, runs))
+        stretches = left_stretches(printed)
         if not stretches and (last.log_from is None or last.log_to != last.log_from):
             return None
         joined = Joined(stretches)
-        return last_bytes(joined, [Span(0, joined.size)], limit)
+        return LastWords(last_bytes(joined, [Span(0, joined.size)], limit), _gone(printed))
 
 
 def _is_all_here(store: Reads, job_id: str, path: str | None, runs: Sequence[Run]) -> bool:

@@ -23,6 +23,7 @@ from queuectl.job.lifecycle import State
 from queuectl.queue import logs as use
 from queuectl.queue.filters import parse_count
 from queuectl.queue.logs import LogView, Piece
+from queuectl.queue.printed import is_log_gone
 
 
 @command(
@@ -79,7 +80,11 @@ def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
         for data in use.read(app.open_reads(), job_id, view, host=app.host, tell=tell):
             is_empty = False
             yield Piece(job_id, data)
-        if is_empty:
+        if not is_empty:
+            continue
+        if (path := is_log_gone(app.open_reads(), job_id, host=app.host)) is not None:
+            app.warn(f"{printable(job_id)}: its log {printable(path)} is gone")
+        else:
             app.say(app.paint(f"{printable(job_id)} has printed nothing", "dim"))
 
 

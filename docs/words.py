@@ -57,6 +57,7 @@ ERRORS = {
     "parent-ended": "A job is to wait for another that has ended in another way already, so that it would wait for ever.",
     "wrong-state": "The job is in a state in which that cannot be done to it.",
     "not-movable": "`queue move`: the job does not wait in the queue it is to be moved from.",
+    "editor-failed": "`edit`: the editor could not be started, or ended with an error. Nothing was changed.",
     "stale-edit": "`edit`: somebody has changed the job since the editor was opened. Nothing was changed, and the text is kept.",
     "not-confirmed": "Asked on a terminal, somebody did not say yes.",
     "worker-name-taken": "A worker of that name is running.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 from collections.abc import Callable
@@ -9,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from queuectl.cli.app import App
+from queuectl.cli.bar import SHORTEST, bar_line
+from queuectl.job.lifecycle import State
+from queuectl.queue.batches import Progress
+from queuectl.store.batches import Batch
 from tests.program import Program, WorkerProcess
 from tests.terminal import Terminal, plain
 from tests.wait import wait_until
@@ -48,6 +54,27 @@ def test_waiting_draws_a_bar_on_a_terminal(queuectl: Program, start_worker: Star
     terminal = Terminal(queuectl.home, "wait", "--batch", "b", columns=120)
     assert terminal.end() == 0
     assert "3 of 3, 3 done, 0 failed, 0 running" in plain(terminal.shown)
+
+
+@pytest.mark.parametrize("width", [30, 60, 79, 200])
+def test_the_bar_of_a_batch_fits_its_terminal(width: int) -> None:
+    states = dict.fromkeys(State, 0) | {State.COMPLETED: 400_000, State.DEAD: 1_000, State.PROCESSING: 8}
+    batch = Batch("b", 1_000_000, 0, None, None, None, states | {State.PENDING: 598_992}, lately=60_000)
+    app = App(stdin=io.StringIO(), stdout=io.StringIO(), stderr=io.StringIO())
+    line = bar_line(app, Progress(batch, now_ms=100_000), width=width)
+    assert len(line) <= max(width, len("░" * SHORTEST + "  40 %  401,000 of 1,000,000"))
+    assert "401,000 of 1,000,000" in line
+    assert ("1,000/s" in line or "1e+03/s" in line) is (width == 200)
+
+
+def test_waiting_draws_no_second_line_on_a_narrow_terminal(queuectl: Program, start_worker: StartWorker) -> None:
+    queuectl("enqueue", "--array", "1-3", "sleep 0.2", "--batch", "b", check=0)
+    start_worker()
+    terminal = Terminal(queuectl.home, "wait", "--batch", "b", columns=50)
+    assert terminal.end() == 0
+    drawn = plain(terminal.shown).strip().split("\r")
+    assert len(drawn) > 1
+    assert max(map(len, drawn)) < 50
 
 
 def test_waiting_ends_when_the_time_is_over(queuectl: Program) -> None:

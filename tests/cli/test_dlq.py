@@ -79,6 +79,13 @@ def test_nobody_is_asked_about_jobs_that_would_not_be_purged(dead: Program, home
     assert dead("list", "--quiet", check=0).lines == ["d2", "ok"]
 
 
+@pytest.mark.parametrize("verb, done", [("retry", "queued again"), ("purge", "purged")])
+def test_all_selectors_choose_among_the_dead(dead: Program, verb: str, done: str) -> None:
+    said = dead("dlq", verb, "--state", "completed", "--yes", check=2).err
+    assert said == f"error: --state: completed jobs cannot be {done}\nhint: one of: dead\n"
+    assert dead("dlq", verb, "--state", "dead", "--match", "one", "--yes", check=0).out == f"{done} d1\n"
+
+
 @pytest.mark.parametrize("verb", ["retry", "purge"])
 def test_either_ids_or_all_of_them(queuectl: Program, verb: str) -> None:
     queuectl("dlq", verb, check=2)

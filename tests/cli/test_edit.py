@@ -124,6 +124,16 @@ def test_a_page_that_cannot_be_read_is_refused_and_not_lost(
     assert show(waiting, "a")["priority"] == 0
 
 
+@pytest.mark.parametrize("name", ["false", "/nowhere/vi"])
+def test_an_editor_that_fails_changes_nothing(waiting: Program, home: Path, name: str) -> None:
+    before = show(waiting, "a")
+    terminal = Terminal(home, "edit", "a", env={"EDITOR": name, "VISUAL": None}, columns=200)
+    assert terminal.end() == 1
+    assert plain(terminal.shown).startswith(f"error: {name}: Editing failed")
+    assert "hint: set $EDITOR to one that runs here, or say it by options" in plain(terminal.shown)
+    assert show(waiting, "a") == before
+
+
 def test_an_edit_that_somebody_was_faster_than_is_refused(waiting: Program, home: Path, tmp_path: Path) -> None:
     go, seen = tmp_path / "go", tmp_path / "seen"
     script = (
@@ -164,6 +174,13 @@ def test_a_held_job_is_passed_over_until_it_is_released(queuectl: Program, start
     assert start_worker("--drain").wait() == 0
     assert show(queuectl, "a")["state"] == "completed"
     assert queuectl("hold", "a", check=1).err.startswith("error: job 'a' is completed: cannot hold it\n")
+
+
+def test_a_held_job_is_shown_as_held_also_before_its_time(waiting: Program) -> None:
+    waiting("hold", "a", check=0)
+    notes = {line.split()[0]: line for line in waiting("list", check=0).lines[1:]}
+    assert notes["a"].endswith(" held")
+    assert " due in " in notes["b"]
 
 
 def test_a_delayed_job_runs_now(waiting: Program, start_worker: Any) -> None:

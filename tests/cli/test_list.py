@@ -93,6 +93,18 @@ def test_a_home_that_does_not_exist_has_no_jobs_and_is_not_made(queuectl: Progra
     assert not queuectl.home.exists()
 
 
+def test_jobs_that_are_named_are_listed(filled: Program) -> None:
+    assert ids(filled, "a", "c", "a") == ["c", "a"]
+    assert ids(filled, "a", "b", "--sort", "priority", "--limit", "1") == ["b"]
+    done = filled("list", "a", "nobody", "nothing", check=1)
+    assert [line.split()[0] for line in done.lines] == ["ID", "a"]
+    assert done.err == "error: no job 'nobody'\nerror: no job 'nothing'\n"
+    done = filled("list", "a", "nobody", "--json", check=1)
+    assert done.out == ""
+    assert json.loads(done.err)["error"]["code"] == "job-not-found"
+    assert filled("list", "a", "--queue", "mail", check=2).err.startswith("error: ids and selectors at once\n")
+
+
 def test_the_table_shows_fifty_and_says_how_many_more(queuectl: Program) -> None:
     queuectl("enqueue", "--file", "-", input="true\n" * 1234, check=0)
     lines = queuectl("list", check=0).lines

@@ -194,13 +194,14 @@ class App:
     @property
     def width(self) -> int | None:
         """The columns of the terminal on stdout, None where there is none: what goes into a pipe is never cut."""
-        if not self.stdout_is_terminal:
-            return None
+        return self.width_of(self.stdout) if self.stdout_is_terminal else None
+
+    def width_of(self, terminal: TextIO) -> int:
         # Not shutil.get_terminal_size: it loads every archive format that Python knows.
         columns = self.environ.get("COLUMNS", "")
         if columns.isdecimal() and int(columns) > 0:
             return max(NARROWEST, int(columns))
         try:
-            return max(NARROWEST, os.get_terminal_size(self.stdout.fileno()).columns or WIDTH_WITHOUT_TERMINAL)
+            return max(NARROWEST, os.get_terminal_size(terminal.fileno()).columns or WIDTH_WITHOUT_TERMINAL)
         except (OSError, ValueError):  # a terminal that does not say, or a stream of a test
             return WIDTH_WITHOUT_TERMINAL

@@ -9,13 +9,13 @@ from queuectl.cli.style import took
 from queuectl.queue.batches import Progress
 
 WIDTH: Final = 24
+SHORTEST: Final = 8
 EVERY: Final = 0.2  # seconds between two drawings
 
 
-def bar_line(app: App, progress: Progress) -> str:
+def bar_line(app: App, progress: Progress, *, width: int | None = None) -> str:
+    """`width`: as many columns as there are at most. The bar gets shorter first, then what tells least is left out."""
     total = max(1, progress.batch.added)
-    good, bad = (min(WIDTH, WIDTH * count // total) for count in (progress.done, progress.failed))
-    bar = app.paint("█" * good, "green") + app.paint("█" * bad, "red") + "░" * max(0, WIDTH - good - bad)
     ended = progress.done + progress.failed
     words = [
         f"{ended:,} of {progress.batch.added:,}",
@@ -27,7 +27,14 @@ def bar_line(app: App, progress: Progress) -> str:
         words.append(f"{progress.rate:.3g}/s")
         if progress.batch.open and progress.left_ms is not None:
             words.append(f"{took(progress.left_ms)} left")
-    return f"{bar} {100 * ended // total:3} %  {', '.join(words)}"
+    told = f" {100 * ended // total:3} %  {', '.join(words)}"
+    while width is not None and len(words) > 1 and len(told) + SHORTEST > width:
+        del words[-2 if len(words) > 4 else -1]  # the rate before the time that is left
+        told = f" {100 * ended // total:3} %  {', '.join(words)}"
+    length = WIDTH if width is None else max(SHORTEST, min(WIDTH, width - len(told)))
+    good, bad = (min(length, length * count // total) for count in (progress.done, progress.failed))
+    bar = app.paint("█" * good, "green") + app.paint("█" * bad, "red") + "░" * max(0, length - good - bad)
+    return f"{bar}{told}"
 
 
 class Bar:
@@ -43,7 +50,9 @@ class Bar:
         if not self._app.is_talking or (now < self._next and progress.batch.open):
             return
         self._next = now + EVERY
-        self._app.stderr.write(f"\r\x1b[K{bar_line(self._app, progress)}")
+        # One column less than there are: where the last one is written to, some terminals go on to the next line.
+        line = bar_line(self._app, progress, width=self._app.width_of(self._app.stderr) - 1)
+        self._app.stderr.write(f"\r\x1b[K{line}")
         self._app.stderr.flush()
         self._is_drawn = True
 

@@ -10,10 +10,18 @@ from typing import Any
 
 import click
 
-from queuectl.errors import InvalidInput
+from queuectl.errors import Conflict, InvalidInput
 from queuectl.job.change import Change, read_change
 from queuectl.job.duration import format_duration
 from queuectl.job.model import Job, iso
+
+
+class EditorFailed(Conflict):
+    code = "editor-failed"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, hint="set $EDITOR to one that runs here, or say it by options: --priority 5")
+
 
 _HEAD = """\
 # Job {id}. Change what you like, save and leave; what stays as it is, or is taken out, is not touched.
@@ -46,7 +54,10 @@ timeout = {timeout}
 
 def edit_page(text: str) -> str:
     """What whoever sits there makes of it, in the editor of $VISUAL or $EDITOR."""
-    return click.edit(text, extension=".toml", require_save=False) or ""
+    try:
+        return click.edit(text, extension=".toml", require_save=False) or ""
+    except click.ClickException as exc:
+        raise EditorFailed(exc.format_message()) from exc
 
 
 def read_page(before: str, after: str) -> Change | None:

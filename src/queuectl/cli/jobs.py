@@ -35,7 +35,8 @@ def attempts_text(job: Job) -> str:
 
 def note(job: Job, now_ms: int) -> str:
     """Why it does not run yet, or how it ended; empty for what needs no words."""
-    until_ms = to_ms(job.run_at) - now_ms
+    # Of one that is held, that it is: its time may come, and it does not run.
+    until_ms = 0 if job.held else to_ms(job.run_at) - now_ms
     if job.state is State.FAILED and until_ms > 0:
         return f"{job.error}; again in {rough(until_ms + 999)}"
     if job.state is State.PENDING and until_ms > 0:

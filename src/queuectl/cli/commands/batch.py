@@ -59,7 +59,7 @@ def batch_show(app: App, name: str) -> Result:
 
 def _lines(app: App, found: Progress) -> Iterator[str]:
     batch = found.batch
-    yield bar_line(app, found)
+    yield bar_line(app, found, width=app.width)
     if batch.on_complete is not None:
         then = f"queued as {batch.on_complete_job}" if batch.on_complete_job else "when all have ended"
         yield f"on complete: {printable(batch.on_complete)} ({then})"

@@ -72,7 +72,7 @@ def dlq_show(app: App, id: str, show_env: bool) -> Result:
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
-@selectors(but=["states"])
+@selectors()
 @yes_option
 def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
     """Let dead jobs run again, now, with no failed attempts."""
@@ -93,7 +93,7 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Sele
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
-@selectors(but=["states"])
+@selectors()
 @yes_option
 def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
     """Remove dead jobs for good, with their history and logs."""
@@ -114,5 +114,5 @@ def _check(ids: tuple[str, ...], selection: Selection, *, all_of_them: bool) -> 
 
 
 def _act_on_dead(app: App, verb: Verb, selection: Selection, *, yes: bool, loses: str = "") -> Result:
-    where = selection.where(app)._replace(states=use.DEAD)
+    where = selection.where_able(app, use.DEAD, done=verb.done)
     return act_on_chosen(app, verb, where, yes=yes, what="dead job", loses=loses)

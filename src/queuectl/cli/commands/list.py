@@ -7,12 +7,15 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.jobs import columns
 from queuectl.cli.numbers import integer
-from queuectl.cli.result import Result, Table
+from queuectl.cli.result import Nothing, Result, Table
 from queuectl.cli.selectors import Selection, selectors
+from queuectl.job.lifecycle import State
 from queuectl.queue.filters import parse_count, parse_sort
 from queuectl.store.protocol import Filter
 
@@ -52,13 +55,22 @@ def page_options(function: F) -> F:
         queuectl list --queue mail --sort duration --limit 10 --json
         # ids only, for another program
         queuectl list --match ffmpeg --since 2d --quiet
+        # how far are these?
+        queuectl list 7f3a 91bc
     """,
 )
+@click.argument("ids", nargs=-1, metavar="[ID...]")
 @selectors()
 @page_options
-def list_jobs(app: App, selection: Selection, **options: Any) -> Result:
-    """The jobs, newest first."""
-    return list_table(app, selection.where(app), is_narrow=bool(selection), **options)
+def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
+    """The jobs, newest first: all of them, those that are named, or those that are chosen."""
+    if not ids:
+        return list_table(app, selection.where(app), is_narrow=bool(selection), **options)
+    found = look_up(app, ids, selection, unless_said=frozenset(State))
+    tell_refused(app, found)
+    if not found.done or (found.refused and app.flags.json):  # beside an error for a program stands nothing else
+        return Nothing(exit_code=REFUSED)
+    return list_table(app, Filter(ids=tuple(found.done)), exit_code=REFUSED if found.refused else DONE, **options)
 
 
 def list_table(
@@ -70,6 +82,7 @@ def list_table(
     sort: str,
     empty: str = "no jobs",
     is_narrow: bool = False,
+    exit_code: int = DONE,
 ) -> Result:
     key, is_descending = parse_sort(sort)
     limit = parse_count(limit, subject="--limit")
@@ -80,7 +93,7 @@ def list_table(
         limit = PAGE
     rows: Any = store.jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
     if app.flags.json or app.flags.quiet:
-        return Table(rows, [], to_json=lambda job: job.to_dict(), to_id=lambda job: job.id)
+        return Table(rows, [], to_json=lambda job: job.to_dict(), to_id=lambda job: job.id, exit_code=exit_code)
     rows = list(rows)
     more = store.count(where) - offset - len(rows) if len(rows) == limit else 0
     return Table(
@@ -90,4 +103,5 @@ def list_table(
         to_id=lambda job: job.id,
         empty=f"{empty} like that" if is_narrow else empty,
         footer=f"… and {more:,} more" if more > 0 else None,
+        exit_code=exit_code,
     )

@@ -60,10 +60,11 @@ class Server:
         self._keeper = self._start()
         self._databases = 0
 
-    def new_database(self) -> str:
-        """The URL of an empty database. The one before is dropped: its vacuum is nobody's business any more."""
+    def new_database(self, *, keep: bool = False) -> str:
+        """The URL of an empty database. The one before is dropped, unless it is to be kept: its vacuum is nobody's business any
+        more."""
         with self.connect() as db:
-            if self._databases:
+            if self._databases and not keep:
                 db.execute(f"drop database bench_{self._databases} with (force)".encode())
             self._databases += 1
             db.execute(f"create database bench_{self._databases} template template0".encode())

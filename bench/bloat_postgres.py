@@ -104,6 +104,7 @@ def open_transaction(server: Server, url: str, *, wanted: bool) -> Iterator[None
 def measure(lab: Lab, server: Server, report: Report, *, is_open: bool) -> None:
     what = "a transaction held open" if is_open else "nothing held open"
     home, url = lab.new_home(), server.new_database()
+    home.mkdir()
     store = open_store(str(home), url)
     bench = Bench(store, str(home), "w")
     for _ in range(WARM_UP // THOUSAND):
@@ -144,6 +145,7 @@ def measure(lab: Lab, server: Server, report: Report, *, is_open: bool) -> None:
 def newcomer(lab: Lab, url: str) -> float:
     """What a worker waits for its first jobs that knows nothing of the line yet."""
     home = lab.new_home()
+    home.mkdir()
     store = open_store(str(home), url)
     store.enqueue([new_job(number) for number in range(SLOTS)])
     try:

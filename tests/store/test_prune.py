@@ -55,6 +55,23 @@ def test_what_has_ended_is_found_by_state_and_age_the_first_to_end_first(
     assert [store.count_ended(state, before_ms=moment) for moment in (LONG_AGO, second, store.now_ms())] == [0, 2, 3]
 
 
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_of_jobs_that_are_named_those_are_found_that_have_ended_so(
+    store: Store, worker: Hands, backend: Backend, clock: FakeClock, state: State
+) -> None:
+    for name in ("b", "a", "c"):
+        bring_to(state, name, store=store, worker=worker, backend=backend)
+        clock.advance(10)
+    bring_to(State.PENDING, "waits", store=store, worker=worker, backend=backend)
+    second = store.now_ms() - 20_000
+    found = store.ended_of(["c", "a", "b", "waits", "nobody"], state, before_ms=second)
+    assert found == list(store.ended(state, before_ms=second))
+    assert [job.id for job in found] == ["b", "a"]
+    assert [job.id for job in store.ended_of(["c", "a"], state, before_ms=store.now_ms())] == ["a", "c"]
+    for other in FINAL - {state}:
+        assert store.ended_of(["a"], other, before_ms=store.now_ms()) == []
+
+
 def test_what_has_ended_can_be_read_while_it_is_removed(store: Store, worker: Hands) -> None:
     store.enqueue([new_job(f"j{number:04}") for number in range(1100)])
     worker_slots = worker.claim(1100)

@@ -35,6 +35,10 @@ class EndedReads(Protocol):
         """
         ...
 
+    def ended_of(self, ids: Sequence[str], state: State, *, before_ms: int, host: str | None = None) -> list[Ended]:
+        """The same, of those with these ids: what it costs is theirs, however many others there are."""
+        ...
+
     def count_ended(self, state: State, *, before_ms: int) -> int: ...
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from queuectl.job.limits import Rate
 from queuectl.store.postgres.connection import SQL
 from queuectl.store.postgres.store import PostgresStore
 from tests.factories import new_job
@@ -41,6 +42,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "purge": ({"seqs": [1]}, ONE_JOB),
     "amend": (PLACES, ONE_JOB),
     "ended": ({"state": "dead", "before": NOW, "host": "h", "limit": 5}, r"jobs_ended on jobs.*\n.*finished_at <="),
+    "ended_of": ({"ids": ["a"], "state": "dead", "before": NOW, "host": "h"}, "jobs_id_key"),
     "ended_completed": ({"before": NOW, "host": "h", "limit": 5}, r"jobs_completed on jobs.*\n.*finished_at <="),
     "count_ended": ({"state": "dead", "before": NOW}, r"jobs_ended on jobs.*\n.*finished_at <="),
     "prune": ({"ids": ["a"], "before": NOW}, "jobs_id_key"),
@@ -173,3 +175,51 @@ def test_a_claim_of_named_queues_locks_no_more_than_it_takes(used: PostgresStore
         word for line in named.splitlines() for word in ("Limit", "Nested Loop", "LockRows", "Sort") if word in line
     ]
     assert order[:4] == ["Limit", "Nested Loop", "Limit", "LockRows"], steps
+
+
+LIMITED: Final[dict[str, dict[str, Any]]] = {
+    "full": {"concurrency": 1},
+    "keyed": {"per_key": 1},
+    "paused": {"paused": True},
+    "rated": {"rate": Rate(1, 60_000)},
+}
+# What a claim asks where queues are limited, in its order.
+CHOOSING: Final[dict[str, dict[str, Any]]] = {
+    "hold_worker": ONE,
+    "hold_limits": {"queues": None},
+    "hold_places": {"queues": None},
+    "placed_queues": {},
+    "limits": ONE,
+    "ready_queues": {},
+    "heads": {"queues": ["full", "open"], "places": [0, 5]},
+    "heads_behind": {"queue": "open", "rank": -(2**63), "seq": 0, "limit": 5},
+    "running_of_keys": {"queue": "full", "keys": ["k"]},
+    "promote": {**ONE, "limit": 10},
+    "next_due": {},
+}
+
+
+def test_a_claim_by_limits_reads_few_of_many(store: PostgresStore) -> None:
+    """By what they do, not by their plans: with many rows the planner may like another join better."""
+    for queue, rule in LIMITED.items():
+        store.set_rules(queue, rule)
+    for queue in (*LIMITED, "open"):
+        store.enqueue([new_job(queue=queue, key="k" if queue == "keyed" else None)] * 300)
+    store.enqueue([new_job(queue="array", key="array:1", places=1)] * 300)
+    store._db.execute("analyze queuectl.jobs, queuectl.queues")
+    read = {name: _rows_read(store, name, values) for name, values in CHOOSING.items()}
+    assert {name: rows for name, rows in read.items() if rows > 50} == {}
+
+
+def _rows_read(store: PostgresStore, name: str, values: dict[str, Any]) -> int:
+    def of(step: dict[str, Any]) -> int:
+        passed_over = step.get("Rows Removed by Filter", 0) + step.get("Rows Removed by Join Filter", 0)
+        here = round((step["Actual Rows"] + passed_over) * step["Actual Loops"])
+        return max([here, *map(of, step.get("Plans", []))])
+
+    try:
+        with store._db.transaction():
+            ((found,),) = store._db.all(f"explain (analyze, format json) {SQL[name]}", values)
+            raise _Back(json.dumps(found))
+    except _Back as back:
+        return of(json.loads(str(back))[0]["Plan"])

@@ -33,6 +33,11 @@ class PostgresPruning(PostgresEdges):
             for page in db.pages(sql, values, size=PAGE):
                 yield from map(Ended._make, page)
 
+    def ended_of(self, ids: Sequence[str], state: State, *, before_ms: int, host: str | None = None) -> list[Ended]:
+        values = {"ids": list(ids), "state": state.value, "before": before_ms, "host": host}
+        (found,) = self._db.ask(Question(SQL["ended_of"], values))
+        return [Ended._make(row) for row in found]
+
     def count_ended(self, state: State, *, before_ms: int) -> int:
         question = Question(SQL["count_ended"], {"state": state.value, "before": before_ms})
         (((jobs,),),) = self._db.ask(question)

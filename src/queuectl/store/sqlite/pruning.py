@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
@@ -33,6 +34,10 @@ class SqlitePruning(SqliteEdges):
         with closing(self._db.beside()) as db:
             for page in db.pages(sql, values, size=PAGE):
                 yield from map(Ended._make, page)
+
+    def ended_of(self, ids: Sequence[str], state: State, *, before_ms: int, host: str | None = None) -> list[Ended]:
+        values = {"ids": json.dumps(list(ids)), "state": state.value, "before": before_ms, "host": host}
+        return [Ended._make(row) for row in self._db.all(SQL["ended_of"], values)]
 
     def count_ended(self, state: State, *, before_ms: int) -> int:
         return int(self._db.value(SQL["count_ended"], {"state": state.value, "before": before_ms}))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import queuectl as package
-from queuectl import Job, Queue, State, client, errors, schedules
+from queuectl import Job, Queue, State, adding, client, errors, schedules, selection
 from queuectl.errors import KeyTaken, ParentNotFound, ScheduleNotFound
 from tests.program import Program, WorkerProcess
 
@@ -25,7 +25,7 @@ def queue(home: Path) -> Iterator[Queue]:
 
 def test_the_examples_of_the_docstrings_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUEUECTL_HOME", str(home))
-    for module, examples in ((client, 9), (schedules, 4)):
+    for module, examples in ((adding, 7), (client, 9), (schedules, 4), (selection, 3)):
         result = doctest.testmod(module, extraglobs={"Queue": Queue}, optionflags=doctest.ELLIPSIS)
         assert result.attempted >= examples
         assert result.failed == 0
@@ -323,3 +323,83 @@ def test_a_clone_of_a_job_that_waits_for_others_waits_for_those_that_it_waits_fo
     assert clone.depends_on == queue.get("b").depends_on
     assert queue.clone("b", after=["b"]).to_dict()["depends_on"] == ["b"]
     assert queue.clone("a").depends_on == ()
+
+
+def test_a_job_for_each_item_is_quoted_as_on_the_command_line(queue: Queue) -> None:
+    jobs = queue.enqueue_each(["it's", "", "a\nb"], "echo {} {n}", batch="each", priority=3)
+    assert [job.command for job in jobs] == ["echo 'it'\\''s' '1'", "echo '' '2'", "echo 'a\nb' '3'"]
+    assert {(job.priority, job.batch) for job in jobs} == {(3, "each")}
+    (job,) = queue.enqueue_each(["a,b"], argv=["echo", "{2}{1}"], colsep=",")
+    assert job.argv == ("echo", "ba")
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("abc", "echo {}"), "items: expected many, got 'abc'"),
+        ((["a", 5], "echo {}"), "item 2: item: expected a text, got 5"),
+        ((["a"], "echo '{}'"), "{} at character 7: inside quotes"),
+        ((["a"], "echo"), "no placeholder in the command"),
+        ((["a"],), "command: expected either a command or an argv"),
+    ],
+)
+def test_items_that_cannot_be_are_refused_and_nothing_is_made(
+    queue: Queue, home: Path, words: tuple[Any, ...], said: str
+) -> None:
+    with pytest.raises(errors.UsageError) as refused:
+        queue.enqueue_each(*words)
+    assert refused.value.message.startswith(said)
+    assert not home.exists()
+
+
+def test_an_array_has_a_key_of_its_own_and_so_many_places(queue: Queue) -> None:
+    jobs = queue.enqueue_array(range(3), "true", at_once=2, env={"K": "v"}, batch="frames")
+    assert [dict(job.env) for job in jobs] == [{"K": "v", "QUEUECTL_ARRAY_INDEX": str(index)} for index in range(3)]
+    assert {job.places for job in jobs} == {2}
+    assert len({job.key for job in jobs}) == 1
+    assert {job.places for job in queue.enqueue_array("1-2", argv=["true"])} == {None}
+    for indices, at_once in (([1, 1], None), ("1-3", 0), ([-1], None), ("1-3%2", 3)):
+        with pytest.raises(errors.InvalidInput, match=r"^indices: "):
+            queue.enqueue_array(indices, "true", at_once=at_once)
+
+
+def test_a_batch_is_waited_for_and_listed(queuectl: Program, queue: Queue, start_worker: StartWorker) -> None:
+    queue.enqueue_many(["true", "true"], batch="b")
+    with pytest.raises(TimeoutError):
+        queue.wait_batch("b", timeout="10ms")
+    start_worker()
+    assert queue.wait_batch("b", timeout="20s")["done"] == 2
+    assert [one["name"] for one in queue.batches()] == ["b"]
+    with pytest.raises(errors.BatchNotFound):
+        queue.wait_batch("nobody")
+
+
+def test_many_jobs_are_changed_at_once_and_refusals_told(queue: Queue) -> None:
+    queue.enqueue_many([{"command": f"echo {name}", "id": name, "queue": "q"} for name in "abc"])
+    some = queue.select(queue="q")
+    assert len(some) == 3
+    assert some.hold() == {"done": ["a", "b", "c"], "refused": []}
+    assert some.hold() == {"done": [], "refused": []}
+    assert some.release()["done"] == ["a", "b", "c"]
+    assert some.edit(queue="r", priority=5)["done"] == ["a", "b", "c"]
+    assert list(some) == []
+    assert queue.move("r", "q", "a") == {"done": ["a"], "refused": []}
+    assert [one["code"] for one in queue.move("r", "q", "a", "nobody")["refused"]] == ["job-not-found", "not-movable"]
+    assert queue.select(match="echo b").cancel()["done"] == ["b"]
+    assert queue.select(state="cancelled").retry()["done"] == ["b"]
+    with pytest.raises(errors.InvalidInput, match=r"^state: pending jobs cannot be purged$"):
+        queue.select(state="pending").purge()
+    assert queue.select(queue=["q", "r"]).cancel()["done"] == ["a", "b", "c"]
+    assert queue.select(tag="none").prune() == {}
+    assert queue.select(queue="r").prune(older_than="1h") == {}
+    assert queue.select(queue="r").prune() == {"cancelled": 2}
+    assert [job.id for job in queue.jobs()] == ["a"]
+
+
+def test_chosen_jobs_are_waited_for(queue: Queue, start_worker: StartWorker) -> None:
+    queue.enqueue_many(["true", "true"], batch="b")
+    with pytest.raises(errors.WaitTimeout):
+        queue.select(batch="b").wait(timeout="10ms")
+    start_worker()
+    assert {job.state for job in queue.select(batch="b").wait(timeout="20s")} <= {State.COMPLETED}
+    assert queue.select(tag="none").wait() == []

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from queuectl.adding import Adding
 from queuectl.clock import Clock, SystemClock
 from queuectl.config import Settings, db_address, environ, here, home_path, host_name, load_settings, working_directory
-from queuectl.errors import InvalidInput
 from queuectl.job.change import read_change
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.fields import absolute
 from queuectl.job.model import Job, Worker
-from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
 from queuectl.queue import amend, batches, control, inspect, logs
+from queuectl.queue import graph as graphs
 from queuectl.queue import queues as lines
 from queuectl.queue import wait as waiting
-from queuectl.queue.enqueue import Place, enqueue, queued
 from queuectl.queue.filters import parse_count, parse_filter, parse_sort
-from queuectl.queue.intake import Given
 from queuectl.queue.look import looking
-from queuectl.queue.pick import Answer, find
-from queuectl.queue.pythonic import Names, fields_of, names, parents, plain, resolve
+from queuectl.queue.pick import Answer
+from queuectl.queue.pythonic import Names, names, plain, plain_fields, resolve
 from queuectl.schedules import Schedules
+from queuectl.selection import Hands, Selection
 from queuectl.store.open import open_reads, open_store, store_exists, store_path
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.protocol import Filter, Reads, Store
 
 Duration = str | float | timedelta
 
 
-class Queue:
+class Queue(Adding):
     """A queue in a home, or in the store at `db`; both default to what the environment says, as on the command line.
 
     Nothing is made on disk before the first job is enqueued. Where a method takes an id, the beginning of one will do, and
@@ -76,64 +74,6 @@ class Queue:
                 opened.close()
         self._store = self._reads = None
 
-    # ── put work in ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def enqueue(
-        self,
-        command: str | None = None,
-        *,
-        argv: Sequence[str] | None = None,
-        unique: str | None = None,
-        **fields: Any,
-    ) -> Job:
-        """Add a job: `command` for the shell, or `argv` to run without one. It is safe when this returns.
-
-        `fields` are those of the command line's JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
-        a datetime), delay (also a timedelta), cwd, env, tags, key, places. `after` are ids or jobs that have to complete first,
-        `after_any` such as have to end, however, and `after_fail` such as have to fail for good. Raises InvalidInput, UnknownName,
-        DuplicateId, ParentNotFound or ParentEnded.
-
-        `unique` is a key that one job at a time has while it waits or runs; `unique_for` (also a timedelta) and `if_exists` are
-        as on the command line. The job that comes back may be the one that was there: its `is_duplicate` says so. Raises
-        KeyTaken where that is an error.
-
-        >>> with Queue() as queue:
-        ...     queue.enqueue(argv=["printf", "%s", "a b"], timeout="1m30s").timeout
-        90
-        >>> with Queue() as queue:
-        ...     [queue.enqueue("true", unique="report").is_duplicate for _ in range(2)]
-        [False, True]
-        >>> with Queue() as queue:
-        ...     build = queue.enqueue("make build")
-        ...     queue.enqueue("make test", after=[build]).state
-        <State.BLOCKED: 'blocked'>
-        """
-        if unique is not None:
-            fields = {"unique_key": unique, **fields}
-        return self._add([{"command": command, "argv": argv, **fields}], is_batch=False)[0]
-
-    def enqueue_many(
-        self, jobs: Iterable[str | Mapping[str, Any]], *, batch: str | None = None, on_complete: str | None = None
-    ) -> list[Job]:
-        """Add many jobs, all or none: each a command for the shell or a mapping of fields. With `batch`, under that name;
-        `on_complete` is a command that runs once, when all of the batch have ended.
-
-        Raises InvalidItem, which names the first that is wrong, and InvalidInput for one job where many are expected.
-
-        >>> with Queue() as queue:
-        ...     [job.priority for job in queue.enqueue_many(["true", {"command": "false", "priority": 7}])]
-        [0, 7]
-        """
-        if isinstance(jobs, (str, bytes, Mapping)) or not isinstance(jobs, Iterable):
-            # Letters and the names of fields can be iterated over, and would be taken for commands.
-            raise InvalidInput("jobs", f"expected many, got {shown(jobs)}", hint="give a list, or use enqueue for one")
-        return self._add(
-            [{"command": job} if isinstance(job, str) else job for job in jobs],
-            is_batch=True,
-            batch=batch,
-            on_complete=on_complete,
-        )
-
     # ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def get(self, job_id: str) -> Job:
@@ -170,15 +110,7 @@ class Queue:
         ...     [job.command for job in queue.jobs(state="pending", queue="mail")]
         ['true']
         """
-        where = parse_filter(
-            states=names(state),
-            queues=names(queue),
-            tags=names(tag),
-            batches=names(batch),
-            since=since,
-            match=match,
-            now_ms=lambda: self._look().now_ms(),
-        )
+        where = self._where(state=state, queue=queue, tag=tag, batch=batch, since=since, match=match)
         key, is_descending = parse_sort(sort)
         limit = parse_count(limit, subject="limit")
         offset = parse_count(offset, subject="offset") or 0
@@ -193,6 +125,22 @@ class Queue:
         2
         """
         return batches.progress(self._look(), name).to_dict()
+
+    def batches(self) -> list[dict[str, Any]]:
+        """All of them, the newest first, as `batch list --json` has them."""
+        return [one.to_dict() for one in batches.all_progress(self._look())]
+
+    def graph(self, job_id: str) -> dict[str, Any]:
+        """What the job waits for and what waits for it, directly or not, as `graph --json` has it.
+
+        >>> with Queue() as queue:
+        ...     build = queue.enqueue("make build")
+        ...     _ = queue.enqueue("make test", after=[build])
+        ...     [edge["state"] for edge in queue.graph(build.id)["edges"]]
+        ['waiting']
+        """
+        reads = self._look()
+        return graphs.graph(reads, resolve(reads, job_id)).to_dict()
 
     def history(self, job_id: str) -> list[dict[str, Any]]:
         """Every run of the job, the first one first, as `show --json` has them."""
@@ -241,6 +189,32 @@ class Queue:
         reads = self._look()
         seconds = None if timeout is None else parse_duration_ms(plain(timeout), subject="timeout") / 1000
         return waiting.wait(reads, self._clock, [resolve(reads, job_id)], timeout=seconds)[0]
+
+    def wait_batch(self, name: str, timeout: Duration | None = None) -> dict[str, Any]:
+        """The batch, once none of its jobs waits or runs. Raises BatchNotFound or WaitTimeout."""
+        seconds = None if timeout is None else parse_duration_ms(plain(timeout), subject="timeout") / 1000
+        return batches.wait(self._look(), self._clock, name, timeout=seconds).to_dict()
+
+    def select(
+        self,
+        *,
+        state: Names = (),
+        queue: Names = (),
+        tag: Names = (),
+        since: str | float | datetime | timedelta | None = None,
+        match: str | None = None,
+        batch: Names = (),
+    ) -> Selection:
+        """The jobs that match, as for `jobs`, to do something to all of them: cancel, retry, edit, hold, release, run_now, purge,
+        prune, wait.
+
+        >>> with Queue() as queue:
+        ...     _ = queue.enqueue_many(["true", "true"], batch="images")
+        ...     len(queue.select(batch="images", state="pending").hold()["done"])
+        2
+        """
+        where = self._where(state=state, queue=queue, tag=tag, batch=batch, since=since, match=match)
+        return Selection(where, Hands(self._look, self._write, self._clock, self._rescue, self._home))
 
     def cancel(self, job_id: str) -> Job:
         """Call the job off; returns when it is so, also if it runs. Raises WrongState for one that has ended.
@@ -297,9 +271,9 @@ class Queue:
         ...     queue.clone(queue.enqueue("true", queue="slow").id, priority=7).queue
         'slow'
         """
-        changes = {name: plain(value) for name, value in parents(fields).items()}
-        if isinstance(changes.get("cwd"), str):
-            changes["cwd"] = absolute(changes["cwd"], working_directory())
+        changes = plain_fields(fields)
+        if isinstance(cwd := changes.get("cwd"), str):
+            changes["cwd"] = absolute(cwd, working_directory())
         reads = self._look()
         new = amend.clone(reads, resolve(reads, job_id), changes)
         store = self._write()
@@ -328,33 +302,22 @@ class Queue:
         said = {rule: plain(value) for rule, value in rules.items()}
         return lines.set_rules(self._write, name, said).to_dict()
 
+    def move(self, queue: str, to: str, *job_ids: str) -> dict[str, Any]:
+        """Put the jobs that wait in a queue into another: all of them, or those named. Returns `done` and `refused`."""
+        return lines.move(queue, to, job_ids, reads=self._look, open_store=self._write).to_dict()
+
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _add(
-        self,
-        jobs: Sequence[Mapping[str, Any]],
-        *,
-        is_batch: bool,
-        batch: str | None = None,
-        on_complete: str | None = None,
-    ) -> list[Job]:
-        if on_complete is not None and batch is None:
-            raise InvalidInput("on_complete", "there is no batch", hint="give the batch a name")
-        items = [fields_of(job, number) for number, job in enumerate(jobs, 1)]
-        cwd = working_directory()
-        place = Place(
-            self._write,
-            stored_defaults=lambda: Defaults.of(self._settings(), cwd=cwd, by_queue=self._look().queue_defaults()),
-            bare_defaults=lambda: Defaults.of(load_settings({}, environ()), cwd=cwd),
+    def _where(self, *, state: Names, queue: Names, tag: Names, batch: Names, since: object, match: object) -> Filter:
+        return parse_filter(
+            states=names(state),
+            queues=names(queue),
+            tags=names(tag),
+            batches=names(batch),
+            since=since,
+            match=match,
+            now_ms=lambda: self._look().now_ms(),
         )
-        ids = enqueue(
-            Given(items, is_batch=is_batch),
-            place,
-            flags={} if batch is None else {"batch": batch},
-            on_complete=on_complete,
-        )
-        added = find(self._look(), ids)
-        return [replace(added[one.id], is_duplicate=True) if one.is_duplicate else added[one.id] for one in queued(ids)]
 
     def _only(self, answer: Answer) -> Job:
         for _, error in answer.refused:

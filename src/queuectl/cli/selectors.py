@@ -10,9 +10,9 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.complete import complete_states
-from queuectl.errors import InvalidInput, UsageError
+from queuectl.errors import UsageError
 from queuectl.job.lifecycle import State
-from queuectl.queue.filters import parse_filter
+from queuectl.queue.filters import able_only, parse_filter
 from queuectl.store.protocol import Filter
 
 Function = Callable[..., Any]
@@ -64,12 +64,8 @@ class Selection:
         return parse_filter(**self._given, dashes="--", now_ms=lambda: app.open_reads().now_ms())
 
     def where_able(self, app: App, able: frozenset[State], *, done: str) -> Filter:
-        """The same, but only those that it can be done to: in an `able` state. To name another one is a mistake."""
-        where = self.where(app)
-        for state in sorted(where.states - able):
-            hint = f"one of: {', '.join(state for state in State if state in able)}"
-            raise InvalidInput("--state", f"{state} jobs cannot be {done}", hint=hint)
-        return where if where.states else where._replace(states=able)
+        """The same, but only those that it can be done to."""
+        return able_only(self.where(app), able, done=done, subject="--state")
 
 
 def selectors(*, but: Iterable[str] = ()) -> Callable[[Function], Function]:

@@ -46,6 +46,14 @@ def parse_filter(
     )
 
 
+def able_only(where: Filter, able: frozenset[State], *, done: str, subject: str) -> Filter:
+    """Of these, only those that it can be done to: in an `able` state. To name another one is a mistake."""
+    for state in sorted(where.states - able):
+        hint = f"one of: {', '.join(state for state in State if state in able)}"
+        raise InvalidInput(subject, f"{state} jobs cannot be {done}", hint=hint)
+    return where if where.states else where._replace(states=able)
+
+
 def _parse_match(text: object, *, subject: str) -> str:
     # Every job has nothing in its command: an empty text is a variable that was not set rather than a wish for all.
     if not isinstance(text, str) or not text:

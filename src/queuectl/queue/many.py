@@ -49,6 +49,13 @@ class ForEachItem(ForEach):
         return not text  # a file may be called " "
 
 
+class ForEachGiven(ForEachItem):
+    """A job for each item, whatever is in it: a program has chosen them."""
+
+    def _is_blank(self, text: str) -> bool:  # noqa: ARG002 # none is
+        return False
+
+
 class Array(Intake):
     """The same job for each index, which it finds in its environment."""
 
@@ -75,31 +82,42 @@ class Array(Intake):
 
 def for_each(data: bytes, words: Sequence[str], *, nul: bool, colsep: str | None) -> Intake:
     """One word is a template for the shell, several are an argv."""
-    separator = None if colsep is None else _separator(colsep)
-    columns = separator is not None
-    template = ShellTemplate(words[0], columns=columns) if len(words) == 1 else ArgvTemplate(words, columns=columns)
+    separator = None if colsep is None else _separator(colsep, subject="--colsep")
+    template = _template(words[0] if len(words) == 1 else words, columns=separator is not None)
     text = decode(data.removeprefix(BOM), first_line=1)
     if nul:
         return ForEachItem(text.split("\0"), template, colsep=separator)
     return ForEach([line.removesuffix("\r") for line in text.split("\n")], template, colsep=separator)
 
 
-def array(fields: Fields, text: str, *, flags: Fields) -> Intake:
+def for_each_given(items: Sequence[str], command: str | Sequence[str], *, colsep: str | None) -> Intake:
+    """The same for a program: a text is a template for the shell, anything else an argv."""
+    separator = None if colsep is None else _separator(colsep, subject="colsep")
+    return ForEachGiven(items, _template(command, columns=separator is not None), colsep=separator)
+
+
+def _template(command: str | Sequence[str], *, columns: bool) -> Template:
+    return (
+        ShellTemplate(command, columns=columns) if isinstance(command, str) else ArgvTemplate(command, columns=columns)
+    )
+
+
+def array(fields: Fields, text: str, *, flags: Fields, subject: str = "--array") -> Intake:
     """With `%N` in `text` all of them get one key of their own, of which at most N run at a time. `flags` are put on top later."""
-    indices, places = parse_array(text, subject="--array")
+    indices, places = parse_array(text, subject=subject)
     if places is not None:
         if any(given.get(name) is not None for given in (fields, flags) for name in ("key", "places")):
             raise UsageError(
-                f"a key and --array …%{places} at once: the array has a key of its own",
+                f"a key and {subject} …%{places} at once: the array has a key of its own",
                 hint="leave %N away, and limit the key by its queue: queuectl queue set QUEUE --per-key N",
             )
         fields = {**fields, "key": f"{KEY}{new_job_ids(1)[0]}", "places": places}
     return Array(fields, indices)
 
 
-def _separator(text: str) -> str:
+def _separator(text: str, *, subject: str) -> str:
     r"""`\t` is a tab, since a shell makes it hard to type one."""
     separator = text.replace("\\t", "\t")
     if not separator:
-        raise InvalidInput("--colsep", "empty", hint="say what stands between two columns, like --colsep , or '\\t'")
+        raise InvalidInput(subject, "empty", hint=f"say what stands between two columns, like {subject} , or '\\t'")
     return separator

@@ -10,7 +10,7 @@ from typing import Any, Final
 from queuectl.errors import InvalidInput, InvalidItem
 from queuectl.job.model import Job
 from queuectl.job.shown import shown
-from queuectl.queue.intake import Fields
+from queuectl.queue.intake import Fields as Fields
 from queuectl.store.protocol import Reads
 
 Names = str | Iterable[str]
@@ -32,7 +32,11 @@ def fields_of(job: object, number: int) -> Fields:
             "job", f"expected a command or its fields, got {shown(job)}", hint='like {"command": "true"}'
         )
         raise InvalidItem(number, cause)
-    return {name: plain(value) for name, value in parents(job).items()}
+    return plain_fields(job)
+
+
+def plain_fields(fields: Mapping[str, Any]) -> Fields:
+    return {name: plain(value) for name, value in parents(fields).items()}
 
 
 def parents(fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from queuectl.job.graph import Dependency, EdgeState, Need, Otherwise
 from queuectl.job.lifecycle import State
 from queuectl.job.model import NewJob, to_ms
 from queuectl.store.protocol import Filter, Store
-from queuectl.store.telling import AT_ONCE
+from queuectl.store.telling import AT_ONCE, BESIDE_ENDS
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -243,8 +243,10 @@ def test_a_parent_of_many_ends_at_once_and_its_children_are_told_bit_by_bit(stor
     store.enqueue([once("a"), *(after(f"k{n}", "a") for n in range(many))])
     exchange = worker.end(worker.claim_one())
     assert exchange.undecided
-    assert store.count(Filter(states=frozenset({State.PENDING}))) == AT_ONCE
+    assert store.count(Filter(states=frozenset({State.PENDING}))) == BESIDE_ENDS
     assert not store.is_drained(None)
+    assert worker.exchange().undecided
+    assert store.count(Filter(states=frozenset({State.PENDING}))) == BESIDE_ENDS + AT_ONCE
     while exchange.undecided:
         exchange = worker.exchange()
     assert store.count(Filter(states=frozenset({State.PENDING}))) == many

@@ -9,6 +9,7 @@ from queuectl.job.lifecycle import TRANSITIONS, Event, State
 from queuectl.job.rank import Ageing, Standing, effective_priority, rank
 
 AT_ONCE: Final = 200  # children in one transaction: some ten milliseconds
+BESIDE_ENDS: Final = 20  # in an exchange that writes ends: those shall not take longer for it than anybody notices
 PARENTS_AT_ONCE: Final = 50
 _FROM: Final = {Event.UNBLOCK: State.BLOCKED, Event.ORPHAN: State.BLOCKED, Event.REBLOCK: State.CANCELLED}
 

@@ -15,7 +15,18 @@ from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.postgres.unique import holders_of
-from queuectl.store.telling import AT_ONCE, NOTHING_TOLD, PARENTS_AT_ONCE, Change, Child, Moment, Parent, Told, change
+from queuectl.store.telling import (
+    AT_ONCE,
+    BESIDE_ENDS,
+    NOTHING_TOLD,
+    PARENTS_AT_ONCE,
+    Change,
+    Child,
+    Moment,
+    Parent,
+    Told,
+    change,
+)
 
 PAUSE: Final = 0.005
 
@@ -48,11 +59,11 @@ class PostgresEdges(PostgresBase):
         with suppress(Unavailable):
             self._settle_children()
 
-    def _tell_some(self, *, is_undecided: bool) -> Told:
+    def _tell_some(self, *, is_undecided: bool, beside_ends: bool) -> Told:
         """In a transaction of its own, that locks jobs which are none of the worker's. What was traded is traded, whatever
         becomes of this."""
         try:
-            return self._decide() if is_undecided else NOTHING_TOLD
+            return self._decide(BESIDE_ENDS if beside_ends else AT_ONCE) if is_undecided else NOTHING_TOLD
         except Unavailable:
             return Told(freed=False, more=True)
 
@@ -63,7 +74,7 @@ class PostgresEdges(PostgresBase):
                 pass
 
     @run_again
-    def _decide(self) -> Told:
+    def _decide(self, most: int = AT_ONCE) -> Told:
         """A transaction of its own. It holds the parents, so that none of them meets another fate meanwhile, and the children,
         so that two parents of one child do not each take the other for the last."""
         with self._moving(Question(SQL["hold_ageing"])) as moves:
@@ -75,7 +86,7 @@ class PostgresEdges(PostgresBase):
             gone = set(named) - set(parents)
             if gone:
                 gone -= {seq for (seq,) in self._db.all(SQL["present_jobs"], {"seqs": sorted(gone)})}
-            pairs = self._db.all(SQL["decidable"], {"parents": sorted(parents), "limit": AT_ONCE})
+            pairs = self._db.all(SQL["decidable"], {"parents": sorted(parents), "limit": most})
             children = {child for _, child in pairs}
             held = {**parents, **self._hold_jobs(sorted(children - set(parents)))}
             # What a parent is may be about to change by what its own parents are: those first.
@@ -85,7 +96,7 @@ class PostgresEdges(PostgresBase):
             for queue, changed in verdicts.changes:
                 moves.add(queue, changed.was, changed.now)
             events = {changed.event for _, changed in verdicts.changes}
-            is_all = len(pairs) < AT_ONCE and Event.REBLOCK not in events and children <= set(held) - set(parents)
+            is_all = len(pairs) < most and Event.REBLOCK not in events and children <= set(held) - set(parents)
             with_children = verdicts.left if is_all else {parent for parent, _ in pairs}
             done = (set(parents) - with_children) | gone
             rows = [row for row, parent in noted if parent in done]

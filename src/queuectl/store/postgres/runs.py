@@ -101,7 +101,7 @@ class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
             claims += _claims(chosen.rows)
         self._tell_of_room(ends, chosen)
         due = earliest(told["next_due"].rows[0][0] if told["next_due"].rows else None, chosen and chosen.opens_at)
-        children = self._tell_some(is_undecided=told["is_undecided"].rows[0][0])
+        children = self._tell_some(is_undecided=told["is_undecided"].rows[0][0], beside_ends=bool(ends))
         # Taken out as they are told: the same end told twice is written once.
         settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
         return Exchange(

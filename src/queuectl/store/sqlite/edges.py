@@ -36,9 +36,9 @@ class SqliteEdges(SqliteBase):
     def _is_undecided(self) -> bool:
         return bool(self._db.value("select exists (select 1 from undecided)"))
 
-    def _decide(self, at: Moment, moves: Moves) -> Told:
+    def _decide(self, at: Moment, moves: Moves, *, most: int = AT_ONCE) -> Told:
         """Within a transaction."""
-        left, freed = AT_ONCE, False
+        left, freed = most, False
         # One by one: what a parent is may have changed by what the one before it was.
         while row := self._db.one(SQL["undecided"]):
             if left <= 0:

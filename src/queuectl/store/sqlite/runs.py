@@ -23,7 +23,7 @@ from queuectl.store.sqlite.connection import Row
 from queuectl.store.sqlite.edges import SqliteEdges
 from queuectl.store.sqlite.queues import SqliteLimits
 from queuectl.store.sqlite.reads import SqliteReads
-from queuectl.store.telling import NOTHING_TOLD, Moment
+from queuectl.store.telling import AT_ONCE, BESIDE_ENDS, NOTHING_TOLD, Moment
 
 PROMOTE_AT_ONCE: Final = 1000
 LOST: Final = "lost"
@@ -89,7 +89,9 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
                 self._db.execute(SQL["worked"], {"id": worker, "jobs": done})
             some_wait_again = not WAITING.isdisjoint(states)
             # Before the claim: what waited only for these may be taken at once.
-            told = self._decide(at, moves) if is_undecided or (done and has_edges) else NOTHING_TOLD
+            told = NOTHING_TOLD
+            if is_undecided or (done and has_edges):
+                told = self._decide(at, moves, most=BESIDE_ENDS if ends else AT_ONCE)
             some_wait_again |= told.freed
             some_came_due = due_at is not None and due_at <= now
             is_complete = True

@@ -13,23 +13,17 @@ select parent.seq, edge.child
     )
     union all
     (
-        select child
-          from queuectl.edges
-         where edges.parent = parent.seq
-           and edges.state = 'broke'
-           and edges.need = 'completed'
-           and parent.state not in ('dead', 'cancelled')
-         limit %(limit)s
-    )
-    union all
-    (
-        select child
-          from queuectl.edges
-         where edges.parent = parent.seq
-           and edges.state = 'broke'
-           and edges.need = 'failed'
-           and parent.state not in ('completed', 'cancelled')
-         limit %(limit)s
+        select mended.child
+          from (values ('completed', 'completed'), ('failed', 'dead')) as kind (need, meets)
+         cross join lateral (
+            select child
+              from queuectl.edges
+             where edges.parent = parent.seq
+               and edges.state = 'broke'
+               and edges.need = kind.need
+               and (parent.state = kind.meets or parent.state not in ('completed', 'dead', 'cancelled'))
+             limit %(limit)s
+         ) as mended
     )
  ) as edge
  where parent.seq = any(%(parents)s)

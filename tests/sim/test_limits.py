@@ -173,6 +173,14 @@ def _any_number(self: Limit) -> int | None:
     return None
 
 
+def _no_place(self: Limit) -> int | None:
+    return None if self.concurrency is None else 0
+
+
+def _never(rate: Rate, earlier: Any, *, now_ms: int) -> tuple[int, int]:
+    return 0, now_ms + WINDOW_MS
+
+
 def _at_once(rate: Rate, earlier: Any, *, now_ms: int) -> tuple[int, None]:
     return len(earlier), None
 
@@ -196,7 +204,16 @@ DEFECTS: Final[dict[str, tuple[str, Any, str, Any, str]]] = {
         _nobody_runs,
         "more of a key run",
     ),
-    "an end that lets nobody back": ("keys", SqliteBase, "_admit", _nobody_is_let_back, "was before|is pending"),
+    "a queue whose place is never free": ("queues", Limit, "places", _no_place, "quiet seconds"),
+    "a rate that never opens": ("queues", queuectl.store.limits, "allowed", _never, "quiet seconds"),
+    "an end of an array that lets nobody back": (
+        "arrays",
+        SqliteBase,
+        "_admit",
+        _nobody_is_let_back,
+        "was before|quiet seconds",
+    ),
+    "an end that lets nobody back": ("keys", SqliteBase, "_admit", _nobody_is_let_back, "was before|quiet seconds"),
 }
 
 

@@ -114,6 +114,7 @@ class SimStore(SqliteStore):
         self.verb = ""
         self.worker = ""  # whom it is about, or who claims
         self.asked: ClaimRequest | None = None
+        self.named: frozenset[str] = frozenset()  # which jobs somebody wants called off or revived
         self.since_ms = 0
         self.since_jumps = 0
         self.spares_nothing = False  # whoever uses it ends what the dead have left running, and lets nobody adopt it
@@ -122,7 +123,7 @@ class SimStore(SqliteStore):
         self._db._db = Wire(self._db._db, stage, witness, self)
 
     def _begin(self, verb: str, worker: str = "", asked: ClaimRequest | None = None) -> None:
-        self.verb, self.worker, self.asked = verb, worker, asked
+        self.verb, self.worker, self.asked, self.named = verb, worker, asked, frozenset()
         self.since_ms, self.since_jumps = self._clock.now_ms(), self._witness.jumps
 
     def _ring(self) -> None:
@@ -206,6 +207,7 @@ class SimStore(SqliteStore):
 
     def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:
         self._begin("cancel")
+        self.named = frozenset(ids)
         return super().cancel(ids)
 
     def amend(
@@ -216,6 +218,7 @@ class SimStore(SqliteStore):
 
     def revive(self, ids: Ids, *, states: frozenset[State]) -> dict[str, State]:
         self._begin("revive")
+        self.named = frozenset(ids)
         return super().revive(ids, states=states)
 
     def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:

@@ -281,6 +281,7 @@ class FragileServer(Server):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster.url)
+        self.folder = cluster.folder
         self._cluster = cluster
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -329,6 +330,67 @@ def fragile_server(*, inside: str | None = None, listen: str | None = None) -> I
     finally:
         made.halt()
         shutil.rmtree(cluster.folder, ignore_errors=True)
+
+
+class Pair(NamedTuple):
+    """A server, and a standby that follows it and may take its place."""
+
+    primary: FragileServer
+    standby: FragileServer
+
+    @property
+    def url(self) -> str:
+        """Of whichever can be written, in the words of the how-to."""
+        folders = f"{self.primary.folder},{self.standby.folder}"
+        return f"postgresql://postgres@/postgres?host={folders}&target_session_attrs=read-write"
+
+    def follow(self, *, is_synchronous: bool) -> None:
+        """From now on the standby has all that the primary has, and if it is synchronous before anybody is told of it."""
+        if is_synchronous:
+            self.primary.execute("alter system set synchronous_standby_names = '*'")
+            self.primary.execute("select pg_reload_conf()")
+        state = "sync" if is_synchronous else "async"
+        followers = "select sync_state from pg_stat_replication where state = 'streaming' and replay_lsn = sent_lsn"
+        wait_until(lambda: (state,) in self.primary.execute(followers), timeout=30, what=f"the standby to be {state}")
+
+    def fail_over(self) -> None:
+        """The primary is gone, without a word, and the standby takes its place."""
+        self.primary.halt(signal.SIGKILL)
+        assert self.standby.execute("select pg_promote()") == [(True,)]
+
+
+@contextmanager
+def pair() -> Iterator[Pair]:
+    replicating = ("-c", "wal_level=replica", "-c", "max_wal_senders=4", "-c", "synchronous_commit=on")
+    cluster = _make_cluster(_needed())
+    cluster = cluster._replace(words=[*cluster.words, *replicating])
+    folder = Path(tempfile.mkdtemp(prefix="queuectl-pg-", dir=SWIFT))
+    _as_whom(folder)
+    primary = FragileServer(cluster)
+    try:
+        primary.start()
+        copy = [
+            Path(cluster.words[0]).with_name("pg_basebackup"),
+            "-h",
+            cluster.folder,
+            "-U",
+            "postgres",
+            "-R",
+            "--no-sync",
+        ]
+        copy += ["--checkpoint=fast", "-D", folder / "data"]
+        subprocess.run(copy, check=True, capture_output=True, cwd=folder, **cluster.as_whom)
+        words = [cluster.words[0], "-D", folder / "data", "-k", folder, *cluster.words[5:]]
+        standby = FragileServer(cluster._replace(folder=folder, words=words))
+        try:
+            standby.start()
+            yield Pair(primary, standby)
+        finally:
+            standby.halt()
+    finally:
+        primary.halt()
+        for one in (folder, cluster.folder):
+            shutil.rmtree(one, ignore_errors=True)
 
 
 def _as_whom(folder: Path) -> dict[str, Any]:

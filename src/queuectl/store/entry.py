@@ -106,6 +106,22 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
     )
 
 
+def new_rows(wave: Wave, *, now_ms: int, ageing: Ageing, aside: Collection[int]) -> Iterator[Row]:
+    """Those of a whole wave. `aside`: the places of those that stand aside, see `beyond`."""
+    for place, (job, id_, seq) in enumerate(zip(wave.jobs, wave.ids, wave.seqs, strict=True)):
+        yield new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=place in aside)
+
+
+def tag_rows(wave: Wave) -> Iterator[Row]:
+    """The parameters of `tag`, in its order."""
+    return ((tag, seq) for job, seq in zip(wave.jobs, wave.seqs, strict=True) for tag in job.tags)
+
+
+def batches_of(jobs: Sequence[NewJob]) -> list[tuple[str, int]]:
+    """How many come to each batch. In one order for all, so that nobody waits for each other."""
+    return sorted(Counter(job.batch for job in jobs if job.batch is not None).items())
+
+
 def _json(value: object) -> str:
     import json  # here, since most jobs are one command, and it takes 2 ms to load
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,23 @@ def test_a_session_that_ended_between_two_calls_is_not_noticed(
         end_sessions(server, url)
         assert [claim.id for claim in hands.claim(1)] == [job_id]
     hands.bell.close()
+
+
+def round_trips(store: PostgresStore, do: Callable[[], object], folder: Path) -> int:
+    """How often somebody waits for the server: each time all that was sent so far is to be answered."""
+    wire = store._db._wire
+    assert wire is not None
+    with (folder / "trace").open("w+") as trace:
+        wire.pgconn.trace(trace.fileno())
+        do()
+        wire.pgconn.untrace()
+        trace.seek(0)
+        return sum("\tSync" in line for line in trace)
+
+
+def test_an_enqueue_takes_two_round_trips(store: PostgresStore, tmp_path: Path) -> None:
+    jobs = [new_job(f"j{number}", tags=("x",)) for number in range(5)]
+    assert round_trips(store, lambda: store.enqueue(jobs), tmp_path) == 2
 
 
 def test_statements_that_a_pooler_forgot_are_given_up(

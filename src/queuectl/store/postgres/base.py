@@ -54,7 +54,12 @@ class PostgresBase:
         moves = Moves()
         with self._db.transaction(*first, after=self._ring() if ring else (), seconds=seconds):
             yield moves
-            self._db.executemany(SQL["moved"], moves.rows())
+            self._count(moves)
+
+    def _count(self, moves: Moves) -> None:
+        """Within a transaction, when all has been done."""
+        for row in moves.rows():
+            self._db.later(SQL["moved"], row)
 
 
 def admit(keys: Keys) -> list[Question]:

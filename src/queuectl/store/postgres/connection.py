@@ -54,8 +54,7 @@ class Connection:
     """A connection with our settings, opened when it is first used and again when it was lost.
 
     `on_connect` is called with each new session, before anything else uses it. `seconds` is what a statement may take
-    before it is given up. A server that cannot be reached is asked again after pauses that grow; in between the last
-    answer stands.
+    before it is given up. Who cannot be reached is asked again after pauses that grow; until then the last answer stands.
     """
 
     def __init__(
@@ -71,8 +70,10 @@ class Connection:
         self.shown = address.shown()
         self.clock = clock
         self._on_connect = on_connect
+        self.session = 0  # the number of the one that is open, or was last
         self._wire: Wire | None = None
         self._is_inside = False  # of a transaction
+        self._later: list[Question] = []  # what is still to be sent of it
         self._prepare_after: int | None = 3
         self._pause = Pause()
 
@@ -117,11 +118,11 @@ class Connection:
         self, questions: Sequence[Question], *, begin: str, after: Sequence[Question] = (), plan_freely: bool = False
     ) -> list[Answer]:
         with self._session() as wire:
-            with _finish(wire, after) as finish, wire.pipeline() as pipeline:
+            with _finish(wire, after) as finish, wire.pipeline():
                 wire.execute(_own(begin))
                 wire.execute(*_enter(seconds=self.seconds, plan_freely=plan_freely))
                 cursors = [wire.execute(_own(text), values or None) for text, values in questions]
-                finish(pipeline)
+                finish()
             return [Answer(_rows(cursor), cursor.rowcount) for cursor in cursors]
 
     # ── several round trips ─────────────────────────────────────────────────────────────────────────────────────────
@@ -134,23 +135,27 @@ class Connection:
         begin: str = "begin",
         seconds: float | None = None,
         plan_freely: bool = False,
-    ) -> Iterator[None]:
-        """Commits at the end, rolls back on any exception. `first`: what to send along with its beginning; `after`: as in
-        `transact`."""
+    ) -> Iterator[list[list[Row]]]:
+        """Commits at the end, rolls back on any exception. `first`: what to send along with its beginning, and whose answers
+        are given; `after`: as in `transact`."""
         seconds = self.seconds if seconds is None else seconds
         with self._session(patience=seconds + MARGIN_SECONDS) as wire:
             with wire.pipeline():
                 wire.execute(_own(begin))
                 wire.execute(*_enter(seconds=seconds, plan_freely=plan_freely))
-                for text, values in first:
-                    wire.execute(_own(text), values or None)
-            self._is_inside = True
+                cursors = [wire.execute(_own(text), values or None) for text, values in first]
+            self._is_inside, self._later = True, []
             try:
-                yield
+                yield [_rows(cursor) for cursor in cursors]
             finally:
                 self._is_inside = False
-            with _finish(wire, after) as finish, wire.pipeline() as pipeline:
-                finish(pipeline)
+            with _finish(wire, after) as finish, wire.pipeline():
+                self._send_later(wire)
+                finish()
+
+    def later(self, text: str, values: Parameters = ()) -> None:
+        """Within a transaction: sent along with the commit, or before the next statement that cannot wait."""
+        self._later.append(Question(text, values))
 
     def all(self, text: str, values: Parameters = ()) -> list[Row]:
         """Within a transaction."""
@@ -228,13 +233,22 @@ class Connection:
 
     def _inside(self) -> Wire:
         assert self._wire is not None, "only within a transaction"
+        if self._later:
+            with self._wire.pipeline():
+                self._send_later(self._wire)  # what goes wrong with them shows here
         return self._wire
+
+    def _send_later(self, wire: Wire) -> None:
+        waiting, self._later = self._later, []
+        for text, values in waiting:
+            wire.execute(_own(text), values or None)
 
     def _open(self) -> Wire:
         if self._wire is not None and was_hung_up(self._wire):
             self.close()
         if self._wire is None:
             self._wire = self._pause.attempt(self.new_session)
+            self.session += 1
             if self._on_connect is not None:
                 try:
                     self._on_connect(self)
@@ -248,14 +262,14 @@ class Connection:
 
 
 @contextmanager
-def _finish(wire: Wire, after: Sequence[Question]) -> Iterator[Callable[[psycopg.Pipeline], None]]:
-    """Commit, then do what is to be done after: what goes wrong with that is no reason to doubt the commit."""
+def _finish(wire: Wire, after: Sequence[Question]) -> Iterator[Callable[[], None]]:
+    """Commit, then do what is to be done after: what goes wrong with that is no reason to doubt the commit. Nobody waits in
+    between: if the commit fails, the server passes over what follows in the same pipeline."""
     commits: list[psycopg.Cursor[Row]] = []
 
-    def finish(pipeline: psycopg.Pipeline) -> None:
+    def finish() -> None:
         commits.append(wire.execute("commit"))
         if after:
-            pipeline.sync()
             wire.execute("begin")
             for text, values in after:
                 wire.execute(_own(text), values or None)

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.entry import Enqueued, Wave, arrivals, beyond, lined_up, new_row, shares_keys
+from queuectl.store.entry import (
+    Enqueued,
+    Wave,
+    arrivals,
+    batches_of,
+    beyond,
+    lined_up,
+    new_rows,
+    shares_keys,
+    tag_rows,
+)
 from queuectl.store.ids import new_job_ids
 from queuectl.store.linking import Entering, Links, Parent, link
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
+from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, Taken, run_again
 
 if TYPE_CHECKING:
     from queuectl.store.unique import Plan
 
-MANY = 10_000  # jobs in one call that may take longer than a command does
+FEW: Final = 20  # rows that are sent one by one, along with the commit: a stream takes two round trips of its own
+MANY: Final = 10_000  # jobs in one call that may take longer than a command does
 
 
 class PostgresInbox(PostgresBase):
@@ -35,11 +47,14 @@ class PostgresInbox(PostgresBase):
         if not jobs:
             return answer
         seconds = None if len(jobs) < MANY else LONG_SECONDS
+        given = [job.id for job in jobs if job.id is not None]
+        # Places are taken at once if nothing else can refuse these jobs: that saves a round trip.
+        is_plain = not any(job.unique_key is not None or job.depends_on for job in jobs) and len(set(ids)) == len(ids)
+        first = [Question(SQL["hold_ageing"]), *(_take(given, len(ids)) if is_plain else ())]
         plan: Plan | None = None
         try:
-            with self._moving(Question(SQL["hold_ageing"]), ring=True, seconds=seconds) as moves:
-                now = self._clock.now_ms()
-                given = [job.id for job in jobs if job.id is not None]
+            with self._db.transaction(*first, after=self._ring(), seconds=seconds) as (_, *answers):
+                moves, now = Moves(), self._clock.now_ms()
                 if any(job.unique_key is not None for job in jobs):
                     from queuectl.store.postgres import unique
 
@@ -50,7 +65,7 @@ class PostgresInbox(PostgresBase):
                 links: Links | None = None
                 if any(job.depends_on for job in jobs):
                     links = self._links(Entering(jobs, ids) if plan is None else plan.entering)
-                rule, seqs = self._places(given, len(ids))
+                rule, seqs = self._places(given, answers or self._db.ask(*_take(given, len(ids))))
                 blocked = () if links is None else links.blocked()
                 if plan is None:
                     self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=rule, blocked=blocked)
@@ -64,6 +79,7 @@ class PostgresInbox(PostgresBase):
                     self._block(links, dict(zip(ids, seqs, strict=True)))
                 if on_complete is not None and on_complete.batch is not None:
                     self._complete_with(on_complete, on_complete.batch, now_ms=now)
+                self._count(moves)
         except Taken as exc:
             # Somebody was faster with one of these ids.
             (found,) = self._db.ask(Question(SQL["duplicate"], {"ids": ids}))
@@ -81,13 +97,12 @@ class PostgresInbox(PostgresBase):
     def _add(self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves) -> None:
         """Jobs without keys, within a transaction that holds hold_ageing.sql."""
         given = [job.id for job in jobs if job.id is not None]
-        ageing, seqs = self._places(given, len(jobs))
+        ageing, seqs = self._places(given, self._db.ask(*_take(given, len(jobs))))
         self._insert(Wave(jobs, ids, seqs), moves, now_ms=self._clock.now_ms(), ageing=ageing)
 
-    def _places(self, given: Sequence[str], jobs: int) -> tuple[Ageing, Sequence[int]]:
-        ageing, places = self._db.ask(
-            Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": given, "jobs": jobs})
-        )
+    def _places(self, given: Sequence[str], answers: Sequence[list[Row]]) -> tuple[Ageing, Sequence[int]]:
+        """`answers`: to the questions of `_take`."""
+        ageing, places = answers
         if (seqs := places[0][0]) is None:
             raise errors.DuplicateId(self._db.value(SQL["duplicate"], {"ids": given}))
         return read_ageing(ageing[0][0] if ageing else None), seqs
@@ -107,26 +122,26 @@ class PostgresInbox(PostgresBase):
 
     def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing, blocked: Collection[str] = ()) -> None:
         """`blocked`: the ids of those that `_block` will be told of."""
-        jobs, ids, seqs, _ = wave
+        jobs, ids = wave.jobs, wave.ids
         due = lined_up(jobs, ids, blocked)
         aside = beyond(due, dict(self._db.all(SQL["per_key"]))) if shares_keys(due) else frozenset()
-        numbered = zip(jobs, ids, seqs, range(len(jobs)), strict=True)
-        self._db.copy(
-            SQL["enqueue"],
-            (
-                new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=at in aside)
-                for job, id_, seq, at in numbered
-            ),
-        )
-        if any(job.tags for job in jobs):
-            tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
-            self._db.copy(SQL["tag"], tagged)
+        entering = new_rows(wave, now_ms=now_ms, ageing=ageing, aside=aside)
+        self._put_in(entering, len(jobs), one=SQL["enqueue"], many=SQL["enqueue_many"])
+        if tags := sum(len(job.tags) for job in jobs):
+            self._put_in(tag_rows(wave), tags, one=SQL["tag"], many=SQL["tag_many"])
         for queue, state, count in arrivals(jobs, ids, blocked):
             moves.add(queue, OUTSIDE, state, jobs=count)
-        # In one order for all, so that nobody waits for each other.
-        for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
+        for batch, count in batches_of(jobs):
             self._join(batch, count, now_ms=now_ms)
         self._admit(sorted({(jobs[at].queue, str(jobs[at].key)) for at in aside}))
+
+    def _put_in(self, new: Iterable[Row], count: int, *, one: str, many: str) -> None:
+        """`one`: the statement for a single row; `many`: for a stream of them."""
+        if count > FEW:
+            self._db.copy(many, new)
+            return
+        for row in new:
+            self._db.later(one, row)
 
     def _join(self, batch: str, jobs: int, *, now_ms: int) -> None:
         if self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now_ms}) is not None:
@@ -141,6 +156,11 @@ class PostgresInbox(PostgresBase):
         self._join(batch, 0, now_ms=now_ms)
         if not self._db.execute(SQL["set_on_complete"], {"name": batch, "job": pack_job(job)}):
             raise BatchDiffers(batch)
+
+
+def _take(given: Sequence[str], jobs: int) -> tuple[Question, Question]:
+    """How jobs are ranked, and places for so many."""
+    return Question(SQL["ageing"]), Question(SQL["take_places"], {"ids": given, "jobs": jobs})
 
 
 def _in_doubt(exc: ConnectionLost, ids: Sequence[str]) -> errors.StoreUnreachable:

@@ -95,7 +95,7 @@ class PostgresPorting(PostgresReads, PostgresEdges):
         if runs:
             self._db.copy(SQL["import_run"], runs)
         if any(record.tags for record in records):
-            self._db.copy(SQL["tag"], ((tag, seq) for seq, record in numbered for tag in record.tags))
+            self._db.copy(SQL["tag_many"], ((tag, seq) for seq, record in numbered for tag in record.tags))
         for batch, jobs in sorted(Counter(record.batch for record in records if record.batch is not None).items()):
             self._db.value(SQL["join_batch"], {"name": batch, "jobs": jobs, "now": now})
 

@@ -10,14 +10,14 @@ from queuectl.store.address import PostgresUrl
 from queuectl.store.migrate import migrations_of
 from queuectl.store.postgres.clock import DatabaseClock
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
-from queuectl.store.postgres.session import STATEMENT_SECONDS
+from queuectl.store.postgres.session import STATEMENT_SECONDS, Row
 
 # The newest migration of this version of queuectl; a test compares it with the files.
 LATEST: Final = 9
 OLDEST_SERVER: Final = 14
 
 _MIGRATE: Final = Question("select pg_advisory_xact_lock(1366647668, 1)")
-_VERSION: Final = Question("select version, id from queuectl.meta")
+_VERSION: Final = "select version, id from queuectl.meta"
 
 
 def connect(
@@ -36,10 +36,18 @@ def connect(
     return db
 
 
-def measure(db: Connection) -> None:
-    """Set the store's clock by the server's, unless it is a clock of somebody's own."""
+def measure(db: Connection, *questions: Question) -> list[list[Row]]:
+    """Set the store's clock by the server's, unless it is a clock of somebody's own. `questions`: what else to ask."""
+    answers: list[list[Row]] = []
+
+    def ask() -> int:
+        answers[:] = db.ask(Question(SQL["measure"]), *questions)
+        return int(answers[0][0][0])
+
     if isinstance(db.clock, DatabaseClock):
-        db.clock.set_by(lambda: int(db.ask(Question(SQL["measure"]))[0][0][0]))
+        db.clock.set_by(ask)
+        return answers[1:]
+    return db.ask(*questions) if questions else []
 
 
 class _NoStore(Exception):  # not an error: an answer that has to pass through a connection
@@ -68,7 +76,6 @@ class _Threshold:
             _make(db, version)
             _, found = _look(db)
         self._id = found
-        measure(db)
 
 
 def _check_server(db: Connection) -> None:
@@ -82,9 +89,9 @@ def _check_server(db: Connection) -> None:
 
 
 def _look(db: Connection) -> tuple[int, str | None]:
-    """The schema's version and the store's id; 0 where there is none."""
+    """The schema's version and the store's id; 0 where there is none. Sets the clock, too, in the same round trip."""
     try:
-        ((row,),) = db.ask(_VERSION)
+        ((row,),) = measure(db, Question(_VERSION))
     except errors.StoreGone:
         return 0, None
     return row[0], row[1]

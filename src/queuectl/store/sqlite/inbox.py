@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,17 @@ from queuectl import errors
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
-from queuectl.store.entry import Enqueued, Wave, arrivals, beyond, lined_up, new_row, shares_keys
+from queuectl.store.entry import (
+    Enqueued,
+    Wave,
+    arrivals,
+    batches_of,
+    beyond,
+    lined_up,
+    new_rows,
+    shares_keys,
+    tag_rows,
+)
 from queuectl.store.ids import new_job_ids
 from queuectl.store.sqlite.base import SQL, SqliteBase
 
@@ -65,24 +74,16 @@ class SqliteInbox(SqliteBase):
 
     def _insert(self, wave: Wave, moves: Moves, *, now_ms: int, ageing: Ageing, blocked: Collection[str] = ()) -> None:
         """`blocked`: the ids of those that `_block` will be told of."""
-        jobs, ids, seqs, _ = wave
+        jobs, ids = wave.jobs, wave.ids
         due = lined_up(jobs, ids, blocked)
         aside = beyond(due, dict(self._db.all(SQL["per_key"]))) if shares_keys(due) else frozenset()
-        numbered = zip(jobs, ids, seqs, range(len(jobs)), strict=True)
-        self._db.executemany(
-            SQL["enqueue"],
-            (
-                new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=at in aside)
-                for job, id_, seq, at in numbered
-            ),
-        )
+        self._db.executemany(SQL["enqueue"], new_rows(wave, now_ms=now_ms, ageing=ageing, aside=aside))
         if aside:
             self._admit(sorted({(jobs[at].queue, str(jobs[at].key)) for at in aside}))
-        tagged = ((tag, seq) for job, seq in zip(jobs, seqs, strict=True) for tag in job.tags)
-        self._db.executemany(SQL["tag"], tagged)
+        self._db.executemany(SQL["tag"], tag_rows(wave))
         for queue, state, count in arrivals(jobs, ids, blocked):
             moves.add(queue, OUTSIDE, state, jobs=count)
-        for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
+        for batch, count in batches_of(jobs):
             self._join(batch, count, now_ms=now_ms)
 
     def _join(self, batch: str, jobs: int, *, now_ms: int) -> None:

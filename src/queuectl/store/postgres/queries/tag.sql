@@ -1,2 +1,3 @@
--- tag: let jobs be found by their tags, as a stream of rows.
-copy queuectl.job_tags (tag, job) from stdin
+-- tag: let a job be found by one of its tags.
+insert into queuectl.job_tags (tag, job)
+values (%s, %s)

@@ -23,7 +23,7 @@ class Stopped(SqliteStore):
 
     seconds = 0.0
 
-    def workers(self) -> list[Worker]:
+    def workers(self, *, busy: bool = True) -> list[Worker]:
         assert isinstance(self._clock, FakeClock)
         self._clock.advance(self.seconds)
         return super().workers()

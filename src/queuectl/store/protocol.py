@@ -216,7 +216,9 @@ class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads,
 
     def average_attempts(self) -> float | None: ...
 
-    def workers(self) -> list[Worker]: ...
+    def workers(self, *, busy: bool = True) -> list[Worker]:
+        """Everybody that registered and has not left. `busy`: also how many jobs each holds, which takes counting; else 0."""
+        ...
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         """True when, in those of these queues (None: all) that are not paused, nothing is due, nothing runs anywhere and no

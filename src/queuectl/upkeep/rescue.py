@@ -169,7 +169,7 @@ class RescueDuty:
         return again
 
     def _look(self) -> None:
-        workers = self._store.workers()
+        workers = self._store.workers(busy=False)
         # Asked after the store: were we stopped in between, what we have just seen would count as seen long ago.
         now = self._clock.monotonic()
         with contextlib.suppress(UsageError):  # the worker has said so; what held before goes on until it is put right

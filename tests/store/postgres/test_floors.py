@@ -108,10 +108,53 @@ def test_while_a_transaction_is_held_open_a_claim_does_not_step_over_all_that_wa
         assert touched < 30, touched
 
 
+def test_while_a_transaction_is_held_open_a_look_that_finds_nothing_does_not_step_over_all_that_was_claimed(
+    store: PostgresStore, url: str, hands: Hands
+) -> None:
+    with psycopg.connect(url) as somebody:
+        somebody.execute("set transaction isolation level repeatable read")
+        somebody.execute("select pg_current_xact_id()")
+        store.enqueue([new_job(queue="q") for _ in range(3000)])
+        while hands.claim(100):
+            pass
+        store._floors._taken.clear()  # as after a second
+        assert _pages_of(store, hands) > 50
+        assert not hands.claim(1)
+        touched = _pages_of(store, hands)
+        assert touched < 30, touched
+
+
+def test_who_was_passed_over_because_somebody_had_locked_it_is_found(
+    store: PostgresStore, url: str, hands: Hands
+) -> None:
+    store.enqueue([new_job(f"j{number}", queue="q") for number in range(4)])
+    with psycopg.connect(url) as somebody:
+        somebody.execute("select 1 from queuectl.jobs where id in ('j1', 'j3') for update")
+        assert ids(hands, 4) == ["j0", "j2"]
+        store._floors._taken.clear()  # as after a second
+        assert ids(hands, 4) == []
+    assert ids(hands, 4) == ["j1", "j3"]
+
+
+def test_another_session_may_be_with_another_server_and_knows_no_floors(
+    store: PostgresStore, url: str, hands: Hands
+) -> None:
+    store.enqueue([new_job(f"j{number}", queue="q") for number in range(2)])
+    assert ids(hands, 4) == ["j0", "j1"]
+    assert ids(hands, 4) == []
+    with psycopg.connect(url) as somebody:
+        # As from a server that has lost the last transactions, and gives their numbers again.
+        somebody.execute("update queuectl.jobs set state = 'pending', token = null, ready = true, ready_since = '3'")
+    assert ids(hands, 4) == []
+    store._db.close()
+    hands.claim(0)
+    assert ids(hands, 4) == ["j0", "j1"]
+
+
 def _pages_of(store: PostgresStore, hands: Hands) -> int:
     """How many pages the scan of the line touches in the next claim."""
     request = ClaimRequest(5, hands.queues, "here", "/logs")
-    floors = store._floors.parameters(request.queues)
+    floors = store._floors.parameters(request.queues, session=store._db.session)
     text, values = _claim(request, worker="w1", tokens=["x"] * 5, now=store._clock.now_ms(), floors=floors)
     with store._db.transaction():
         plan = "\n".join(

@@ -11,6 +11,7 @@ import pytest
 
 from queuectl.job.limits import Rate
 from queuectl.store.postgres.connection import SQL
+from queuectl.store.postgres.floors import NO_FLOORS
 from queuectl.store.postgres.store import PostgresStore
 from tests.factories import new_job
 from tests.store.hands import BAD, Hands
@@ -58,8 +59,8 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "running": (ONE, "jobs_running"),
     "adopt": ({"worker": "w1", "by": "w2", "tokens": ["x"]}, "jobs_running"),
     "hold_runs": (ONE, "jobs_running"),
-    "cancel_orders": (ONE, "jobs_running"),
-    "workers": ({}, "jobs_running"),
+    "cancel_orders": (ONE, "jobs_called_off"),
+    "workers": ({"busy": True}, "jobs_running"),
     "retire": (ONE, "jobs_running"),
     "standing": ({"ids": ["a"]}, "jobs_id_key"),
     "ids_from": ({"ref": "a", "limit": 5}, "jobs_id_key"),
@@ -151,14 +152,16 @@ def test_a_hot_statement_uses_its_index(used: PostgresStore, name: str) -> None:
 
 
 def test_a_claim_of_any_queue_goes_along_the_line(used: PostgresStore) -> None:
-    steps = plan(used, "claim", {**ONE, **LINE, "queues": [None], "floor_ranks": [0], "floor_seqs": [5]})
+    steps = plan(
+        used, "claim", {**ONE, **LINE, "queues": [None], "floor_ranks": [0], "floor_seqs": [5], "looks": [True]}
+    )
     assert "jobs_line" in steps, steps
     assert not re.search(SCAN, steps), steps
     assert "Sort Key: jobs" not in steps, steps
 
 
 def test_a_claim_of_chosen_jobs_finds_each_by_its_number(used: PostgresStore) -> None:
-    steps = plan(used, "claim", {**ONE, **LINE, "queues": [], "floor_ranks": [], "floor_seqs": [], "chosen": [1, 2]})
+    steps = plan(used, "claim", {**ONE, **LINE, **NO_FLOORS, "chosen": [1, 2]})
     _, _, chosen = steps.partition("CTE chosen")
     assert re.search(r"jobs_pkey on jobs.*\n.*Index Cond: \(seq = told.seq\)", chosen.partition("CTE line")[0]), steps
     assert not re.search(SCAN, steps), steps
@@ -166,9 +169,8 @@ def test_a_claim_of_chosen_jobs_finds_each_by_its_number(used: PostgresStore) ->
 
 def test_a_claim_of_named_queues_locks_no_more_than_it_takes(used: PostgresStore) -> None:
     """A limit above a nested loop above a limit above a lock: nothing sorts in between, so nothing is read ahead."""
-    steps = plan(
-        used, "claim", {**ONE, **LINE, "queues": ["default", "q"], "floor_ranks": [None, 0], "floor_seqs": [None, 1]}
-    )
+    floors = {"queues": ["default", "q"], "floor_ranks": [None, 0], "floor_seqs": [None, 1], "looks": [True, False]}
+    steps = plan(used, "claim", {**ONE, **LINE, **floors})
     assert "jobs_ready" in steps, steps
     _, _, named = steps.partition("CTE named_queues")
     order = [

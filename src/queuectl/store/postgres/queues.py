@@ -60,6 +60,11 @@ class Chosen(NamedTuple):
     opens_at: int | None  # when a rate lets the next one start
 
 
+def in_order(claimed: Sequence[Row]) -> list[Row]:
+    """What claim.sql has returned, by the place in the line, which comes first; without the row that says that there is nothing."""
+    return sorted((row for row in claimed if row[0] is not None), key=lambda row: int(row[0]))
+
+
 class PostgresLimits(PostgresQueueReads):
     """A claim where queues are limited, or served by weight: in steps, within a transaction that holds the limits."""
 
@@ -92,13 +97,13 @@ class PostgresLimits(PostgresQueueReads):
                 *(room.opens_at for room, line in zip(rooms, lines, strict=True) if len(heads[line]) == room.places)
             )
             chosen = [row[1] for row in found]
-            claimed = self._db.all(SQL["claim"], {**values, "chosen": chosen, "now": now}) if chosen else []
+            claimed = in_order(self._db.all(SQL["claim"], {**values, "chosen": chosen, "now": now}) if chosen else [])
             self._note_starts(claimed, limited, now)
         if may_be_more:
             opens_at = now
         if len(claimed) < len(found):  # somebody else has them in hands; nobody tells us if they are left
             opens_at = earliest(opens_at, now + SOON_MS)
-        return Chosen(sorted(claimed), limited, opens_at)
+        return Chosen(claimed, limited, opens_at)
 
     def _limits_now(self, now: int) -> dict[str, Limit]:
         found = [limits.limit(row) for row in self._db.all(SQL["limits"], {"now": now})]
@@ -156,9 +161,9 @@ class PostgresLimits(PostgresQueueReads):
         return [row[:3] for row in found[:places]], len(found) < places and len(aside) >= ASIDE_AT_ONCE
 
     def _note_starts(self, claimed: Sequence[Row], limited: Limits, now: int) -> None:
-        """`claimed`: as claim.sql returns them."""
+        """`claimed`: as claim.sql returns them, in order."""
         begun: dict[str, list[Row]] = {}
-        for row in sorted(claimed):
+        for row in claimed:
             if (limit := limited.get(row[10])) is not None and limit.rate is not None:
                 begun.setdefault(limit.queue, []).append(row)
         for queue, started in begun.items():

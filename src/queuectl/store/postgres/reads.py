@@ -202,8 +202,8 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
 
     # ── workers and settings ────────────────────────────────────────────────────────────────────────────────────────
 
-    def workers(self) -> list[Worker]:
-        return [rows.worker(row) for row in self._all(SQL["workers"])]
+    def workers(self, *, busy: bool = True) -> list[Worker]:
+        return [rows.worker(row) for row in self._all(SQL["workers"], {"busy": busy})]
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         wanted = None if queues is None else list(queues)

@@ -21,15 +21,14 @@ from queuectl.store.postgres.base import admit
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
 from queuectl.store.postgres.edges import PostgresEdges
-from queuectl.store.postgres.floors import Floors
-from queuectl.store.postgres.queues import Chosen, PostgresLimits
+from queuectl.store.postgres.floors import NO_FLOORS, Floors
+from queuectl.store.postgres.queues import Chosen, PostgresLimits, in_order
 from queuectl.store.postgres.reads import PostgresReads
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, run_again
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 
 PROMOTE_AT_ONCE: Final = 1000
-NO_FLOORS: Final[Mapping[str, Any]] = {"queues": [], "floor_ranks": [], "floor_seqs": [], "seen": "1:1:"}
 
 
 class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
@@ -67,7 +66,7 @@ class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
             questions |= {f"admit {at}": one for at, one in enumerate(admit(keys_of(end.claim for end in ends)))}
         questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
         if claim is not None and tokens and not self._is_limited and claim.shares is None:
-            floors = self._floors.parameters(claim.queues)
+            floors = self._floors.parameters(claim.queues, session=self._db.session)
             questions["claim"] = _claim(claim, worker=worker, tokens=tokens, now=now, floors=floors)
         questions["next_due"] = Question(SQL["next_due"])
         questions["is_undecided"] = Question(SQL["is_undecided"])
@@ -92,11 +91,11 @@ class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
                 self._doubt.add(ends=[end.claim.token for end in ends], offers=tokens)
             raise
         if claim is not None and "claim" in told:
-            found = sorted(told["claim"].rows)  # by the place in the line, which comes first and is no other's
+            found = in_order(told["claim"].rows)
             claims += _claims(found)
             places = [(row[10], row[1], row[5]) for row in found]
-            seen = told["hold"].rows[0][0]
-            self._floors.learn(claim.queues, places, seen=seen)
+            seen, heads = told["hold"].rows[0][0], told["claim"].rows[0][-1]
+            self._floors.learn(claim.queues, places, seen=seen, heads=heads, session=self._db.session)
         if chosen is not None:
             claims += _claims(chosen.rows)
         self._tell_of_room(ends, chosen)
@@ -279,7 +278,7 @@ def _claims(found: Sequence[Row]) -> list[Claim]:
 
 def _by_lines(told: Mapping[str, Answer], *, is_limited: bool) -> bool:
     """Whether a claim by lines was sent, and may have taken something: it takes nothing where queues are limited."""
-    return "claim" in told and (not is_limited or bool(told["claim"].rows))
+    return "claim" in told and (not is_limited or bool(in_order(told["claim"].rows)))
 
 
 def _written(ends: Sequence[End], found: Sequence[Row]) -> dict[str, Settlement]:

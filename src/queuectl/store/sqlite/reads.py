@@ -186,8 +186,8 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
 
     # ── workers and settings ────────────────────────────────────────────────────────────────────────────────────────
 
-    def workers(self) -> list[Worker]:
-        return [rows.worker(row) for row in self._db.all(SQL["workers"])]
+    def workers(self, *, busy: bool = True) -> list[Worker]:
+        return [rows.worker(row) for row in self._db.all(SQL["workers"], {"busy": busy})]
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         with self._db.snapshot():

@@ -1,4 +1,4 @@
--- cancel_orders: which of a worker's runs somebody called off.
+-- cancel_orders: which of a worker's runs somebody called off. By an index that holds nothing else, see its migration.
 select token
   from queuectl.jobs
  where worker = %(worker)s

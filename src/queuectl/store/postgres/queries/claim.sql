@@ -11,6 +11,9 @@
 -- and what it had seen by then (`seen`). Only what came to the line since can stand before that: if any does, or if too many came
 -- to look at (`fresh`), the line is read from its very beginning.
 --
+-- Heads: where a line begins now, whoever has locked what: before it there is nothing, for sure. Told of the lines for which the caller
+-- wants to know it (`looks`), in each row, or in one without a job if nothing is claimed: a worker that waits has to know it, too.
+--
 -- Chosen: where queues are paused or limited, or served by weight, the caller has chosen the jobs (their seq, in order), within
 -- a transaction that holds the limits, see heads.sql and hold_limits.sql. It names no lines then. A claim by lines finds nothing
 -- while any queue is paused or limited.
@@ -70,11 +73,11 @@ fresh as materialized (
     )
 ),
 floors as materialized (
-    select turn, queue,
+    select turn, queue, is_asked,
            case when is_sure then rank else -9223372036854775808 end as rank,
            case when is_sure then seq else 0 end as seq
       from (
-        select floor.turn, floor.queue, floor.rank, floor.seq,
+        select floor.turn, floor.queue, floor.rank, floor.seq, floor.is_asked,
                floor.rank is not null
                and (select count(*) from fresh) < 2000
                and not exists (
@@ -83,9 +86,37 @@ floors as materialized (
                     where (floor.queue is null or fresh.queue = floor.queue)
                       and (fresh.rank, fresh.seq) <= (floor.rank, floor.seq)
                ) as is_sure
-          from unnest(%(queues)s::text[], %(floor_ranks)s::bigint[], %(floor_seqs)s::bigint[])
-               with ordinality as floor (queue, rank, seq, turn)
+          from unnest(%(queues)s::text[], %(floor_ranks)s::bigint[], %(floor_seqs)s::bigint[], %(looks)s::boolean[])
+               with ordinality as floor (queue, rank, seq, is_asked, turn)
       ) as told
+),
+heads as (
+    select json_agg(json_build_array(floors.turn, head.rank, head.seq))::text as told
+      from floors
+      left join lateral (
+        (
+            select rank, seq
+              from queuectl.jobs
+             where floors.queue is null
+               and ready
+               and not aside
+               and (rank, seq) > (floors.rank, floors.seq)
+             order by rank, seq
+             limit 1
+        )
+        union all
+        (
+            select rank, seq
+              from queuectl.jobs
+             where ready
+               and not aside
+               and (jobs.queue, jobs.rank, jobs.seq) > (floors.queue, floors.rank, floors.seq)
+               and jobs.queue <= floors.queue
+             order by jobs.queue, jobs.rank, jobs.seq
+             limit 1
+        )
+      ) as head on true
+     where floors.is_asked
 ),
 any_queue as (
     select 1::bigint as turn, jobs.*
@@ -149,38 +180,44 @@ present as (
     select ageing, step_ms,
            (select case when is_called then last_value else 0 end from queuectl.jobs_seq_seq) as last_seq
       from queuectl.meta
+),
+claimed as (
+    update queuectl.jobs
+       set state = 'processing',
+           ready = false,
+           token = (%(tokens)s::text[])[line.place],
+           last_token = (%(tokens)s::text[])[line.place],
+           worker = %(worker)s,
+           host = %(host)s,
+           pid = null,
+           claimed_seq = present.last_seq,
+           cancel_requested = false,
+           -- the SQL twin of effective_priority in job/rank.py
+           effective_priority = line.priority + case present.ageing
+               when 'off' then 0
+               when 'enqueues' then greatest(0, present.last_seq - line.seq - line.missed)
+               else greatest(0, %(now)s - line.eligible_at) / present.step_ms
+           end,
+           runs = line.runs + 1,
+           started_at = greatest(%(now)s, line.created_at),
+           wait_ms = greatest(0, %(now)s - greatest(line.created_at, line.run_at)),
+           finished_at = null,
+           duration_ms = null,
+           exit_code = null,
+           signal = null,
+           error = null,
+           ending = null,
+           log = %(logs)s || '/' || line.id || '.log',
+           log_from = null,
+           log_to = null,
+           updated_at = greatest(%(now)s, line.created_at)
+      from line, present
+     where jobs.seq = line.seq
+    returning line.place, jobs.rank, jobs.token, jobs.runs, jobs.log,
+              jobs.seq, jobs.id, jobs.runs as run, jobs.command, jobs.argv, jobs.queue, jobs.attempts, jobs.crashes, jobs.max_retries,
+              jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key, jobs.depends_on
 )
-update queuectl.jobs
-   set state = 'processing',
-       ready = false,
-       token = (%(tokens)s::text[])[line.place],
-       last_token = (%(tokens)s::text[])[line.place],
-       worker = %(worker)s,
-       host = %(host)s,
-       pid = null,
-       claimed_seq = present.last_seq,
-       cancel_requested = false,
-       -- the SQL twin of effective_priority in job/rank.py
-       effective_priority = line.priority + case present.ageing
-           when 'off' then 0
-           when 'enqueues' then greatest(0, present.last_seq - line.seq - line.missed)
-           else greatest(0, %(now)s - line.eligible_at) / present.step_ms
-       end,
-       runs = line.runs + 1,
-       started_at = greatest(%(now)s, line.created_at),
-       wait_ms = greatest(0, %(now)s - greatest(line.created_at, line.run_at)),
-       finished_at = null,
-       duration_ms = null,
-       exit_code = null,
-       signal = null,
-       error = null,
-       ending = null,
-       log = %(logs)s || '/' || line.id || '.log',
-       log_from = null,
-       log_to = null,
-       updated_at = greatest(%(now)s, line.created_at)
-  from line, present
- where jobs.seq = line.seq
-returning line.place, jobs.rank, jobs.token, jobs.runs, jobs.log,
-          jobs.seq, jobs.id, jobs.runs, jobs.command, jobs.argv, jobs.queue, jobs.attempts, jobs.crashes, jobs.max_retries,
-          jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key, jobs.depends_on
+select claimed.*, heads.told
+  from heads
+  left join claimed
+    on true

@@ -1,6 +1,10 @@
--- workers: everybody that registered and has not left, with what each holds.
+-- workers: everybody that registered and has not left, with what each holds if that is asked.
 select id, host, pid, home, state, slots,
-       (select count(*) from jobs indexed by jobs_running where worker = workers.id and state = 'processing'),
+       iif(
+           :busy,
+           (select count(*) from jobs indexed by jobs_running where worker = workers.id and state = 'processing'),
+           0
+       ),
        queues, started_at, heartbeat_at, beats, jobs_done, machine, lock
   from workers
  order by started_at, id

@@ -61,6 +61,18 @@ def test_an_enqueue_takes_two_round_trips(store: PostgresStore, tmp_path: Path) 
     assert round_trips(store, lambda: store.enqueue(jobs), tmp_path) == 2
 
 
+def test_an_exchange_takes_one_round_trip_and_five_where_a_queue_is_limited(
+    store: PostgresStore, home: Path, tmp_path: Path
+) -> None:
+    hands = Hands(store, home)
+    store.enqueue([new_job() for _ in range(4)])
+    assert round_trips(store, lambda: hands.claim(2), tmp_path) == 1
+    store.set_rules("default", {"concurrency": 9})
+    hands.claim(0)
+    assert round_trips(store, lambda: hands.claim(2), tmp_path) == 5
+    hands.bell.close()
+
+
 def test_statements_that_a_pooler_forgot_are_given_up(
     store: PostgresStore, server: postgres.Server, url: str, home: Path
 ) -> None:

@@ -18,6 +18,7 @@ from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Released
 from queuectl.store.linking import Entering
 from queuectl.store.postgres.connection import SQL, Question
+from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.store import PostgresStore
 from queuectl.store.postgres.unique import locks
 from queuectl.store.protocol import ClaimRequest, End
@@ -330,11 +331,11 @@ def test_jobs_that_limit_their_key_and_come_while_a_claim_chooses_are_not_taken_
     worker = Hands(store, home)
     look = store._limits_now
 
-    def enqueue_meanwhile(now: int) -> object:
+    def enqueue_meanwhile(told: list[Row], now: int) -> object:
         monkeypatch.undo()
         for number in range(4):
             other.enqueue([new_job(f"a{number}", key="k", places=1, priority=9)])
-        return look(now)
+        return look(told, now)
 
     # After it has seen in which queues there are any, and before it reads their heads.
     monkeypatch.setattr(store, "_limits_now", enqueue_meanwhile)

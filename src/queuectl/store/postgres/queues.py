@@ -71,14 +71,15 @@ class PostgresLimits(PostgresQueueReads):
     def _claim_chosen(self, request: ClaimRequest, *, worker: str, slots: int, values: Mapping[str, Any]) -> Chosen:
         """`values`: those of claim.sql, which do not say yet what is chosen."""
         wanted = None if request.queues is None else list(dict.fromkeys(request.queues))
-        hold = Question(SQL["hold_worker"], {"worker": worker})
-        with self._db.transaction(hold):
-            now = self._clock.now_ms()
-            held = {name for (name,) in self._db.all(SQL["hold_limits"], {"queues": wanted})}
-            held.update(name for name, _ in self._db.all(SQL["hold_places"], {"queues": wanted}))
-            placed = [name for (name,) in self._db.all(SQL["placed_queues"])]
-            limited = limits.with_places(self._limits_now(now), placed)
-            ready = [name for (name,) in self._db.all(SQL["ready_queues"])]
+        now, queues = self._clock.now_ms(), {"queues": wanted}
+        # In one round trip, though each of them sees what was committed while those before it waited.
+        locks = Question(SQL["hold_limits"], queues), Question(SQL["hold_places"], queues)
+        looks = Question(SQL["placed_queues"]), Question(SQL["limits"], {"now": now}), Question(SQL["ready_queues"])
+        with self._db.transaction(Question(SQL["hold_worker"], {"worker": worker}), *locks, *looks) as answers:
+            _, limits_held, places_held, placed, told, found_ready = answers
+            held = {row[0] for row in (*limits_held, *places_held)}
+            limited = limits.with_places(self._limits_now(told, now), [name for (name,) in placed])
+            ready = [name for (name,) in found_ready]
             lines = ready if wanted is None else wanted
             rooms = self._rooms(lines, limited, held, most=slots, now=now, ready=frozenset(ready))
             heads: dict[str, list[Row]] = {line: [] for line in lines}
@@ -105,8 +106,9 @@ class PostgresLimits(PostgresQueueReads):
             opens_at = earliest(opens_at, now + SOON_MS)
         return Chosen(claimed, limited, opens_at)
 
-    def _limits_now(self, now: int) -> dict[str, Limit]:
-        found = [limits.limit(row) for row in self._db.all(SQL["limits"], {"now": now})]
+    def _limits_now(self, told: Sequence[Row], now: int) -> dict[str, Limit]:
+        """`told`: the rows of limits.sql."""
+        found = [limits.limit(row) for row in told]
         ahead = [one.queue for one in found if one.is_ahead(now)]
         if ahead:
             self._db.executemany(SQL["correct_starts"], [{"queue": queue, "now": now} for queue in ahead])
@@ -173,9 +175,10 @@ class PostgresLimits(PostgresQueueReads):
                 {"queue": queue, "number": number, "job": row[5], "run": row[3], "now": now}
                 for number, row in enumerate(started, limit.last + 1)
             ]
-            self._db.executemany(SQL["add_start"], values)
+            for one in values:
+                self._db.later(SQL["add_start"], one)
             old = limit.last + len(started) - limit.rate.starts
-            self._db.execute(SQL["trim_starts"], {"queue": queue, "number": old})
+            self._db.later(SQL["trim_starts"], {"queue": queue, "number": old})
 
 
 class PostgresQueueRules(PostgresQueueReads):

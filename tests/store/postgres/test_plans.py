@@ -40,7 +40,6 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "cancel_running": (ONE, ONE_JOB),
     "cancel_waiting": (SOME, ONE_JOB),
     "revive": (SOME, ONE_JOB),
-    "purge": ({"seqs": [1]}, ONE_JOB),
     "amend": (PLACES, ONE_JOB),
     "ended": ({"state": "dead", "before": NOW, "host": "h", "limit": 5}, r"jobs_ended on jobs.*\n.*finished_at <="),
     "ended_of": ({"ids": ["a"], "state": "dead", "before": NOW, "host": "h"}, "jobs_id_key"),

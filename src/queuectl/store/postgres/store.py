@@ -10,7 +10,6 @@ from typing import Final
 from queuectl import errors
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.rank import rank
-from queuectl.store.counting import OUTSIDE
 from queuectl.store.ids import Ids
 from queuectl.store.postgres.amending import PostgresAmending
 from queuectl.store.postgres.backup import backup
@@ -32,6 +31,7 @@ from queuectl.store.unique import free_to_revive, keys_of
 
 FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
+EVER: Final = 2**63 - 1  # later than any moment
 
 
 class _Awaited(Exception):  # not an error: the reason to try again
@@ -97,14 +97,12 @@ class PostgresStore(
                 continue  # somebody has just come to wait for one of them
 
     def _purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
-        with self._moving() as moves:
+        with self._db.transaction():
             found = self._subjects(ids)
             dead = [job for job in found if job.state is State.DEAD]
             if self._db.value(SQL["is_awaited"], {"seqs": [job.seq for job in dead]}):
                 raise _Awaited
-            for job in dead:
-                moves.add(job.queue, job.state, OUTSIDE)
-            self._db.execute(SQL["purge"], {"seqs": [job.seq for job in dead]})
+            self._db.execute(SQL["prune"], {"ids": [job.id for job in dead], "before": EVER})
         return {job.id: (job.state, job.log) for job in found}
 
     @run_again

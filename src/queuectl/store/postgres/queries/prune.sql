@@ -1,6 +1,6 @@
 -- prune: remove jobs that have ended by a moment, their history, output, tags and edges, and count them out. One that somebody
--- waits for stays until all that wait have been told. Locked in one
--- order, so that two who remove the same do not wait for each other. (SQLite removes one at a time: nobody else can write.)
+-- waits for stays until all that wait have been told. Locked in one order, so that two who remove the same do not wait for each
+-- other. Also for dead jobs that a person removes. (SQLite removes one at a time: nobody else can write; and has purge.sql.)
 with chosen as (
     select seq
       from queuectl.jobs

@@ -55,6 +55,7 @@ class Server:
         self.url = f"postgresql://postgres@/postgres?host={folder}"
         self.programs = programs
         self.data = folder / "data"
+        self.socket = str(folder / ".s.PGSQL.5432")
         self._folder = folder
         self._as_whom = as_whom
         self._keeper = self._start()

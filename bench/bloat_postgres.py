@@ -56,6 +56,7 @@ class Bench:
         self._store = store
         self._name = name
         self._request = ClaimRequest(SLOTS, None, "host", home)
+        os.makedirs(home, exist_ok=True)
         store.register(NewWorker(name, "host", 1, home, SLOTS, None)).close()
         self._beat_at = time.perf_counter() + HEARTBEAT
         self.beats: list[float] = []
@@ -73,9 +74,10 @@ class Bench:
         return turns
 
     def look(self) -> float:
-        """What a worker that waits does at every ring: nobody has enqueued anything for it."""
+        """What a worker that waits does at every ring: nobody has enqueued anything for it, or wants it to stop."""
         time.sleep(LOOK_EVERY)
         began = time.perf_counter()
+        self._store.orders(self._name)
         assert not self._store.exchange(self._name, claim=self._request).claims
         return _ms_since(began)
 
@@ -129,7 +131,7 @@ def measure(lab: Lab, server: Server, report: Report, *, is_open: bool) -> None:
     tenth = [turn for turns in thousands[-(len(thousands) // 10 or 1) :] for turn in turns]
     report.row("the last tenth", *_cells(tenth))
     report.row("first claim of a new worker", f"{first_claim:.2f} ms", "", "", "")
-    report.row("look that finds nothing", f"{nothing:.2f} ms", "", "", "")
+    report.row("orders, and a look that finds nothing", f"{nothing:.2f} ms", "", "", "")
     report.row("counts for `status`", f"{status:.2f} ms", "", "", "")
     report.row("slowest heartbeat", f"{max(bench.beats, default=0.0):.2f} ms", "", "", "")
     report.row("", "rows", "dead rows", "table", "indexes")

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 from _bench import Lab, Report, median
+from _far import Far
 from _million import fill, new_job
 from _postgres import Server, main_with_server
 from idle import on_core
@@ -79,6 +81,7 @@ class Bench:
 
     def __init__(self, lab: Lab, server: Server, url: str) -> None:
         self._server, self._url, self._home = server, url, str(lab.new_home())
+        os.makedirs(self._home)
         self.store: Any = open_store(self._home, url)
         self.store.register(NewWorker("w", "host", 1, self._home, 50, None)).close()
         self._claims: list[Claim] = []
@@ -227,6 +230,9 @@ def cost(lab: Lab, server: Server) -> Report:
     poll = measure("asks whether anybody wrote", bench.poll, 1)
     beat = measure("says that it lives", bench.beat, 1)
 
+    report.note(
+        f"The command `queuectl enqueue` waits {command_trips(lab, server)} times for a server that knows it, connecting included."
+    )
     rate = A_DAY / SECONDS_A_DAY
     report.note(f"{A_DAY:,} jobs a day are {rate:,.0f} a second. If they are")
     for words, way in (
@@ -259,6 +265,16 @@ def cost(lab: Lab, server: Server) -> Report:
         f"each ring takes {look.server * WORKERS:.2f} s on the server's cores"
     )
     return report
+
+
+def command_trips(lab: Lab, server: Server) -> int:
+    """Of one `enqueue` from a shell, without encryption and password."""
+    far, home, url = Far(server.socket), lab.new_home(), urlsplit(server.new_database())
+    db = urlunsplit(url._replace(netloc=f"postgres@127.0.0.1:{far.port}", query=""))
+    lab.run("--db", db, "enqueue", "true", home=home)  # makes the tables
+    before = far.round_trips
+    lab.run("--db", db, "enqueue", "true", home=home)
+    return far.round_trips - before
 
 
 def syncs(folder: Path) -> list[float]:

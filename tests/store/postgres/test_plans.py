@@ -101,7 +101,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "decidable": ({"parents": [1], "limit": 5}, r"edges_parent on edges.*\n.*state = 'broke'"),
     "open_edges": ({"children": [1]}, "edges_pkey"),
     "mark_edge": ({"told": END}, "edges_pkey"),
-    "called_off_by": ({"seqs": [1]}, "edges_pkey"),
+    "called_off_by": ({"seqs": [1]}, "edges_(pkey|parent)"),
     "wait_again": ({"children": [1]}, "edges_pkey"),
     "unblock": ({**ONE, "told": END}, ONE_JOB),
     "orphan": ({**ONE, "told": END}, ONE_JOB),

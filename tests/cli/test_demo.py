@@ -48,8 +48,16 @@ def test_the_demo_shows_the_whole_life_of_jobs_and_leaves_nothing(queuectl: Prog
     assert not queuectl.home.exists()
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("moment", ["--id hello", "worker start", "worker bee is up", "cancel hour", "dlq retry"])
+@pytest.mark.parametrize(
+    "moment, number, code",
+    [
+        ("--id hello", signal.SIGTERM, 143),
+        ("worker start", signal.SIGINT, 130),
+        ("worker bee is up", signal.SIGTERM, 143),
+        ("cancel hour", signal.SIGINT, 130),
+        ("dlq retry", signal.SIGTERM, 143),
+    ],
+)
 def test_a_demo_that_is_interrupted_leaves_nothing(
     queuectl: Program, temporary: Path, moment: str, number: signal.Signals, code: int
 ) -> None:

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from queuectl.errors import ParentEnded
 from queuectl.job.graph import Dependency, Need, Otherwise
 from queuectl.job.lifecycle import FINAL, State
-from queuectl.job.model import Claim
-from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.needs import FULL
 from tests.store.backends import BACKENDS
-from tests.store.hands import BAD, OK, Hands
-from tests.store.invariants import check_invariants
-from tests.swift import swift_folder
+from tests.store.hands import BAD, OK
+from tests.store.machine import StoreMachine, play
 
 ANY = frozenset(State)
 MOST = 8
@@ -87,25 +75,12 @@ class Model:
         return state in wants or wanted.otherwise is Otherwise.RUN
 
 
-class Graphs(RuleBasedStateMachine):
-    backend_name: str
-
+class Graphs(StoreMachine):
     @initialize()
     def begin(self) -> None:
-        self.folder = swift_folder()
-        self.backend = BACKENDS[self.backend_name](Path(self.folder.name) / "home")
-        self.clock = FakeClock()
-        self.store = self.backend.open(self.clock)
-        self.hands = Hands(self.store, self.backend.home)
+        self.open("w1")
         self.model = Model()
-        self.held: list[Claim] = []
         self.count = 0
-
-    def teardown(self) -> None:
-        self.hands.bell.close()
-        self.store.close()
-        self.backend.close()
-        self.folder.cleanup()
 
     @precondition(lambda self: len(self.model.nodes) < MOST)
     @rule(data=st.data(), size=st.integers(1, 3))
@@ -135,7 +110,7 @@ class Graphs(RuleBasedStateMachine):
 
     @rule(limit=st.integers(1, 2))
     def claim(self, limit: int) -> None:
-        for claim in self.hands.claim(limit):
+        for claim in self.hands["w1"].claim(limit):
             assert self.model.nodes[claim.id].state is State.PENDING
             assert list(claim.parents) == [parent.id for parent in self.model.nodes[claim.id].parents]
             self.model.nodes[claim.id].state = State.PROCESSING
@@ -146,7 +121,7 @@ class Graphs(RuleBasedStateMachine):
     def end(self, data: st.DataObject, is_good: bool) -> None:
         claim = data.draw(st.sampled_from(self.held), label="ends")
         self.held.remove(claim)
-        self.hands.end(claim, OK if is_good else BAD)
+        self.hands["w1"].end(claim, OK if is_good else BAD)
         self.model.nodes[claim.id].state = State.COMPLETED if is_good else State.DEAD
         self.model.settle()
 
@@ -191,25 +166,12 @@ class Graphs(RuleBasedStateMachine):
         shown = {job.id: job.state for job in self.store.jobs()}
         assert shown == {name: node.state for name, node in self.model.nodes.items()}
 
-    @invariant()
-    def what_always_holds_holds(self) -> None:
-        check_invariants(self.store, self.backend)
-
     def draw(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(list(self.model.nodes)), label="job")
 
 
-@pytest.mark.timeout(300)  # a timeout would look like a disagreement, and be shrunk for minutes
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("backend_name", BACKENDS)
 def test_the_store_and_a_model_of_graphs_never_disagree(backend_name: str) -> None:
-    machine = type("Machine", (Graphs,), {"backend_name": backend_name})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=40 if FULL or backend_name == "sqlite" else 15,  # there a step takes ten times as long
-            stateful_step_count=30,
-            deadline=None,
-            phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
+    examples = 40 if FULL or backend_name == "sqlite" else 15  # there a step takes ten times as long
+    play(Graphs, backend_name, examples=examples, steps=30)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +17,7 @@ from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
 from tests.store.bells import hush, rings
+from tests.store.crowd import most_of_a_key, work_at_once
 from tests.store.hands import BAD, Hands
 
 Hire = Callable[..., Hands]
@@ -302,35 +301,13 @@ def test_a_job_says_who_has_the_places_of_its_key(store: Store, worker: Hands) -
 
 
 def test_workers_at_once_never_go_beyond_a_key_and_forget_nobody(backend: Backend, store: Store) -> None:
-    clock = SystemClock()  # they wait for each other
     store.set_rules("default", {"per_key": 2})
-    seen: list[int] = []
-    barrier = threading.Barrier(3)
+    store.enqueue([new_job(key=f"k{n % 3}") for n in range(60)])
 
-    def work(name: str) -> None:
-        mine = backend.open(clock)
-        hands = Hands(mine, backend.home, name=name)
-        mine.enqueue([new_job(key=f"k{n % 3}") for n in range(20)])
-        barrier.wait()
-        try:
-            for turn in range(200):
-                claims = hands.claim(3)
-                running = Counter({key: len(found) for key, found in mine.running_keys().items()})
-                seen.append(max(running.values(), default=0))
-                if turn % 5 == 0:
-                    mine.enqueue([new_job(key=f"k{turn % 3}"), new_job(key=f"k{turn % 3}")] if turn < 50 else [])
-                for claim in claims:
-                    hands.end(claim)
-                if mine.is_drained(None):
-                    break
-        finally:
-            hands.bell.close()
-            mine.close()
+    def feed(mine: Store, turn: int) -> None:
+        if turn % 5 == 0 and turn < 50:
+            mine.enqueue([new_job(key=f"k{turn % 3}"), new_job(key=f"k{turn % 3}")])
 
-    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    seen = work_at_once(backend, SystemClock(), most_of_a_key, meanwhile=feed)  # they wait for each other
     assert max(seen) == 2
     assert store.is_drained(None), "somebody was forgotten"

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from queuectl import errors
 from queuectl.errors import KeyTaken
@@ -25,14 +16,12 @@ from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled
 from queuectl.store.protocol import ClaimRequest, Filter
-from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.needs import FULL
 from tests.store.backends import BACKENDS
-from tests.store.hands import Hands
-from tests.store.invariants import check_invariants, histories
+from tests.store.invariants import histories
+from tests.store.machine import StoreMachine, play
 from tests.store.model import ENQUEUES, OFF, Model, ModelJob, Refused, Wish
-from tests.swift import swift_folder
 
 QUEUES = ("a", "b")
 TAGS = ("s", "t")
@@ -66,32 +55,15 @@ CHANGES = st.fixed_dictionaries(
 WORKERS = st.sampled_from(["w1", "w2"])
 
 
-class StoreAgainstModel(RuleBasedStateMachine):
-    backend_name: str
-
+class StoreAgainstModel(StoreMachine):
     @initialize(ageing=st.sampled_from(list(AGEINGS)))
     def begin(self, ageing: str) -> None:
-        self.folder = swift_folder()
-        self.backend = BACKENDS[self.backend_name](Path(self.folder.name) / "home")
-        self.clock = FakeClock()
-        self.store = self.backend.open(self.clock)
+        self.open("w1", "w2")
         self.model = Model()
         self.model.now = self.clock.now_ms()
-        self.hands = {name: self.hire(name) for name in ("w1", "w2")}
         self.enqueued = 0
-        self.held: list[Claim] = []
         self.stale: list[Claim] = []
         self.age(ageing)
-
-    def teardown(self) -> None:
-        for hands in self.hands.values():
-            hands.bell.close()
-        self.store.close()
-        self.backend.close()
-        self.folder.cleanup()
-
-    def hire(self, name: str) -> Hands:
-        return Hands(self.store, self.backend.home, name=name)
 
     # ── what can happen ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -269,10 +241,6 @@ class StoreAgainstModel(RuleBasedStateMachine):
             live = [Ending.RUNNING] if job.state is State.PROCESSING else []
             assert [run.outcome for run in shown[job.id]] == job.endings + live
 
-    @invariant()
-    def what_always_holds_holds(self) -> None:
-        check_invariants(self.store, self.backend)
-
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def draw_job(self, data: st.DataObject) -> ModelJob:
@@ -283,22 +251,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.stale += claims
 
 
-@pytest.mark.timeout(300)  # a timeout would look like a disagreement, and be shrunk for minutes
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("backend_name", BACKENDS)
 def test_the_store_and_the_model_never_disagree(backend_name: str) -> None:
-    machine = type("Machine", (StoreAgainstModel,), {"backend_name": backend_name})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=50 if FULL or backend_name == "sqlite" else 20,  # there a step takes ten times as long
-            stateful_step_count=40,
-            deadline=None,
-            phases=[
-                Phase.explicit,
-                Phase.reuse,
-                Phase.generate,
-                Phase.shrink,
-            ],  # to explain takes longer than to shrink
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
+    examples = 50 if FULL or backend_name == "sqlite" else 20  # there a step takes ten times as long
+    play(StoreAgainstModel, backend_name, examples=examples, steps=40)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from queuectl.store.protocol import End, Store
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
 from tests.store.backends import Backend
+from tests.store.crowd import most_of_a_key, work_at_once
 from tests.store.hands import BAD, Hands
 
 Hire = Callable[..., Hands]
@@ -138,30 +138,6 @@ def test_more_than_one_claim_looks_through_do_not_keep_others_back(store: Store,
 
 
 def test_many_at_the_same_time_never_go_beyond_it_and_nobody_is_forgotten(store: Store, backend: Backend) -> None:
-    clock, seen = SystemClock(), [0]
-    barrier = threading.Barrier(3)
     array(store, jobs=60)
-
-    def work(name: str) -> None:
-        mine = backend.open(clock)
-        hands = Hands(mine, backend.home, name=name)
-        barrier.wait()
-        try:
-            for _ in range(200):
-                claims = hands.claim(3)
-                seen.append(max(map(len, mine.running_keys().values()), default=0))
-                for claim in claims:
-                    hands.end(claim)
-                if mine.is_drained(None):
-                    break
-        finally:
-            hands.bell.close()
-            mine.close()
-
-    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert max(seen) == 2
+    assert max(work_at_once(backend, SystemClock(), most_of_a_key)) == 2
     assert store.is_drained(None), "somebody was forgotten"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
 from tests.store.bells import hush, rings
+from tests.store.crowd import work_at_once
 from tests.store.hands import BAD, Hands
 
 Hire = Callable[..., Hands]
@@ -338,28 +338,5 @@ def test_only_those_move_that_are_named_and_wait_there(store: Store, worker: Han
 def test_two_workers_never_both_use_the_last_place(backend: Backend, store: Store, clock: FakeClock) -> None:
     fill(store, "a", "b", each=60)
     store.set_rules("a", {"concurrency": 3})
-    seen: list[int] = []
-    barrier = threading.Barrier(3)
-
-    def work(name: str) -> None:
-        mine = backend.open(clock)
-        hands = Hands(mine, backend.home, name=name)
-        barrier.wait()
-        try:
-            for _ in range(12):
-                claims = hands.claim(3)
-                seen.append(sum(row.running for queue, row in mine.brakes().items() if queue == "a"))
-                for claim in claims:
-                    hands.end(claim)
-        finally:
-            hands.bell.close()
-            mine.close()
-
-    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 36, "one of them has failed"
-    assert max(seen) <= 3
+    assert max(work_at_once(backend, clock, lambda mine: mine.brakes()["a"].running, turns=12)) <= 3
     assert store.tally()["a"][State.COMPLETED] > 0

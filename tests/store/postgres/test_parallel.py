@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -23,33 +22,12 @@ from queuectl.store.postgres.store import PostgresStore
 from queuectl.store.postgres.unique import locks
 from queuectl.store.protocol import ClaimRequest, End
 from tests.factories import new_job, settlement
+from tests.store.crowd import at_once
 from tests.store.hands import PID, Hands
 from tests.store.postgres.conftest import Open
 from tests.store.test_schedules import schedule
 
 WORKERS = 4
-
-
-def at_once(*tasks: Callable[[], None]) -> None:
-    """Run all of them, each in a thread; whatever one raises is raised here."""
-    failures: list[BaseException] = []
-    gate = threading.Barrier(len(tasks))
-
-    def guarded(task: Callable[[], None]) -> None:
-        try:
-            gate.wait(10)
-            task()
-        except BaseException as exc:  # noqa: BLE001 # a thread's failure is the test's
-            failures.append(exc)
-
-    threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(40)
-        assert not thread.is_alive(), "somebody waits for ever"
-    if failures:
-        raise failures[0]
 
 
 def end_all(store: PostgresStore, worker: str, claims: list[Claim], request: ClaimRequest | None) -> list[Claim]:

@@ -16,8 +16,8 @@ from queuectl.store.postgres.store import PostgresStore
 from queuectl.store.sqlite.store import SqliteStore
 from tests import postgres
 from tests.factories import new_job
+from tests.store.crowd import at_once
 from tests.store.postgres.conftest import Open
-from tests.store.postgres.test_parallel import at_once
 
 
 def test_the_latest_migration_is_the_one_written_down() -> None:

@@ -18,6 +18,8 @@ KEYS = ("x", "y", "z")
 EACH = 6  # jobs of a key
 MOST, PER_KEY = 3, 1
 LAYERS, WIDTH = 6, 3
+FRAMES, FRAMES_AT_ONCE = 12, 2  # an array that says itself how many of it run
+MAILS, RATE = 8, 4  # of a queue with a rate, and how many of it start in a second
 EARLY, LATE = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 ENDED = {State.COMPLETED, State.DEAD, State.CANCELLED}
 # What the clocks of a host and of the server may differ by, as far as the times in the history go.
@@ -37,14 +39,22 @@ def test_nothing_goes_beyond_its_limit_or_is_forgotten_or_doubled(hosts: Hosts) 
         check=0,
     )
     a.queuectl("enqueue", json.dumps(graph()), check=0)
+    a.queuectl("enqueue", "-q", "frames", "--array", f"1-{FRAMES}%{FRAMES_AT_ONCE}", "sleep 0.1", check=0)
+    a.queuectl("queue", "set", "mail", "--rate", f"{RATE}/s", check=0)
+    a.queuectl("enqueue", "-q", "mail", "--array", f"1-{MAILS}", "true", check=0)
+    a.queuectl("queue", "pause", "resting", check=0)
+    (resting,) = a.queuectl("enqueue", "-q", "resting", "--unique", "once", "true", check=0).lines
     workers = [a.worker("--count", "4"), b.worker("--count", "4")]
     for number, scene in enumerate((a, b, a)):
         wait_until(lambda: ended(a) >= 3 * (number + 1), what="some to end")  # noqa: B023 - called at once
         workers[number % 2].kill()
         workers[number % 2] = scene.worker("--count", "4")
+        assert scene.queuectl("enqueue", "-q", "resting", "--unique", "once", "true", check=0).lines == [resting]
     a.queuectl("wait", "--batch", "night", "--timeout", "60", check=0)
     wait_until(done.exists, what="what runs when all of the batch have ended")
     a.queuectl("cron", "pause", "s", check=0)
+    assert a.store.get(resting).runs == 0
+    a.queuectl("queue", "resume", "resting", check=0)
     a.wait_for_all()
     jobs = list(a.store.jobs())
     by_id = {job.id: job for job in jobs}
@@ -57,12 +67,17 @@ def test_nothing_goes_beyond_its_limit_or_is_forgotten_or_doubled(hosts: Hosts) 
         for parent in child.depends_on if child.id not in called_off else ():
             assert (by_id[parent.id].finished_at or LATE) <= (child.started_at or EARLY) + BLUR
     assert done.read_text() == "night\n"
-    assert len(jobs) == len(KEYS) * EACH + 1 + len(ticks(a)) + len(graph())
+    assert len(jobs) == len(KEYS) * EACH + 1 + len(ticks(a)) + len(graph()) + FRAMES + MAILS + 1
     runs = {job.id: a.store.history(job.id) for job in jobs}
     in_queue = [job for job in jobs if job.queue == "q"]
     assert at_once(in_queue, runs) <= MOST
     for key in KEYS:
         assert at_once([job for job in in_queue if job.key == key], runs) <= PER_KEY
+    assert at_once([job for job in jobs if job.queue == "frames"], runs) <= FRAMES_AT_ONCE
+    starts = sorted(run.started_at or LATE for job in jobs if job.queue == "mail" for run in runs[job.id])
+    assert all(
+        later - first >= timedelta(seconds=1) - 2 * BLUR for first, later in zip(starts, starts[RATE:], strict=False)
+    )
 
 
 def graph() -> list[dict[str, Any]]:

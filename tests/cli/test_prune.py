@@ -11,7 +11,7 @@ from queuectl.store.protocol import End
 from tests.factories import new_job, settlement
 from tests.program import Program, WorkerProcess
 from tests.store.hands import PID, Hands
-from tests.terminal import Terminal
+from tests.terminal import Terminal, plain
 
 StartWorker = Callable[..., WorkerProcess]
 
@@ -53,6 +53,14 @@ def test_prune_without_options_does_what_the_settings_say(used: Program) -> None
     used("config", "set", "retain-dead", "1ms", check=0)
     used("prune", "--yes", check=0)
     assert left(used) == ["later"]
+
+
+def test_whoever_chooses_jobs_that_are_kept_for_longer_is_told(used: Program, home: Path) -> None:
+    terminal = Terminal(home, "prune", "--match", "echo")
+    assert terminal.end() == 0
+    told = "1 job like that, kept for longer: --older-than 0s removes any\nnothing to remove\n"
+    assert plain(terminal.shown) == told
+    assert used("prune", "--match", "echo", check=0).err == ""
 
 
 def test_only_the_states_that_are_named_are_pruned(used: Program) -> None:

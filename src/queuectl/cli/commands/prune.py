@@ -13,6 +13,7 @@ from queuectl.cli.act import Verb, act
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.confirm import confirm, yes_option
+from queuectl.cli.jobs import plural
 from queuectl.cli.progress import progress
 from queuectl.cli.result import Result, Sheet
 from queuectl.cli.selectors import Selection, selectors
@@ -73,6 +74,8 @@ def prune(
         return _result(app, use.foresee(reads, plan), verb="would remove", dry_run=True)
     found = use.count(reads, plan)
     total = sum(found.values())
+    if only and not total and age is None:
+        app.say(app.paint(f"{plural(len(only), 'job')} like that, kept for longer: --older-than 0s removes any", "dim"))
     if total:
         confirm(app, f"Remove {_jobs(found)} with history and logs?", yes=yes)
     if not store_exists(app.home, app.db):

@@ -53,6 +53,7 @@ ERRORS = {
     "batch-complete": "All jobs of the batch have ended and its `--on-complete` is queued: it takes no more.",
     "batch-differs": "The batch has another `--on-complete` already.",
     "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would make a second one.",
+    "not-fired": "`cron run`: another job has the unique key of the schedule, so none was added.",
     "schedule-exists": "`cron add`: there is a schedule of that name. `--replace` takes its place.",
     "parent-ended": "A job is to wait for another that has ended in another way already, so that it would wait for ever.",
     "wrong-state": "The job is in a state in which that cannot be done to it.",

@@ -265,6 +265,13 @@ def test_schedules_are_added_steered_and_removed(queue: Queue) -> None:
         queue.schedules.remove("s")
 
 
+def test_a_schedule_has_a_key_that_one_job_at_a_time_has(queue: Queue) -> None:
+    queue.schedules.add("s", "@daily", "true", tz="UTC", unique="report")
+    assert queue.schedules.run("s").unique_key == "report"
+    with pytest.raises(errors.NotFired):
+        queue.schedules.run("s")
+
+
 @pytest.mark.parametrize("given", [{"name": 3}, {"schedule": 90}, {"schedule": "never"}, {"tz": 1}, {"command": None}])
 def test_a_schedule_that_cannot_be_is_refused_and_nothing_is_made(
     queue: Queue, home: Path, given: dict[str, Any]

@@ -49,17 +49,19 @@ class Schedules:
         catch_up: str = "one",
         jitter: str | float | timedelta | None = None,
         until: str | datetime | None = None,
+        unique: str | None = None,
         replace: bool = False,
         **fields: Any,
     ) -> dict[str, Any]:
-        """Add a schedule; `fields` are those of `enqueue`, but for id and run_at. Raises InvalidInput, UnknownName or
-        ScheduleExists.
+        """Add a schedule; `fields` are those of `enqueue`, but for id, run_at, batch and after. At a time when another job has
+        the key `unique`, none is added. Raises InvalidInput, UnknownName or ScheduleExists.
 
         >>> with Queue() as queue:
         ...     queue.schedules.add("poll", "every 90s", argv=["./poll"], tz="UTC", queue="low")["queue"]
         'low'
         """
-        job = {field: plain(value) for field, value in {"command": command, "argv": argv, **fields}.items()}
+        given = {"command": command, "argv": argv, "unique_key": unique, **fields}
+        job = {field: plain(value) for field, value in given.items()}
         zone = local_zone_name(environ()) if tz is None else tz
         wish = use.Wish(name, schedule, zone, job, overlap, catch_up, jitter, until)
         return use.add(wish, self._shop, replace=replace).to_dict(None)
@@ -80,7 +82,7 @@ class Schedules:
         return [from_ms(at) for at in use.upcoming(self._reads(), name, count)]
 
     def run(self, name: str) -> Job:
-        """Add its job now."""
+        """Add its job now. Raises NotFired if another one has its unique key."""
         job_id = use.run(name, self._shop)
         return self._reads().get(job_id)
 

@@ -92,6 +92,19 @@ def test_the_zone_is_that_of_the_machine_unless_one_is_named(queuectl: Program) 
     assert queuectl("cron", "show", "s", "--json", check=0).json["tz"] == "America/New_York"
 
 
+def test_a_schedule_with_a_key_that_is_taken_adds_nothing(queuectl: Program) -> None:
+    queuectl("cron", "add", "s", "@daily", "true", "--unique", "report", "--unique-for", "1h", check=0)
+    (first,) = queuectl("cron", "run", "s", check=0).lines
+    done = queuectl("cron", "run", "s", check=1)
+    assert done.err.splitlines()[0] == f"error: the schedule 's' adds nothing now: job {first} has the key 'report'"
+    assert queuectl("cron", "run", "s", "--json", check=1).out == ""
+    assert queuectl("enqueue", "true", "--unique", "report", check=0).lines == [first]
+    assert (
+        queuectl("cron", "show", "s", "--json", check=0).json["ticks"][0]["reason"]
+        == f"job {first} has the key 'report'"
+    )
+
+
 @pytest.mark.parametrize(
     "words, error",
     [
@@ -107,6 +120,7 @@ def test_the_zone_is_that_of_the_machine_unless_one_is_named(queuectl: Program) 
         (("s", "@daily", "true", "--jitter", "soon"), "--jitter: not a duration: 'soon'"),
         (("s", "@daily", "true", "--until", "2001-01-01Z"), "--until: not a time: '2001-01-01Z'"),
         (("s", "@daily", "true", "--id", "x"), "--id: not for a schedule"),
+        (("s", "@daily", "true", "--unique", "k", "--if-exists", "replace"), "--if-exists: not for a schedule"),
         (("s", "@daily", '{"command": "true", "run_after": "2030-01-01"}'), "--run-after: not for a schedule"),
         (("s", "@daily", "[]"), "a schedule has one job, and here is a list"),
         (("s", "@daily", "true", "--priority", "9999999"), "--priority: expected an integer from -1000000 to 1000000"),

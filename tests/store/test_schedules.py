@@ -212,6 +212,37 @@ def test_a_tick_that_was_decided_about_is_not_fired_again(store: Store, other: S
     assert [past.job for past in store.ticks("s", limit=9)] == ["d", None, "a"]
 
 
+def test_a_tick_whose_key_is_taken_is_left_out_and_says_by_whom(store: Store, other: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    other.enqueue([new_job("mine", unique_key="k")])
+    keyed = {"job": {"unique_key": "k"}}
+    change = store.change_schedule("s", firing(tick("a", T, **keyed), tick("b", T + 1, **keyed), tick("c", T + 2)))
+    assert change is not None
+    assert [(one.job and one.job.id, one.reason) for one in change.ticks] == [
+        (None, "job mine has the key 'k'"),
+        (None, "job mine has the key 'k'"),
+        ("c", None),
+    ]
+    assert [(past.job, past.reason) for past in store.ticks("s", limit=2)] == [
+        ("c", None),
+        (None, "job mine has the key 'k'"),
+    ]
+    worker.run()
+    # Free again: the first of several has it.
+    change = store.change_schedule("s", firing(tick("d", T + 3, **keyed), tick("e", T + 4, **keyed)))
+    assert change is not None
+    assert [(one.job and one.job.id, one.reason) for one in change.ticks] == [
+        ("d", None),
+        (None, "job d has the key 'k'"),
+    ]
+    assert (store.get("d").unique_key, store.get("d").cron) == ("k", "s")
+    within = {"job": {"unique_key": "k", "unique_for_ms": 10**6}}
+    worker.run()
+    change = store.change_schedule("s", firing(tick("f", T + 5, **within)))
+    assert change is not None
+    assert change.ticks[0].job is None
+
+
 def test_a_run_by_hand_does_not_stand_in_for_a_tick_of_the_same_moment(store: Store) -> None:
     store.add_schedule(schedule())
     store.change_schedule("s", firing(tick("hand", is_by_hand=True)))

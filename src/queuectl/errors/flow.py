@@ -46,6 +46,15 @@ class ScheduleExists(Conflict):
         self.name = name
 
 
+class NotFired(Conflict):
+    code = "not-fired"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"the schedule {name!r} adds nothing now: {reason}", hint="run it again when that one has ended"
+        )
+
+
 class StaleEdit(Conflict):
     code = "stale-edit"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import Conflict, InvalidInput, NotFound, ScheduleNotFound
+from queuectl.errors.flow import NotFired
 from queuectl.job.cron.expression import normalise, parse_expression
 from queuectl.job.cron.fire import Means, fire_by_hand, pause, resume, set_next
 from queuectl.job.cron.model import (
@@ -38,7 +39,7 @@ NO_PARENTS: Final = (
 _ONE_TIME: Final = {
     "id": "each job has an id of its own",
     "run_at": "the schedule says when; use delay to come later",
-    "unique_key": "overlap says what happens if the last job has not ended",
+    "if_exists": "a time at which the key is taken is left out",
     "batch": "a batch ends, a schedule does not",
     "depends_on": NO_PARENTS,
     "after": NO_PARENTS,
@@ -182,11 +183,13 @@ def _last(reads: Reads, name: str) -> PastTick | None:
 
 
 def run(name: str, shop: Shop) -> str:
-    """Add its job now, and return the id. Raises ScheduleNotFound."""
+    """Add its job now, and return the id. Raises ScheduleNotFound, or NotFired if another job has its unique key."""
     change = _change(name, shop, fire_by_hand)
     assert change is not None
-    (job_id,) = (tick.job.id for tick in change.ticks if tick.job is not None)
-    return str(job_id)
+    (tick,) = change.ticks
+    if tick.job is None:
+        raise NotFired(name, str(tick.reason))
+    return str(tick.job.id)
 
 
 def pause_all(names: Iterable[str], shop: Shop) -> Answer:

@@ -6,11 +6,12 @@ Between rows and values too, the same for every dialect.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from queuectl.job.cron.model import Change, Overlap, PastTick, Schedule, Tick, Unended, View
 from queuectl.job.lifecycle import State
+from queuectl.job.unique import Fate, Holder, fate
 
 Row = tuple[Any, ...]
 
@@ -65,6 +66,20 @@ class Schedules(Protocol):
         """With what was decided about its ticks. Its jobs stay; one that waited for others need not any more. Raises
         ScheduleNotFound."""
         ...
+
+
+def not_twice(ticks: Sequence[Tick], held: Mapping[str, Holder], *, now_ms: int) -> list[Tick]:
+    """The same, but where another job has the key of theirs, that instead of the job. `held`: who has the keys."""
+    taken, decided = dict(held), []
+    for tick in ticks:
+        if tick.job is None or (key := tick.job.unique_key) is None:
+            decided.append(tick)
+        elif (holder := taken.get(key)) is None or fate(tick.job, holder, now_ms=now_ms) is Fate.ADD:
+            decided.append(tick)
+            taken[key] = Holder(str(tick.job.id), State.PENDING, now_ms)
+        else:
+            decided.append(tick._replace(job=None, is_held=False, reason=f"job {holder.id} has the key {key!r}"))
+    return decided
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -113,7 +113,7 @@ def add(
         catch_up=catch_up,
         jitter=jitter,
         until=until,
-        spelled=lambda field: "--unique" if field == "unique_key" else f"--{field.replace('_', '-')}",
+        spelled=lambda field: f"--{field.replace('_', '-')}",
     )
     added = use.add(wish, _shop(app), replace=replace)
     return Sheet(lambda: added.to_dict(None), people=lambda: _added(app, added), id=added.name)

@@ -11,7 +11,9 @@ from queuectl.store.counting import Moves
 from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.trouble import run_again
-from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule
+from queuectl.store.postgres.unique import held
+from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule, not_twice
+from queuectl.store.unique import keys_of
 
 
 class _Unchanged(Exception):  # not an error: the way out of a transaction in which nothing was written
@@ -81,6 +83,8 @@ class PostgresSchedules(PostgresInbox):
 
     def _write_ticks(self, name: str, ticks: Sequence[Tick], now: int, moves: Moves) -> list[Tick]:
         """Those that nobody has decided about before."""
+        if keys := keys_of(tick.job for tick in ticks if tick.job is not None):
+            ticks = not_twice(ticks, held(self._db, keys), now_ms=now)
         written = [
             tick for tick in ticks if self._db.execute(SQL["add_tick"], rows.tick_values(name, tick, now_ms=now))
         ]

@@ -8,9 +8,11 @@ from queuectl.errors import ScheduleExists, ScheduleNotFound
 from queuectl.job.cron.model import Change, PastTick, Schedule, Tick, View
 from queuectl.store import scheduling as rows
 from queuectl.store.counting import Moves
-from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule
+from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule, not_twice
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.inbox import SqliteInbox
+from queuectl.store.sqlite.unique import held
+from queuectl.store.unique import keys_of
 
 
 class SqliteSchedules(SqliteInbox):
@@ -61,6 +63,8 @@ class SqliteSchedules(SqliteInbox):
 
     def _write_ticks(self, name: str, ticks: Sequence[Tick], now: int, moves: Moves) -> list[Tick]:
         """Those that nobody has decided about before."""
+        if keys := keys_of(tick.job for tick in ticks if tick.job is not None):
+            ticks = not_twice(ticks, held(self._db, keys), now_ms=now)
         written = [
             tick
             for tick in ticks

@@ -1,0 +1,77 @@
+"""The end of a job for which ten thousand others wait, against that of a job for which nobody does."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from _bench import Figure, Lab, Report, main, median, paired, rounds
+from _million import new_job
+
+from queuectl.job.graph import Dependency
+from queuectl.job.outcome import Exited
+from queuectl.job.retry import RetryPolicy
+from queuectl.job.settle import settle
+from queuectl.store.open import open_store
+from queuectl.store.protocol import ClaimRequest, End, NewWorker, Store
+
+CHILDREN = 10_000
+ROUNDS, SECONDS = 9, 60.0
+SLOTS = 8
+TARGET = 50.0  # ms: what nobody notices
+
+
+class Parents:
+    """A worker without processes, in a store of its own, and what became of its jobs."""
+
+    def __init__(self, store: Store, home: Path) -> None:
+        self._store = store
+        self._request = ClaimRequest(1, ("parents",), "host", str(home))
+        self._number = 0
+        self.told: list[float] = []
+        home.mkdir(exist_ok=True)
+        store.register(NewWorker("w", "host", 1, str(home), SLOTS, None)).close()
+
+    def end_one(self, children: int) -> float:
+        """How long the exchange takes that ends a job with so many children; `told`: until all of them know."""
+        self._number += 1
+        parent = f"parent-{self._number}"
+        child = new_job(0)._replace(queue="children", depends_on=(Dependency(parent),))
+        self._store.enqueue([new_job(0)._replace(id=parent, queue="parents"), *[child] * children])
+        (claim,) = self._store.exchange("w", claim=self._request).claims
+        end = End(claim, settle(claim, Exited(0), policy=RetryPolicy(1000, 0), chance=0.5), 1, 0.0, 0.0, 0, 0)
+        began = time.perf_counter()
+        answer = self._store.exchange("w", ends=[end])
+        seconds = time.perf_counter() - began
+        while answer.undecided:
+            answer = self._store.exchange("w")
+        if children:
+            self.told.append(time.perf_counter() - began)
+        return seconds
+
+
+def compare(report: Report, how: str, store: Store, home: Path) -> None:
+    parents = Parents(store, home)
+    samples = rounds(
+        {"none": lambda: parents.end_one(0), "many": lambda: parents.end_one(CHILDREN)}, count=ROUNDS, seconds=SECONDS
+    )
+    for name, words in {"none": "no children", "many": f"{CHILDREN:,} children"}.items():
+        report.row(f"{how}: the end of a job with {words}", f"{median(samples[name]) * 1000:.2f} ms")
+    report.row(f"{how}: until all of them know", f"{median(parents.told) * 1000:.0f} ms")
+    report.note(f"{how}: {paired(samples, 'many', 'none'):.1f} times the end of a job with none")
+    report.figure(
+        Figure(
+            f"{how}: the end of a job with {CHILDREN:,} children", median(samples["many"]) * 1000, TARGET, unit=" ms"
+        )
+    )
+
+
+def children(lab: Lab) -> Report:
+    report = Report("the exchange that ends a parent")
+    home = lab.new_home()
+    compare(report, "SQLite", open_store(str(home)), home)
+    return report
+
+
+if __name__ == "__main__":
+    main(children, __doc__)

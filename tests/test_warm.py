@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.program import COMMAND, Program, environment
-from tests.warm import Ended, warm
+from tests.e2e.processes import descriptors, process
+from tests.program import COMMAND, Leftovers, Program, WorkerProcess, environment
+from tests.wait import wait_until
+from tests.warm import Ended, Forked, warm
 
 
 def run_warm(
@@ -49,3 +54,39 @@ def test_what_an_interpreter_reads_at_its_start_is_not_left_out(home: Path, queu
     env = environment(home, {"PYTHONVERBOSE": "1"})
     assert warm.run(["--version"], input=None, env=env, cwd=None, timeout=60) is None
     assert "import 'queuectl" in queuectl("--version", env={"PYTHONVERBOSE": "1"}, check=0).err
+
+
+def seen(pid: int) -> tuple[object, ...]:
+    """What the kernel knows of it: its signals and its mask, whose group and session it is in, and what it has open."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    found = process(pid)
+    assert found is not None
+    kinds = Counter(
+        target.partition(":")[0] if ":" in target else Path(target).suffix for target in descriptors(pid).values()
+    )
+    return [status[name] for name in ("SigBlk", "SigIgn", "SigCgt", "Umask")], found.group, found.session, kinds
+
+
+def test_a_worker_that_is_forked_looks_like_one_that_is_started(
+    queuectl: Program, start_worker: Callable[..., WorkerProcess]
+) -> None:
+    forked = start_worker()
+    queuectl.forks = False
+    started = start_worker()
+    assert isinstance(forked.process, Forked)
+    assert isinstance(started.process, subprocess.Popen)
+    wait_until(lambda: seen(forked.pid) == seen(started.pid), what=f"{seen(forked.pid)} to be {seen(started.pid)}")
+
+
+def test_how_a_worker_that_was_forked_ends_is_known_and_until_then_it_is_left_over(
+    start_worker: Callable[..., WorkerProcess], leftovers: Leftovers
+) -> None:
+    killed, told = start_worker(), start_worker()
+    assert {killed.pid, told.pid} <= set(leftovers)
+    assert killed.process.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        killed.wait(0.01)
+    killed.kill()
+    told.send(signal.SIGTERM)
+    assert (killed.wait(), told.wait()) == (-signal.SIGKILL, 0)
+    leftovers.wait_until_none()

@@ -1,8 +1,10 @@
 """The program in a process of its own, without the wait for an interpreter to start and for modules to be loaded.
 
 A server loads them once and forks for each call: the child has the words, the environment, the directory and the streams of
-that call, and ends as the program ends. Three of four parts of the time of most commands is loading, and the tests run
-some thousand of them.
+that call, has nothing else open, and ends as the program ends. Three of four parts of the time of most commands is
+loading, and the tests run some thousand of them, and start some hundred workers.
+
+What the kernel shows of such a process (its command line, its first environment) is what it shows of the server.
 
 `python -m tests.warm` is that server; its socket is descriptor 0.
 """
@@ -11,7 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +23,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -41,8 +45,54 @@ def of_the_start(env: Mapping[str, str]) -> dict[str, str]:
 # ── here ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Forked:
+    """What the tests use of a subprocess.Popen. It is the server's child: how it ended comes through a pipe."""
+
+    def __init__(self, pid: int, status: int, home: str | None) -> None:
+        self.pid = pid
+        self.home = home
+        self.returncode: int | None = None
+        self._status = open(status, "rb", 0)  # noqa: SIM115 - until it has told
+
+    @property
+    def is_running(self) -> bool:
+        """For whoever does not wait for its end: the server buries it at once."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def poll(self) -> int | None:
+        return self._look(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        if (code := self._look(timeout)) is None:
+            raise subprocess.TimeoutExpired(f"the program that was forked as {self.pid}", timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, seconds: float | None) -> int | None:
+        if self.returncode is None and select.select([self._status], [], [], seconds)[0]:
+            told = self._status.read(4)
+            assert len(told) == 4, "the server ended before it"
+            self.returncode = int.from_bytes(told, signed=True)
+            self._status.close()
+            living.discard(self)
+        return self.returncode
+
+
+living: Final[set[Forked]] = set()  # and those whose end nobody has asked for
+
+
 class Warm:
-    """One for all the tests of this process; ends with it."""
+    """Ends with this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,20 +100,49 @@ class Warm:
         self._process: subprocess.Popen[bytes] | None = None
         self._env: dict[str, str] = {}
 
-    def run(
-        self, words: Sequence[str], *, input: bytes | None, env: Mapping[str, str], cwd: Path | None, timeout: float
-    ) -> Ended | None:
-        """None: this one has to be started the long way."""
-        if not self._lock.acquire(blocking=False):
-            return None  # it is busy with what another thread asked for
-        try:
+    def start(
+        self, words: Sequence[str], *, streams: Sequence[int], env: Mapping[str, str], cwd: Path | None
+    ) -> Forked | None:
+        """A process of its own with these descriptors as 0, 1 and 2. None: this one has to be started the long way."""
+        with self._lock:
             server = self._server or self._start(env)
             if of_the_start(env) != self._env:
                 return None
-            request = {"words": words, "env": dict(env), "cwd": str(cwd or os.getcwd())}
-            return _call(server, json.dumps(request).encode(), input, timeout=timeout)
-        finally:
-            self._lock.release()
+            request = json.dumps({"words": words, "env": dict(env), "cwd": str(cwd or os.getcwd())}).encode()
+            status, told = os.pipe()
+            socket.send_fds(server, [len(request).to_bytes(4)], [*streams, told])
+            os.close(told)
+            server.sendall(request)
+            forked = Forked(int.from_bytes(receive(server, 4)), status, env.get("QUEUECTL_HOME"))
+            living.add(forked)
+            return forked
+
+    def run(
+        self, words: Sequence[str], *, input: bytes | None, env: Mapping[str, str], cwd: Path | None, timeout: float
+    ) -> Ended | None:
+        """To its end. None: as above."""
+        deadline = time.monotonic() + timeout
+        with ExitStack() as ours:
+
+            def ends() -> tuple[Any, Any]:
+                read, write = os.pipe()
+                return ours.enter_context(open(read, "rb", 0)), ours.enter_context(open(write, "wb", 0))
+
+            stdin, feed = ends() if input is not None else (ours.enter_context(open(os.devnull, "rb", 0)), None)
+            (out, stdout), (err, stderr) = ends(), ends()
+            given = (stdin, stdout, stderr)
+            forked = self.start(words, streams=[one.fileno() for one in given], env=env, cwd=cwd)
+            if forked is None:
+                return None
+            for one in given:
+                one.close()
+            try:
+                found = _talk(feed, input or b"", (out, err), deadline)
+                return Ended(forked.wait(max(0.001, deadline - time.monotonic())), *found)
+            except (TimeoutError, subprocess.TimeoutExpired):
+                forked.kill()
+                forked.wait()
+                raise subprocess.TimeoutExpired(list(words), timeout) from None
 
     def _start(self, env: Mapping[str, str]) -> socket.socket:
         self._env = of_the_start(env)
@@ -83,36 +162,7 @@ class Warm:
             self._server = None
 
 
-warm: Final = Warm()
-
-
-def _call(server: socket.socket, request: bytes, input: bytes | None, *, timeout: float) -> Ended:
-    deadline = time.monotonic() + timeout
-    with ExitStack() as ours:
-
-        def ends() -> tuple[Any, Any]:
-            read, write = os.pipe()
-            return ours.enter_context(open(read, "rb", 0)), ours.enter_context(open(write, "wb", 0))
-
-        stdin, feed = ends() if input is not None else (ours.enter_context(open(os.devnull, "rb", 0)), None)
-        (out, stdout), (err, stderr) = ends(), ends()
-        given = (stdin, stdout, stderr)
-        socket.send_fds(server, [len(request).to_bytes(4)], [one.fileno() for one in given])
-        server.sendall(request)
-        pid = int.from_bytes(_receive(server, 4))
-        for one in given:
-            one.close()
-        try:
-            found = _talk(feed, input or b"", (out, err), deadline)
-            server.settimeout(max(0.001, deadline - time.monotonic()))
-            status = _receive(server, 4)
-        except TimeoutError:
-            os.kill(pid, 9)
-            server.settimeout(None)
-            _receive(server, 4)
-            raise subprocess.TimeoutExpired(request.decode(), timeout) from None
-        server.settimeout(None)
-    return Ended(int.from_bytes(status, signed=True), *found)
+warm: Final = Warm()  # one for all the tests of this process
 
 
 def _talk(feed: Any, input: bytes, streams: Sequence[Any], deadline: float) -> list[bytes]:
@@ -144,7 +194,7 @@ def _talk(feed: Any, input: bytes, streams: Sequence[Any], deadline: float) -> l
     return [b"".join(found[stream]) for stream in streams]
 
 
-def _receive(connection: socket.socket, count: int) -> bytes:
+def receive(connection: socket.socket, count: int) -> bytes:
     data = b""
     while len(data) < count:
         more = connection.recv(count - len(data))
@@ -160,19 +210,41 @@ def _receive(connection: socket.socket, count: int) -> bytes:
 def serve() -> None:
     main = _load()
     connection = socket.socket(fileno=os.dup(0))
+    waiting: dict[int, int] = {}  # a child -> where to say how it ended
+    rung, bell = os.pipe()
+    os.set_blocking(rung, False)
+    os.set_blocking(bell, False)
+    signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        head, streams, _, _ = socket.recv_fds(connection, 4, 3)
-        if not head:
+        ready, _, _ = select.select([connection, rung], [], [])
+        if rung in ready:
+            os.read(rung, 4096)
+            _tell(waiting)
+        if connection in ready:
+            head, given, _, _ = socket.recv_fds(connection, 4, 4)
+            if not head:
+                return
+            *streams, told = given
+            request = json.loads(receive(connection, int.from_bytes(head)))
+            if not (pid := os.fork()):
+                _be(main, streams, **request)
+            waiting[pid] = told
+            for fd in streams:
+                os.close(fd)
+            connection.sendall(pid.to_bytes(4))
+
+
+def _tell(waiting: dict[int, int]) -> None:
+    """Bury who has ended, and say how."""
+    while waiting:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
             return
-        request = json.loads(_receive(connection, int.from_bytes(head)))
-        if not (pid := os.fork()):
-            connection.close()
-            _be(main, streams, **request)
-        for fd in streams:
-            os.close(fd)
-        connection.sendall(pid.to_bytes(4))
-        _, status = os.waitpid(pid, 0)
-        connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
+        told = waiting.pop(pid)
+        with suppress(BrokenPipeError):  # nobody wants to know any more
+            os.write(told, os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
+        os.close(told)
 
 
 def _load() -> Callable[[], NoReturn]:
@@ -196,9 +268,11 @@ def _be(
     main: Callable[[], NoReturn], streams: Sequence[int], *, words: list[str], env: dict[str, str], cwd: str
 ) -> None:
     try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number, fd in enumerate(streams):
             os.dup2(fd, number)
-            os.close(fd)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         # As at the start of an interpreter: they remember whether they are files, pipes or terminals.
         how = {"encoding": sys.stdin.encoding, "closefd": False}
         sys.stdin = os.fdopen(0, errors=sys.stdin.errors, **how)

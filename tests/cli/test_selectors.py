@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,9 +138,12 @@ def test_logs_and_wait_take_what_was_chosen(queuectl: Program, start_worker: Sta
         {"id": "c", "command": "echo three"},
     ]
     queuectl("enqueue", json.dumps(jobs), check=0)
-    waiting = queuectl.start("wait", "--queue", "q")
-    start_worker("--drain")
-    assert waiting.wait(30) == 3
+    with queuectl.start("wait", "--queue", "q", stderr=subprocess.PIPE) as waiting:
+        assert waiting.stderr is not None
+        # So it has chosen: a worker may be done with all of them before it begins.
+        assert b"no live worker" in waiting.stderr.readline()
+        start_worker("--drain")
+        assert waiting.wait(30) == 3
     queuectl("wait", "--match", "echo", check=0)  # nothing of it is left to wait for
     queuectl("wait", "--match", "echo", "--state", "dead,completed", check=3)
     assert queuectl("logs", "--queue", "q", "--no-markers", check=0).lines == ["a | one", "b | two"]

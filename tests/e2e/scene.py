@@ -28,14 +28,24 @@ FULL = os.environ.get("QUEUECTL_TEST_FULL") == "1"  # the numbers of the contrac
 
 
 class WrappedWorker(WorkerProcess):
-    """A worker that something else starts: `nohup`, `unshare`, a shell with its own ideas about signals."""
+    """A worker that something else may start: `nohup`, `unshare`, a shell with its own ideas about signals."""
 
     def __init__(
-        self, scene: Scene, log: Path, command: Sequence[str], env: Mapping[str, str | None], **popen: Any
+        self,
+        scene: Scene,
+        log: Path,
+        *args: str | Path,
+        through: Sequence[str],
+        env: Mapping[str, str | None] | None,
+        **popen: Any,
     ) -> None:
         self._scene = scene
         self._queuectl = scene.queuectl
         self._log = log
+        if not through and not popen:
+            self.process = scene.queuectl.start_worker(*args, log=log, env=env)
+            return
+        command = [*through, *COMMAND, "worker", "start", *map(str, args)]
         with log.open("wb") as file:
             streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, **popen}
             self.process = subprocess.Popen(command, env=scene.queuectl.environment(env), **streams)
@@ -90,9 +100,8 @@ class Scene:
         **popen: Any,
     ) -> WorkerProcess:
         """A worker in the foreground; `through` are the words of a program that starts it."""
-        command = [*through, *COMMAND, "worker", "start", *map(str, args)]
         log = self.directory / f"worker-{len(self._workers)}.out"
-        worker = WrappedWorker(self, log, command, env or {}, **popen)
+        worker = WrappedWorker(self, log, *args, through=through, env=env, **popen)
         self._workers.append(worker)
         return worker.wait_until_ready() if ready else worker
 

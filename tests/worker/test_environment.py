@@ -14,6 +14,8 @@ from tests.e2e.processes import descriptors
 from tests.e2e.scene import Scene
 from tests.program import COMMAND
 
+pytestmark = pytest.mark.usefixtures("fresh")
+
 QUEUECTL = " ".join(COMMAND)
 
 # Tells everything about its own process, as the kernel sees it.

@@ -11,6 +11,8 @@ from tests.e2e.processes import children, descriptors, memory
 from tests.e2e.scene import Scene
 from tests.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("fresh")
+
 MIB = 2**20
 FULL = os.environ.get("QUEUECTL_TEST_FULL") == "1"  # the numbers of the contract, which take minutes
 JOBS = 10_000 if FULL else 1_000

@@ -16,6 +16,8 @@ from tests.needs import require
 from tests.program import Program
 from tests.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("fresh")
+
 
 def can_unshare() -> bool:
     return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode == 0

@@ -8,6 +8,8 @@ from tests.e2e.processes import children
 from tests.e2e.scene import Scene
 from tests.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("fresh")
+
 
 def test_a_restart_is_the_same_process_with_its_options_and_its_jobs_run_on(scene: Scene) -> None:
     running = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}; exit 4", max_retries=1)

@@ -13,6 +13,8 @@ from tests.e2e.scene import Scene, stop
 from tests.program import WorkerProcess
 from tests.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("fresh")
+
 
 def busy(scene: Scene, *args: str, **options: object) -> tuple[WorkerProcess, str]:
     """A worker with a job that ends when the test says so."""

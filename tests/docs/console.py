@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.docs.relay import relay
 from tests.program import environment
 
 COLUMNS = 100
@@ -113,9 +114,6 @@ def _pattern(line: str) -> str:
 def play(commands: list[str], folder: Path) -> list[Played]:
     """Run the commands, one after the other in one shell, as somebody whose home directory is `folder`."""
     (folder / "bin").mkdir()
-    program = folder / "bin" / "queuectl"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m queuectl "$@"\n')
-    program.chmod(0o755)
     session = folder / "bin" / "session"
     with session.open("w") as script:
         for number, command in enumerate(commands):
@@ -125,7 +123,8 @@ def play(commands: list[str], folder: Path) -> list[Played]:
             script.write(f". {part}\nprintf '\\036%d\\036' $?\n")
         # Whatever a page leaves running is ended here; a page that is right leaves nothing.
         script.write("queuectl worker stop --now >/dev/null 2>&1\n")
-    screen = _run_on_terminal(["sh", str(session)], cwd=folder, env=_environment(folder))
+    with relay(folder / "bin" / "queuectl"):
+        screen = _run_on_terminal(["sh", str(session)], cwd=folder, env=_environment(folder))
     parts = screen.replace(str(folder), HOME).split(_MARK)[:-1]
     return [Played(_lines(text), int(status)) for text, status in zip(parts[::2], parts[1::2], strict=True)]
 

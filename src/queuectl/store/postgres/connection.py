@@ -71,6 +71,7 @@ class Connection:
         self.clock = clock
         self._on_connect = on_connect
         self.session = 0  # the number of the one that is open, or was last
+        self.name: str | None = None  # of each transaction, for others to see; None: that of the session
         self._wire: Wire | None = None
         self._is_inside = False  # of a transaction
         self._later: list[Question] = []  # what is still to be sent of it
@@ -120,7 +121,7 @@ class Connection:
         with self._session() as wire:
             with _finish(wire, after) as finish, wire.pipeline():
                 wire.execute(_own(begin))
-                wire.execute(*_enter(seconds=self.seconds, plan_freely=plan_freely))
+                wire.execute(*self._enter(self.seconds, plan_freely=plan_freely))
                 cursors = [wire.execute(_own(text), values or None) for text, values in questions]
                 finish()
             return [Answer(_rows(cursor), cursor.rowcount) for cursor in cursors]
@@ -142,7 +143,7 @@ class Connection:
         with self._session(patience=seconds + MARGIN_SECONDS) as wire:
             with wire.pipeline():
                 wire.execute(_own(begin))
-                wire.execute(*_enter(seconds=seconds, plan_freely=plan_freely))
+                wire.execute(*self._enter(seconds, plan_freely=plan_freely))
                 cursors = [wire.execute(_own(text), values or None) for text, values in first]
             self._is_inside, self._later = True, []
             try:
@@ -238,6 +239,14 @@ class Connection:
                 self._send_later(self._wire)  # what goes wrong with them shows here
         return self._wire
 
+    def _enter(self, seconds: float, *, plan_freely: bool) -> tuple[sql.SQL, dict[str, str | None]]:
+        return _own(SQL["enter"]), {
+            "name": self.name,
+            "statement_ms": f"{seconds * 1000:.0f}",
+            "lock_ms": f"{LOCK_SECONDS * 1000:.0f}",
+            "plan_freely": "on" if plan_freely else "off",
+        }
+
     def _send_later(self, wire: Wire) -> None:
         waiting, self._later = self._later, []
         for text, values in waiting:
@@ -280,15 +289,6 @@ def _finish(wire: Wire, after: Sequence[Question]) -> Iterator[Callable[[], None
     except psycopg.Error:
         if not commits or commits[0].statusmessage != "COMMIT":
             raise
-
-
-def _enter(*, seconds: float, plan_freely: bool) -> tuple[sql.SQL, dict[str, str]]:
-    return _own(SQL["enter"]), {
-        "statement_ms": f"{seconds * 1000:.0f}",
-        "lock_ms": f"{LOCK_SECONDS * 1000:.0f}",
-        "idle_ms": f"{seconds * 1000:.0f}",
-        "plan_freely": "on" if plan_freely else "off",
-    }
 
 
 def _own(text: str) -> sql.SQL:

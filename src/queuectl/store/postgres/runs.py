@@ -21,17 +21,17 @@ from queuectl.store.postgres.base import admit
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
 from queuectl.store.postgres.edges import PostgresEdges
+from queuectl.store.postgres.fencing import PostgresFencing
 from queuectl.store.postgres.floors import NO_FLOORS, Floors
 from queuectl.store.postgres.queues import Chosen, PostgresLimits, in_order
-from queuectl.store.postgres.reads import PostgresReads
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, run_again
-from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
+from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
 
 PROMOTE_AT_ONCE: Final = 1000
 
 
-class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
+class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
     def __init__(self, db: Connection) -> None:
         super().__init__(db)
         self._doubt = Doubt()
@@ -111,20 +111,6 @@ class PostgresRuns(PostgresReads, PostgresLimits, PostgresEdges):
             more=not is_complete or 0 < wanted == len(claims) or children.freed,
             undecided=children.more,
         )
-
-    @run_again
-    def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
-        with self._db.transaction(Question(SQL["take_worker"], {"worker": worker})):
-            started_at, beats = sign or (None, None)
-            found = self._db.execute(SQL["fence"], {"id": worker, "started_at": started_at, "beats": beats})
-            return None if sign and not found else self.running(worker)
-
-    @run_again
-    def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
-        take, hold = Question(SQL["take_worker"], {"worker": worker}), Question(SQL["hold_worker"], {"worker": by})
-        with self._db.transaction(take, hold):
-            taken = {"worker": worker, "by": by, "tokens": list(tokens)}
-            return [token for (token,) in self._db.all(SQL["adopt"], taken)]
 
     @run_again
     def rescue(

@@ -18,6 +18,7 @@ from queuectl.store.postgres.batches import PostgresBatches
 from queuectl.store.postgres.bell import NotifyBell
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import PostgresMovable
+from queuectl.store.postgres.fencing import name_of
 from queuectl.store.postgres.porting import PostgresPorting
 from queuectl.store.postgres.pruning import PostgresPruning
 from queuectl.store.postgres.queues import PostgresQueueRules
@@ -121,6 +122,7 @@ class PostgresStore(
         if not os.path.isdir(worker.home):
             raise errors.HomeUnusable(worker.home, "it does not exist")
         SQL.read_all()
+        self._db.name = name_of(worker.id)
         # The bell first: whoever sees the row may ring.
         bell = NotifyBell(self._db)
         queues = None if worker.queues is None else json.dumps(worker.queues)

@@ -42,7 +42,7 @@ def open_processes(folder: Path) -> Iterator[SystemProcesses]:
     lock = take_lock(str(folder / "lock"))
     assert lock is not None
     made = SystemProcesses()
-    made.open(ledger, lock=lock.fileno(), environment=())
+    made.open(ledger, lock=lock.fileno(), environment={})
     lock.release()
     yield made
     made.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
+import queuectl.job.settle
 import queuectl.process.watch
 import queuectl.store.sqlite.runs
 import queuectl.upkeep.adoption
@@ -101,7 +102,7 @@ def _forgotten_crash() -> tuple[Any, str, Any]:
     def forgets(claim: Claim, max_crashes: int) -> Settlement:
         return lose(claim._replace(crashes=claim.crashes - 1), max_crashes)
 
-    return queuectl.store.sqlite.runs, "lose", forgets
+    return queuectl.job.settle, "lose", forgets
 
 
 def _no_fence() -> tuple[Any, str, Any]:
@@ -210,6 +211,16 @@ def _no_word_of_a_rescue() -> tuple[Any, str, Any]:
     return queuectl.upkeep.rescue, "add_end", add_end
 
 
+def _nobody_has_begun() -> tuple[Any, str, Any]:
+    def never_taken_back(self: Launcher, tokens: Collection[str]) -> None:
+        seen = self.__dict__.setdefault("_seen", set())
+        seen.update(tokens)
+        with contextlib.suppress(OSError):
+            self._ledger.note_unbegun(seen)
+
+    return Launcher, "note_unbegun", never_taken_back
+
+
 DEFECTS: Final[dict[str, Change]] = {
     "a settle that shows no token": _settle_statement("   and token = ?2\n"),
     "a settle in any state": _settle_statement("   and token = ?2\n", "   and state = 'processing'\n"),
@@ -236,6 +247,7 @@ DEFECTS: Final[dict[str, Change]] = {
     "an adoption of what ran before the power was gone": _any_boot,
     "an end that leaves no word of why": _no_word,
     "a rescue that leaves no word of what it ends": _no_word_of_a_rescue,
+    "a reserve of which it is never said that it has begun": _nobody_has_begun,
     "counts that are overwritten": _counts_overwritten,
     "a history that is not kept": _no_history,
 }
@@ -247,8 +259,8 @@ NEAR: Final[dict[str, int]] = {
     "a fence that goes by the name alone": 10114,
     "a heartbeat that lifts the fence": 10565,
     "a start without a look at the time": 10039,
-    "an adoption that forgets the time limit": 10083,
-    "an adoption that goes by the number of the process alone": 10017,
+    "an adoption that forgets the time limit": 10334,
+    "an adoption that goes by the number of the process alone": 10065,
     "an adoption of what ran before the power was gone": 10061,
     "an end that leaves no word of why": 10004,
     "a rescue that leaves no word of what it ends": 10102,

@@ -145,7 +145,7 @@ class Keeper:
         self._spawned(host, leader, self)
         self.begun.append(Begun(Child(leader.pid, leader.started), stage.now, log_from))
         footprint = Footprint(leader.pid, leader.started, log_from)
-        kept = _Kept(order.slot, token, footprint, leader, order.log, stage.now)
+        kept = _Kept(order.place, token, footprint, leader, order.log, stage.now)
         self._kept[leader.pid] = kept
         if self._write(kept, None):
             self.noted.add(token)

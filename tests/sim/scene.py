@@ -251,7 +251,7 @@ class Scene:
                 self.witness.serving[name] = process
                 runs_file = places.runs_file(host.home, name)
                 ledger = Ledger(runs_file)
-                process.open(runs_file, lock=-1, environment=())
+                process.open(runs_file, lock=-1, environment={})
                 launcher = Launcher(
                     worker=name, home=host.home, db=None, base_environment={}, ledger=ledger, is_shared=False
                 )

@@ -98,6 +98,7 @@ class Participant:
 
 class Stage:
     def __init__(self, seed: int, *, chances: Chances) -> None:
+        self.seed = seed
         self.random = random.Random(seed)
         self.chances = chances
         self.now = 1000.0

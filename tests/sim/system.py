@@ -22,12 +22,15 @@ import queuectl.store.sqlite.runs
 import queuectl.upkeep.adoption
 import queuectl.upkeep.rescue
 import queuectl.worker.launch
+import queuectl.worker.reserve
 import queuectl.worker.runs
 from queuectl.process import ending, table, watch
 from queuectl.process.table import Entry
 from tests.sim.machine import TICK, Host, kill_group_of
 from tests.sim.pool import Pool
 from tests.sim.stage import AFTER_A_SIGNAL, Stage
+
+AHEAD = 3  # in one of so many seeds
 
 
 @contextlib.contextmanager
@@ -66,6 +69,12 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
         (ending, "os", SimpleNamespace(pidfd_open=kernel.pin, close=lambda _: None, killpg=kernel.kill_group)),
         (ending, "signal", SimpleNamespace(SIGKILL=signal.SIGKILL, pidfd_send_signal=kernel.send)),
     ]
+    if stage.seed % AHEAD == 0:  # simulated jobs take long: here workers claim ahead all the same
+        stand_ins += [
+            (queuectl.worker.reserve, "BRIEF", 10.0),
+            (queuectl.worker.reserve, "IN_A_ROW", 1),
+            (queuectl.worker.reserve, "PATIENCE", stage.seed % 7 / 5),
+        ]
     before = [(module, name, getattr(module, name)) for module, name, _ in stand_ins]
     try:
         for module, name, stand_in in stand_ins:
@@ -116,7 +125,10 @@ class Kernel:
 
     def send(self, pid: int, number: int) -> None:
         host = self._host()
+        pinned = host.processes.get(pid)
         self._stage.effect("before a signal")
+        if host.processes.get(pid) is not pinned:  # a descriptor is of a process, not of its number
+            raise ProcessLookupError
         host.signal(pid, number)
         self._stage.note(f"sends signal {number} to process {pid}")
         self._stage.effect(AFTER_A_SIGNAL)

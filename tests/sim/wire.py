@@ -198,9 +198,10 @@ class SimStore(SqliteStore):
         max_crashes: int,
         spans: Mapping[str, Span] = MappingProxyType({}),
         only: Collection[str] | None = None,
+        unbegun: Collection[str] = (),
     ) -> list[Lost]:
         self._begin("rescue", worker)
-        taken = super().rescue(worker, max_crashes=max_crashes, spans=spans, only=only)
+        taken = super().rescue(worker, max_crashes=max_crashes, spans=spans, only=only, unbegun=unbegun)
         told = " ".join(f"{lost.claim.id} ({lost.claim.token}) {lost.settlement.state}" for lost in taken)
         self._stage.note(f"rescued from {worker}: {told or 'nothing'}")
         return taken

@@ -43,7 +43,7 @@ class Worker:
         self._to_bury: list[int] = []  # told with the next orders, or when there is nothing else to do
         self._watch = Watch()
 
-    def open(self, ledger: str, *, lock: int, environment: Sequence[bytes]) -> None:
+    def open(self, ledger: str, *, lock: int, environment: Mapping[str, str]) -> None:
         stage = self._stage
         keeper = self._keeper = Keeper(stage, self.host, ledger, self.signals, self._spawned)
         if stage.strikes(stage.chances.keeper):

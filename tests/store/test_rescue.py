@@ -37,6 +37,20 @@ def test_a_lost_job_goes_back_to_the_line_uncharged(store: Store, worker: Hands,
     assert (again.id, again.run, again.crashes) == ("a", 2, 1)
 
 
+def test_who_was_not_begun_is_not_charged_with_a_crash(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job(name) for name in "abc"])
+    begun, unbegun, called_off = worker.claim(3)
+    store.cancel(["c"])
+    store.rescue("w1", max_crashes=1, unbegun={unbegun.token, called_off.token})
+    assert {job.id: (job.state, job.crashes) for job in store.jobs()} == {
+        "a": (State.DEAD, 1),
+        "b": (State.PENDING, 0),
+        "c": (State.CANCELLED, 0),
+    }
+    assert [run.outcome for run in store.history("b")] == [Ending.RELEASED]
+    assert begun.id == "a"
+
+
 def test_a_lost_run_stays_in_the_history_with_all_that_is_known(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.enqueue([new_job("a")])
     claim = worker.claim_one()

@@ -30,7 +30,7 @@ class Job:
         self.log = folder / f"{name}.log"
         self.log.write_bytes(START)
         claim = unknown_claim(name, token=f"token-{name}")._replace(log=str(self.log))
-        self.run = Running(claim, 0, Child(1, 1), 0.0, len(START), None)
+        self.run = Running(claim, 0, 0, Child(1, 1), 0.0, len(START), None)
 
     def print(self, data: bytes) -> None:
         with self.log.open("ab") as file:

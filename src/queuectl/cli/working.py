@@ -18,6 +18,7 @@ from queuectl.config import here, job_environment_base, load_settings
 from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
+from queuectl.process.raising import Raised
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.watch import Adoption
 from queuectl.store.ids import new_worker_id
@@ -58,17 +59,20 @@ class Started(NamedTuple):
     log: str
 
 
-def work(app: App, order: Order, *, ready_fd: int | None = None, left: Sequence[int] = ()) -> int:
-    """Be a worker until it is over, and return the exit status. `left`: children of ours, from before we began anew."""
+def work(
+    app: App, order: Order, *, ready_fd: int | None = None, left: Sequence[int] = (), raised: Raised | None = None
+) -> int:
+    """Be a worker until it is over, and return the exit status. `left`: children of ours, from before we began anew. `raised`: the
+    keeper of our name, if it was started already."""
     try:
-        return _work(app, order, ready_fd, left)
+        return _work(app, order, ready_fd, SystemProcesses(left, raised=raised))
     except QueuectlError as error:
         if ready_fd is not None:
             say_failed(ready_fd, error)
         raise
 
 
-def _work(app: App, order: Order, ready_fd: int | None, left: Sequence[int]) -> int:
+def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcesses) -> int:
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     where = here(app.environ)
     _check_settings(app)
@@ -109,7 +113,6 @@ def _work(app: App, order: Order, ready_fd: int | None, left: Sequence[int]) -> 
         log.flush()
         wait_for_any(sources, seconds)
 
-    processes = SystemProcesses(left)
     world = World(store, processes, app.clock, random.random, settings, log, wait, foundlings)
 
     def inherit() -> None:

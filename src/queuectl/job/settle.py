@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal as signals
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -106,6 +107,15 @@ def lose(claim: Claim, max_crashes: int) -> Settlement:
         error = f"its worker died while it ran, {crashes} {'time' if crashes == 1 else 'times'}"
         return Settlement(Event.POISON, Ending.LOST, claim.attempts, crashes, error=error)
     return Settlement(Event.LOSE, Ending.LOST, claim.attempts, crashes, error="its worker died")
+
+
+def abandoned(claim: Claim, max_crashes: int, unbegun: Collection[str], *, is_cancelled: bool) -> Settlement:
+    """The end of a claim whose worker is gone. `unbegun`: tokens of those of which it is known that they had not begun."""
+    if is_cancelled:
+        return cancelled(claim, None)
+    if claim.token not in unbegun:
+        return lose(claim, max_crashes)
+    return _uncharged(claim, Event.RELEASE, Ending.RELEASED, "its worker died before it began", None)
 
 
 def _status(how: Exited | Signalled | None) -> tuple[int | None, int | None]:

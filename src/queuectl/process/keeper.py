@@ -27,7 +27,7 @@ from queuectl.output.frames import end_line
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of
 from queuectl.process.making import Made, Making, Unmade
-from queuectl.process.orders import BASE, FEW, LEAVE, LIMIT, LOCK, MAKE, STAYS, WIRE, CannotLog
+from queuectl.process.orders import BASE, LEAVE, LIMIT, MAKE, STAYS, WIRE, CannotLog
 from queuectl.process.pump import Pipe, Pump
 from queuectl.process.row import Helper, Row
 from queuectl.process.table import boot, started
@@ -47,7 +47,7 @@ class _Ordered(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    slot: int
+    place: int
     token: str
     footprint: Footprint
     pipe: Pipe
@@ -94,7 +94,7 @@ class Keeper:
             self._look(is_alone=True)
             for pid, (kept, finish) in self._ended.items():
                 with contextlib.suppress(OSError):  # a full disk: then nobody will know
-                    self._ledger.write(kept.slot, kept.token, kept.footprint._replace(finish=finish))
+                    self._ledger.write(kept.place, kept.token, kept.footprint._replace(finish=finish))
                 _bury(pid)
             self._ended.clear()
             if self.is_free:
@@ -158,34 +158,9 @@ class Keeper:
     def _run(self, rows: _Rows, orders: Sequence[_Ordered]) -> None:
         row = Row([(order.making, order.out) for order in orders], self._clock)
         self._helper.join(row)
-        told = 0
         while (number := row.take()) is not None:
-            if not told and number >= len(orders) - FEW and (made := row.first):
-                told = len(made)
-                try:
-                    self._record(rows[:told], made, orders[:told])
-                except HungUp:
-                    row.stop()
-                    row.wait()
-                    self._drop(rows[told:], row.made[told:], orders[told:])
-                    raise
             row.make(number)
-        row.wait()
-        self._record(rows[told:], row.first[told:], orders[told:])
-
-    def _drop(
-        self,
-        rows: _Rows,
-        made: Sequence[tuple[Made, float] | None],
-        orders: Sequence[_Ordered],
-    ) -> None:
-        """The worker is gone: nobody wants what is not made. What is made stays."""
-        for row, one, order in zip(rows, made, orders, strict=True):
-            if one is not None:
-                self._keep([row], [one], [order])
-            elif order.pipe is not None:
-                os.close(order.out)
-                self._pump.close(order.pipe)
+        self._record(rows, row.wait(), orders)
 
     def _order(
         self,
@@ -205,18 +180,18 @@ class Keeper:
         return _Ordered(making, pipe, out)
 
     def _keep(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
-        for (*_, ends_log, slot, token), (one, at), (_, pipe, _, _) in zip(rows, made, orders, strict=True):
+        for (*_, ends_log, place, token), (one, at), (_, pipe, _, _) in zip(rows, made, orders, strict=True):
             if pipe is None:
                 continue
             if one.errors:
                 self._pump.close(pipe)
                 continue
-            kept = _Kept(slot, token, Footprint(one.pid, one.started, pipe.log_from), pipe, at)
+            kept = _Kept(place, token, Footprint(one.pid, one.started, pipe.log_from), pipe, at)
             self._living[one.pid] = kept
             if not ends_log:
                 self._left.add(one.pid)
             with contextlib.suppress(OSError):  # a full disk: then there is the mark
-                self._ledger.write(slot, token, kept.footprint)
+                self._ledger.write(place, token, kept.footprint)
 
     def _record(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
         self._keep(rows, made, orders)
@@ -271,19 +246,22 @@ def main() -> None:
     signals = descriptor_of(signal.SIGCHLD)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGUSR1):
         signal.signal(number, lambda *_: None)  # whoever ends a whole service means the worker, and the jobs
-    for descriptor in (WIRE, LOCK):
-        os.set_inheritable(descriptor, False)
+    os.set_inheritable(WIRE, False)
+    wire = Wire(socket.socket(fileno=WIRE))
+    try:
+        lock = wire.take_over()
+    except HungUp:  # it did not come to be a worker
+        return
     ledger = Ledger(sys.argv[-1], join=True)
     with contextlib.suppress(OSError):  # a full disk: then nobody will adopt its jobs
         ledger.sign(Identity(os.getpid(), started(os.getpid()) or 0, boot()))
-    wire = Wire(socket.socket(fileno=WIRE))
     keeper = Keeper(wire, ledger)
     keeper.serve(signals)
     if not keeper.is_free:
         with contextlib.suppress(HungUp):
             wire.send(STAYS)
     # Only now may others take the worker for dead: nothing more will begin, and what has begun stands in the ledger.
-    os.close(LOCK)
+    os.close(lock)
     keeper.outlive(signals)
     os._exit(0)
 

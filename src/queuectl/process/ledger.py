@@ -1,8 +1,9 @@
 """What a worker has running, in a file of its own, so that whoever finds the worker dead can find its processes.
 
-Two records of fixed length a slot, overwritten in place: which process was made, by the keeper, and whether it is being ended,
-by the worker; before them one of who the keeper is. Not in the store, and not synced: it is written at every start of a process
-and only has to outlive the worker, not the machine. After a reboot the numbers in it are those of other processes.
+Two records of fixed length for each run, used again once its end is in the store: which process was made, by the keeper, and
+whether it is being ended, by the worker; before them one of who the keeper is, behind them one of what the worker has claimed
+and not begun. Not in the store, and not synced: it is written at every start of a process and only has to outlive the worker,
+not the machine. After a reboot the numbers in it are those of other processes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ RECORD: Final = 224
 BEHIND: Final = (
     4096  # records: of twice as many slots as a worker can have, since it may adopt. What is not used is a hole
 )
+# Where the tokens stand of what was not begun, and how much room they have: the last of those records.
+UNBEGUN_AT: Final = BEHIND - 8
+UNBEGUN_ROOM: Final = 8 * RECORD
 LOST: Final = "lost"  # why a run is being ended that somebody has taken, or is about to take, from its worker
 _NONE: Final = "-"
 
@@ -64,6 +68,7 @@ class Records(NamedTuple):
     keeper: Identity | None
     runs: dict[str, Footprint]  # by token
     endings: dict[str, list[EndBegun]]  # by token: who comes later does not take back what was begun before
+    unbegun: frozenset[str] = frozenset()  # tokens of what was claimed, and never ordered
 
 
 class Ledger:
@@ -76,13 +81,13 @@ class Ledger:
     def sign(self, keeper: Identity) -> None:
         self._write(0, f"keeper {keeper.pid} {keeper.started} {keeper.boot or _NONE}")
 
-    def write(self, slot: int, token: str, footprint: Footprint) -> None:
+    def write(self, place: int, token: str, footprint: Footprint) -> None:
         pid, started, log_from, finish, kept = footprint
         words = (token, pid, started, log_from, _shown(finish), kept or _NONE)
-        self._write(2 * slot + 1, " ".join(map(str, words)))
+        self._write(2 * place + 1, " ".join(map(str, words)))
 
-    def note_end(self, slot: int, token: str, begun: EndBegun) -> None:
-        self._write(2 * slot + 2, _end_begun(token, begun))
+    def note_end(self, place: int, token: str, begun: EndBegun) -> None:
+        self._write(2 * place + 2, _end_begun(token, begun))
 
     def added_ends(self) -> set[str]:
         """The tokens of runs that somebody else has begun to end, see `add_end`. Asked for every run that ends: it costs one call
@@ -91,11 +96,14 @@ class Ledger:
         lines = os.pread(self._fd, more, BEHIND * RECORD).split(b"\n") if more > 0 else []
         return {line.split()[1].decode("ascii", "replace") for line in lines if line.startswith(b"ending ")}
 
+    def note_unbegun(self, tokens: Iterable[str]) -> None:
+        self._write(UNBEGUN_AT, " ".join(("unbegun", *tokens)), room=UNBEGUN_ROOM)
+
     def close(self) -> None:
         os.close(self._fd)
 
-    def _write(self, place: int, record: str) -> None:
-        os.pwrite(self._fd, _padded(record), place * RECORD)
+    def _write(self, place: int, record: str, *, room: int = RECORD) -> None:
+        os.pwrite(self._fd, _padded(record, room), place * RECORD)
 
 
 def add_end(path: str, tokens: Iterable[str], begun: EndBegun, *, create: bool) -> None:
@@ -118,13 +126,15 @@ def read_ledger(path: str) -> Records:
             lines = file.read().split(b"\n")
     except FileNotFoundError:
         return Records(None, {}, {})
-    keeper, runs = None, {}
+    keeper, runs, unbegun = None, {}, frozenset[str]()
     endings: dict[str, list[EndBegun]] = {}
     for line in lines:
         # Slots that were never used are holes; a record that was cut by the end of its writer has too few words.
         match line.strip(b"\0 ").decode("ascii", "replace").split():
             case ["keeper", pid, started, *where]:  # of an earlier version: without
                 keeper = Identity(int(pid), int(started), where[0] if where and where[0] != _NONE else "")
+            case ["unbegun", *tokens]:
+                unbegun = frozenset(tokens)
             case ["ending", token, why, at]:
                 endings.setdefault(token, []).append(EndBegun(why, int(at)))
             case [token, pid, started, log_from, finish, kept]:
@@ -134,11 +144,11 @@ def read_ledger(path: str) -> Records:
                 pass
     if keeper is not None and keeper.boot not in ("", boot()):
         return Records(None, {token: Footprint(0, 0, found.log_from) for token, found in runs.items()}, {})
-    return Records(keeper, runs, endings)
+    return Records(keeper, runs, endings, unbegun)
 
 
-def _padded(record: str) -> bytes:
-    return record.ljust(RECORD - 1).encode() + b"\n"
+def _padded(record: str, room: int = RECORD) -> bytes:
+    return record.ljust(room - 1).encode() + b"\n"
 
 
 def _end_begun(token: str, begun: EndBegun) -> str:

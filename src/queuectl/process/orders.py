@@ -5,17 +5,12 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-# The descriptors that a keeper is started with.
+# The descriptor that a keeper is started with.
 WIRE: Final = 3
-LOCK: Final = 4
 
 # To the keeper: the environment that most jobs share, what to make, who is buried, how long a log may be, and whom the worker
 # ends itself.
 BASE, MAKE, BURY, LIMIT, LEAVE = range(5)
-
-# So many of a row may be left to make when the worker is told of the others. With more, it settles what has ended in smaller
-# and dearer portions; with fewer, there is nothing to make while it settles.
-FEW: Final = 2
 
 # What the worker is told when it hangs up, if that is not the end of its keeper.
 STAYS: Final = "stays"

@@ -24,7 +24,7 @@ class Order(NamedTuple):
     head: bytes
     is_first: bool  # what is in that log is of another job: away with it
     ends_log: bool  # if it ends by itself, its log says so when we hear of it; else that is ours to write
-    slot: int  # for the ledger, as what follows
+    place: int  # in the ledger, as what follows
     token: str
 
 
@@ -43,7 +43,7 @@ class Begun(NamedTuple):
 class Processes(Protocol):
     """Everything that the worker's loop asks of the operating system about processes. The simulator has its own."""
 
-    def open(self, ledger: str, *, lock: int, environment: Sequence[bytes]) -> None:
+    def open(self, ledger: str, *, lock: int, environment: Mapping[str, str]) -> None:
         """Be ready to make some. What is made is written into the ledger; the lock stays taken as long as anything may still
         be made, whatever becomes of us."""
         ...
@@ -57,7 +57,7 @@ class Processes(Protocol):
         ...
 
     def begin(self, orders: Sequence[Order]) -> None:
-        """Start programs, in this order. Returns when most of them are; `begun` says what became of them."""
+        """Start programs, in this order, and do not wait for it; `begun` says what became of them."""
         ...
 
     def begun(self, *, wait: bool = False) -> Sequence[Begun]:

@@ -18,15 +18,18 @@ from queuectl.process.making import Made, Making, Unmade
 
 
 class Row:
-    """What is to be made, in this order. `made` has what became of each, and when it was begun."""
+    """What is to be made, in this order."""
 
     def __init__(self, orders: Sequence[tuple[Making | Unmade, int]], clock: Clock) -> None:
         """With each the descriptor that it prints to, which is closed once it is made."""
-        self.made: list[tuple[Made, float] | None] = [None] * len(orders)
+        self._made: list[tuple[Made, float] | None] = [None] * len(orders)
         self._orders = orders
         self._clock = clock
         self._next = iter(range(len(orders)))  # asked by both
         self._is_over = threading.Event()
+
+    def __len__(self) -> int:
+        return len(self._made)
 
     def take(self) -> int | None:
         return next(self._next, None)
@@ -34,7 +37,7 @@ class Row:
     def make(self, number: int) -> None:
         making, out = self._orders[number]
         at = self._clock.monotonic()
-        self.made[number] = making.run(), at
+        self._made[number] = making.run(), at
         if out >= 0:
             os.close(out)
 
@@ -46,24 +49,10 @@ class Row:
             self.make(number)
         self._is_over.set()
 
-    @property
-    def first(self) -> list[tuple[Made, float]]:
-        """Those that were made, up to the first one that was not."""
-        found = []
-        for one in self.made:
-            if one is None:
-                break
-            found.append(one)
-        return found
-
-    def stop(self) -> None:
-        """Nobody wants the others any more."""
-        for _ in self._next:
-            pass
-
-    def wait(self) -> None:
-        """Until the helper has made what it has taken."""
+    def wait(self) -> list[tuple[Made, float]]:
+        """Until the helper, too, has made what it has taken. Returns what became of each, and when it was begun."""
         self._is_over.wait()
+        return [one for one in self._made if one is not None]
 
 
 class Helper:
@@ -74,7 +63,7 @@ class Helper:
 
     def join(self, row: Row) -> None:
         # Where the C library cannot be told a working directory, the whole process goes there: one at a time.
-        if len(row.made) < 2 or not KNOWS_DIRECTORIES:
+        if len(row) < 2 or not KNOWS_DIRECTORIES:
             row.go_alone()
             return
         if self._rows is None:

@@ -7,8 +7,6 @@ import errno
 import fcntl
 import os
 import signal
-import socket
-import sys
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
@@ -19,18 +17,15 @@ from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
 from queuectl.process.ledger import Footprint
 from queuectl.process.libc import Words
-from queuectl.process.making import Making
-from queuectl.process.orders import BASE, BURY, FEW, LEAVE, LIMIT, MAKE, STAYS, CannotLog
+from queuectl.process.orders import BASE, BURY, LEAVE, LIMIT, MAKE, STAYS, CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
+from queuectl.process.raising import Raised, raise_keeper
 from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold, Watch
 from queuectl.process.wire import HungUp, Wire
 
 LONGEST_SHOWN: Final = 200
 LOOK_EVERY: Final = 0.02
-
-
-_KEEPER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keep.py")
 
 
 class _End(NamedTuple):
@@ -42,9 +37,11 @@ class _End(NamedTuple):
 class SystemProcesses:
     """Through a keeper, which is their parent: see keeper.py. Those that were adopted have another one: see watch.py."""
 
-    def __init__(self, left: Iterable[int] = ()) -> None:
-        """`left`: keepers that this process has made before it began anew, and that nobody else will bury."""
+    def __init__(self, left: Iterable[int] = (), *, raised: Raised | None = None) -> None:
+        """`left`: keepers that this process has made before it began anew, and that nobody else will bury. `raised`: one that
+        waits to be ours."""
         self._left = set(left)
+        self._raised = raised
         self._wire: Wire | None = None
         self._keeper = 0
         self._base: Words | None = None  # as the keeper knows it
@@ -58,21 +55,12 @@ class SystemProcesses:
         self._watch = Watch()
         self._is_init = os.getpid() == 1
 
-    def open(self, ledger: str, *, lock: int, environment: Sequence[bytes]) -> None:
-        ours, its = socket.socketpair()
-        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        # As little as possible of what can go wrong in a Python that is started: no site, nothing from the environment.
-        argv = [os.fsencode(word) for word in (sys.executable, "-I", "-S", _KEEPER, ledger)]
-        making = Making(
-            argv[:1], argv, Words(environment), (), cwd=b"/", descriptors=(null, null, null, its.fileno(), lock)
-        )
-        made = making.run()
-        os.close(null)
-        its.close()
-        if made.errors:
-            raise errors.KeeperGone(f"it cannot be started: {os.strerror(made.errors[0]).lower()}")
-        self._keeper = made.pid
-        self._wire = Wire(ours)
+    def open(self, ledger: str, *, lock: int, environment: Mapping[str, str]) -> None:
+        self._keeper, self._wire = self._raised or raise_keeper(ledger, environment)
+        try:
+            self._wire.hand_over(lock)
+        except HungUp as exc:
+            raise errors.KeeperGone from exc
         self._watch.add(self._wire.fileno())
 
     def close(self) -> None:
@@ -110,11 +98,9 @@ class SystemProcesses:
             base = None if shared else list(order.base.words)
             argv, env, cwd, log = list(order.argv), list(order.env), order.cwd.encode(), os.fsencode(order.log)
             of_log = (log, order.head, order.is_first, order.ends_log)
-            rows.append((list(_places(order)), argv, base, env, cwd, *of_log, order.slot, order.token))
+            rows.append((list(_places(order)), argv, base, env, cwd, *of_log, order.place, order.token))
         self._orders += orders
         self._send(MAKE, rows)
-        while len(self._orders) > FEW:
-            self._receive()
 
     def begun(self, *, wait: bool = False) -> Sequence[Begun]:
         while (wait and self._orders) or (self._wire is not None and self._wire.has_news):

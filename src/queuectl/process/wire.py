@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import marshal
+import os
 import select
 import socket
 from typing import Any, Final
@@ -33,6 +34,22 @@ class Wire:
         """Nothing more is sent; what the other end says can still be heard."""
         with contextlib.suppress(OSError):  # it has gone before us
             self._socket.shutdown(socket.SHUT_WR)
+
+    def hand_over(self, descriptor: int) -> None:
+        """Before anything else is said. Raises HungUp."""
+        try:
+            socket.send_fds(self._socket, [b"."], [descriptor])
+        except (BrokenPipeError, ConnectionResetError) as exc:
+            raise HungUp from exc
+
+    def take_over(self) -> int:
+        """What `hand_over` sends, closed when we become another program. Raises HungUp."""
+        try:
+            _, (descriptor,), *_ = socket.recv_fds(self._socket, 1, 1)
+        except (ConnectionResetError, ValueError) as exc:
+            raise HungUp from exc
+        os.set_inheritable(descriptor, False)  # Python 3.11 takes no notice of a flag that says so
+        return descriptor
 
     def send(self, message: Any) -> None:
         """Raises HungUp."""

@@ -315,11 +315,13 @@ class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Wo
         max_crashes: int,
         spans: Mapping[str, Span] = MappingProxyType({}),
         only: Collection[str] | None = None,
+        unbegun: Collection[str] = (),
     ) -> list[Lost]:
         """Take the jobs from a worker that is gone, and forget the worker. With `only`, those of these tokens: the worker
         may have begun anew since it was fenced, and then keeps what it has claimed since, and its name.
 
-        `spans` tells, by token, where in the logs the output of the lost runs lies.
+        `spans` tells, by token, where in the logs the output of the lost runs lies. `unbegun`: tokens of those of which it is known
+        that no process was made: they are not charged.
 
         Whoever calls has made sure that the worker is gone and that nothing of these jobs runs any more.
         """

@@ -65,6 +65,7 @@ class Rescue:
         self._emit = emit
         self._claims: list[Claim] | None = None  # what it held when it was fenced
         self._footprints: dict[str, Footprint] = {}
+        self._unbegun: frozenset[str] = frozenset()
         self._kill_at: float | None = None
 
     def step(self, now: float) -> float | None:
@@ -74,7 +75,8 @@ class Rescue:
             if held is None:
                 return None
             if self._is_here:
-                self._footprints = read_ledger(places.runs_file(self._worker.home, self._worker.id)).runs
+                records = read_ledger(places.runs_file(self._worker.home, self._worker.id))
+                self._footprints, self._unbegun = records.runs, records.unbegun
             left: Collection[str] = ()
             if self._heir is not None:
                 left = leave_to(self._heir, self._worker, held, store=self._store)
@@ -98,8 +100,14 @@ class Rescue:
                 send(signal.SIGKILL, living)
             return now + PRESS_EVERY
         spans = {claim.token: self._close_log(claim, runs[claim.token]) for claim in claims}
-        max_crashes = self._settings.max_crashes
-        for lost in self._store.rescue(self._worker.id, max_crashes=max_crashes, spans=spans, only=set(spans)):
+        taken = self._store.rescue(
+            self._worker.id,
+            max_crashes=self._settings.max_crashes,
+            spans=spans,
+            only=set(spans),
+            unbegun=self._unbegun,
+        )
+        for lost in taken:
             self._emit(JobRescued(lost.claim, lost.settlement, self._worker.id))
         self._tidy()
         return None

@@ -27,6 +27,7 @@ class Ready(NamedTuple):
 
     order: Order
     claim: Claim
+    slot: int
 
 
 # What `_environment` tells each run of itself, in this order.
@@ -90,16 +91,16 @@ class Launcher:
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
         self._base_words = _joined(self._base, without=(*_OF_A_RUN, _PARENTS))
 
-    def prepare(self, claim: Claim, *, slot: int, now_ms: int) -> Ready:
-        """Everything up to the process."""
+    def prepare(self, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready:
+        """Everything up to the process. `place`: in the ledger."""
         base, env = self._environment(claim, slot)
         head, is_first = start_line(claim.run, worker=self._worker, now_ms=now_ms), claim.run == 1
         of_log = (claim.log, head, is_first, self._ends_logs)
-        return Ready(Order(words(claim), claim.cwd, base, env, *of_log, slot, claim.token), claim)
+        return Ready(Order(words(claim), claim.cwd, base, env, *of_log, place, claim.token), claim, slot)
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted | Unlogged:
         """What has become of it."""
-        order, claim = ready
+        order, claim, slot = ready
         child, began, log_from = begun
         match child:
             case CannotLog():
@@ -109,22 +110,27 @@ class Launcher:
             case CannotSpawn():
                 return Unstarted(claim, str(child), began, log_from)
             case _:
-                return Running(claim, order.slot, child, began, log_from, _deadline(claim, began))
+                return Running(claim, slot, order.place, child, began, log_from, _deadline(claim, began))
 
-    def adopt(self, adoption: Adoption, *, slot: int, began: float) -> Running:
+    def adopt(self, adoption: Adoption, *, slot: int, place: int, began: float) -> Running:
         """A run that another has begun. Noted, or nobody would know of it after us."""
         claim, footprint, ledger, *_ = adoption
         pid, started, log_from, *_ = footprint
         with contextlib.suppress(OSError):  # a full disk: then there is the mark
             note = Footprint(pid, started, log_from, kept=os.path.basename(ledger))
-            self._ledger.write(slot, claim.token, note)
-        return Running(claim, slot, Child(pid, started), began, log_from, _deadline(claim, began))
+            self._ledger.write(place, claim.token, note)
+        return Running(claim, slot, place, Child(pid, started), began, log_from, _deadline(claim, began))
 
     def note_end(self, run: Running, why: Why) -> None:
         """That we are about to end it: whoever comes after us goes on with that, and does not take our signal for its own end."""
         with contextlib.suppress(OSError):  # a full disk: then it counts as ended by itself
             word = LOST if run.is_lost or why is Why.UNTOLD else why.value
-            self._ledger.note_end(run.slot, run.claim.token, EndBegun(word, boot_ticks()))
+            self._ledger.note_end(run.place, run.claim.token, EndBegun(word, boot_ticks()))
+
+    def note_unbegun(self, tokens: Collection[str]) -> None:
+        """All that we have claimed and not begun: if we are gone, nobody is charged with it."""
+        with contextlib.suppress(OSError):  # a full disk: then it counts as begun
+            self._ledger.note_unbegun(tokens)
 
     def _environment(self, claim: Claim, slot: int) -> tuple[Words, Sequence[bytes]]:
         base = self._base_words

@@ -21,7 +21,7 @@ from queuectl.worker.launch import Launcher
 from queuectl.worker.membership import Membership
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
-from queuectl.worker.runs import Runs, as_start
+from queuectl.worker.runs import Runs
 from queuectl.worker.shares import Shares
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.stopping import Stopping
@@ -81,6 +81,7 @@ class Worker:
                 self._runs.reap(now)
                 if not self._is_unsure:
                     self._runs.end_overdue(now)
+                    self._start(())
                     self._trade(clock.monotonic())
                     self._keep_house(clock.monotonic())
                 # Asked before every sleep: a queue that has just been drained will not wake us.
@@ -137,8 +138,10 @@ class Worker:
             return
         starts = self._runs.unrecorded(now)
         printed = self._streaming.look(self._runs.under_way, now)
-        free = self._free() if self._stopping.mode is None and now >= self._runs.log_pause.until else 0
-        if not (starts or printed or self._runs.over or self._is_undecided or (free and self._look)):
+        may_claim = self._stopping.mode is None and now >= self._runs.log_pause.until
+        free = self._runs.room(self._slots) if may_claim else 0
+        has_more = self._runs.over or self._is_undecided or (free and self._look)
+        if not (starts or printed or (has_more and now >= self._runs.settle_at(self._slots))):
             return
         written = self._exchange(starts, printed, free)
         if written is None:
@@ -150,18 +153,15 @@ class Worker:
         self._start(written.claims)
 
     def _start(self, claims: Sequence[Claim]) -> None:
-        if claims:
-            self._runs.start(claims, are_ours=lambda: self._membership.is_sure(self._say_alive, self._settings))
-
-    def _free(self) -> int:
-        return max(0, self._slots - len(self._runs))
+        are_ours = lambda: self._membership.is_sure(self._say_alive, self._settings)  # noqa: E731
+        self._runs.start(claims, slots=self._slots, are_ours=are_ours)
 
     def _exchange(self, starts: Sequence[Running], printed: Sequence[Running], free: int) -> Exchange | None:
         plan, now = self._plan, self._world.clock.monotonic()
         return self._trouble.attempt(
             lambda: self._store.exchange(
                 plan.id,
-                starts=[as_start(run, now) for run in starts],
+                starts=[run.as_start(now) for run in starts],
                 outputs=self._streaming.pieces(printed, self._runs.over, limit=self._settings.output_limit),
                 ends=[end._replace(age=now - end.age) for end in self._runs.over],
                 claim=self._shares.request(free),
@@ -276,15 +276,16 @@ class Worker:
         if (soon := self._world.processes.look_again()) is not None:
             yield now + soon
         yield self._duties.wake_at
-        for moment in self._runs.wake_times():
+        settle_at = max(self._retry_at, self._runs.settle_at(self._slots))
+        for moment in self._runs.wake_times(self._slots):
             yield max(moment, self._retry_at)
         if self._runs:
             yield max(self._streaming.look_at, self._retry_at)
         if self._runs.over or self._is_undecided:
-            yield self._retry_at
-        if self._stopping.mode is None and self._free():
+            yield settle_at
+        if self._stopping.mode is None and self._runs.room(self._slots):
             if self._look:
-                yield max(self._runs.log_pause.until, self._retry_at)
+                yield max(self._runs.log_pause.until, settle_at)
             if self._due.at is not None:
                 yield self._due.at
         if self._plan.idle_timeout is not None and not self._runs:

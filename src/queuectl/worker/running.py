@@ -10,6 +10,7 @@ from typing import assert_never
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Cancelled, Exited, Outcome, Released, Signalled, TimedOut
 from queuectl.process.watch import Child
+from queuectl.store.protocol import Start
 
 
 class Why(Enum):
@@ -25,6 +26,7 @@ class Why(Enum):
 class Running:
     claim: Claim
     slot: int
+    place: int  # in the ledger
     child: Child
     began: float
     log_from: int
@@ -35,6 +37,9 @@ class Running:
     kill_at: float = math.inf
     look_at: float = math.inf  # while we end it: when to look whether all of it is gone
     is_headless: bool = False  # its leader has ended while we end it; others of its family may live on
+
+    def as_start(self, now: float) -> Start:
+        return Start(self.claim, self.child.pid, now - self.began, self.log_from)
 
     def outcome(self, how: Exited | Signalled | None) -> Outcome:
         """None: it has ended because we ended it, and nobody can say how."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from queuectl.events import JobAdopted, JobStarted, StoreTrouble
+from queuectl.events import JobAdopted, JobStarted
 from queuectl.job.model import Claim
-from queuectl.job.outcome import NotStarted, Outcome, Released
-from queuectl.job.retry import RetryPolicy
+from queuectl.job.outcome import Cancelled, NotStarted, Outcome, Released
 from queuectl.job.settings import Settings
-from queuectl.job.settle import lose, settle
+from queuectl.job.settle import lose
 from queuectl.output.files import end_log
 from queuectl.process.watch import Adoption, Child, Untold
-from queuectl.store.protocol import End, Span, Start
+from queuectl.store.protocol import Span
 from queuectl.worker.endings import begin_endings, press_endings
 from queuectl.worker.launch import Launcher, Ready, Unlogged, Unstarted
+from queuectl.worker.over import Over
 from queuectl.worker.plan import World
+from queuectl.worker.reserve import SETTLE_WITHIN, Reserve
 from queuectl.worker.running import Running, Why
 from queuectl.worker.trouble import LogPause, Refusals
 
@@ -30,15 +32,12 @@ AT_ONCE: Final = 16
 
 
 class Runs:
-    """The runs under way, by slot, and those that are over but not written yet.
-
-    In an `End` that waits here `age` holds the moment its run began: how long ago that is, is said when it is written.
-    """
+    """The runs under way, by slot, and those that are over but not written yet."""
 
     def __init__(self, world: World, launcher: Launcher, settings: Settings) -> None:
         self.settings = settings
         world.processes.limit_logs(settings.log_limit)
-        self.over: list[End] = []
+        self.over = Over(world, settings)
         # By token: runs that were taken from us, see `abandon`, or of which nobody knows how they ended.
         self.forsaken: dict[str, Span] = {}
         self.last_active = world.clock.monotonic()
@@ -47,16 +46,27 @@ class Runs:
         self._launcher = launcher
         self._by_slot: dict[int, Running] = {}
         self._starting: deque[Ready] = deque()  # in the order in which they were begun
+        # By token, those in `over` that had a process. Until the store knows how it ended, its keeper has to: we may die.
+        self._unwritten: dict[str, Running] = {}
         self._kept: dict[str, str] = {}  # by token, where the end of a run that was adopted is written
         self._refusals = Refusals(world.clock, world.emit)
+        self._reserve = Reserve(world.clock, launcher.note_unbegun)
 
     def __len__(self) -> int:
+        return self._busy + len(self._reserve)
+
+    @property
+    def _busy(self) -> int:
         return len(self._by_slot) + len(self._starting)
+
+    def room(self, slots: int) -> int:
+        """How many to claim, with so many slots."""
+        return max(0, slots + self._reserve.size(slots) - len(self))
 
     def follow(self, settings: Settings) -> Settings:
         """From now on."""
         self._world.processes.limit_logs(settings.log_limit)
-        self.settings = settings
+        self.settings = self.over.settings = settings
         return settings
 
     @property
@@ -66,15 +76,20 @@ class Runs:
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, claims: Sequence[Claim], *, are_ours: Callable[[], bool]) -> None:
-        """Begin a run of each, but give them back if they may have become somebody else's meanwhile."""
+    def start(self, claims: Sequence[Claim], *, slots: int, are_ours: Callable[[], bool]) -> None:
+        """Begin a run of each, and of those in reserve, as far as there are slots for them. Give them back if they may have become
+        somebody else's meanwhile."""
+        if not (claims or self._reserve):
+            return
+        busy = self._busy
+        claims = self._reserve.draw(claims, room=slots - busy, slots=slots, is_busy=busy > 0)
         for first in range(0, len(claims), AT_ONCE):
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
             # So all that can be done before or after a row of starts is done there.
             now_ms = self._world.clock.now_ms()
             ready = [
-                self._launcher.prepare(claim, slot=slot, now_ms=now_ms)
-                for claim, slot in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False)
+                self._launcher.prepare(claim, slot=slot, place=place, now_ms=now_ms)
+                for claim, (slot, place) in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False)
             ]
             # Asked last of all: we may have been stopped for long since they were claimed.
             if ready and not are_ours():
@@ -107,7 +122,8 @@ class Runs:
         claim, footprint, ledger, worker, ending = adoption
         age = self._world.processes.adopt(Child(footprint.pid, footprint.started), claim.token, ledger)
         self.last_active = self._world.clock.monotonic()
-        run = self._launcher.adopt(adoption, slot=self._free_slots()[0], began=self.last_active - age)
+        slot, place = self._free_slots()[0]
+        run = self._launcher.adopt(adoption, slot=slot, place=place, began=self.last_active - age)
         if self._world.processes.lasted(run.child) is not None:
             run.deadline = None  # it has ended, by itself: who ends it now for want of time would write what is not so
         self._by_slot[run.slot] = run
@@ -119,16 +135,25 @@ class Runs:
     def written(self, tokens: Iterable[str]) -> None:
         """The store knows how these ended: what was kept for that is no longer needed."""
         for token in tokens:
+            if (run := self._unwritten.pop(token, None)) is not None:
+                self._world.processes.reap(run.child)
             if (ledger := self._kept.pop(token, None)) is not None and ledger not in self._kept.values():
                 with contextlib.suppress(OSError):
                     os.unlink(ledger)
 
-    def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
-        self._add_end(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
+    def give_back(self, claims: Iterable[Claim] | None = None) -> None:
+        """Begin none of these; None: of those in reserve."""
+        for claim in self._reserve.remove() if claims is None else claims:
+            self._add_unbegun(claim, Released(None, "its worker had no slot for it"))
 
-    def _free_slots(self) -> list[int]:
-        taken = {*self._by_slot, *(one.order.slot for one in self._starting)}
-        return [number for number in range(len(self) + AT_ONCE) if number not in taken]
+    def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
+        self.over.add(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
+
+    def _free_slots(self) -> list[tuple[int, int]]:
+        """With each a place in the ledger, where an end that is not written needs one, too."""
+        runs = (*self._by_slot.values(), *self._unwritten.values())
+        places = _free({*(run.place for run in runs), *(one.order.place for one in self._starting)})
+        return [*zip(_free({*self._by_slot, *(one.slot for one in self._starting)}), places, strict=False)]
 
     def _note_start(self, run: Running | Unstarted | Unlogged) -> None:
         self.last_active = self._world.clock.monotonic()
@@ -137,7 +162,7 @@ class Runs:
                 self.log_pause.begin(run.problem)
                 self._add_unbegun(run.claim, Released(None, "its log could not be written"))
             case Unstarted():
-                self._add_end(run.claim, NotStarted(run.problem), began=run.began, pid=None, log_from=run.log_from)
+                self.over.add(run.claim, NotStarted(run.problem), began=run.began, pid=None, log_from=run.log_from)
             case Running():
                 self._by_slot[run.slot] = run
                 self.log_pause.end()
@@ -173,29 +198,33 @@ class Runs:
                 continue
             if run.why is not None and run.slot not in gone:
                 continue
-            lasted, log_to = processes.lasted(run.child), processes.log_to(run.child)
-            processes.reap(run.child)
             del self._by_slot[run.slot]
             self.last_active = self._world.clock.monotonic()
-            if run.is_lost:  # its log, too, may have another writer by now
+            if run.is_lost or run.why is Why.UNTOLD:
+                processes.reap(run.child)
+                if not run.is_lost:  # else its log, too, may have another writer by now
+                    self._forsake(run)
                 continue
-            if run.why is Why.UNTOLD:
-                self._forsake(run)
-                continue
+            lasted, log_to = processes.lasted(run.child), processes.log_to(run.child)
+            self._unwritten[run.claim.token] = run
             told = None if isinstance(how, Untold) else how
             # Its log says that it ended by itself: whatever we were about to do came too late.
             outcome = run.outcome(told) if told is None or log_to is None else told
-            place = {"log_from": run.log_from, "log_to": log_to}
-            self._add_end(run.claim, outcome, began=run.began, pid=run.child.pid, lasted=lasted, **place)
+            span = {"log_from": run.log_from, "log_to": log_to}
+            self.over.add(run.claim, outcome, began=run.began, pid=run.child.pid, lasted=lasted, **span)
+            self._reserve.judge(self.over[-1].duration)
         processes.reap_strays()
 
     def end_overdue(self, now: float) -> None:
         """End what has run for too long."""
         late = [run for run in self._by_slot.values() if run.deadline is not None and now >= run.deadline]
         self._end(late, Why.TIMEOUT, now)
+        self.give_back(self._reserve.stale(now))
 
     def cancel(self, tokens: Collection[str], now: float) -> None:
         self._gather(wait=True)
+        for claim in self._reserve.remove(lambda claim, _: claim.token in tokens):
+            self._add_unbegun(claim, Cancelled(None))
         self._end([run for run in self._by_slot.values() if run.claim.token in tokens], Why.CANCEL, now)
 
     def release_all(self, now: float) -> None:
@@ -214,6 +243,7 @@ class Runs:
         Somebody of this machine has ended it already; somebody of another machine could not.
         """
         self._gather(wait=True)
+        self.give_back()
         count = len(self._by_slot) + len(self.over)
         self.forsaken |= {end.claim.token: Span(None, None) for end in self.over}
         self.over.clear()
@@ -233,7 +263,14 @@ class Runs:
     def is_ending_lost(self) -> bool:
         return any(run.is_lost for run in self._by_slot.values())
 
-    def wake_times(self) -> Iterator[float]:
+    def settle_at(self, slots: int) -> float:
+        """When to write what is over: with some in reserve there is no hurry, and it costs less for several at once."""
+        if not (self._reserve and self._busy) or len(self.over) >= slots:
+            return 0.0
+        return self.over.since + SETTLE_WITHIN if self.over else math.inf
+
+    def wake_times(self, slots: int) -> Iterator[float]:
+        yield self._reserve.wake_at(slots - self._busy)
         for run in self._by_slot.values():
             moment = run.deadline if run.why is None else run.look_at
             if moment is not None:
@@ -258,32 +295,6 @@ class Runs:
             log_to = end_log(run.claim.log, run.log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
         self.forsaken[run.claim.token] = Span(run.log_from, log_to)
 
-    def _add_end(
-        self,
-        claim: Claim,
-        outcome: Outcome,
-        *,
-        began: float,
-        pid: int | None,
-        log_from: int | None,
-        log_to: int | None = None,
-        lasted: float | None = None,
-    ) -> None:
-        clock = self._world.clock
-        age = clock.monotonic() - began
-        duration = age if lasted is None else lasted
-        policy = RetryPolicy(self.settings.backoff_max_ms, self.settings.backoff_jitter)
-        settlement = settle(claim, outcome, policy=policy, chance=self._world.chance())
-        if log_from is not None and log_to is None:
-            try:
-                # When it ended: of a run that was adopted, that may be long ago.
-                now_ms, limit = clock.now_ms() - round((age - duration) * 1000), self.settings.log_limit
-                log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)
-            except OSError as exc:
-                # The job is over and its result stands; only the last line of its log is missing.
-                self._world.emit(StoreTrouble(f"cannot write {claim.log}: {exc.strerror}"))
-        self.over.append(End(claim, settlement, pid, began, duration, log_from, log_to))
 
-
-def as_start(run: Running, now: float) -> Start:
-    return Start(run.claim, run.child.pid, now - run.began, run.log_from)
+def _free(taken: Collection[int]) -> list[int]:
+    return [number for number in range(len(taken) + AT_ONCE) if number not in taken]

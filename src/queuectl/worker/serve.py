@@ -19,8 +19,6 @@ from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.signals import SignalPipe
 
 HEIR_TIMEOUT: Final = 5.0
-# All that Python may need to start. The rest of our environment is for the jobs.
-FOR_THE_KEEPER: Final = ("PATH", "LD_LIBRARY_PATH")
 
 
 def serve(
@@ -51,8 +49,7 @@ def serve(
         runs_file = places.runs_file(plan.home, plan.id)
         with _of_home(plan.home):
             ledger = Ledger(runs_file)
-        needed = [os.fsencode(f"{name}={environment[name]}") for name in FOR_THE_KEEPER if name in environment]
-        world.processes.open(runs_file, lock=lock.fileno(), environment=needed)
+        world.processes.open(runs_file, lock=lock.fileno(), environment=environment)
         launcher = Launcher(
             worker=plan.id,
             home=plan.home,

@@ -18,6 +18,7 @@ class Stopping:
         if self.mode in (mode, StopMode.NOW) or (self.mode is not None and mode is StopMode.RESTART):
             return False
         self.mode = mode
+        self._runs.give_back()
         if mode is StopMode.RESTART:
             self._emit(WorkerRestarting(len(self._runs)))
         else:

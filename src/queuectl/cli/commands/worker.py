@@ -92,11 +92,17 @@ def worker_start(
 
     The first TERM or Ctrl-C: finish what runs, then end. The second: end it now, the jobs go back to the line uncharged.
     """
+    name = None if name is None else _name(name)
+    raised = None
+    if not detach:
+        from queuectl.cli.early import early_keeper
+
+        name, raised = early_keeper(app, name)  # before the rest is loaded
     from queuectl.cli import working
 
     named = dict(_queue(queue) for queue in queues)
     order = working.Order(
-        name=None if name is None else _name(name),
+        name=name,
         slots=None if count is None else _slots(count),
         queues=tuple(named) or None,
         weights=tuple(weight or 1 for weight in named.values()) if any(named.values()) else None,
@@ -104,7 +110,7 @@ def worker_start(
         idle_timeout=None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000,
     )
     if not detach:
-        return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left))
+        return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left, raised=raised))
     started = working.start_detached(app, order)
     line = f"worker {started.id} is up (pid {started.pid}); its log: {printable(started.log)}"
     return Sheet(started._asdict(), people=lambda: [line], id=started.id)

@@ -12,7 +12,7 @@ from queuectl import errors
 from queuectl.job.lifecycle import WAITING
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Ending
-from queuectl.job.settle import Settlement, cancelled, lose
+from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
@@ -120,6 +120,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
         max_crashes: int,
         spans: Mapping[str, Span] = MappingProxyType({}),
         only: Collection[str] | None = None,
+        unbegun: Collection[str] = (),
     ) -> list[Lost]:
         taken, ends = [], []
         take, hold = Question(SQL["take_worker"], {"worker": worker}), Question(SQL["hold_runs"], {"worker": worker})
@@ -128,7 +129,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             for claim, is_cancelled in self._running(worker):
                 if only is not None and claim.token not in only:
                     continue
-                settlement = cancelled(claim, None) if is_cancelled else lose(claim, max_crashes)
+                settlement = abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
                 facts = Facts(None, now, None, None, *spans.get(claim.token, Span(None, None)))
                 taken.append(Lost(claim, settlement))
                 ends.append(_told(claim, settlement, facts, now=now, called_off=is_cancelled))

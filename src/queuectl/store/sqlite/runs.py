@@ -11,7 +11,7 @@ from typing import Final
 from queuectl.job.lifecycle import WAITING, Event, State, is_final
 from queuectl.job.model import Claim
 from queuectl.job.rank import ByEnqueues, Standing, effective_priority
-from queuectl.job.settle import Settlement, cancelled, lose
+from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
 from queuectl.store.counting import Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
@@ -143,6 +143,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         max_crashes: int,
         spans: Mapping[str, Span] = MappingProxyType({}),
         only: Collection[str] | None = None,
+        unbegun: Collection[str] = (),
     ) -> list[Lost]:
         taken = []
         with self._moving() as moves:
@@ -151,7 +152,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
             for claim, is_cancelled in self._running(worker):
                 if only is not None and claim.token not in only:
                     continue
-                settlement = cancelled(claim, None) if is_cancelled else lose(claim, max_crashes)
+                settlement = abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
                 span = spans.get(claim.token, Span(None, None))
                 self._write_end(claim, settlement, Facts(None, now, None, None, *span), at, moves)
                 taken.append(Lost(claim, settlement))

@@ -1,0 +1,54 @@
+"""What is over, until the store knows."""
+
+from __future__ import annotations
+
+from queuectl.events import StoreTrouble
+from queuectl.job.model import Claim
+from queuectl.job.outcome import Outcome
+from queuectl.job.retry import RetryPolicy
+from queuectl.job.settings import Settings
+from queuectl.job.settle import settle
+from queuectl.output.files import end_log
+from queuectl.store.protocol import End
+from queuectl.worker.plan import World
+
+
+class Over(list[End]):
+    """`since`: when the first of them was added.
+
+    In an `End` that waits here `age` holds the moment its run began: how long ago that is, is said when it is written.
+    """
+
+    def __init__(self, world: World, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.since = 0.0
+        self._world = world
+
+    def add(
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        *,
+        began: float,
+        pid: int | None,
+        log_from: int | None,
+        log_to: int | None = None,
+        lasted: float | None = None,
+    ) -> None:
+        clock = self._world.clock
+        now = clock.monotonic()
+        self.since = self.since if self else now
+        age = now - began
+        duration = age if lasted is None else lasted
+        policy = RetryPolicy(self.settings.backoff_max_ms, self.settings.backoff_jitter)
+        settlement = settle(claim, outcome, policy=policy, chance=self._world.chance())
+        if log_from is not None and log_to is None:
+            try:
+                # When it ended: of a run that was adopted, that may be long ago.
+                now_ms, limit = clock.now_ms() - round((age - duration) * 1000), self.settings.log_limit
+                log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)
+            except OSError as exc:
+                # The job is over and its result stands; only the last line of its log is missing.
+                self._world.emit(StoreTrouble(f"cannot write {claim.log}: {exc.strerror}"))
+        self.append(End(claim, settlement, pid, began, duration, log_from, log_to))

@@ -1,0 +1,192 @@
+"""Claims that a worker holds beyond its slots, while its jobs are short."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from queuectl.job.model import Claim
+from queuectl.process.ledger import Ledger, read_ledger
+from queuectl.store.ids import new_tokens
+from queuectl.worker.reserve import BRIEF, GATHER, IN_A_ROW, MOST, PATIENCE, Reserve
+from tests.clock import FakeClock
+from tests.e2e.scene import Scene
+from tests.factories import unknown_claim
+from tests.wait import wait_until
+
+
+class Bench:
+    """A reserve, and what it has told."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.told: list[str] = []
+        self.reserve = Reserve(self.clock, self._tell)
+
+    def _tell(self, tokens: object) -> None:
+        self.told = list(tokens)  # type: ignore[call-overload]
+
+    def draw(self, *names: str, room: int, slots: int = 8, is_busy: bool = True) -> str:
+        """The names of those to begin."""
+        more = [unknown_claim(name, token=name) for name in names]
+        return "".join(claim.id for claim in self.reserve.draw(more, room=room, slots=slots, is_busy=is_busy))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def names(claims: list[Claim]) -> str:
+    return "".join(claim.id for claim in claims)
+
+
+# ── how many ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_claimed_ahead_before_some_jobs_in_a_row_were_short(bench: Bench) -> None:
+    sizes = []
+    for _ in range(IN_A_ROW + 1):
+        sizes.append(bench.reserve.size(4))
+        bench.reserve.judge(BRIEF / 2)
+    assert sizes == [0] * IN_A_ROW + [8]
+
+
+def test_one_long_job_ends_it(bench: Bench) -> None:
+    for duration in [BRIEF / 2] * 50 + [BRIEF]:
+        bench.reserve.judge(duration)
+    assert bench.reserve.size(4) == 0
+
+
+def test_as_many_short_ones_are_asked_for_as_there_are_slots(bench: Bench) -> None:
+    for _ in range(99):
+        bench.reserve.judge(0.0)
+    assert bench.reserve.size(100) == 0
+    bench.reserve.judge(0.0)
+    assert bench.reserve.size(100) == MOST
+
+
+# ── who begins ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_they_begin_in_the_order_in_which_they_were_claimed(bench: Bench) -> None:
+    assert bench.draw(*"abcde", room=2, slots=2) == "ab"
+    assert bench.draw(*"fg", room=2, slots=2) == "cd"
+    assert bench.draw(room=9, slots=9) == "efg"
+
+
+def test_without_room_none_begins(bench: Bench) -> None:
+    assert bench.draw("a", room=0) == ""
+    assert bench.draw(room=-3) == ""
+    assert len(bench.reserve) == 1
+
+
+def test_few_free_slots_wait_a_moment_for_more(bench: Bench) -> None:
+    bench.draw(*"abcdefghijkl", room=8)
+    assert bench.draw(room=3) == ""
+    assert bench.reserve.wake_at(3) == pytest.approx(bench.clock.monotonic() + GATHER)
+    assert bench.draw(room=4) == "ijkl"
+
+
+def test_the_moment_is_short(bench: Bench) -> None:
+    bench.draw(*"abcdefghijkl", room=8)
+    bench.clock.advance(GATHER)
+    assert bench.draw(room=1) == "i"
+
+
+def test_who_has_nothing_running_waits_for_nobody(bench: Bench) -> None:
+    bench.draw(*"abcdefghijkl", room=8)
+    assert bench.draw(room=3, is_busy=False) == "ijk"
+
+
+def test_the_last_ones_wait_for_nobody(bench: Bench) -> None:
+    bench.draw(*"abcdefghi", room=8)
+    assert bench.draw(room=1) == "i"
+
+
+# ── who goes back ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_has_waited_for_too_long_goes_back(bench: Bench) -> None:
+    bench.draw("a", room=0)
+    bench.clock.advance(PATIENCE / 2)
+    bench.draw("b", room=0)
+    assert bench.reserve.wake_at(0) == pytest.approx(bench.clock.monotonic() + PATIENCE / 2)
+    bench.clock.advance(PATIENCE / 2)
+    assert names(bench.reserve.stale(bench.clock.monotonic())) == "a"
+    assert bench.told == ["b"]
+
+
+def test_after_that_nothing_is_claimed_ahead_until_jobs_are_short_again(bench: Bench) -> None:
+    for _ in range(IN_A_ROW):
+        bench.reserve.judge(0.0)
+    bench.draw("a", room=0)
+    assert bench.reserve.size(4) == 8
+    bench.reserve.stale(bench.clock.monotonic() + PATIENCE)
+    assert bench.reserve.size(4) == 0
+
+
+def test_who_is_called_off_is_taken_out(bench: Bench) -> None:
+    bench.draw(*"abc", room=0)
+    assert names(bench.reserve.remove(lambda claim, _: claim.id == "b")) == "b"
+    assert (bench.told, names(bench.reserve.remove()), bench.told) == (["a", "c"], "ac", [])
+
+
+# ── what is left if the worker dies ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_whoever_begins_is_no_longer_among_those_that_did_not(bench: Bench) -> None:
+    bench.draw(*"abc", room=1)
+    assert bench.told == ["b", "c"]
+    bench.draw(room=9)
+    assert bench.told == []
+
+
+def test_the_largest_reserve_fits_into_the_ledger_and_leaves_the_rest_alone(tmp_path: object) -> None:
+    path, tokens = f"{tmp_path}/runs", new_tokens(MOST)
+    ledger = Ledger(path)
+    ledger.note_unbegun(tokens)
+    assert read_ledger(path).unbegun == set(tokens)
+    assert ledger.added_ends() == set()
+    ledger.note_unbegun(tokens[:1])
+    assert read_ledger(path).unbegun == {tokens[0]}
+    ledger.close()
+
+
+# ── from outside ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_short_jobs_before_long_ones_hold_none_of_them(scene: Scene) -> None:
+    """The two workers share the long ones, though the first one had claimed some of them ahead."""
+    long = f"{scene.note('begun')}; {scene.until('go')}"
+    scene.enqueue_all_from_file([{"command": "true"}] * 40 + [{"command": long}] * 4)
+    scene.worker("--count", "2")
+    wait_until(lambda: scene.count("completed") == 40, what="the short ones")
+    scene.worker("--count", "2")
+    scene.wait_for_lines("begun", 4)
+    scene.open("go")
+    wait_until(lambda: scene.count("completed") == 44, what="the long ones")
+    assert {job.attempts for job in scene.store.jobs()} == {0}
+
+
+def test_a_worker_that_stops_gives_back_what_it_has_not_begun(scene: Scene) -> None:
+    scene.enqueue_all_from_file([{"command": "true"}] * 3000)
+    worker = scene.worker("--count", "2")
+    wait_until(lambda: scene.count("completed") > 100, every=0.002, what="it to be in full swing")
+    worker.send(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert scene.count("processing") == 0
+    assert scene.count("completed") + scene.count("pending") == 3000
+    assert scene.count("pending") > 0
+
+
+def test_a_crash_charges_nobody_who_has_not_begun(scene: Scene) -> None:
+    scene.enqueue_all_from_file([{"command": "true"}] * 3000)
+    worker = scene.worker("--count", "2")
+    wait_until(lambda: scene.count("completed") > 100, every=0.002, what="it to be in full swing")
+    worker.kill()
+    scene.drain()
+    assert scene.count("completed") == 3000
+    # At most those that had a slot, and whoever was claimed in the very moment.
+    assert sum(job.crashes for job in scene.store.jobs()) <= 2 + 6

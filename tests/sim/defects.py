@@ -257,7 +257,7 @@ DEFECTS: Final[dict[str, Change]] = {
 NEAR: Final[dict[str, int]] = {
     "a settle that shows no token": 10058,
     "a fence that goes by the name alone": 10114,
-    "a heartbeat that lifts the fence": 10565,
+    "a heartbeat that lifts the fence": 40390,
     "a start without a look at the time": 10039,
     "an adoption that forgets the time limit": 10334,
     "an adoption that goes by the number of the process alone": 10065,

@@ -196,11 +196,16 @@ DEFECTS: Final[dict[str, tuple[Any, str, Any, str]]] = {
 }
 
 
+# Where to begin: a seed before it shows the defect, too, by a play that goes on for ever, which takes long to see.
+FROM: Final = {"a parent that completed calls it off": 8}
+
+
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_deliberate_defect_of_a_graph_is_found(defect: str) -> None:
     owner, name, instead, told = DEFECTS[defect]
+    first = FROM.get(defect, 0)
     with put(owner, name, instead):
-        failure = first_failure(range(BOUND))
+        failure = first_failure(range(first, first + BOUND))
     assert failure is not None, f"nobody noticed in {BOUND} seeds"
     assert re.search(told, failure), failure

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from queuectl.clock import SystemClock
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake, Rate, Rules
 from queuectl.store.protocol import Store
@@ -335,8 +336,8 @@ def test_only_those_move_that_are_named_and_wait_there(store: Store, worker: Han
 # ── at once ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_two_workers_never_both_use_the_last_place(backend: Backend, store: Store, clock: FakeClock) -> None:
+def test_two_workers_never_both_use_the_last_place(backend: Backend, store: Store) -> None:
     fill(store, "a", "b", each=60)
     store.set_rules("a", {"concurrency": 3})
-    assert max(work_at_once(backend, clock, lambda mine: mine.brakes()["a"].running, turns=12)) <= 3
+    assert max(work_at_once(backend, SystemClock(), lambda mine: mine.brakes()["a"].running, turns=12)) <= 3
     assert store.tally()["a"][State.COMPLETED] > 0

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from queuectl.clock import TICK, boot_ticks
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Signalled
-from queuectl.process.ledger import Finish, Footprint, Identity, read_ledger
+from queuectl.process.ledger import EndBegun, Finish, Footprint, Identity, read_ledger
 from queuectl.process.table import entry
 
 
@@ -40,7 +40,7 @@ class Adoption(NamedTuple):
     footprint: Footprint
     ledger: str
     worker: str
-    ending: str | None = None
+    ending: EndBegun | None = None
 
 
 class _Adopted(NamedTuple):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from queuectl import home as places
 from queuectl.job.model import Claim, Worker
-from queuectl.process.ledger import LOST, Footprint, Records, read_ledger
+from queuectl.process.ledger import LOST, EndBegun, Footprint, Records, read_ledger
 from queuectl.process.watch import Adoption, is_there
 from queuectl.store.protocol import Store
 
@@ -37,7 +37,7 @@ def adoptable(worker: Worker, claims: Sequence[Claim]) -> dict[str, Adoption]:
             ledger = _ledger(worker, footprint, records)
             kept = records if footprint.kept is None else read_ledger(ledger)
             ending = _ending(claim.token, kept, records)
-            if _will_be_known(claim.token, kept) and ending != LOST:
+            if _will_be_known(claim.token, kept) and (ending is None or ending.why != LOST):
                 found[claim.token] = Adoption(claim, footprint, ledger, worker.id, ending)
     return found
 
@@ -66,13 +66,13 @@ def _will_be_known(token: str, kept: Records) -> bool:
     return kept.keeper is not None and is_there(kept.keeper)
 
 
-def _ending(token: str, kept: Records, *ledgers: Records) -> str | None:
+def _ending(token: str, kept: Records, *ledgers: Records) -> EndBegun | None:
     """Why somebody who is gone was about to end it: that has to go on, since the process may have been told to end, or have ended
     of it. None if nobody was, or if it had ended by itself before."""
     record = kept.runs.get(token)
     ended_at = math.inf if record is None or record.finish is None else record.finish.at
     begun = [found for one in (kept, *ledgers) for found in one.endings.get(token, ()) if found.at <= ended_at]
-    return min(begun, key=lambda one: (one.why != LOST, one.at)).why if begun else None
+    return min(begun, key=lambda one: (one.why != LOST, one.at)) if begun else None
 
 
 def _ledger(worker: Worker, footprint: Footprint, records: Records) -> str:

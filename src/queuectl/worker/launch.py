@@ -121,11 +121,12 @@ class Launcher:
             self._ledger.write(place, claim.token, note)
         return Running(claim, slot, place, Child(pid, started), began, log_from, _deadline(claim, began))
 
-    def note_end(self, run: Running, why: Why) -> None:
+    def note_end(self, run: Running, why: Why | EndBegun) -> None:
         """That we are about to end it: whoever comes after us goes on with that, and does not take our signal for its own end."""
         with contextlib.suppress(OSError):  # a full disk: then it counts as ended by itself
-            word = LOST if run.is_lost or why is Why.UNTOLD else why.value
-            self._ledger.note_end(run.place, run.claim.token, EndBegun(word, boot_ticks()))
+            if isinstance(why, Why):  # else another had begun it, and what counts is when
+                why = EndBegun(LOST if run.is_lost or why is Why.UNTOLD else why.value, boot_ticks())
+            self._ledger.note_end(run.place, run.claim.token, why)
 
     def note_unbegun(self, tokens: Collection[str]) -> None:
         """All that we have claimed and not begun: if we are gone, nobody is charged with it."""

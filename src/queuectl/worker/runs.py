@@ -27,8 +27,7 @@ from queuectl.worker.trouble import LogPause, Refusals
 
 # A start is written to the store with the next exchange, or after this time: short jobs never need it.
 RECORD_AFTER: Final = 0.02
-# So many processes are started in a row.
-AT_ONCE: Final = 16
+AT_ONCE: Final = 16  # so many processes are started in a row
 
 
 class Runs:
@@ -130,7 +129,8 @@ class Runs:
         self._kept[claim.token] = ledger
         self._world.emit(JobAdopted(claim, worker))
         if ending is not None:
-            self._end([run], Why(ending), self.last_active)
+            self._launcher.note_end(run, ending)
+            self._end([run], Why(ending.why), self.last_active, is_noted=True)
 
     def written(self, tokens: Iterable[str]) -> None:
         """The store knows how these ended: what was kept for that is no longer needed."""
@@ -278,9 +278,9 @@ class Runs:
             if not (run.is_recorded or run.is_lost):
                 yield run.began + RECORD_AFTER
 
-    def _end(self, runs: Iterable[Running], why: Why, now: float) -> None:
+    def _end(self, runs: Iterable[Running], why: Why, now: float, *, is_noted: bool = False) -> None:
         fresh = [run for run in runs if run.why is None]
-        for run in fresh:
+        for run in () if is_noted else fresh:
             self._launcher.note_end(run, why)
         try:
             begin_endings(fresh, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)

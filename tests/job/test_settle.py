@@ -8,7 +8,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Cancelled, Ending, Exited, NotStarted, Outcome, Released, Signalled, TimedOut
 from queuectl.job.retry import RetryPolicy
-from queuectl.job.settle import Settlement, lose, settle
+from queuectl.job.settle import Settlement, abandoned, lose, settle
 
 POLICY = RetryPolicy(max_ms=3_600_000, jitter=0.0)
 
@@ -120,6 +120,17 @@ def test_a_job_that_takes_its_workers_down_is_dead_in_the_end() -> None:
     assert (done.state, done.attempts, done.crashes) == (State.DEAD, 1, 3)
     assert done.error == "its worker died while it ran, 3 times"
     assert lose(claim(), 1).error == "its worker died while it ran, 1 time"
+
+
+@pytest.mark.parametrize(
+    "unbegun, is_cancelled, ending, crashes",
+    [((), False, Ending.LOST, 2), (("token",), False, Ending.RELEASED, 1), (("token",), True, Ending.CANCELLED, 1)],
+)
+def test_only_who_may_have_begun_is_charged_with_the_end_of_its_worker(
+    unbegun: tuple[str, ...], is_cancelled: bool, ending: Ending, crashes: int
+) -> None:
+    done = abandoned(claim(attempts=1, crashes=1), 3, unbegun, is_cancelled=is_cancelled)
+    assert (done.ending, done.crashes, done.attempts) == (ending, crashes, 1)
 
 
 @given(

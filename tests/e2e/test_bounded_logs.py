@@ -71,6 +71,20 @@ def test_a_job_that_prints_for_ever_never_takes_more_than_its_limit(scene: Scene
     assert set(left.splitlines()[:-1]) == {b"0123456789abcdef"}
 
 
+def test_no_log_takes_more_than_its_limit_with_more_jobs_than_a_process_may_have_descriptors(scene: Scene) -> None:
+    scene.configure(log_limit="64KiB")
+    ids = scene.enqueue_all([{"command": f"{scene.note('begun')}; seq 30000; {scene.until('go')}"}] * 30)
+    scene.worker("--count", "30", through=["sh", "-c", 'ulimit -n 24; exec "$@"', "-"])
+    scene.wait_for_lines("begun", 30)
+    scene.open("go")
+    scene.wait_for_all()
+    for job_id in ids:
+        assert log_of(scene, job_id).stat().st_size <= 70 * KIB
+        left, gone = left_and_gone(scene, job_id)
+        assert gone + len(left) == 168_894
+        assert left.endswith(b"\n29999\n30000\n")
+
+
 @pytest.mark.parametrize("limit", ["1KiB", "100KiB", "1MiB", "64MiB"])
 def test_what_is_gone_and_what_is_left_is_all_that_was_printed(scene: Scene, limit: str) -> None:
     scene.configure(log_limit=limit)

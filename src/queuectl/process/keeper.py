@@ -28,7 +28,8 @@ from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of
 from queuectl.process.making import Made, Making, Unmade
 from queuectl.process.orders import BASE, LEAVE, LIMIT, MAKE, STAYS, WIRE, CannotLog
-from queuectl.process.pump import Pipe, Pump
+from queuectl.process.pipe import Pipe
+from queuectl.process.pump import Pump
 from queuectl.process.row import Helper, Row
 from queuectl.process.table import boot, started
 from queuectl.process.wire import HungUp, Wire
@@ -133,7 +134,7 @@ class Keeper:
         elif order == MAKE:
             self._make(what)
         elif order == LIMIT:
-            self._pump.limit = what
+            self._pump.limit_to(what)
 
     def _make(self, rows: _Rows) -> None:
         while rows:

@@ -21,6 +21,8 @@ from queuectl.output.bounds import gone_line, limit_words, lost_line
 from queuectl.output.files import begin_log
 from queuectl.output.writing import Writing
 from queuectl.process.orders import CannotLog
+from queuectl.process.pipe import NO_PIPE, Pipe
+from queuectl.process.relief import Gone, Relief
 
 # Most jobs end before this, and print little: what is in their pipe is read at their end, and nobody is woken up for it.
 YOUNG: Final = 0.005
@@ -37,27 +39,6 @@ MOST_TO_CUT: Final = 4 * 1024 * 1024
 MOST_AT_END: Final = 16
 
 
-NO_PIPE: Final = -1
-
-
-class Pipe:
-    """The way into a log: the end of a pipe that is read, or, where there were too few descriptors for one, none."""
-
-    __slots__ = ("again_at", "born", "fd", "held", "is_closed", "is_watched", "log", "log_from", "lost", "why")
-
-    def __init__(self, fd: int, log: str, log_from: int, born: float) -> None:
-        self.fd = fd
-        self.log = log
-        self.log_from = log_from  # where its output begins
-        self.born = born
-        self.is_watched = False
-        self.is_closed = fd == NO_PIPE
-        self.held: bytes | None = None  # what was read and waits for room in the log
-        self.lost = 0  # bytes that could not be written, and of which the log says nothing yet
-        self.why = ""
-        self.again_at = 0.0
-
-
 class Pump:
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -69,6 +50,7 @@ class Pump:
         # Of those that are young: most of them are written to once more, at the end, and that soon.
         self._logs: dict[str, Writing] = {}
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._relief = Relief()
         self._room = bytearray(AT_ONCE)
         self._view = memoryview(self._room)
 
@@ -82,28 +64,45 @@ class Pump:
 
     def open(self, log: str, head: bytes, *, is_first: bool) -> tuple[Pipe, int]:
         """Begin the log of a run with this line. Returns a pipe into it, and the descriptor to write to, which the caller
-        closes. Where there are too few descriptors for a pipe, that is of the log itself, and nobody sees to its limit.
-        Raises CannotLog, or OSError for want of descriptors."""
+        closes. Where we have too few descriptors for the pipe, another process reads it, see relief.py. Raises CannotLog, or
+        OSError for want of descriptors or processes."""
         if 2 * (len(self._young) + len(self._watched)) + SPARE > self._most:
             self._allow_more()
         fd, out = os.pipe2(os.O_CLOEXEC)
         try:
+            is_full = out + 3 * RESERVED > self._most
+            if is_full:
+                self._make_way(out)
             log_from = self._begin(log, head, is_first=is_first)
-            if out + 3 * RESERVED > self._most:
-                out, spare = self._open_log(log), out
-                self._let_go(log)
-                os.close(spare)
-                os.close(fd)
-                return Pipe(NO_PIPE, log, log_from, 0.0), out
+            fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)  # our end only: the other one is the job's
+            if is_full:
+                return self._hand_on(fd, log, log_from), out
         except (CannotLog, OSError):
             self._let_go(log)
             os.close(fd)
             os.close(out)
             raise
-        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)  # our end only: the other one is the job's
         pipe = Pipe(fd, log, log_from, self._clock.monotonic())
         self._young[fd] = pipe
         return pipe, out
+
+    def take(self, fd: int, log: str, log_from: int) -> Pipe:
+        """Read a pipe that another has handed on to us. Raises OSError, and closes it."""
+        try:
+            if fd + 2 * RESERVED > self._most and self._watched:
+                self._make_way(fd)
+                return self._hand_on(fd, log, log_from)
+            pipe = Pipe(fd, log, log_from, 0.0)
+            self._watch(pipe)
+        except OSError:
+            os.close(fd)
+            raise
+        return pipe
+
+    def limit_to(self, limit: int) -> None:
+        """No log may be longer, from now on."""
+        self.limit = limit
+        self._relief.limit_to(limit)
 
     def patience(self) -> float | None:
         """For how many seconds nothing has to be done unless `fileno` says so; None: for ever."""
@@ -124,6 +123,10 @@ class Pump:
     def finish(self, pipe: Pipe, end: bytes | None) -> int | None:
         """Its job has ended: move what it has printed, and write the line that says so, if there is one to write. Returns where
         the output ends, if that was written. What the job has left running may go on."""
+        if pipe.handed is not None:
+            self._let_go_of_all()
+            with contextlib.suppress(Gone):  # then what it has read is in the log, and no more will come
+                return pipe.handed.finish(end)
         for _ in range(MOST_AT_END):
             if not self._move(pipe, most=None):
                 break
@@ -141,6 +144,10 @@ class Pump:
 
     def close(self, pipe: Pipe) -> None:
         self._let_go(pipe.log)
+        if pipe.handed is not None:
+            self._let_go_of_all()
+            with contextlib.suppress(Gone):
+                pipe.handed.close()
         self._close(pipe)
 
     def _close(self, pipe: Pipe) -> None:
@@ -179,12 +186,24 @@ class Pump:
         if (log := self._logs.pop(path, None)) is not None:
             log.close()
 
-    def _open_log(self, log: str) -> int:
-        out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        if out + RESERVED > self._most:  # or we could neither write a log nor look at a process
-            os.close(out)
+    def _let_go_of_all(self) -> None:
+        """Before we wait for another, who may have to write to one of them: what a former run has left running prints there."""
+        for path in [*self._logs]:
+            self._let_go(path)
+
+    # ── descriptors ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _make_way(self, fd: int) -> None:
+        """Before anything is written: is there room for this one, and somebody who takes it on?"""
+        if fd + RESERVED > self._most:  # or we could neither write a log nor look at a process
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return out
+        self._relief.raise_it(self.limit)
+
+    def _hand_on(self, fd: int, log: str, log_from: int) -> Pipe:
+        self._let_go_of_all()
+        handed = self._relief.take(fd, log, log_from, self.limit)
+        os.close(fd)
+        return Pipe(NO_PIPE, log, log_from, 0.0, handed)
 
     def _allow_more(self) -> None:
         """Descriptors, as far as we may. Jobs are then allowed more, too: so only where there are very many."""
@@ -198,9 +217,12 @@ class Pump:
                 break
             self._let_go(pipe.log)
             del self._young[pipe.fd]
-            self._watched[pipe.fd] = pipe
-            pipe.is_watched = True
-            self._ready.register(pipe.fd, select.EPOLLIN)
+            self._watch(pipe)
+
+    def _watch(self, pipe: Pipe) -> None:
+        self._ready.register(pipe.fd, select.EPOLLIN)
+        self._watched[pipe.fd] = pipe
+        pipe.is_watched = True
 
     def _move(self, pipe: Pipe, *, most: int | None = MOST_TO_CUT) -> bool:
         """Whether there was something."""

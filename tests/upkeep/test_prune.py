@@ -108,6 +108,34 @@ def test_a_step_of_the_duty_is_one_small_transaction_and_then_jobs_have_their_tu
     assert list((home / "logs").iterdir()) == []
 
 
+class SlowClock(FakeClock):
+    """On a machine where little is done between two looks at it."""
+
+    def monotonic(self) -> float:
+        self.advance(0.004)
+        return super().monotonic()
+
+
+def test_where_removing_takes_long_there_are_fewer_at_a_time_and_none_is_passed_over(
+    home: Path, worker: Hands, store: SqliteStore, clock: FakeClock
+) -> None:
+    ids = [f"j{number:02}" for number in range(20)]
+    run_all(store, worker, home, ids)
+    slow = open_store(str(home), None, SlowClock(clock.now_ms() + DAY))
+    assert isinstance(slow, SqliteStore)
+    slow.enqueue([new_job("busy", priority=9)])
+    worker.claim_one()
+    steps, removing = [], pruner(slow, home)
+    plan = Plan({State.COMPLETED: slow.now_ms()})
+    while not (step := removing.step(plan)).is_last:
+        steps.append(step.jobs[State.COMPLETED])
+    slow.close()
+    assert sum(steps) == 20
+    assert max(steps) < 10
+    assert list((home / "logs").iterdir()) == []
+    assert [job.id for job in store.jobs()] == ["busy"]
+
+
 # ── which of it ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -47,8 +47,8 @@ class Prunable(EndedReads, Protocol):
 
     def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
         """Remove those that have ended, with history, output, tags and edges, in one transaction, after whoever waits for them
-        was told. Returns the log of each that is gone by this call; one that was revived, or has ended anew since `before_ms`,
-        stays."""
+        was told. Returns the log of each that is gone by this call; one that was revived, or has ended anew since
+        `before_ms`, stays. So do the last of them, where it takes long and others have to wait for it, but never all."""
         ...
 
     def trim(self, job_id: str, *, before_ms: int, rows: int) -> int:

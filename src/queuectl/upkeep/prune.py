@@ -26,8 +26,8 @@ from queuectl.store.protocol import Filter, Store
 from queuectl.store.pruning import Ended, EndedReads
 
 IDS_AT_ONCE: Final = 500  # in one question
-# What one transaction removes, in rows and half pages. SQLite has one writer at a time: among a million jobs 500 took it 27 ms and
-# now and then 80, while the promise is 50 (bench/retention.py).
+# What one transaction removes at most, in rows and half pages. SQLite has one writer at a time: among a million jobs 500 took it
+# 27 ms and now and then 80, while the promise is 50 (bench/retention.py). The store removes fewer where it takes long.
 ROWS_AT_ONCE: Final = 200
 PAUSE: Final = 0.005  # between two of them: whoever waits for the lock asks every 2 ms
 
@@ -94,9 +94,11 @@ class Pruner:
         if first.rows > self._rows and self._store.trim(first.id, before_ms=before_ms, rows=self._rows // 2):
             return Step({}, Removed(), is_last=False)
         some = _portion(self._ahead, self._rows)
-        jobs, logs = self._remove(some, before_ms)
-        self._ahead = self._ahead[len(some) :]
-        return Step({state: jobs}, logs, is_last=False)
+        gone, logs = self._remove(some, before_ms)
+        # Who comes behind the last that is gone was left for the next step, as it took too long; all others have changed.
+        done = max((place for place, job in enumerate(some, 1) if job.id in gone), default=len(some))
+        self._ahead = self._ahead[done:]
+        return Step({state: len(gone)}, logs, is_last=False)
 
     def _look_ahead(self, plan: Plan) -> None:
         self._ahead = []
@@ -117,7 +119,7 @@ class Pruner:
         kept = {job.id for job in self._store.jobs(Filter(ids=tuple(note.logs)))} if note.logs else set()
         return note.finish(note.logs.keys() - kept, is_back=self._is_there)
 
-    def _remove(self, some: Sequence[Ended], before_ms: int) -> tuple[int, Removed]:
+    def _remove(self, some: Sequence[Ended], before_ms: int) -> tuple[Mapping[str, str | None], Removed]:
         logs = {job.id: job.log for job in some if job.log is not None}
         note = write_note(self._home, writer=self._writer, store=self._store.shown, logs=logs)
         try:
@@ -125,7 +127,7 @@ class Pruner:
         except BaseException:
             note.leave()  # whether it was committed may not be known
             raise
-        return len(gone), note.finish(gone, is_back=self._is_there)
+        return gone, note.finish(gone, is_back=self._is_there)
 
     def _is_there(self, job_id: str) -> bool:
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
-from queuectl.store.sqlite.pruning import PAGES_AT_ONCE, SPARE_PAGES
+from queuectl.store.open import open_store
+from queuectl.store.sqlite.pruning import LONGEST, PAGES_AT_ONCE, SPARE_PAGES
 from queuectl.store.sqlite.store import SqliteStore
+from tests.clock import FakeClock
 from tests.factories import new_job
 
 PAGE = 4096
@@ -33,6 +35,27 @@ def test_the_file_shrinks_in_small_steps_down_to_some_spare_room(store: SqliteSt
     assert os.path.getsize(path) < full - (steps - 1) * PAGES_AT_ONCE * PAGE
     assert os.path.getsize(f"{path}-wal") == 0
     assert store._db.value("pragma integrity_check") == "ok"
+
+
+class SlowClock(FakeClock):
+    def monotonic(self) -> float:
+        self.advance(0.001)
+        return super().monotonic()
+
+
+def test_where_it_takes_long_the_file_shrinks_in_smaller_steps(store: SqliteStore) -> None:
+    ids = store.enqueue([new_job(command="x" * 100_000) for _ in range(40)])
+    store.cancel(ids)
+    store.prune(ids, before_ms=store.now_ms())
+    slow = open_store(os.path.dirname(store._db.path), None, SlowClock())
+    assert isinstance(slow, SqliteStore)
+    free, steps = free_pages(store), 0
+    while slow.shrink():
+        assert 1 <= free - free_pages(store) <= LONGEST * 1000 + 1
+        free, steps = free_pages(store), steps + 1
+    slow.close()
+    assert steps > (len(ids) * 25 - SPARE_PAGES) / (LONGEST * 1000 + 1) - 1
+    assert free_pages(store) == SPARE_PAGES
 
 
 def test_the_log_is_folded_while_somebody_reads(store: SqliteStore) -> None:

@@ -18,6 +18,9 @@ PAGE: Final = 500
 SPARE_PAGES: Final = 256  # room that is kept, for jobs to come: given back, it would have to be asked for again
 PAGES_AT_ONCE: Final = 200
 NO_LIMIT: Final = -1
+# Seconds with the write lock, for what is removed, before the commit: on a machine that is busy, or where pages have to be read
+# from a slow disk first, a transaction has fewer rows. Without either it takes a few milliseconds.
+LONGEST: Final = 0.015
 
 
 class SqlitePruning(SqliteEdges):
@@ -46,7 +49,10 @@ class SqlitePruning(SqliteEdges):
         gone = {}
         self._settle_children()
         with self._moving() as moves:
+            until = self._clock.monotonic() + LONGEST
             for job_id in ids:
+                if gone and self._clock.monotonic() > until:
+                    break
                 if row := self._db.one(SQL["prune"], {"id": job_id, "before": before_ms}):
                     queue, state, gone[job_id] = row
                     moves.add(queue, state, OUTSIDE)
@@ -61,11 +67,14 @@ class SqlitePruning(SqliteEdges):
         """As in the protocol. What is given back leaves the file when the write-ahead log is taken over into it."""
         spare = int(self._db.value("pragma freelist_count")) - SPARE_PAGES
         if spare > 0:
+            freed = 0
             with self._db.transaction():
+                until = self._clock.monotonic() + LONGEST
                 # One by one: the statement frees a page each time it is stepped, and Python steps one without columns once.
-                for _ in range(min(spare, PAGES_AT_ONCE)):
+                while freed < min(spare, PAGES_AT_ONCE) and self._clock.monotonic() <= until:
                     self._db.execute("pragma incremental_vacuum(1)")
-            if spare > PAGES_AT_ONCE:
+                    freed += 1
+            if spare > freed:
                 return True
             self._db.fold_log()
         return False

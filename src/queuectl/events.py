@@ -89,6 +89,7 @@ class WakeUpSilent(NamedTuple):
 
 class StoreTrouble(NamedTuple):
     problem: str
+    is_retried: bool = True
 
 
 class StoreRecovered(NamedTuple):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.processes import everyone
 from tests.program import Program, WorkerProcess
 from tests.wait import wait_until
 
@@ -77,3 +78,21 @@ def test_a_worker_writes_an_argv_as_one_could_type_it(queuectl: Program, start_w
     worker = start_worker("--drain")
     assert worker.wait() == 0
     assert """started   j  printf %s 'a b' 'it'"'"'s' ''\n""" in worker.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--count", "0"),
+        ("--queue", "a b"),
+        ("--queue", "q=0"),
+        ("--idle-timeout", "soon"),
+        ("--name", "-"),
+        ("--nonsense",),
+    ],
+    ids=" ".join,
+)
+def test_a_worker_that_is_refused_leaves_no_process_and_no_trace(queuectl: Program, words: tuple[str, ...]) -> None:
+    queuectl("worker", "start", "--drain", *words, check=2)
+    assert [found for found in everyone() if str(queuectl.home) in found.words] == []
+    assert not queuectl.home.exists()

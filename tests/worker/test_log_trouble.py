@@ -40,6 +40,19 @@ def test_a_log_directory_that_is_removed_under_a_worker_costs_no_job(scene: Scen
     assert (scene.home / "logs").stat().st_mode & 0o777 == 0o700
 
 
+def test_that_the_end_of_a_log_cannot_be_written_is_said_and_not_that_it_is_tried_again(scene: Scene) -> None:
+    running = scene.enqueue(f"{scene.note('begun')}; {scene.until('never')}")
+    worker = scene.worker()
+    scene.wait_for_file("begun")
+    log = Path(scene.job(running)["log"])
+    log.unlink()
+    log.mkdir()
+    scene.queuectl("cancel", running, check=0)
+    line = wait_until(lambda: [line for line in worker.output.splitlines() if "trouble" in line], what="word of it")[0]
+    assert line.endswith(f"cannot write the end of {log}: Is a directory")
+    assert scene.state(running) == "cancelled"
+
+
 def test_a_log_that_is_removed_while_the_job_runs_does_not_disturb_it(scene: Scene) -> None:
     running = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}; echo said && {scene.note('after')}")
     scene.worker()

@@ -122,8 +122,8 @@ class WorkerLog:
                 return "dim", "skipped", f"{schedule}  {printable(reason or '')}"
             case events.WakeUpSilent(why):
                 return "yellow", "polling", printable(why)
-            case events.StoreTrouble(problem):
-                return "red", "trouble", f"{printable(problem)}; trying again"
+            case events.StoreTrouble(problem, is_retried):
+                return "red", "trouble", printable(problem) + ("; trying again" if is_retried else "")
             case events.StoreRecovered():
                 return "green", "recovered", "the store answers again"
             case unreachable:

@@ -74,8 +74,9 @@ class StoreDamaged(Unavailable):
 class StoreForeign(Unavailable):
     code = "store-foreign"
 
-    def __init__(self, path: str) -> None:
-        hint = "choose another place with --home or --db; if it was one, restore a backup"
+    def __init__(
+        self, path: str, *, hint: str = "choose another place with --home or --db; if it was one, restore a backup"
+    ) -> None:
         super().__init__(f"{path} is not a queuectl store", hint=hint)
 
 

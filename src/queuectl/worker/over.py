@@ -50,5 +50,6 @@ class Over(list[End]):
                 log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)
             except OSError as exc:
                 # The job is over and its result stands; only the last line of its log is missing.
-                self._world.emit(StoreTrouble(f"cannot write {claim.log}: {exc.strerror}"))
+                problem = f"cannot write the end of {claim.log}: {exc.strerror}"
+                self._world.emit(StoreTrouble(problem, is_retried=False))
         self.append(End(claim, settlement, pid, began, duration, log_from, log_to))

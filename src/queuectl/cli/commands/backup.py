@@ -30,6 +30,8 @@ from queuectl.store.address import shown
 from queuectl.store.copying import Movable
 from queuectl.store.open import open_backup, refuse_while_locked, store_exists, store_file_of, store_path
 
+NO_BACKUP = "name a file that queuectl backup made; what export wrote is read by: queuectl import FILE"
+
 
 class FileInUse(Conflict):
     code = "file-in-use"
@@ -109,7 +111,10 @@ def _opened(app: App, path: str) -> Iterator[_Source]:
         return scratch[0]
 
     try:
-        store = open_backup(path, place_for_copy, app.clock)
+        try:
+            store = open_backup(path, place_for_copy, app.clock)
+        except StoreForeign as exc:
+            raise StoreForeign(path, hint=NO_BACKUP) from exc
         if store is None:
             raise StoreNotFound(path, hint="check the name of the backup")
         with closing(store):

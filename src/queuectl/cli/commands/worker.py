@@ -93,21 +93,23 @@ def worker_start(
     The first TERM or Ctrl-C: finish what runs, then end. The second: end it now, the jobs go back to the line uncharged.
     """
     name = None if name is None else _name(name)
+    slots = None if count is None else _slots(count)
+    named = dict(_queue(queue) for queue in queues)
+    patience = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
     raised = None
     if not detach:
         from queuectl.cli.early import early_keeper
 
-        name, raised = early_keeper(app, name)  # before the rest is loaded
+        name, raised = early_keeper(app, name)  # before the rest is loaded, and after what may be refused
     from queuectl.cli import working
 
-    named = dict(_queue(queue) for queue in queues)
     order = working.Order(
         name=name,
-        slots=None if count is None else _slots(count),
+        slots=slots,
         queues=tuple(named) or None,
         weights=tuple(weight or 1 for weight in named.values()) if any(named.values()) else None,
         drain=drain,
-        idle_timeout=None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000,
+        idle_timeout=patience,
     )
     if not detach:
         return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left, raised=raised))

@@ -46,7 +46,7 @@ class SqlitePruning(SqliteEdges):
         return int(self._db.value(SQL["count_ended"], {"state": state.value, "before": before_ms}))
 
     def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
-        gone = {}
+        gone: dict[str, str | None] = {}
         self._settle_children()
         with self._moving() as moves:
             until = self._clock.monotonic() + LONGEST

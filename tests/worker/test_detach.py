@@ -141,3 +141,13 @@ def test_a_worker_that_a_job_starts_in_the_background_outlives_the_job(detached:
     env = Path(f"/proc/{next(w.pid for w in detached.store.workers() if w.id == 'child')}/environ").read_bytes()
     assert b"QUEUECTL_JOB_ID" not in env
     assert b"QUEUECTL_RUN_TOKEN" not in env
+
+
+def test_a_log_that_cannot_be_begun_is_said_in_words_and_nobody_is_started(scene: Scene) -> None:
+    log = scene.home / "workers" / "w1.log"
+    log.mkdir(parents=True)
+    refused = scene.queuectl("worker", "start", "--detach", "--name", "w1", check=1)
+    what, hint = refused.err.splitlines()
+    assert what == f"error: cannot use {scene.home} as the home: {log}: Is a directory"
+    assert hint.startswith("hint: choose another")
+    assert scene.workers() == {}

@@ -169,7 +169,7 @@ def start_detached(app: App, order: Order) -> Started:
     environment = {**job_environment_base(app.environ), "QUEUECTL_HOME": app.home}
     if app.db is not None:
         environment["QUEUECTL_DB"] = app.db
-    pid = detach(words, environment=environment, log=log)
+    pid = detach(words, environment=environment, home=app.home, log=log)
     return Started(name, pid, log)
 
 

@@ -13,13 +13,16 @@ from queuectl import errors
 from queuectl.process.table import MARK
 
 
-def detach(words: Sequence[str], *, environment: Mapping[str, str], log: str) -> int:
+def detach(words: Sequence[str], *, environment: Mapping[str, str], home: str, log: str) -> int:
     """Start `queuectl WORDS --ready-fd N` in a session of its own and wait until it serves. Returns its pid.
 
     Raises what kept it from coming up.
     """
+    try:
+        out = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise errors.HomeUnusable(home, f"{log}: {exc.strerror}") from exc
     ready, ready_for_child = os.pipe()
-    out = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
     try:
         process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-m", "queuectl", *words, "--ready-fd", str(ready_for_child)],

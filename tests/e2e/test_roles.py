@@ -63,7 +63,7 @@ def test_the_role_that_works_can_do_all_that_commands_do(site: Site) -> None:
         ["status"], ["list", "--tag", "t"], ["show", "bad"], ["metrics"], ["metrics", "--prometheus"], ["worker", "list"],
         ["wait", "good"], ["cancel", "later"], ["retry", "later"], ["dlq", "list"], ["dlq", "retry", "bad"],
         ["worker", "start", "--drain"], ["dlq", "purge", "bad", "--yes"], ["config", "unset", "backoff-base"],
-        ["worker", "stop"], ["prune", "--older-than", "0", "--yes"], ["reset", "--yes"],
+        ["worker", "stop"], ["doctor"], ["prune", "--older-than", "0", "--yes"], ["reset", "--yes"],
     ):  # fmt: skip
         done = queuectl(*words)
         assert done.code == 0, (words, done)
@@ -106,6 +106,10 @@ def test_a_role_that_may_only_look_can_look(site: Site) -> None:
     looker = site.as_("queue_looker")
     for words in (["status"], ["list"], ["show", "a"], ["logs", "a"], ["metrics"]):
         looker(*words, check=0)
+    found = looker("doctor", check=1).out
+    assert "this role lacks insert on batches, config, done" in found
+    assert "grant it to this role" in found
+    assert "backup" not in found
     assert "permission denied" in looker("enqueue", "true", check=1).err
     # At once, and not after it was tried again for long.
     assert "permission denied" in looker("worker", "start", check=1, timeout=15).err

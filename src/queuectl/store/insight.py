@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from queuectl.errors import QueuectlError
 from queuectl.job.graph import EdgeState, Need, Otherwise
 from queuectl.job.lifecycle import State
 
@@ -18,6 +19,7 @@ class Health(NamedTuple):
     schema: int  # the version of what is there
     known: int  # the version that this queuectl has
     problems: tuple[str, ...]  # in words; empty: it is sound
+    hindrances: tuple[QueuectlError, ...] = ()  # what keeps us from using it, sound as it may be
 
 
 class Link(NamedTuple):

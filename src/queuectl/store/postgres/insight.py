@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
@@ -10,11 +10,16 @@ from queuectl.store.insight import Health, Link, Place, bounds, count_late
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.schema import LATEST
+from queuectl.store.postgres.trouble import GRANTS, read_only
 
-TABLES: Final = (
-    "batches", "config", "done", "edges", "job_tags", "jobs", "meta", "moves", "output", "queues", "runs", "schedules", "starts",
-    "ticks", "undecided", "workers",
-)  # fmt: skip
+_ALL: Final = ("select", "insert", "update", "delete")
+_NO_UPDATE: Final = ("select", "insert", "delete")
+# What a role needs to work. docs/how-to/use-postgresql.md says how to grant it.
+RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "batches": _ALL, "config": _ALL, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,
+    "meta": ("select",), "moves": _ALL, "output": _ALL, "queues": _ALL, "runs": _NO_UPDATE, "schedules": _ALL,
+    "starts": _ALL, "ticks": _ALL, "undecided": _ALL, "workers": _ALL,
+}  # fmt: skip
 
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 
@@ -47,18 +52,21 @@ class PostgresInsight(PostgresBase):
             return self._place(job_id)[1]
 
     def examine(self) -> Health:
-        server, tables = self._db.ask(Question(SQL["server"]), Question(SQL["tables"], {"names": list(TABLES)}))
+        needed = {"names": list(RIGHTS), "rights": [" ".join(rights) for rights in RIGHTS.values()]}
+        server, tables = self._db.ask(Question(SQL["server"]), Question(SQL["tables"], needed))
         version, is_read_only, schema = server[0]
-        problems = list(_table_problems(tables))
-        if is_read_only:
-            problems.append("the server only follows another one, or is read-only: nothing can be written")
-        if not problems:
+        problems = [f"the table queuectl.{name} is missing" for name, is_there, _ in tables if not is_there]
+        lacking = {name: rights for name, _, rights in tables if rights}
+        hindrances: list[errors.QueuectlError] = [read_only(self._db.shown)] if is_read_only else []
+        if lacking:
+            hindrances.append(errors.StoreRefused(self._db.shown, _lack(lacking), hint=GRANTS))
+        if not problems and not any("select" in rights for rights in lacking.values()):
             with self._db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True):
                 strays = self._db.all(SQL["strays"])
             problems += [
                 f"{count:,} rows of {table} belong to jobs that are not there" for table, count in strays if count
             ]
-        return Health(f"PostgreSQL {version.split()[0]}", schema, LATEST, tuple(problems))
+        return Health(f"PostgreSQL {version.split()[0]}", schema, LATEST, tuple(problems), tuple(hindrances))
 
     def _place(self, job_id: str) -> tuple[Place, bool]:
         """Within a transaction."""
@@ -68,9 +76,7 @@ class PostgresInsight(PostgresBase):
         return Place(*row[:3]), bool(row[3])
 
 
-def _table_problems(tables: list[tuple[str, bool, bool]]) -> Iterator[str]:
-    for name, is_there, may_use in tables:
-        if not is_there:
-            yield f"the table queuectl.{name} is missing"
-        elif not may_use:
-            yield f"this role may not read and write the table queuectl.{name}"
+def _lack(lacking: Mapping[str, Sequence[str]]) -> str:
+    """As a grant would name it."""
+    tables = {right: [name for name in lacking if right in lacking[name]] for right in _ALL}
+    return "this role lacks " + "; ".join(f"{right} on {', '.join(found)}" for right, found in tables.items() if found)

@@ -16,7 +16,7 @@ S = TypeVar("S")
 
 ATTEMPTS: Final = 5  # of a transaction that clashed with another
 
-_GRANTS: Final = "let the owner of the schema queuectl grant it to this role"
+GRANTS: Final = "let the owner of the schema queuectl grant it to this role"
 _OWNER: Final = "only the owner of the tables may do that: use its role in the address"
 # What a server answers before there is a session has no code in libpq, only words; and so has what libpq itself says
 # of an address. In this order: the first that is found holds. None: the hint that the class has.
@@ -70,14 +70,11 @@ def translate(exc: psycopg.Error, shown: str) -> errors.QueuectlError:
                 shown, 0, hint="another session holds a lock, or the server is overloaded; try again"
             )
         case "25006":
-            return errors.StoreReadOnly(
-                shown,
-                hint="this server is a replica or read-only: name the primary, or add target_session_attrs=read-write",
-            )
+            return read_only(shown)
         case "53100":
             return errors.StoreFull(shown)
         case "42501":
-            return errors.StoreRefused(shown, problem, hint=_OWNER if problem.endswith("table meta") else _GRANTS)
+            return errors.StoreRefused(shown, problem, hint=_OWNER if problem.endswith("table meta") else GRANTS)
         case "23505":
             return Taken(shown, problem)
         case "42P07":
@@ -88,6 +85,11 @@ def translate(exc: psycopg.Error, shown: str) -> errors.QueuectlError:
             return errors.StoreDamaged(shown, problem)
         case _:
             return _by_class(exc, state[:2], shown, problem)
+
+
+def read_only(shown: str) -> errors.StoreReadOnly:
+    hint = "this server is a replica or read-only: name the primary, or add target_session_attrs=read-write"
+    return errors.StoreReadOnly(shown, hint=hint)
 
 
 def _by_class(exc: psycopg.Error, kind: str, shown: str, problem: str) -> errors.QueuectlError:

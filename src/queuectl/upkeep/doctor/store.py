@@ -30,6 +30,7 @@ def store(patient: Patient) -> Seen:
         problem("store-damaged", f"{patient.address}: {words}", "stop the workers, keep a copy of it, restore a backup")
         for words in health.problems[:MOST_PROBLEMS]
     ]
+    findings += [problem(found.code, found.message, found.hint) for found in health.hindrances]
     if patient.store_file is not None and not os.access(patient.store_file, os.W_OK):
         fixed = StoreReadOnly(patient.store_file)
         findings.append(problem(fixed.code, fixed.message, fixed.hint))

@@ -1,12 +1,10 @@
--- tables: of those that a store has, which are there, and which of them this role may read and write.
+-- tables: of those that a store has, which are there, and what this role needs to do with them and may not.
 select name,
        to_regclass('queuectl.' || name) is not null,
-       coalesce(
-           has_table_privilege(to_regclass('queuectl.' || name), 'select')
-           and has_table_privilege(to_regclass('queuectl.' || name), 'insert')
-           and has_table_privilege(to_regclass('queuectl.' || name), 'update')
-           and has_table_privilege(to_regclass('queuectl.' || name), 'delete'),
-           false
+       array(
+           select needed
+             from unnest(string_to_array(rights, ' ')) as needed
+            where not has_table_privilege(to_regclass('queuectl.' || name), needed)
        )
-  from unnest(%(names)s::text[]) as wanted (name)
+  from unnest(%(names)s::text[], %(rights)s::text[]) as wanted (name, rights)
  order by name

@@ -87,6 +87,8 @@ class NotifyBell:
         try:
             wire.execute("listen queuectl")
             if not self._hears(wire):
+                # Whoever has that session next should not hear it either. As likely as not it is the one that answers now.
+                wire.execute("unlisten queuectl")
                 self._lose(POOLED)
         except psycopg.Error:
             self._lose(LOST)

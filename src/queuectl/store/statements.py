@@ -22,3 +22,12 @@ class Statements(dict[str, str]):
         """For whoever stays: what it needs later must neither want a descriptor nor be that of another version."""
         for name in os.listdir(self._folder):
             self[name.removesuffix(".sql")]
+
+
+class BareStatements(Statements):
+    """Without comments and indentation."""
+
+    def __missing__(self, name: str) -> str:
+        lines = map(str.strip, super().__missing__(name).splitlines())
+        text = self[name] = "\n".join(line for line in lines if not line.startswith("--"))
+        return text

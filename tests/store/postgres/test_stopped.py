@@ -1,11 +1,11 @@
-"""A worker may be stopped in the middle of what it sends. The server waits for the rest of it, with all locks; others do not."""
+"""A worker, or a command, may be stopped in the middle of what it sends. The server waits for the rest of it, with all locks; others do not."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -54,7 +54,7 @@ class Stopped:
 
 @contextmanager
 def stopped(
-    store: PostgresStore, server: postgres.Server, url: str, name: str, half: tuple[str, dict[str, object]]
+    store: PostgresStore, server: postgres.Server, url: str, name: str | None, half: tuple[str, dict[str, object]]
 ) -> Iterator[Stopped]:
     statement, values = half
     made = Stopped(store, Question(SQL[statement], values))
@@ -65,12 +65,13 @@ def stopped(
         made.go_on()
 
 
-def waits_for_more(server: postgres.Server, url: str, name: str) -> bool:
-    """Whether a transaction of this worker has done what it was sent, and waits. It never counts as idle."""
+def waits_for_more(server: postgres.Server, url: str, name: str | None) -> bool:
+    """Whether a transaction of this worker (None: of a command) has done what it was sent, and waits. It never counts as idle."""
     seen = "select query, state, wait_event from pg_stat_activity where application_name = '{}' and datname = current_database()"
     return any(
-        (state, event) == ("active", "ClientRead") and ("workers" in query or "pg_current_snapshot" in query)
-        for query, state, event in server.execute(seen.format(name_of(name)), url)
+        (state, event) == ("active", "ClientRead")
+        and any(word in query for word in ("workers", "pg_current_snapshot", "queues"))
+        for query, state, event in server.execute(seen.format("queuectl" if name is None else name_of(name)), url)
     )
 
 
@@ -147,6 +148,42 @@ def test_a_role_that_may_not_end_the_session_says_so(
         bell.close()
         other.close()
         server.execute(f"drop owned by {role}; drop role {role}", url)
+
+
+def test_a_command_that_was_stopped_while_it_sent_something_is_ended_by_who_finds_it_in_the_way(
+    store: PostgresStore, open_pg: Open, server: postgres.Server, url: str
+) -> None:
+    store.set_rules("mail", {"concurrency": 2})
+    command, other = open_pg(), open_pg()
+    other._db.seconds = 0.3
+    with stopped(command, server, url, None, ("take_rules", {"name": "mail"})) as held:
+        with pytest.raises(errors.StoreBusy):
+            other.set_rules("mail", {"concurrency": 3})
+        assert waits_for_more(server, url, None)  # not at once: it may only be slow
+
+        def is_served() -> bool:
+            with suppress(errors.StoreBusy):
+                other.set_rules("mail", {"concurrency": 3})
+                return True
+            return False
+
+        wait_until(is_served, what="the one in the way to be ended")
+    assert isinstance(held.error, errors.StoreUnreachable)
+    assert store.rules()["mail"].concurrency == 3
+
+
+def test_the_server_itself_ends_what_was_stopped_where_it_can(
+    store: PostgresStore, open_pg: Open, server: postgres.Server, url: str
+) -> None:
+    ((version,),) = server.execute("select current_setting('server_version_num')::integer")
+    command = open_pg()
+    command._db.seconds = 0.2
+    with stopped(command, server, url, None, ("take_rules", {"name": "mail"})) as held:
+        if version >= 170000:
+            wait_until(lambda: not waits_for_more(server, url, None), what="the server to end it")
+        else:
+            assert waits_for_more(server, url, None)
+    assert isinstance(held.error, errors.StoreUnreachable) == (version >= 170000)
 
 
 def test_each_worker_has_another_name_for_its_transactions_that_the_server_keeps() -> None:

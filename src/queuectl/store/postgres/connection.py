@@ -18,23 +18,18 @@ from queuectl.store.address import PostgresUrl
 from queuectl.store.postgres.pause import Pause
 from queuectl.store.postgres.session import MARGIN_SECONDS, STATEMENT_SECONDS, Row, Wire, connect, is_idle, was_hung_up
 from queuectl.store.postgres.trouble import Clash, ConnectionLost, translate
-from queuectl.store.statements import Statements
+from queuectl.store.statements import BareStatements
 
 Parameters = Mapping[str, Any] | Sequence[Any]
 
 
-class _Bare(Statements):
-    """Without comments and indentation: psycopg keeps what it has made of a statement only if it is short."""
-
-    def __missing__(self, name: str) -> str:
-        lines = map(str.strip, super().__missing__(name).splitlines())
-        text = self[name] = "\n".join(line for line in lines if not line.startswith("--"))
-        return text
-
-
-SQL: Final = _Bare(__file__)
+# psycopg keeps what it has made of a statement only if it is short.
+SQL: Final = BareStatements(__file__)
 
 LOCK_SECONDS: Final = 5.0
+STALLED_TIMES: Final = (
+    4  # as long as a statement may take: then a transaction is given up by the server, or by who is in its way
+)
 LONG_SECONDS: Final = 600.0  # for what goes through a whole table: a migration, a reset, a change of ageing, a backup
 
 
@@ -215,20 +210,24 @@ class Connection:
             if exc.sqlstate in {"26000", "42P05"}:
                 self._prepare_after = None  # a pooler between us: what was prepared is in another session
                 wire.close()
-            self._clear(wire)
+            self._clear(wire, was_hindered=exc.sqlstate in {"55P03", "57014"})
             raise translate(exc, self.shown) from exc
         except BaseException:
             self._clear(wire)
             raise
 
-    def _clear(self, wire: Wire) -> None:
-        """Leave no transaction open, or no session."""
+    def _clear(self, wire: Wire, *, was_hindered: bool = False) -> None:
+        """Leave no transaction open, or no session. `was_hindered`: perhaps by one that was stopped while it sent a transaction."""
         if not wire.closed and not is_idle(wire):
             wire.patience = MARGIN_SECONDS
             with suppress(psycopg.Error):  # nothing is committed either way, and what went wrong first is the news
                 wire.execute("rollback")
             if not is_idle(wire):
                 wire.close()
+        if was_hindered and not wire.closed:
+            wire.patience = MARGIN_SECONDS
+            with suppress(psycopg.Error):
+                wire.execute(_own(SQL["end_stalled"]), {"stalled_ms": STALLED_TIMES * self.seconds * 1000})
         if wire.closed:
             self._wire = None
 
@@ -244,6 +243,7 @@ class Connection:
             "name": self.name,
             "statement_ms": f"{seconds * 1000:.0f}",
             "lock_ms": f"{LOCK_SECONDS * 1000:.0f}",
+            "transaction_ms": "0" if seconds >= LONG_SECONDS else f"{STALLED_TIMES * seconds * 1000:.0f}",
             "plan_freely": "on" if plan_freely else "off",
         }
 

@@ -36,7 +36,8 @@ class StoreBusy(Unavailable):
     code = "store-locked"
 
     def __init__(self, path: str, waited: float, *, hint: str = "find who holds it (fuser, lsof) or try again") -> None:
-        super().__init__(f"the store {path} is locked by another program (waited {waited:.0f} s)", hint=hint)
+        told = f" (waited {waited:.0f} s)" if waited >= 1 else ""  # a server does not say
+        super().__init__(f"the store {path} is locked by another program{told}", hint=hint)
 
 
 class StoreFull(Unavailable):

@@ -13,10 +13,11 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -240,10 +241,11 @@ class Cluster(NamedTuple):
     folder: Path
     words: list[str | Path]
     as_whom: dict[str, Any]
+    port: int = 5432
 
     @property
     def url(self) -> str:
-        return f"postgresql://postgres@/postgres?host={self.folder}"
+        return f"postgresql://postgres@/postgres?host={self.folder}&port={self.port}"
 
 
 def _make_cluster(programs: Path) -> Cluster:
@@ -281,7 +283,7 @@ class FragileServer(Server):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster.url)
-        self.folder = cluster.folder
+        self.port = cluster.port
         self._cluster = cluster
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -341,8 +343,8 @@ class Pair(NamedTuple):
     @property
     def url(self) -> str:
         """Of whichever can be written, in the words of the how-to."""
-        folders = f"{self.primary.folder},{self.standby.folder}"
-        return f"postgresql://postgres@/postgres?host={folders}&target_session_attrs=read-write"
+        hosts = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
+        return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
 
     def follow(self, *, is_synchronous: bool) -> None:
         """From now on the standby has all that the primary has, and if it is synchronous before anybody is told of it."""
@@ -362,8 +364,9 @@ class Pair(NamedTuple):
 @contextmanager
 def pair() -> Iterator[Pair]:
     replicating = ("-c", "wal_level=replica", "-c", "max_wal_senders=4", "-c", "synchronous_commit=on")
+    ports = _free_ports(2)
     cluster = _make_cluster(_needed())
-    cluster = cluster._replace(words=[*cluster.words, *replicating])
+    cluster = cluster._replace(words=[*cluster.words, *replicating, *_listening(ports[0])], port=ports[0])
     folder = Path(tempfile.mkdtemp(prefix="queuectl-pg-", dir=SWIFT))
     _as_whom(folder)
     primary = FragileServer(cluster)
@@ -373,6 +376,8 @@ def pair() -> Iterator[Pair]:
             Path(cluster.words[0]).with_name("pg_basebackup"),
             "-h",
             cluster.folder,
+            "-p",
+            str(cluster.port),
             "-U",
             "postgres",
             "-R",
@@ -380,8 +385,8 @@ def pair() -> Iterator[Pair]:
         ]
         copy += ["--checkpoint=fast", "-D", folder / "data"]
         subprocess.run(copy, check=True, capture_output=True, cwd=folder, **cluster.as_whom)
-        words = [cluster.words[0], "-D", folder / "data", "-k", folder, *cluster.words[5:]]
-        standby = FragileServer(cluster._replace(folder=folder, words=words))
+        words = [cluster.words[0], "-D", folder / "data", "-k", folder, *cluster.words[5:], *_listening(ports[1])]
+        standby = FragileServer(cluster._replace(folder=folder, words=words, port=ports[1]))
         try:
             standby.start()
             yield Pair(primary, standby)
@@ -391,6 +396,17 @@ def pair() -> Iterator[Pair]:
         primary.halt()
         for one in (folder, cluster.folder):
             shutil.rmtree(one, ignore_errors=True)
+
+
+def _listening(port: int) -> list[str]:
+    return ["-c", "listen_addresses=127.0.0.1", "-c", f"port={port}"]
+
+
+def _free_ports(number: int) -> list[int]:
+    """Nobody has them now. They are found together, so that they differ."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
+        return [one.getsockname()[1] for one in found]
 
 
 def _as_whom(folder: Path) -> dict[str, Any]:

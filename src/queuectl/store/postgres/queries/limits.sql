@@ -1,11 +1,18 @@
 -- limits: the queues that are paused or limited, how many of each run, the number of the latest start, and when that one was
 -- from which the next has to keep its distance. When a start was: at the claim, until the worker says when exactly; a
 -- claim whose process is not there yet counts, and is not sure. A time outside of what can be is no time (the clock was set).
--- Who runs is counted job by job: they are few. (SQLite has the sum of its moves; here that would be many rows.)
+-- Who runs is counted job by job: they are few. (SQLite has the sum of its moves; here that would be many rows.) Once for all
+-- queues, and only if one of them asks: while somebody holds a transaction open, it steps over all that ran since.
+with running as materialized (
+    select queue, count(*) as jobs
+      from queuectl.jobs
+     where state = 'processing'
+     group by queue
+)
 select queues.name, queues.paused, queues.concurrency, queues.rate_starts, queues.rate_ms,
        case
            when queues.concurrency is null then 0
-           else (select count(*) from queuectl.jobs where jobs.state = 'processing' and jobs.queue = queues.name)
+           else coalesce((select running.jobs from running where running.queue = queues.name), 0)
        end,
        coalesce(last.number, 0),
        coalesce(

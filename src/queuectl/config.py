@@ -38,7 +38,8 @@ __all__ = [
 PREFIX: Final = "QUEUECTL_"
 # Set for one job only: a worker that is itself started by a job must not hand its own down.
 JOB_VARIABLES: Final = frozenset(
-    PREFIX + name for name in ("JOB_ID", "RUN", "ATTEMPT", "QUEUE", "WORKER", "SLOT", "PARENTS", "ARRAY_INDEX")
+    PREFIX + name
+    for name in ("JOB_ID", "RUN", "ATTEMPT", "QUEUE", "WORKER", "SLOT", "PARENTS", "PARENT_LOGS", "ARRAY_INDEX")
 )
 NO_FLAGS: Final[Mapping[str, str]] = {}
 

@@ -3,6 +3,7 @@
 queue.db            the store (with -wal and -shm beside it, and -new while it is made)
 logs/ID.log         what each job printed
 logs/ID.log.cut     what is to stay of it, while it is being cut
+logs/ID.parents/    what its parents printed on other hosts, while it runs
 workers/NAME.lock   held while the worker lives
 workers/NAME.bell   a pipe that wakes it
 workers/NAME.runs   which processes it has made

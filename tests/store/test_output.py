@@ -141,3 +141,15 @@ def test_a_backup_has_the_output(
 
 def test_only_a_store_of_several_hosts_says_so(store: Store, backend: Backend) -> None:
     assert store.is_shared == (type(backend).__name__ == "PostgresBackend")
+
+
+def test_the_latest_run_of_a_job_says_on_which_host_it_was_and_where_its_log_is(
+    store: Store, worker: Hands, claim: Claim
+) -> None:
+    store.enqueue([new_job("b"), new_job("c")])
+    worker.end(claim, OK)
+    under_way = worker.claim_one()
+    found = {one.id: one for one in store.latest_runs(["a", "b", "c", "no-such-job"])}
+    assert {job_id: one.log for job_id, one in found.items()} == {"a": claim.log, "b": under_way.log}
+    assert {job_id: [one.run] for job_id, one in found.items()} == {"a": store.history("a"), "b": store.history("b")}
+    assert store.latest_runs([]) == []

@@ -66,10 +66,11 @@ def test_a_job_finds_who_it_is_in_its_environment(scene: Scene, teller: list[str
 def test_a_job_finds_those_it_waited_for_and_what_they_printed(scene: Scene) -> None:
     first = scene.enqueue("echo one")
     second = scene.enqueue("echo two")
-    words = 'for id in $QUEUECTL_PARENTS; do grep -v -e --- "$QUEUECTL_HOME/logs/$id.log"; done'
-    child = scene.enqueue(words, after=[first, second], env={"QUEUECTL_PARENTS": "of the job"})
-    other = scene.enqueue('echo "[$QUEUECTL_PARENTS]"')
-    scene.worker("--count", "2", env={"QUEUECTL_PARENTS": "of the worker"})
+    words = 'for id in $QUEUECTL_PARENTS; do grep -v -e --- "$QUEUECTL_PARENT_LOGS/$id.log"; done'
+    strange = {"QUEUECTL_PARENTS": "of another", "QUEUECTL_PARENT_LOGS": "of another"}
+    child = scene.enqueue(words, after=[first, second], env=strange)
+    other = scene.enqueue('echo "[$QUEUECTL_PARENTS$QUEUECTL_PARENT_LOGS]"')
+    scene.worker("--count", "2", env=strange)
     scene.wait_for(child, "completed")
     scene.wait_for(other, "completed")
     assert scene.queuectl("logs", child, "--no-markers", check=0).out == "one\ntwo\n"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from queuectl import home as places
 from queuectl.lock import Lock, take_lock
 from queuectl.output.bounds import BESIDE
+from queuectl.output.parents import remove_folders
 
 
 class Removed(NamedTuple):
@@ -110,6 +111,7 @@ def sum_removed(some: Iterable[Removed]) -> Removed:
 
 def _remove(path: str) -> Removed:
     found = log_size(path)
+    remove_folders(path)  # what its parents printed, if nobody has come to that
     try:
         os.unlink(path)
         with contextlib.suppress(FileNotFoundError):  # there is one only if somebody was killed while cutting the log

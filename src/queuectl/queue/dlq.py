@@ -9,6 +9,7 @@ from typing import Final
 
 from queuectl.errors import QueuectlError, WrongState
 from queuectl.job.lifecycle import State
+from queuectl.output.parents import remove_folders
 from queuectl.queue import control
 from queuectl.queue.pick import Answer, find, for_each, pick, refuse
 from queuectl.store.protocol import Reads, Store
@@ -36,6 +37,7 @@ def purge(store: Store, refs: Iterable[str], *, exact: bool = False) -> Answer:
         # The record goes first: a log without a job is litter, a job without its log would be a loss.
         for state, log in found.values():
             if state is State.DEAD and log is not None:
+                remove_folders(log)
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(log)
         before = {job_id: state for job_id, (state, _) in found.items()}

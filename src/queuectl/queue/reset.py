@@ -11,6 +11,7 @@ from queuectl.clock import Clock
 from queuectl.errors import WorkersAlive
 from queuectl.job.model import Worker
 from queuectl.output.bounds import BESIDE
+from queuectl.output.parents import FOLDER, SUFFIX, remove_folders
 from queuectl.queue.backup import new_backup_path
 from queuectl.store.protocol import Reads, Store
 
@@ -47,3 +48,5 @@ def _remove_logs(home: str) -> None:
         for entry in logs:
             if entry.name.endswith((".log", ".log" + BESIDE)) and entry.is_file(follow_symlinks=False):
                 os.unlink(entry.path)
+            elif entry.name.endswith(FOLDER):
+                remove_folders(entry.path.removesuffix(FOLDER) + SUFFIX)

@@ -86,6 +86,14 @@ class Printed(NamedTuple):
     data: bytes
 
 
+class LatestRun(NamedTuple):
+    """The run of a job that was begun last, and the log of the job on the host of that run."""
+
+    id: str
+    log: str | None
+    run: Run
+
+
 class Exchange(NamedTuple):
     settled: list[tuple[End, Settlement]]  # as written: a recorded cancel wins over what the worker thought
     lost: list[End]  # not written: the job had passed to somebody else
@@ -190,6 +198,10 @@ class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads,
 
     def history(self, job_id: str) -> list[Run]:
         """All runs in order, the one under way included."""
+        ...
+
+    def latest_runs(self, ids: Sequence[str]) -> list[LatestRun]:
+        """Of those of these jobs that are there and have begun to run."""
         ...
 
     @property

@@ -18,6 +18,7 @@ from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
 from queuectl.lock import Lock, is_held, mark_of
 from queuectl.output.files import end_log
+from queuectl.output.parents import remove_folder
 from queuectl.process.ending import kill_groups, orphans, send
 from queuectl.process.ledger import LOST, EndBegun, Footprint, add_end, read_ledger
 from queuectl.process.table import lives
@@ -121,6 +122,8 @@ class Rescue:
             add_end(path, tokens, EndBegun(LOST, boot_ticks()), create=self._is_here)
 
     def _close_log(self, claim: Claim, footprint: Footprint | None) -> Span:
+        if claim.parents and self._is_here:
+            remove_folder(claim.log, claim.run)
         if footprint is None:  # it died before it made a process
             return Span(None, None)
         settlement = lose(claim, self._settings.max_crashes)

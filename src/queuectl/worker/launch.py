@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from queuectl.clock import boot_ticks
 from queuectl.job.model import Claim
 from queuectl.output.frames import start_line
+from queuectl.output.parents import folder_of
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
@@ -47,7 +48,10 @@ _OF_ITS_JOB: Final = frozenset(
         *(f"QUEUECTL_BATCH_{word}" for word in ("JOBS", "COMPLETED", "DEAD", "CANCELLED")),
     }
 )
-_PARENTS: Final = b"QUEUECTL_PARENTS"  # only of one that has waited for others
+# Only of one that has waited for others.
+_PARENTS: Final = b"QUEUECTL_PARENTS"
+_PARENT_LOGS: Final = b"QUEUECTL_PARENT_LOGS"
+_OF_PARENTS: Final = (_PARENTS, _PARENT_LOGS)
 # Something that is no log of ours lies in this job's place: its own failure, and nobody else's.
 _ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
 
@@ -89,7 +93,7 @@ class Launcher:
         inherited = {name: value for name, value in base_environment.items() if name not in _OF_ITS_JOB}
         self._base = _encoded({**inherited, **ours})
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
-        self._base_words = _joined(self._base, without=(*_OF_A_RUN, _PARENTS))
+        self._base_words = _joined(self._base, without=(*_OF_A_RUN, *_OF_PARENTS))
 
     def prepare(self, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready:
         """Everything up to the process. `place`: in the ledger."""
@@ -138,7 +142,7 @@ class Launcher:
         if claim.env:
             # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
             of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
-            base = _joined({**self._base, **of_job, **self._ours}, without=(*_OF_A_RUN, _PARENTS))
+            base = _joined({**self._base, **of_job, **self._ours}, without=(*_OF_A_RUN, *_OF_PARENTS))
         values = (
             claim.id.encode(),
             b"%d" % claim.run,
@@ -150,6 +154,7 @@ class Launcher:
         of_run = [b"%b=%b" % item for item in zip(_OF_A_RUN, values, strict=True)]
         if claim.parents:
             of_run.append(b"%b=%b" % (_PARENTS, " ".join(claim.parents).encode()))
+            of_run.append(b"%b=%b" % (_PARENT_LOGS, os.fsencode(folder_of(claim.log, claim.run))))
         return base, of_run
 
 

@@ -19,6 +19,7 @@ from queuectl.worker.due import Due
 from queuectl.worker.duties import Duties
 from queuectl.worker.launch import Launcher
 from queuectl.worker.membership import Membership
+from queuectl.worker.parents import PROBLEM, ParentLogs
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.running import Running
 from queuectl.worker.runs import Runs
@@ -46,6 +47,7 @@ class Worker:
         self._runs = Runs(world, launcher, self._settings)
         self._streaming = Streaming(is_shared=world.store.is_shared)
         self._trouble = Trouble(world.clock, world.emit)
+        self._parent_logs = ParentLogs(world.store, host=plan.host, trouble=self._trouble)
         self._duties = Duties(duties, self._trouble)
         self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
         self._shares = Shares(plan)
@@ -150,7 +152,9 @@ class Worker:
         self._note(written, starts)
         self._look = written.more or (self._look and not free) or now < self._runs.log_pause.until
         self._is_undecided = written.undecided
-        self._start(written.claims)
+        ready, unready = self._parent_logs.bring(written.claims)
+        self._runs.put_off(unready, PROBLEM)
+        self._start(ready)
 
     def _start(self, claims: Sequence[Claim]) -> None:
         are_ours = lambda: self._membership.is_sure(self._say_alive, self._settings)  # noqa: E731

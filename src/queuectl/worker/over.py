@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from queuectl.events import StoreTrouble
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Outcome
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settings import Settings
-from queuectl.job.settle import settle
+from queuectl.job.settle import lose, settle
 from queuectl.output.files import end_log
-from queuectl.store.protocol import End
+from queuectl.output.parents import remove_folder
+from queuectl.store.protocol import End, Span
 from queuectl.worker.plan import World
 
 
@@ -36,6 +39,7 @@ class Over(list[End]):
         log_to: int | None = None,
         lasted: float | None = None,
     ) -> None:
+        self._tidy(claim)
         clock = self._world.clock
         now = clock.monotonic()
         self.since = self.since if self else now
@@ -53,3 +57,16 @@ class Over(list[End]):
                 problem = f"cannot write the end of {claim.log}: {exc.strerror}"
                 self._world.emit(StoreTrouble(problem, is_retried=False))
         self.append(End(claim, settlement, pid, began, duration, log_from, log_to))
+
+    def close_log_of_lost(self, claim: Claim, log_from: int) -> Span:
+        """Its run has ended, and its keeper could not say how: as if its worker had taken it along. Where its output lies."""
+        self._tidy(claim)
+        settlement, now_ms = lose(claim, self.settings.max_crashes), self._world.clock.now_ms()
+        log_to, limit = None, self.settings.log_limit
+        with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
+            log_to = end_log(claim.log, log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
+        return Span(log_from, log_to)
+
+    def _tidy(self, claim: Claim) -> None:
+        if claim.parents:
+            remove_folder(claim.log, claim.run)

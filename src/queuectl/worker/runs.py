@@ -13,8 +13,6 @@ from queuectl.events import JobAdopted, JobStarted
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Cancelled, NotStarted, Outcome, Released
 from queuectl.job.settings import Settings
-from queuectl.job.settle import lose
-from queuectl.output.files import end_log
 from queuectl.process.watch import Adoption, Child, Untold
 from queuectl.store.protocol import Span
 from queuectl.worker.endings import begin_endings, press_endings
@@ -146,6 +144,12 @@ class Runs:
         for claim in self._reserve.remove() if claims is None else claims:
             self._add_unbegun(claim, Released(None, "its worker had no slot for it"))
 
+    def put_off(self, claims: Iterable[Claim], why: str, *, problem: str | None = None) -> None:
+        """Begin none of these, and nothing else for a while: what they need cannot be written here, or read."""
+        for claim in claims:
+            self.log_pause.begin(problem or f"{claim.id}: {why}")
+            self._add_unbegun(claim, Released(None, why))
+
     def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
         self.over.add(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
 
@@ -159,8 +163,7 @@ class Runs:
         self.last_active = self._world.clock.monotonic()
         match run:
             case Unlogged():
-                self.log_pause.begin(run.problem)
-                self._add_unbegun(run.claim, Released(None, "its log could not be written"))
+                self.put_off([run.claim], "its log could not be written", problem=run.problem)
             case Unstarted():
                 self.over.add(run.claim, NotStarted(run.problem), began=run.began, pid=None, log_from=run.log_from)
             case Running():
@@ -203,7 +206,7 @@ class Runs:
             if run.is_lost or run.why is Why.UNTOLD:
                 processes.reap(run.child)
                 if not run.is_lost:  # else its log, too, may have another writer by now
-                    self._forsake(run)
+                    self.forsaken[run.claim.token] = self.over.close_log_of_lost(run.claim, run.log_from)
                 continue
             lasted, log_to = processes.lasted(run.child), processes.log_to(run.child)
             self._unwritten[run.claim.token] = run
@@ -286,14 +289,6 @@ class Runs:
             begin_endings(fresh, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
         except OSError as exc:  # then they have their grace without having been asked
             self._refusals.note(exc)
-
-    def _forsake(self, run: Running) -> None:
-        """It has ended, and its keeper could not say how: as if its worker had taken it along."""
-        settlement, now_ms = lose(run.claim, self.settings.max_crashes), self._world.clock.now_ms()
-        log_to, limit = None, self.settings.log_limit
-        with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
-            log_to = end_log(run.claim.log, run.log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
-        self.forsaken[run.claim.token] = Span(run.log_from, log_to)
 
 
 def _free(taken: Collection[int]) -> list[int]:

@@ -49,6 +49,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "trim_runs": ({"id": "a", "before": NOW, "rows": 5}, "runs_pkey"),
     "trim_output": ({"id": "a", "before": NOW, "rows": 5}, "output_pkey"),
     "latest_run": (ONE, ONE_JOB),
+    "latest_runs": ({"ids": ["a"]}, "jobs_id_key"),
     "history": (ONE, "runs_pkey"),
     "histories": ({"seqs": [1]}, "runs_pkey"),
     "add_output": ({**TOLD, "ats": [0], "data": [b"x"]}, "jobs_pkey"),

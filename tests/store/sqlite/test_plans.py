@@ -49,6 +49,7 @@ HOT: Final = {
     "trim_runs": "PRIMARY KEY (job=? AND number=?)",
     "trim_output": "sqlite_autoindex_output_1 (job=?)",
     "latest_run": "INTEGER PRIMARY KEY (rowid=?)",
+    "latest_runs": "sqlite_autoindex_jobs_1 (id=?)",
     "history": "PRIMARY KEY (job=?)",
     "histories": "PRIMARY KEY (job=?)",
     "add_output": "INTEGER PRIMARY KEY (rowid=?)",

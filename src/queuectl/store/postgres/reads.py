@@ -20,7 +20,17 @@ from queuectl.store.postgres.insight import PostgresInsight
 from queuectl.store.postgres.queues import PostgresQueueReads, brakes
 from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.session import Row
-from queuectl.store.protocol import OUTPUT_AT_ONCE, Chosen, Filter, Histogram, Printed, Sort, Spread, Throughput
+from queuectl.store.protocol import (
+    OUTPUT_AT_ONCE,
+    Chosen,
+    Filter,
+    Histogram,
+    LatestRun,
+    Printed,
+    Sort,
+    Spread,
+    Throughput,
+)
 from queuectl.store.spread import histogram, spread
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
@@ -137,6 +147,10 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
                 Question(SQL["history"], {"seq": seq}), Question(SQL["latest_run"], {"seq": seq})
             )
         return [rows.run(row) for row in over + latest]
+
+    def latest_runs(self, ids: Sequence[str]) -> list[LatestRun]:
+        found = self._all(SQL["latest_runs"], {"ids": list(ids)})
+        return [LatestRun(row[0], row[1], rows.run(row[2:])) for row in found]
 
     def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
         values = {"id": job_id, "run": run, "start": start, "limit": OUTPUT_AT_ONCE}

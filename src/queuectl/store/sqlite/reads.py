@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
@@ -14,7 +15,17 @@ from queuectl.job.outcome import Ending
 from queuectl.store import rows
 from queuectl.store.migrate import LATEST
 from queuectl.store.order import order_by
-from queuectl.store.protocol import OUTPUT_AT_ONCE, Chosen, Filter, Histogram, Printed, Sort, Spread, Throughput
+from queuectl.store.protocol import (
+    OUTPUT_AT_ONCE,
+    Chosen,
+    Filter,
+    Histogram,
+    LatestRun,
+    Printed,
+    Sort,
+    Spread,
+    Throughput,
+)
 from queuectl.store.spread import histogram, spread
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
@@ -122,6 +133,10 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
                 raise errors.JobNotFound(job_id)
             found = self._db.all(SQL["history"], {"seq": seq}) + self._db.all(SQL["latest_run"], {"seq": seq})
         return [rows.run(row) for row in found]
+
+    def latest_runs(self, ids: Sequence[str]) -> list[LatestRun]:
+        found = self._db.all(SQL["latest_runs"], {"ids": json.dumps(ids)})
+        return [LatestRun(row[0], row[1], rows.run(row[2:])) for row in found]
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

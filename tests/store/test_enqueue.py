@@ -145,3 +145,18 @@ def test_the_sequence_goes_on_after_everything_was_removed(store: Store, backend
     store.reset()
     store.enqueue([new_job("c")])
     assert [row["seq"] for row in backend.rows()] == [3]
+
+
+def test_many_jobs_keep_each_what_is_its_own(store: Store) -> None:
+    jobs = [new_job(f"j{number}", command=f"echo {number}", priority=number // 40) for number in range(130)]
+    jobs[77] = new_job("j77", command="echo 77", priority=5, queue="mail", delay_ms=5_000)
+    store.enqueue(jobs)
+    found = {job.id: job for job in store.jobs()}
+    assert [(found[job.id].command, found[job.id].priority, found[job.id].queue) for job in jobs if job.id] == [
+        (job.command, job.priority, job.queue) for job in jobs
+    ]
+    assert [job.id for job in store.jobs(descending=False)] == [job.id for job in jobs]
+    assert found["j77"].run_at > found["j76"].run_at
+    store.set_config({"ageing": "enqueues"})
+    store.enqueue([new_job(f"k{number}") for number in range(60)])
+    assert store.tally()["default"][State.PENDING] == 189

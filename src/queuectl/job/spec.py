@@ -182,6 +182,12 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
     return NewJob._make(draft)
 
 
+def alike(first: NewJob) -> Callable[[object], NewJob]:
+    """Makes jobs that differ from it by their command only: what else they have was looked at once."""
+    others, read_command, make = first[1:], read.command, NewJob._make
+    return lambda given: make((read_command(given, "command"), *others))
+
+
 def _take_from_queue(draft: list[Any], fields: Mapping[str, object], defaults: Defaults) -> None:
     """What its queue says goes before the settings, for what the job itself does not say."""
     priority, max_retries, timeout_ms = defaults.by_queue.get(draft[_SLOT["queue"]], (None, None, None))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UsageError
@@ -29,25 +30,22 @@ class _Text:
     """Literals, and between them placeholders by what is inside their braces."""
 
     def __init__(self) -> None:
-        self._literals = [""]
-        self._names: list[str] = []
+        self._form = ""  # for the operator %, which is the fastest way to fill a hundred thousand
+        self._values: list[Callable[[Line], str]] = []
 
     def literal(self, text: str) -> None:
-        self._literals[-1] += text
+        self._form += text.replace("%", "%%")
 
     def placeholder(self, name: str) -> None:
-        self._names.append(name)
-        self._literals.append("")
+        self._form += "%s"
+        self._values.append(_VALUES.get(name) or partial(_column, name))
 
     @property
     def is_fixed(self) -> bool:
-        return not self._names
+        return not self._values
 
     def fill(self, line: Line, put: Callable[[str], str]) -> str:
-        pieces = [self._literals[0]]
-        for name, literal in zip(self._names, self._literals[1:], strict=True):
-            pieces += (put(_value(name, line)), literal)
-        return "".join(pieces)
+        return self._form % tuple([put(value(line)) for value in self._values])
 
 
 class ShellTemplate:
@@ -104,31 +102,32 @@ def _read_word(word: str, *, columns: bool) -> _Text:
     return text
 
 
-def _value(name: str, line: Line) -> str:
-    match name:
-        case "":
-            return line.text
-        case "n":
-            return str(line.number)
-        case "/":
-            return _base(line.text)
-        case ".":
-            return _stem(line.text)
-        case _:
-            columns = line.columns or ()
-            if int(name) > len(columns):
-                raise InvalidInput(
-                    f"{{{name}}}", f"the line has {len(columns)} columns", hint="check --colsep, or the line"
-                )
-            return columns[int(name) - 1]
+def _column(name: str, line: Line) -> str:
+    columns = line.columns or ()
+    if int(name) > len(columns):
+        raise InvalidInput(f"{{{name}}}", f"the line has {len(columns)} columns", hint="check --colsep, or the line")
+    return columns[int(name) - 1]
 
 
-def _base(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2] or path
+def _text(line: Line) -> str:
+    return line.text
 
 
-def _stem(path: str) -> str:
+def _number(line: Line) -> str:
+    return str(line.number)
+
+
+def _base(line: Line) -> str:
+    return line.text.rstrip("/").rpartition("/")[2] or line.text
+
+
+def _stem(line: Line) -> str:
+    path = line.text
     folder, slash, name = path.rpartition("/")
     stem, dot, _ = name.rpartition(".")
     # A name that only begins with dots has no extension: .profile, ..
     return folder + slash + stem if dot and stem.strip(".") else path
+
+
+# By what is inside the braces; all others are columns.
+_VALUES: Final[dict[str, Callable[[Line], str]]] = {"": _text, "n": _number, "/": _base, ".": _stem}

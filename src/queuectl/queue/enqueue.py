@@ -20,7 +20,7 @@ from queuectl.errors import (
     UsageError,
 )
 from queuectl.job.newjob import NewJob
-from queuectl.job.spec import Defaults, merge, validate
+from queuectl.job.spec import Defaults, alike, merge, validate
 from queuectl.queue.intake import Intake
 from queuectl.store.entry import Enqueued
 
@@ -113,9 +113,18 @@ def make_jobs(intake: Intake, defaults: Defaults, *, flags: Flags, advance: Adva
     jobs: list[NewJob] = []
     add, size = jobs.append, intake.size
     number: int | None = None
+    make: Callable[[object], NewJob] | None = None
+    may_be_alike = not {"command", "argv", "id"} & flags.keys()
     try:
         for number, fields in intake:
-            add(validate(merge(fields, flags) if flags else fields, defaults))
+            # Most batches are commands with nothing else said about each: then only the first is looked at as a whole.
+            is_bare = may_be_alike and type(fields) is dict and len(fields) == 1 and fields.get("command") is not None
+            if is_bare and make is not None:
+                add(make(fields["command"]))
+            else:
+                job = validate(merge(fields, flags) if flags else fields, defaults)
+                add(job)
+                make = alike(job) if is_bare else make
             if number is not None and number % TELL_EVERY == 0:
                 advance(number, size)
     except (InvalidLine, InvalidItem):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from queuectl.job.newjob import NewJob
-from queuectl.job.rank import Ageing, Standing, rank
+from queuectl.job.rank import Ageing, ByEnqueues, Standing, rank
 
 Row = tuple[Any, ...]
 Keys = Sequence[tuple[str, str]]  # queue and key
@@ -108,8 +108,16 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
 
 def new_rows(wave: Wave, *, now_ms: int, ageing: Ageing, aside: Collection[int]) -> Iterator[Row]:
     """Those of a whole wave. `aside`: the places of those that stand aside, see `beyond`."""
+    # Most of a large wave are alike but for number, id and command, and so are their rows, unless the rank goes by the number.
+    may_be_alike = not aside and not isinstance(ageing, ByEnqueues)
+    others: Row | None = None
+    row: Row = ()
     for place, (job, id_, seq) in enumerate(zip(wave.jobs, wave.ids, wave.seqs, strict=True)):
-        yield new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=place in aside)
+        if may_be_alike and job[1:] == others:
+            yield (seq, id_, job[0], *row[3:])
+            continue
+        row, others = new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=place in aside), job[1:]
+        yield row
 
 
 def tag_rows(wave: Wave) -> Iterator[Row]:

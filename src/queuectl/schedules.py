@@ -53,8 +53,8 @@ class Schedules:
         replace: bool = False,
         **fields: Any,
     ) -> dict[str, Any]:
-        """Add a schedule; `fields` are those of `enqueue`, but for id, run_at, batch and after. At a time when another job has
-        the key `unique`, none is added. Raises InvalidInput, UnknownName or ScheduleExists.
+        """Add a schedule; `fields` are those of `enqueue`, but for id, run_at and after. At a time when another job has the
+        key `unique`, none is added, unless it waits and `if_exists` is "replace". Raises InvalidInput, UnknownName or ScheduleExists.
 
         >>> with Queue() as queue:
         ...     queue.schedules.add("poll", "every 90s", argv=["./poll"], tz="UTC", queue="low")["queue"]

@@ -105,6 +105,18 @@ def test_a_schedule_with_a_key_that_is_taken_adds_nothing(queuectl: Program) -> 
     )
 
 
+def test_a_job_of_a_schedule_joins_a_batch_and_takes_the_place_of_one_that_waits(queuectl: Program) -> None:
+    options = ("--unique", "report", "--if-exists", "replace", "--batch", "reports")
+    queuectl("cron", "add", "s", "@daily", "true", *options, check=0)
+    first, second = (queuectl("cron", "run", "s", check=0).lines[0] for _ in range(2))
+    assert queuectl("show", first, "--json", check=0).json["error"] == f"cancelled: replaced by {second}"
+    assert queuectl("list", "--batch", "reports", "--quiet", check=0).lines == [second, first]
+    queuectl("enqueue", "true", "--batch", "over", "--on-complete", "true", check=0)
+    queuectl("worker", "start", "--drain", "--quiet", check=0)
+    queuectl("cron", "add", "late", "@daily", "true", "--batch", "over", check=0)
+    assert "the batch 'over' is complete" in queuectl("cron", "run", "late", check=1).err
+
+
 @pytest.mark.parametrize(
     "words, error",
     [
@@ -120,7 +132,8 @@ def test_a_schedule_with_a_key_that_is_taken_adds_nothing(queuectl: Program) -> 
         (("s", "@daily", "true", "--jitter", "soon"), "--jitter: not a duration: 'soon'"),
         (("s", "@daily", "true", "--until", "2001-01-01Z"), "--until: not a time: '2001-01-01Z'"),
         (("s", "@daily", "true", "--id", "x"), "--id: not for a schedule"),
-        (("s", "@daily", "true", "--unique", "k", "--if-exists", "replace"), "--if-exists: not for a schedule"),
+        (("s", "@daily", "true", "--unique", "k", "--if-exists", "error"), "--if-exists: error is not for a schedule"),
+        (("s", "@daily", "true", "--if-exists", "replace"), "if_exists: there is no unique_key"),
         (("s", "@daily", '{"command": "true", "run_after": "2030-01-01"}'), "--run-after: not for a schedule"),
         (("s", "@daily", "[]"), "a schedule has one job, and here is a list"),
         (("s", "@daily", "true", "--priority", "9999999"), "--priority: expected an integer from -1000000 to 1000000"),

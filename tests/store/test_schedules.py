@@ -212,6 +212,39 @@ def test_a_tick_that_was_decided_about_is_not_fired_again(store: Store, other: S
     assert [past.job for past in store.ticks("s", limit=9)] == ["d", None, "a"]
 
 
+def test_a_tick_may_replace_a_job_that_waits_and_not_one_that_runs(store: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    store.enqueue([new_job("mine", unique_key="k")])
+    keyed = {"job": {"unique_key": "k", "if_exists": "replace"}}
+    change = store.change_schedule("s", firing(tick("a", T, **keyed), tick("b", T + 1, **keyed)))
+    assert change is not None
+    assert [(one.job and one.job.id, one.reason) for one in change.ticks] == [
+        (None, "job b of a later time takes its place"),
+        ("b", None),
+    ]
+    assert (store.get("mine").state, store.get("mine").error) == (State.CANCELLED, "cancelled: replaced by b")
+    assert [claim.id for claim in worker.claim(9)] == ["b"]
+    change = store.change_schedule("s", firing(tick("c", T + 2, **keyed)))
+    assert change is not None
+    assert change.ticks[0].reason == "job b has the key 'k'"
+
+
+def test_the_job_of_a_tick_joins_its_batch_unless_that_is_complete(store: Store, worker: Hands) -> None:
+    store.add_schedule(schedule())
+    store.enqueue([new_job("first", batch="over")], on_complete=new_job("last", batch="over"))
+    worker.run()
+    store.complete_batches()
+    change = store.change_schedule(
+        "s", firing(tick("a", T, job={"batch": "over"}), tick("b", T + 1, job={"batch": "going"}))
+    )
+    assert change is not None
+    assert [(one.job and one.job.id, one.reason) for one in change.ticks] == [
+        (None, "the batch 'over' is complete"),
+        ("b", None),
+    ]
+    assert (store.get("b").batch, store.get("b").cron) == ("going", "s")
+
+
 def test_a_tick_whose_key_is_taken_is_left_out_and_says_by_whom(store: Store, other: Store, worker: Hands) -> None:
     store.add_schedule(schedule())
     other.enqueue([new_job("mine", unique_key="k")])

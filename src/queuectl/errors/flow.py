@@ -51,7 +51,7 @@ class NotFired(Conflict):
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(
-            f"the schedule {name!r} adds nothing now: {reason}", hint="run it again when that one has ended"
+            f"the schedule {name!r} adds nothing now: {reason}", hint="run it again when nothing is in its way any more"
         )
 
 

@@ -39,8 +39,6 @@ NO_PARENTS: Final = (
 _ONE_TIME: Final = {
     "id": "each job has an id of its own",
     "run_at": "the schedule says when; use delay to come later",
-    "if_exists": "a time at which the key is taken is left out",
-    "batch": "a batch ends, a schedule does not",
     "depends_on": NO_PARENTS,
     "after": NO_PARENTS,
 }
@@ -128,6 +126,9 @@ def _read(wish: Wish, defaults: Defaults, *, now_ms: int) -> Schedule:
         for spelling in _RUN_AT if name == "run_at" else (name,):
             if spelling in fields:
                 raise InvalidInput(spelled(spelling), "not for a schedule", hint=why)
+    if fields.get("if_exists") == "error":
+        hint = "nobody is there to be told: with skip such a time is left out, and queuectl cron show says why"
+        raise InvalidInput(spelled("if_exists"), "error is not for a schedule", hint=hint)
     fields["cwd"] = validate(fields, defaults).cwd
     jitter_ms = 0 if wish.jitter is None else parse_duration_ms(wish.jitter, subject=spelled("jitter"))
     until_ms = None if wish.until is None else parse_moment_ms(wish.until, subject=spelled("until"), local=zone)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing, ByEnqueues, Standing, rank
@@ -32,6 +33,14 @@ class Wave(NamedTuple):
     ids: Sequence[str]
     seqs: Sequence[int]
     replaced: Sequence[Replaced] = ()
+
+
+NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def replacements(ids: Sequence[str], seqs: Sequence[int], replaced: Mapping[str, str]) -> list[Replaced]:
+    """`replaced`: by the id of a job that comes in, which one has to make way for it."""
+    return [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
 
 
 def beyond(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[int]:

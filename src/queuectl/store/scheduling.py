@@ -6,7 +6,7 @@ Between rows and values too, the same for every dialect.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from queuectl.job.cron.model import Change, Overlap, PastTick, Schedule, Tick, Unended, View
@@ -68,18 +68,48 @@ class Schedules(Protocol):
         ...
 
 
-def not_twice(ticks: Sequence[Tick], held: Mapping[str, Holder], *, now_ms: int) -> list[Tick]:
-    """The same, but where another job has the key of theirs, that instead of the job. `held`: who has the keys."""
-    taken, decided = dict(held), []
-    for tick in ticks:
-        if tick.job is None or (key := tick.job.unique_key) is None:
-            decided.append(tick)
-        elif (holder := taken.get(key)) is None or fate(tick.job, holder, now_ms=now_ms) is Fate.ADD:
-            decided.append(tick)
-            taken[key] = Holder(str(tick.job.id), State.PENDING, now_ms)
+class NotTwice(NamedTuple):
+    """Ticks, without the jobs that must not come in; and, by the id of a job, which one has to make way for it."""
+
+    ticks: list[Tick]
+    replaced: dict[str, str]
+
+
+def not_twice(ticks: Sequence[Tick], held: Mapping[str, Holder], *, now_ms: int) -> NotTwice:
+    """Where another job has the key of theirs, that instead of the job, unless it is to be replaced. `held`: who has the keys."""
+    decided, replaced = NotTwice([], {}), dict[str, str]()
+    for place, tick in enumerate(ticks):
+        job = tick.job
+        if job is None or (key := job.unique_key) is None:
+            decided.ticks.append(tick)
+            continue
+        later = next((one.job for one in ticks[place + 1 :] if one.job is not None and one.job.unique_key == key), None)
+        holder = held.get(key)
+        what = Fate.ADD if holder is None else fate(job, holder, now_ms=now_ms)
+        if later is not None and job.if_exists == "replace":
+            decided.ticks.append(_left_out(tick, f"job {later.id} of a later time takes its place"))
+        elif holder is not None and what in {Fate.SKIP, Fate.REFUSE}:
+            decided.ticks.append(_left_out(tick, f"job {holder.id} has the key {key!r}"))
         else:
-            decided.append(tick._replace(job=None, is_held=False, reason=f"job {holder.id} has the key {key!r}"))
-    return decided
+            if holder is not None and what is Fate.REPLACE:
+                replaced[str(job.id)] = holder.id
+            decided.ticks.append(tick)
+            held = {**held, key: Holder(str(job.id), State.PENDING, now_ms)}
+    return decided._replace(replaced=replaced)
+
+
+def not_too_late(ticks: Sequence[Tick], complete: Collection[str]) -> list[Tick]:
+    """Without the jobs of batches that have ended: what was to run after all of them has run."""
+    return [
+        _left_out(tick, f"the batch {tick.job.batch!r} is complete")
+        if tick.job is not None and tick.job.batch in complete
+        else tick
+        for tick in ticks
+    ]
+
+
+def _left_out(tick: Tick, reason: str) -> Tick:
+    return tick._replace(job=None, is_held=False, reason=reason)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────

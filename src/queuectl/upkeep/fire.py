@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from queuectl.errors import ScheduleNotFound, UsageError, ZonesMissing
+from queuectl.errors import BatchComplete, ScheduleNotFound, UsageError, ZonesMissing
 from queuectl.events import ScheduleFired, Sink, StoreTrouble
 from queuectl.job.cron.fire import LOOK_AGAIN_MS, Means, fire
 from queuectl.job.cron.model import Change, View
@@ -56,7 +56,7 @@ class FireDuty:
             change = self._fire(name)
         except ScheduleNotFound:
             return now
-        except (UsageError, ZonesMissing) as exc:
+        except (UsageError, ZonesMissing, BatchComplete) as exc:
             # Of this machine, or of its settings: another worker may know better, and other schedules can be fired.
             if self._said.get(name) != exc.message:
                 self._said[name] = exc.message

@@ -12,6 +12,7 @@ from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.entry import (
+    NOBODY,
     Enqueued,
     Wave,
     arrivals,
@@ -19,6 +20,7 @@ from queuectl.store.entry import (
     beyond,
     lined_up,
     new_rows,
+    replacements,
     shares_keys,
     tag_rows,
 )
@@ -94,11 +96,19 @@ class PostgresInbox(PostgresBase):
             PostgresEdges(self._db).try_to_settle_children()  # some may have waited for one of them
         return answer
 
-    def _add(self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves) -> None:
-        """Jobs without keys, within a transaction that holds hold_ageing.sql."""
+    def _add(
+        self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves, *, replaced: Mapping[str, str] = NOBODY
+    ) -> None:
+        """Jobs whose keys are free, within a transaction that holds hold_ageing.sql, or will be: `replaced` has to make way, by
+        the id of who comes."""
         given = [job.id for job in jobs if job.id is not None]
         ageing, seqs = self._places(given, self._db.ask(*_take(given, len(jobs))))
-        self._insert(Wave(jobs, ids, seqs), moves, now_ms=self._clock.now_ms(), ageing=ageing)
+        now = self._clock.now_ms()
+        if gone := replacements(ids, seqs, replaced):
+            from queuectl.store.postgres import unique
+
+            unique.replace(self._db, gone, moves, now_ms=now, ageing=ageing)
+        self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
 
     def _places(self, given: Sequence[str], answers: Sequence[list[Row]]) -> tuple[Ageing, Sequence[int]]:
         """`answers`: to the questions of `_take`."""

@@ -9,10 +9,11 @@ from queuectl.job.cron.model import Change, PastTick, Schedule, Tick, View
 from queuectl.store import scheduling as rows
 from queuectl.store.counting import Moves
 from queuectl.store.postgres.connection import SQL, Question
+from queuectl.store.postgres.edges import PostgresEdges
 from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.postgres.unique import held
-from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule, not_twice
+from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule, not_too_late, not_twice
 from queuectl.store.unique import keys_of
 
 
@@ -62,6 +63,8 @@ class PostgresSchedules(PostgresInbox):
                 written = self._write_ticks(name, change.ticks, now, moves)
         except _Unchanged:
             return None
+        if any(tick.job is not None and tick.job.if_exists == "replace" for tick in written):
+            PostgresEdges(self._db).try_to_settle_children()  # some may have waited for one that made way
         return change._replace(ticks=tuple(written))
 
     @run_again
@@ -83,14 +86,17 @@ class PostgresSchedules(PostgresInbox):
 
     def _write_ticks(self, name: str, ticks: Sequence[Tick], now: int, moves: Moves) -> list[Tick]:
         """Those that nobody has decided about before."""
+        batches = sorted({tick.job.batch for tick in ticks if tick.job is not None and tick.job.batch is not None})
+        ended = [name for name in batches if (row := self._db.one(SQL["batch"], {"name": name})) and row[3] is not None]
+        ticks, replaced = not_too_late(ticks, ended), dict[str, str]()
         if keys := keys_of(tick.job for tick in ticks if tick.job is not None):
-            ticks = not_twice(ticks, held(self._db, keys), now_ms=now)
+            ticks, replaced = not_twice(ticks, held(self._db, keys), now_ms=now)
         written = [
             tick for tick in ticks if self._db.execute(SQL["add_tick"], rows.tick_values(name, tick, now_ms=now))
         ]
         jobs = [tick.job for tick in written if tick.job is not None]
         if jobs:
-            self._add(jobs, [str(job.id) for job in jobs], moves)
+            self._add(jobs, [str(job.id) for job in jobs], moves, replaced=replaced)
         for tick in written:
             if tick.job is not None:
                 self._db.execute(SQL["mark_fired"], {"name": name, "held": tick.is_held, "id": tick.job.id})

@@ -12,6 +12,7 @@ from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
 from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.entry import (
+    NOBODY,
     Enqueued,
     Row,
     Wave,
@@ -20,6 +21,7 @@ from queuectl.store.entry import (
     beyond,
     lined_up,
     new_rows,
+    replacements,
     shares_keys,
     tag_rows,
 )
@@ -114,10 +116,17 @@ class SqliteInbox(SqliteBase):
         if not self._db.execute(SQL["set_on_complete"], {"name": batch, "job": pack_job(job)}).rowcount:
             raise BatchDiffers(batch)
 
-    def _add(self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves) -> None:
-        """Jobs without keys, within a transaction."""
+    def _add(
+        self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves, *, replaced: Mapping[str, str] = NOBODY
+    ) -> None:
+        """Jobs whose keys are free, within a transaction, or will be: `replaced` has to make way, by the id of who comes."""
         now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
         seqs = range(last_seq + 1, last_seq + 1 + len(jobs))
+        gone = replacements(ids, seqs, replaced)
+        if gone:
+            from queuectl.store.sqlite import unique
+
+            unique.replace(self._db, gone, moves, now_ms=now, ageing=ageing)
         self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
 
     def _links(self, batch: Entering) -> Links:

@@ -105,7 +105,12 @@ def test_the_lock_of_a_namesake_in_another_home_of_the_same_path_proves_nothing(
 def test_where_the_lock_file_was_removed_the_pid_has_to_do(worker: Worker) -> None:
     assert not is_alive(worker, here=HERE)
     assert is_alive(replace(worker, pid=os.getpid()), here=HERE)
-    assert list(dead_workers([worker], here=HERE)) == [(worker, None)]
+    ((dead, lock),) = dead_workers([worker], here=HERE)
+    assert dead == worker
+    assert lock is not None
+    # Who comes under its name now has to wait, or there would be two heirs.
+    assert take_lock(lock_file(worker.home, worker.id)) is None
+    lock.remove()
     assert list(dead_workers([replace(worker, pid=os.getpid())], here=HERE)) == []
 
 

@@ -16,7 +16,7 @@ from queuectl.events import JobRescued, Sink
 from queuectl.job.model import Claim, Worker, from_ms
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
-from queuectl.lock import Lock, is_held, mark_of
+from queuectl.lock import Lock, is_held, mark_of, take_lock
 from queuectl.output.files import end_log
 from queuectl.output.parents import remove_folder
 from queuectl.process.ending import kill_groups, orphans, send
@@ -74,6 +74,8 @@ class Rescue:
         if self._claims is None:
             held = self._store.fence(self._worker.id, sign=self._sign)
             if held is None:
+                if self._lock is not None:
+                    self._lock.release()
                 return None
             if self._is_here:
                 records = read_ledger(places.runs_file(self._worker.home, self._worker.id))
@@ -212,21 +214,25 @@ class RescueDuty:
 
 
 def _sign(worker: Worker, lock: Lock | None, *, is_silent: bool = False) -> Sign | None:
-    """By what to know that it is still the same, and still dead, when it is fenced. Who has its lock knows."""
-    if lock is not None:
+    """By what to know that it is still the same, and still dead, when it is fenced. Who has the lock that it had knows."""
+    if lock is not None and lock.mark == worker.lock:
         return None
     sign = Sign.of(worker)
     return sign if is_silent else sign._replace(beats=None)
 
 
 def dead_workers(workers: Iterable[Worker], *, here: Here) -> Iterable[tuple[Worker, Lock | None]]:
-    """The workers of this host that are gone, each with its lock, or without one if somebody removed the file."""
+    """The workers of this host that are gone, each with its lock, or without one if its file was removed and none can be made."""
     for worker in workers:
         lock = lock_of_the_dead(worker, here=here)
+        if lock is None and worker.machine == here.machine and not lives(worker.pid) and _has_no_lock(worker):
+            # Made anew: one who came under its name only now would take itself for the heir as well.
+            try:
+                lock = take_lock(places.lock_file(worker.home, worker.id))
+            except OSError:  # the home is gone, or may not be written
+                yield worker, None
         if lock is not None:
             yield worker, lock
-        elif worker.machine == here.machine and not lives(worker.pid) and _has_no_lock(worker):
-            yield worker, None
 
 
 def _has_no_lock(worker: Worker) -> bool:

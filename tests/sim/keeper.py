@@ -20,6 +20,7 @@ from tests.sim.machine import Host, Process, Signals
 from tests.sim.stage import Stage
 
 LIMIT: Final = 1 << 20
+LONG: Final = 8.0  # seconds: two leases
 
 
 class _Kept(NamedTuple):
@@ -43,8 +44,12 @@ class Keeper:
         self, stage: Stage, host: Host, ledger: str, signals: Signals, spawned: Callable[[Host, Process, Keeper], None]
     ) -> None:
         self.is_gone = False
+        self.is_killed = (
+            False  # else it goes when all of its children have ended and nothing more is to be told of them
+        )
         self.noted: set[str] = set()  # tokens that stand in the ledger
         self.finished: set[str] = set()  # with their end
+        self.refused: set[str] = set()  # whose end could not be written there: the disk was full
         self.orders: list[Order] = []
         self.begun: list[Begun] = []
         self.process = host.fork()
@@ -90,6 +95,7 @@ class Keeper:
     def die(self) -> None:
         if not self.is_gone:
             self._stage.tell(f"keeper {self.process.pid} on {self._host.name} is killed")
+            self.is_killed = True
             self._go()
             self._signals.is_pending = True
 
@@ -152,10 +158,10 @@ class Keeper:
         stage.tell(f"keeper {self.process.pid} makes process {leader.pid} for {job}, token {token}")
 
     def _give_fate(self, process: Process) -> None:
-        chance = self._stage.random.random
-        seconds = chance() * 0.05 if chance() < 0.5 else chance() * 3
-        if chance() < 0.15:
-            seconds = 8.0  # far longer than a lease, unless it is ended
+        chance, chances = self._stage.random.random, self._stage.chances
+        seconds = chance() * 0.05 if chance() < chances.brief else chance() * chances.longest
+        if chance() < chances.long:
+            seconds = LONG
         process.ignores_term = chance() < 0.1
         code = 0 if chance() < 0.65 else 1 + int(chance() * 3)
         self._host.plan_end(process, seconds, code)
@@ -172,6 +178,8 @@ class Keeper:
                 if self._write(kept, finish):
                     self.finished.add(kept.token)
                     self._stage.tell(f"keeper {self.process.pid} writes down {kept.token}, {how}")
+                else:
+                    self.refused.add(kept.token)
                 self.bury(pid)
         if not self._kept:
             self._go()

@@ -26,8 +26,9 @@ from queuectl.worker.serve import _claim_name
 from tests.sim.machine import Host
 from tests.sim.people import People
 from tests.sim.pool import Pool
-from tests.sim.stage import Chances, Crashed, Stage, Violation
+from tests.sim.stage import BEFORE_A_SLEEP, Chances, Crashed, Stage, Violation
 from tests.sim.system import installed
+from tests.sim.themes import Theme, chances_of, theme_of
 from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.sim.worker import Worker
@@ -38,7 +39,7 @@ LEASE: Final = 4.0
 THOROUGH: Final = 5  # of so many seeds one is looked at once more, through all that the store shows
 LOOK_EVERY: Final = 0.2
 QUIET: Final = 150.0  # seconds until everything must have come to its end
-STORED: Final = {"heartbeat": "1s", "lease": "4s", "poll-interval": "1s", "kill-grace": "500ms", "backoff-max": "2s"}
+STORED: Final = {"heartbeat": "1s", "lease": "4s", "poll-interval": "1s", "kill-grace": "500ms", "backoff-max": "1s"}
 
 
 class Scene:
@@ -66,9 +67,10 @@ class Scene:
         self.witness.db.execute("insert or replace into config values ('ageing', ?)", (ageing,))
         self.is_quiet = False
         self.jobs = 0  # enqueued so far
-        self.are_alert = False  # the people: they look after whoever crashes, at once
+        self.theme = theme_of(seed)
+        self.are_alert = self.theme is Theme.ALERT  # the people: they look after whoever crashes, at once
         self.deaths = 0
-        self._cuts_left = 0  # of power, each soon after a crash
+        self._cuts_left = 2 if self.theme is Theme.POWER else 0  # of power, each soon after a crash
         self._names: dict[int, str] = {}
         self._workers: dict[int, Worker] = {}
         for host in self.hosts:
@@ -90,24 +92,8 @@ class Scene:
     def play(self) -> None:
         """Raises Violation, or whatever else went wrong."""
         chance, stage = self.chance, self.stage
-
-        # Of each seed another mixture: where all goes wrong at once, nothing gets far.
-        def some(most: float) -> float:
-            return most * chance() if chance() < 0.5 else 0.0
-
-        stage.chances = Chances(
-            crash=some(0.02), freeze=some(0.015), busy=some(0.1), full=some(0.05), broken=some(0.05), log=some(0.1),
-            drop=1.0 if chance() < 0.15 else some(1.0), delay=some(0.5), unstartable=some(0.2), keeper=some(0.2),
-        )  # fmt: skip
-        cuts = chance() < 0.15
-        # And some have one trouble, and much of it: what takes two rare things in a row is hardly ever met otherwise.
-        theme = int(chance() * 6)
-        if theme == 0:
-            stage.chances = Chances(freeze=0.03)
-        elif theme == 1:
-            stage.chances, self.are_alert = Chances(crash=0.006, ending=0.3), True
-        elif theme == 2:
-            stage.chances, self._cuts_left = Chances(crash=0.008), 2
+        stage.chances = chances_of(self.theme, chance)
+        cuts = self.theme is Theme.MIXED and chance() < 0.3
         for _ in range(int(chance() * 3)):
             stage.later(chance() * 8, self._jump)
         if chance() < 0.3:
@@ -171,7 +157,9 @@ class Scene:
     def _be_quiet(self) -> None:
         self.stage.tell("no more faults from here on")
         self.is_quiet = True
-        self.stage.chances = Chances()
+        self.stage.chances = Chances(long=0.0, longest=0.5)
+        for host in self.hosts:  # what takes long has done so by now, and would only be waited for
+            host.hurry()
         deadline = self.stage.now + QUIET
 
         def look() -> None:
@@ -270,7 +258,7 @@ class Scene:
 
     def _wait_for(self, process: Worker) -> Any:
         def wait(sources: Sequence[Any], seconds: float) -> None:
-            self.stage.effect("before a sleep")
+            self.stage.effect(BEFORE_A_SLEEP)
             watch = select.poll()
             for source in sources:
                 if source.fileno() >= 0:

@@ -18,10 +18,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 START_MS: Final = 1_767_323_045_000
+LONGEST_NAP: Final = 9.0
 TRACE: Final = 400  # events kept for whoever has to understand a failure
 BEFORE_WRITING: Final = "before it begins to write"
 AFTER_A_SIGNAL: Final = "after a signal"
-STEPS: Final = 40_000  # far more than any scene needs: whoever gets there turns in a circle
+AFTER_A_CLAIM: Final = "after a claim"
+BEFORE_SETTLING: Final = "before it begins to settle"
+BEFORE_A_SLEEP: Final = "before a sleep"
+AFTER_AN_ORDER: Final = "after an order"
+STEPS: Final = 8_000  # far more than any scene needs: whoever gets there turns in a circle
 
 
 class Crashed(BaseException):
@@ -41,9 +46,22 @@ class Chances:
 
     def __init__(self, **given: float) -> None:
         self.crash = given.get("crash", 0.0)
-        # Just after a signal: where it has begun to end somebody, and not yet written why.
-        self.ending = given.get("ending", 8 * self.crash)
+        # Where it has begun to end somebody, and not yet written why; where it waits, maybe because it could not write;
+        # where it has begun what it has not noted.
+        self.crash_at = {
+            AFTER_A_SIGNAL: given.get("ending", 8 * self.crash),
+            BEFORE_A_SLEEP: given.get("sleeping", self.crash),
+            AFTER_AN_ORDER: given.get("ordered", self.crash),
+        }
         self.freeze = given.get("freeze", 0.0)  # not scheduled for long, as by SIGSTOP
+        # Where it has decided and not yet written, and where it has claimed and not yet begun: there it may do harm later.
+        self.freeze_at = {
+            BEFORE_WRITING: 4 * self.freeze,
+            BEFORE_SETTLING: given.get("settling", 4 * self.freeze),
+            AFTER_A_CLAIM: given.get("claimed", self.freeze),
+        }
+        self.least_nap = given.get("least_nap", 0.0)
+        self.one_at_a_time = bool(given.get("one_at_a_time"))  # else those may be asleep, too, who would notice
         self.busy = given.get("busy", 0.0)
         self.full = given.get("full", 0.0)
         self.broken = given.get("broken", 0.0)  # an I/O error
@@ -54,9 +72,11 @@ class Chances:
         self.log = given.get("log", 0.0)  # a log or ledger that cannot be written
         self.drop = given.get("drop", 0.0)  # a ring that nobody hears
         self.delay = given.get("delay", 0.0)
-        self.jump = given.get("jump", 0.0)  # of a wall clock
         self.unstartable = given.get("unstartable", 0.0)
         self.keeper = given.get("keeper", 0.0)  # of a worker, that its keeper is killed under it
+        self.brief = given.get("brief", 0.5)  # of a process, that it is over at once
+        self.long = given.get("long", 0.15)  # of a process, that it takes far longer than a lease, unless it is ended
+        self.longest = given.get("longest", 3.0)  # seconds that any other takes
 
 
 class Participant:
@@ -116,7 +136,6 @@ class Stage:
         self._order = itertools.count()
         self._finished = threading.Lock()
         self._finished.acquire()
-        self.is_finished: Callable[[], bool] = lambda: False
 
     # ── the play ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,10 +154,6 @@ class Stage:
             participant.thread.join()
         if self.failure is not None:
             raise self.failure
-
-    def end(self) -> None:
-        self.is_over = True
-        raise Over
 
     def fail(self, exc: BaseException) -> None:
         if self.failure is None:
@@ -198,18 +213,19 @@ class Stage:
         me = self.here()
         chance, faults = self.random.random, self.chances
         self.now += chance() * 0.001
-        crash = faults.ending if what == AFTER_A_SIGNAL else faults.crash
-        if crash and self.crashes_left > 0 and chance() < crash:
+        if faults.crash and self.crashes_left > 0 and chance() < faults.crash_at.get(what, faults.crash):
             self.crashes_left -= 1
             self.note(f"CRASHES {what}")
             self._die(me)
-        # Most of all where it has decided and not yet written.
-        if faults.freeze and chance() < faults.freeze * (4 if what == BEFORE_WRITING else 1):
-            self.freeze(me, chance() * 9)
+        if faults.freeze and chance() < faults.freeze_at.get(what, faults.freeze) and self._may_freeze():
+            self.freeze(me, faults.least_nap + chance() * (LONGEST_NAP - faults.least_nap))
             self.note(f"stands still {what} until {me.frozen_until - 1000:.4f}")
             self.pause()
         elif chance() < 0.3:
             self.pause()
+
+    def _may_freeze(self) -> bool:
+        return not (self.chances.one_at_a_time and any(one.frozen_until > self.now for one in self.participants))
 
     def freeze(self, participant: Participant, seconds: float) -> None:
         """As SIGSTOP and, later, SIGCONT."""
@@ -288,9 +304,6 @@ class Stage:
         if self.is_over:
             return self.me()
         while True:
-            if self.is_finished():
-                self.is_over = True
-                return self.me()
             while self._events and self._events[0][0] <= self.now:
                 heapq.heappop(self._events)[2]()
             now = self.now

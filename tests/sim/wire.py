@@ -29,7 +29,7 @@ from queuectl.store.protocol import (
 )
 from queuectl.store.sqlite.store import SqliteStore
 from tests.sim.machine import Host
-from tests.sim.stage import BEFORE_WRITING, Stage
+from tests.sim.stage import AFTER_A_CLAIM, BEFORE_SETTLING, BEFORE_WRITING, Stage
 from tests.sim.witness import Witness
 
 TROUBLES = {
@@ -78,7 +78,7 @@ class Wire:
             stage.effect("before a commit")
             self._strike(1.0)
         elif sql == "begin immediate":
-            stage.effect(BEFORE_WRITING)
+            stage.effect(BEFORE_SETTLING if self._store.settles else BEFORE_WRITING)
             self._strike(1.0)
         else:
             stage.here()
@@ -91,8 +91,8 @@ class Wire:
         if self._raw.in_transaction or self._raw.total_changes == self._changes:
             return
         self._changes = self._raw.total_changes
-        self._witness.committed(self._store)
-        self._stage.effect("after a commit")
+        has_claimed = self._witness.committed(self._store)
+        self._stage.effect(AFTER_A_CLAIM if has_claimed else "after a commit")
 
     def _strike(self, share: float) -> None:
         stage = self._stage
@@ -112,6 +112,7 @@ class SimStore(SqliteStore):
         super().__init__(path, clock=host, patience=patience)
         self.host = host
         self.verb = ""
+        self.settles = False
         self.worker = ""  # whom it is about, or who claims
         self.asked: ClaimRequest | None = None
         self.named: frozenset[str] = frozenset()  # which jobs somebody wants called off or revived
@@ -122,8 +123,8 @@ class SimStore(SqliteStore):
         self._witness = witness
         self._db._db = Wire(self._db._db, stage, witness, self)
 
-    def _begin(self, verb: str, worker: str = "", asked: ClaimRequest | None = None) -> None:
-        self.verb, self.worker, self.asked, self.named = verb, worker, asked, frozenset()
+    def _begin(self, verb: str, worker: str = "", asked: ClaimRequest | None = None, *, settles: bool = False) -> None:
+        self.verb, self.worker, self.asked, self.named, self.settles = verb, worker, asked, frozenset(), settles
         self.since_ms, self.since_jumps = self._clock.now_ms(), self._witness.jumps
 
     def _ring(self) -> None:
@@ -153,7 +154,7 @@ class SimStore(SqliteStore):
         ends: Sequence[End] = (),
         claim: ClaimRequest | None = None,
     ) -> Exchange:
-        self._begin("exchange", worker, claim)
+        self._begin("exchange", worker, claim, settles=bool(ends))
         done = super().exchange(worker, starts=starts, outputs=outputs, ends=ends, claim=claim)
         words = [f"settled {end.claim.id} {how.ending} ({end.claim.token})" for end, how in done.settled]
         words += [f"lost {end.claim.id} ({end.claim.token})" for end in done.lost]
@@ -165,7 +166,7 @@ class SimStore(SqliteStore):
     def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
         stage, victim = self._stage, self._witness.serving.get(worker)
         lives = victim is not None and not victim.is_gone
-        if lives and stage.chances.freeze and stage.random.random() < 0.3:
+        if lives and victim.participant.frozen_until > stage.now and stage.random.random() < 0.3:
             # One bad moment for it to wake up: when it is known to be silent, and not fenced yet.
             stage.thaw(victim.participant, 0.0)
             stage.wait(stage.random.random())
@@ -179,6 +180,8 @@ class SimStore(SqliteStore):
         if lives and moment < 0.5:
             # The worst one: while others end what it runs.
             stage.thaw(victim.participant, stage.random.random() * stage.random.random() * 0.1)
+            if moment < 0.3:  # also if there is nothing to end, which takes no time
+                stage.wait(stage.random.random() * 0.1)
         elif lives and moment < 0.85:
             # And another: while others run that again.
             stage.thaw(victim.participant, 0.1 + stage.random.random() * 1.2)

@@ -56,6 +56,7 @@ class Witness:
         self.spawned: dict[str, Process] = {}  # token -> the leader
         self.serving: dict[str, Worker] = {}  # name -> whose it is
         self.fenced: set[str] = set()  # tokens of whom was fenced
+        self._barred: set[str] = set()  # the same, at once, and until somebody adopts them: nobody may settle them
         self.kept: dict[str, Keeper] = {}  # token -> whose child the leader is
         self.cared: dict[str, float] = {}  # token -> since when the worker that has it now could look after it
         self._made_at: dict[str, float] = {}  # token -> when its process was
@@ -63,7 +64,6 @@ class Witness:
         self._wordless: set[str] = set()  # tokens of whom nobody could say that they are being ended: the disk was full
         self._given_up: set[str] = set()  # tokens of whom somebody fenced who lets nobody adopt them
         self.jumps = 0
-        self.commits = 0
         self._stage = stage
         self._hosts = {host.name: host for host in hosts}
         self._ageing = ageing
@@ -154,32 +154,35 @@ class Witness:
         self.must(name == taken.worker, f"{taken.job} of {taken.worker} is adopted by {name} ({token})")
         self.taken[token] = taken._replace(process=worker)
         self.cared[token] = self._stage.now
+        self._barred.discard(token)
 
     def lost_power(self, host: Host) -> None:
         """Nothing that ran there can be known any more, whatever a ledger says."""
         for keeper in self.kept.values():
             if keeper._host is host:
-                keeper.finished.clear()
+                keeper.noted.clear()
 
     def _can_be_known(self, token: str) -> bool:
+        """Whoever is told to forget a child has to know that its end stands in the store: it is no excuse that the keeper was."""
         keeper = self.kept.get(token)
-        if keeper is None or token not in keeper.noted:
+        if keeper is None or token not in keeper.noted or token in keeper.refused:
             return False
-        return token in keeper.finished or (not keeper.is_gone and self.spawned[token].how is None)
+        return token in keeper.finished or not keeper.is_killed
 
     # ── a commit ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def committed(self, store: SimStore) -> None:
-        self.commits += 1
+    def committed(self, store: SimStore) -> bool:
+        """Returns whether something was claimed."""
         if store.verb == "fence":
             self._check_fence(store.worker)
+            self._barred.update(row.token for row in self.rows.values() if row.token and row.worker == store.worker)
         elif store.verb in ("register", "heartbeat"):
             self._signs[store.worker] = self._stage.now
         if store.verb in ABOUT_WORKERS:
-            return
+            return False
         before, self.rows = self.rows, self._read()
         if before == self.rows:
-            return
+            return False
         verb = store.verb
         claimed: list[Row] = []
         for seq, was in before.items():
@@ -199,6 +202,7 @@ class Witness:
         if claimed:
             self._check_claims(claimed, before, store)
         self._check_counts()
+        return bool(claimed)
 
     def _compare(self, old: Row, row: Row, store: SimStore) -> None:
         verb = store.verb
@@ -253,6 +257,7 @@ class Witness:
         if verb == "exchange":
             mine = taken.worker == store.worker and taken.process is self.serving.get(store.worker)
             self.must(mine, f"{store.worker} settled the run of {taken.worker} ({row.id}, {token})")
+            self.must(token not in self._barred, f"{store.worker} settled {row.id} after it was fenced ({token})")
             self.must(leader is None or leader.how is not None, f"{row.id} is settled while it runs ({token})")
             # Also if it was somebody who is gone: it has to leave word, if it can.
             charged = leader is not None and leader.is_ended_by_us and ending in (Ending.SIGNALLED, Ending.FAILED)

@@ -17,7 +17,7 @@ from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold, Watch
 from tests.sim.keeper import Keeper, Told
 from tests.sim.machine import Host, Process, Signals, kill_group_of
-from tests.sim.stage import Stage
+from tests.sim.stage import AFTER_AN_ORDER, Stage
 
 LOOK_EVERY: Final = 0.02
 
@@ -109,7 +109,7 @@ class Worker:
             keeper.make_all()
         else:  # also if we should be stopped or gone by then
             keeper.make_soon()
-        self._stage.effect("after an order")
+        self._stage.effect(AFTER_AN_ORDER)
 
     def begun(self, *, wait: bool = False) -> Sequence[Begun]:
         keeper = self._kept_by()

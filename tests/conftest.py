@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -52,9 +51,7 @@ def leftovers(home: Path) -> Iterator[Leftovers]:
     """Fails the test if a process that it made outlives it; `leftovers.end()` for those meant to."""
     left = Leftovers(home)
     yield left
-    with contextlib.suppress(AssertionError):
-        left.wait_until_none(timeout=3)
-    if killed := left.end():
+    if killed := left.end_the_late():
         pytest.fail("still running after the test:\n" + "\n".join(killed), pytrace=False)
 
 

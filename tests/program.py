@@ -197,13 +197,9 @@ class Leftovers:
     def __iter__(self) -> Iterator[int]:
         # Those that were forked carry it, too, but the kernel does not show it.
         yield from [one.pid for one in list(living) if one.home == self._home and one.is_running]
-        for entry in os.scandir("/proc") if os.path.isdir("/proc/self") else ():
-            if not entry.name.isdecimal() or int(entry.name) == os.getpid():
-                continue
-            # Gone meanwhile, or not ours to look at.
-            with contextlib.suppress(OSError):
-                if self._mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name)
+        for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+            if name.isdecimal() and int(name) != os.getpid() and self._mark in _environ(name).split(b"\0"):
+                yield int(name)
 
     def end(self) -> list[str]:
         """Kills them and says what they were. For a test that leaves some on purpose, too."""
@@ -217,3 +213,26 @@ class Leftovers:
 
     def wait_until_none(self, timeout: float = 10) -> None:
         wait_until(lambda: not list(self), timeout=timeout, what="everything that was started to end")
+
+    def end_the_late(self) -> list[str]:
+        """Whoever does not end by itself within some seconds is killed: what `end` says of it."""
+        try:
+            self.wait_until_none(timeout=3)
+        except AssertionError:
+            return self.end()
+        return []
+
+
+def _environ(pid: str) -> bytes:
+    """Empty: it is gone meanwhile, or not ours to look at. Without files and paths of Python, since every test looks at all
+    processes of the machine."""
+    try:
+        file = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return b"".join(iter(lambda: os.read(file, 1 << 18), b""))
+    except OSError:
+        return b""
+    finally:
+        os.close(file)

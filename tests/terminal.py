@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.program import COMMAND, environment
+from tests.warm import warm
 
 
 class Terminal:
@@ -22,13 +23,9 @@ class Terminal:
     def __init__(self, home: Path, *args: str, columns: int = 80, env: Mapping[str, str | None] | None = None) -> None:
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.process = subprocess.Popen(
-            [*COMMAND, *args],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env=environment(home, env),
-            start_new_session=True,
+        its = environment(home, env)
+        self.process = warm.start(args, streams=[slave] * 3, env=its, cwd=None, leads=True) or subprocess.Popen(
+            [*COMMAND, *args], stdin=slave, stdout=slave, stderr=slave, env=its, start_new_session=True
         )
         os.close(slave)
         self.shown = ""

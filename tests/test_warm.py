@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections import Counter
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import descriptors, process
+from tests.e2e.processes import children, descriptors, process
 from tests.program import COMMAND, Leftovers, Program, WorkerProcess, environment
 from tests.wait import wait_until
 from tests.warm import Ended, Forked, warm
@@ -76,6 +77,24 @@ def test_a_worker_that_is_forked_looks_like_one_that_is_started(
     assert isinstance(forked.process, Forked)
     assert isinstance(started.process, subprocess.Popen)
     wait_until(lambda: seen(forked.pid) == seen(started.pid), what=f"{seen(forked.pid)} to be {seen(started.pid)}")
+
+
+def test_its_keeper_that_is_forked_looks_like_one_that_is_started(
+    queuectl: Program, start_worker: Callable[..., WorkerProcess]
+) -> None:
+    forked = start_worker()
+    queuectl.forks = False
+    started = start_worker()
+    (one,), (other,) = children(forked.pid), children(started.pid)
+    assert (one.group, one.session) == (one.pid, one.pid)
+    assert (other.group, other.session) == (other.pid, other.pid)
+    assert [os.readlink(f"/proc/{keeper.pid}/cwd") for keeper in (one, other)] == ["/", "/"]
+
+    def shown(pid: int) -> tuple[object, ...]:
+        signals, _, _, kinds = seen(pid)
+        return signals, kinds
+
+    wait_until(lambda: shown(one.pid) == shown(other.pid), what=f"{shown(one.pid)} to be {shown(other.pid)}")
 
 
 def test_how_a_worker_that_was_forked_ends_is_known_and_until_then_it_is_left_over(

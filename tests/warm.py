@@ -4,9 +4,8 @@ A server loads them once and forks for each call: the child has the words, the e
 that call, has nothing else open, and ends as the program ends. Three of four parts of the time of most commands is
 loading, and the tests run some thousand of them, and start some hundred workers.
 
-What the kernel shows of such a process (its command line, its first environment) is what it shows of the server.
-
-`python -m tests.warm` is that server; its socket is descriptor 0.
+What the kernel shows of such a process (its command line, its first environment) is what it shows of the server, which is
+tests/warm_server.py.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
 # What an interpreter looks at when it starts, and so cannot be told when it runs.
@@ -40,9 +38,6 @@ class Ended(NamedTuple):
 
 def of_the_start(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name.startswith(OF_THE_START)}
-
-
-# ── here ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Forked:
@@ -101,14 +96,22 @@ class Warm:
         self._env: dict[str, str] = {}
 
     def start(
-        self, words: Sequence[str], *, streams: Sequence[int], env: Mapping[str, str], cwd: Path | None
+        self,
+        words: Sequence[str],
+        *,
+        streams: Sequence[int],
+        env: Mapping[str, str],
+        cwd: Path | None,
+        leads: bool = False,
     ) -> Forked | None:
-        """A process of its own with these descriptors as 0, 1 and 2. None: this one has to be started the long way."""
+        """A process of its own with these descriptors as 0, 1 and 2; `leads`: in a session of its own, too. None: this one has
+        to be started the long way."""
         with self._lock:
             server = self._server or self._start(env)
             if of_the_start(env) != self._env:
                 return None
-            request = json.dumps({"words": words, "env": dict(env), "cwd": str(cwd or os.getcwd())}).encode()
+            call = {"words": words, "env": dict(env), "cwd": str(cwd or os.getcwd()), "leads": leads}
+            request = json.dumps(call).encode()
             status, told = os.pipe()
             socket.send_fds(server, [len(request).to_bytes(4)], [*streams, told])
             os.close(told)
@@ -151,7 +154,7 @@ class Warm:
             # With nothing of the test that happens to be the first: it outlives that one.
             own = {**self._env, "PATH": env["PATH"]}
             streams = {"stdin": theirs, "stdout": subprocess.DEVNULL}
-            self._process = subprocess.Popen([sys.executable, "-m", "tests.warm"], env=own, cwd=ROOT, **streams)
+            self._process = subprocess.Popen([sys.executable, "-m", "tests.warm_server"], env=own, cwd=ROOT, **streams)
         self._server = ours
         return ours
 
@@ -202,94 +205,3 @@ def receive(connection: socket.socket, count: int) -> bytes:
             raise EOFError
         data += more
     return data
-
-
-# ── there ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def serve() -> None:
-    main = _load()
-    connection = socket.socket(fileno=os.dup(0))
-    waiting: dict[int, int] = {}  # a child -> where to say how it ended
-    rung, bell = os.pipe()
-    os.set_blocking(rung, False)
-    os.set_blocking(bell, False)
-    signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    while True:
-        ready, _, _ = select.select([connection, rung], [], [])
-        if rung in ready:
-            os.read(rung, 4096)
-            _tell(waiting)
-        if connection in ready:
-            head, given, _, _ = socket.recv_fds(connection, 4, 4)
-            if not head:
-                return
-            *streams, told = given
-            request = json.loads(receive(connection, int.from_bytes(head)))
-            if not (pid := os.fork()):
-                _be(main, streams, **request)
-            waiting[pid] = told
-            for fd in streams:
-                os.close(fd)
-            connection.sendall(pid.to_bytes(4))
-
-
-def _tell(waiting: dict[int, int]) -> None:
-    """Bury who has ended, and say how."""
-    while waiting:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if not pid:
-            return
-        told = waiting.pop(pid)
-        with suppress(BrokenPipeError):  # nobody wants to know any more
-            os.write(told, os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
-        os.close(told)
-
-
-def _load() -> Callable[[], NoReturn]:
-    import gc
-    import importlib
-    import pkgutil
-
-    import queuectl.cli
-    from queuectl.cli.main import main
-
-    gc.disable()
-    for module in pkgutil.walk_packages(queuectl.__path__, "queuectl."):
-        if not module.name.endswith(("__main__", ".keep")):
-            importlib.import_module(module.name)
-    gc.freeze()
-    gc.enable()
-    return main
-
-
-def _be(
-    main: Callable[[], NoReturn], streams: Sequence[int], *, words: list[str], env: dict[str, str], cwd: str
-) -> None:
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for number, fd in enumerate(streams):
-            os.dup2(fd, number)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        # As at the start of an interpreter: they remember whether they are files, pipes or terminals.
-        how = {"encoding": sys.stdin.encoding, "closefd": False}
-        sys.stdin = os.fdopen(0, errors=sys.stdin.errors, **how)
-        sys.stdout = os.fdopen(1, "w", errors=sys.stdout.errors, **how)
-        sys.stderr = os.fdopen(2, "w", 1, errors=sys.stderr.errors, **how)
-        os.environ.clear()
-        os.environ.update(env)
-        os.chdir(cwd)
-        sys.path[0] = cwd
-        sys.argv[1:] = words
-        sys.orig_argv[:] = [sys.executable, "-m", "queuectl", *words]
-        main()
-    except BaseException:  # noqa: BLE001 - as the interpreter would
-        traceback.print_exc()
-    finally:
-        os._exit(1)
-
-
-if __name__ == "__main__":
-    serve()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,10 +44,7 @@ class Hosts:
         killed = []
         for scene in self._scenes:
             scene.end()
-            left = Leftovers(scene.home)
-            with contextlib.suppress(AssertionError):
-                left.wait_until_none(timeout=3)
-            killed += left.end()
+            killed += Leftovers(scene.home).end_the_late()
         return killed
 
 

@@ -1,0 +1,166 @@
+"""`python -m tests.warm_server`: loads all modules once and forks for each call that tests/warm.py sends; its socket is
+descriptor 0. The keepers of workers that were forked are forked, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from tests.warm import receive
+
+
+def serve() -> None:
+    main = _load()
+    connection = socket.socket(fileno=os.dup(0))
+    waiting: dict[int, int] = {}  # a child -> where to say how it ended
+    rung, bell = os.pipe()
+    os.set_blocking(rung, False)
+    os.set_blocking(bell, False)
+    signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        ready, _, _ = select.select([connection, rung], [], [])
+        if rung in ready:
+            os.read(rung, 4096)
+            _tell(waiting)
+        if connection in ready:
+            head, given, _, _ = socket.recv_fds(connection, 4, 4)
+            if not head:
+                return
+            *streams, told = given
+            request = json.loads(receive(connection, int.from_bytes(head)))
+            if not (pid := os.fork()):
+                _be(main, streams, **request)
+            waiting[pid] = told
+            for fd in streams:
+                os.close(fd)
+            connection.sendall(pid.to_bytes(4))
+
+
+def _tell(waiting: dict[int, int]) -> None:
+    """Bury who has ended, and say how."""
+    while waiting:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        told = waiting.pop(pid)
+        with suppress(BrokenPipeError):  # nobody wants to know any more
+            os.write(told, os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
+        os.close(told)
+
+
+def _load() -> Callable[[], NoReturn]:
+    import gc
+    import importlib
+    import pkgutil
+
+    import queuectl.cli
+    import queuectl.process.raising
+    from queuectl.cli.main import main
+
+    gc.disable()
+    for module in pkgutil.walk_packages(queuectl.__path__, "queuectl."):
+        if not module.name.endswith(("__main__", ".keep")):
+            importlib.import_module(module.name)
+    gc.freeze()
+    gc.enable()
+    queuectl.process.raising.Making = ForkedKeeper  # type: ignore[assignment,misc]
+    return main
+
+
+class ForkedKeeper:
+    """In the place of the `Making` that starts the keeper of a worker: what that one starts, forked. It has the descriptors, the
+    session, the signals and the environment that one gives it."""
+
+    def __init__(
+        self,
+        programs: Sequence[bytes],
+        argv: Sequence[bytes],
+        base: Any,
+        env: Sequence[bytes],
+        *,
+        cwd: bytes,
+        descriptors: Sequence[int],
+    ) -> None:
+        self._words = [os.fsdecode(word) for word in argv]
+        self._env = dict(os.fsdecode(word).split("=", 1) for word in (*base.words, *env))
+        self._cwd = cwd
+        self._descriptors = descriptors
+
+    def run(self) -> Any:
+        from queuectl.process.making import Made
+        from queuectl.process.table import started
+
+        pid = os.fork()
+        return Made(pid, started(pid) or 0, []) if pid else self._be()
+
+    def _be(self) -> NoReturn:
+        from queuectl.process.keeper import main
+
+        try:
+            os.setsid()
+            os.chdir(self._cwd)
+            _take(self._descriptors)
+            for number in signal.valid_signals():
+                if callable(signal.getsignal(number)):
+                    signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.environ.clear()
+            os.environ.update(self._env)
+            sys.argv[:] = self._words[-2:]
+            main()
+            os._exit(0)
+        finally:
+            os._exit(1)
+
+
+def _take(descriptors: Sequence[int]) -> None:
+    """Have these as the first, and nothing else open."""
+    signal.set_wakeup_fd(-1)
+    for number, fd in enumerate(descriptors):
+        os.dup2(fd, number)
+    os.closerange(len(descriptors), os.sysconf("SC_OPEN_MAX"))
+
+
+def _be(
+    main: Callable[[], NoReturn],
+    streams: Sequence[int],
+    *,
+    words: list[str],
+    env: dict[str, str],
+    cwd: str,
+    leads: bool,
+) -> None:
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _take(streams)
+        if leads:
+            os.setsid()
+        # As at the start of an interpreter: they remember whether they are files, pipes or terminals.
+        how = {"encoding": sys.stdin.encoding, "closefd": False}
+        sys.stdin = os.fdopen(0, errors=sys.stdin.errors, **how)
+        sys.stdout = os.fdopen(1, "w", errors=sys.stdout.errors, **how)
+        sys.stderr = os.fdopen(2, "w", 1, errors=sys.stderr.errors, **how)
+        os.environ.clear()
+        os.environ.update(env)
+        os.chdir(cwd)
+        sys.path[0] = cwd
+        sys.argv[1:] = words
+        sys.orig_argv[:] = [sys.executable, "-m", "queuectl", *words]
+        main()
+    except BaseException:  # noqa: BLE001 - as the interpreter would
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    serve()

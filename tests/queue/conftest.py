@@ -8,10 +8,12 @@ import pytest
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
+from tests.store.blank import put_blank_store
 
 
 @pytest.fixture
 def store(home: Path, clock: FakeClock) -> Iterator[Store]:
+    put_blank_store(home)
     opened = open_store(str(home), None, clock)
     yield opened
     opened.close()

@@ -15,6 +15,7 @@ from queuectl.clock import Clock
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
 from tests import postgres
+from tests.store.blank import put_blank_store
 
 Row = dict[str, Any]
 
@@ -46,6 +47,8 @@ class SqliteBackend:
         self.home = home
 
     def open(self, clock: Clock) -> Store:
+        if not self.home.exists():
+            put_blank_store(self.home)
         return open_store(str(self.home), None, clock)
 
     def open_copy(self, path: Path, clock: Clock) -> Store:

@@ -8,17 +8,23 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+AT_MOST = 0.2
+
 
 def wait_until(
     condition: Callable[[], T], *, timeout: float = 20, every: float = 0.02, what: str = "the condition"
 ) -> T:
-    """What `condition` gives as soon as that is true. Raises AssertionError, naming `what`, after `timeout` seconds."""
+    """What `condition` gives as soon as that is true. Raises AssertionError, naming `what`, after `timeout` seconds.
+
+    One that takes long to ask, as a command does, is asked less often: whoever waits leaves the processors to the others.
+    """
     deadline = time.monotonic() + timeout
     while True:
         # Asked once more after the deadline: a machine that slept through it must not fail a test that has passed.
-        late = time.monotonic() >= deadline
+        began = time.monotonic()
+        late = began >= deadline
         if value := condition():
             return value
         if late:
             raise AssertionError(f"waited {timeout:g} s in vain for {what}; last seen: {value!r}")
-        time.sleep(every)
+        time.sleep(max(every, min(2 * (time.monotonic() - began), AT_MOST)))

@@ -21,7 +21,7 @@ from tests.e2e.scene import FULL, Scene, freeze
 from tests.program import COMMAND, WorkerProcess
 from tests.wait import wait_until
 
-SECONDS = 60.0 if FULL else 5.0
+SECONDS = 60.0 if FULL else 3.0
 
 
 class Enqueuer:

@@ -14,6 +14,7 @@ from queuectl.errors import InvalidInput
 from queuectl.job.cron.day import is_allowed, next_day
 from queuectl.job.cron.expression import Calendar, parse_expression
 from queuectl.job.cron.ticks import LAST_MS, NextTick, require_a_tick, timetable
+from tests.needs import FULL
 
 ZONES = [
     "UTC",
@@ -223,7 +224,7 @@ def reference(fields: tuple[str, ...], zone: ZoneInfo, start: datetime, minutes:
     return sorted(found)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if FULL else 60)
 @given(fields=FIELDS, zone=st.sampled_from([name for name in ZONES if name != "Pacific/Apia"]), start=STARTS)
 def test_the_ticks_are_those_that_looking_at_every_minute_finds(
     fields: tuple[str, ...], zone: str, start: datetime

@@ -173,5 +173,5 @@ class Graphs(StoreMachine):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("backend_name", BACKENDS)
 def test_the_store_and_a_model_of_graphs_never_disagree(backend_name: str) -> None:
-    examples = 40 if FULL or backend_name == "sqlite" else 15  # there a step takes ten times as long
+    examples = 40 if FULL or backend_name == "sqlite" else 10  # there a step takes ten times as long
     play(Graphs, backend_name, examples=examples, steps=30)

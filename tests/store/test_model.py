@@ -254,5 +254,5 @@ class StoreAgainstModel(StoreMachine):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("backend_name", BACKENDS)
 def test_the_store_and_the_model_never_disagree(backend_name: str) -> None:
-    examples = 50 if FULL or backend_name == "sqlite" else 20  # there a step takes ten times as long
+    examples = 50 if FULL or backend_name == "sqlite" else 14  # there a step takes ten times as long
     play(StoreAgainstModel, backend_name, examples=examples, steps=40)

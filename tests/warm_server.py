@@ -16,6 +16,14 @@ from typing import Any, NoReturn
 
 from tests.warm import receive
 
+PRACTICE = (
+    ("enqueue", "--id", "j", "true"),
+    ("list", "--json"),
+    ("show", "j", "--json"),
+    ("status", "--json"),
+    ("list",),
+)
+
 
 def serve() -> None:
     main = _load()
@@ -70,10 +78,26 @@ def _load() -> Callable[[], NoReturn]:
     for module in pkgutil.walk_packages(queuectl.__path__, "queuectl."):
         if not module.name.endswith(("__main__", ".keep")):
             importlib.import_module(module.name)
+    _practise()
     gc.freeze()
     gc.enable()
     queuectl.process.raising.Making = ForkedKeeper  # type: ignore[assignment,misc]
     return main
+
+
+def _practise() -> None:
+    """Some commands on a store that is thrown away: what is read, parsed or compiled at a first use is then there for all."""
+    import io
+
+    from queuectl.cli.main import run
+    from tests.swift import swift_folder
+
+    with swift_folder() as folder:
+        os.environ["QUEUECTL_HOME"] = folder
+        for words in PRACTICE:
+            code = run(words, stdin=io.StringIO(), stdout=io.StringIO(), stderr=io.StringIO())
+            assert code == 0, words
+        del os.environ["QUEUECTL_HOME"]
 
 
 class ForkedKeeper:

@@ -68,6 +68,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "os.environ": {
         "config.py": "reads the environment for all",
         "cli/main.py": "QUEUECTL_DEBUG, when there is no App any more to ask",
+        "process/relief.py": "all that a keeper was started with, for one that is started beside it",
     },
     "os.getenv": {},
     "os.getcwd": {"config.py": "reads the environment for all"},

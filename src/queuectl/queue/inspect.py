@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker
+from queuectl.queue.cursor import place_of, read_cursor, write_cursor
 from queuectl.queue.explain import running_of_key, with_reason
 from queuectl.queue.printed import end_of_output
-from queuectl.store.protocol import Reads, Spread, Throughput
+from queuectl.store.protocol import Filter, Reads, Sort, Spread, Throughput
 
 States = dict[str, int]  # all seven, 0 included
 
@@ -26,6 +27,13 @@ class Shown(NamedTuple):
     def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
         history = [run.to_dict() for run in self.history]
         return {**self.job.to_dict(show_env=show_env), "history": history, "output": self.output}
+
+
+class Page(NamedTuple):
+    """Some jobs of a list. `next_cursor` leads to those behind them, None if there are none."""
+
+    jobs: list[Job]
+    next_cursor: str | None
 
 
 class WorkerCount(NamedTuple):
@@ -92,6 +100,20 @@ def show(
     if end is None:
         return Shown(job, history, None)
     return Shown(job, history, end.data.decode("utf-8", "replace"), end.gone)
+
+
+def page(store: Reads, where: Filter, *, sort: Sort, descending: bool, limit: int, cursor: str | None = None) -> Page:
+    """Up to `limit` jobs (1 or more) that match, from the cursor on. Raises InvalidInput for one that is not of this order.
+
+    Not by counting: a job that is there all the time, and whose key does not change, comes exactly once, whatever comes and goes
+    between two pages.
+    """
+    after = None if cursor is None else read_cursor(cursor, sort, descending=descending)
+    found = list(store.jobs(where, sort=sort, descending=descending, limit=limit + 1, after=after))
+    jobs = found[:limit]
+    if len(found) == len(jobs):
+        return Page(jobs, None)
+    return Page(jobs, write_cursor(place_of(jobs[-1], sort), sort, descending=descending))
 
 
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:

@@ -35,6 +35,13 @@ class Chosen(NamedTuple):
     held: bool
 
 
+class After(NamedTuple):
+    """Where a page begins: behind the job with this value of the key that is sorted by, and this number."""
+
+    value: int | str | None
+    seq: int
+
+
 class Sort(StrEnum):
     CREATED = "created"
     PRIORITY = "priority"

@@ -18,6 +18,7 @@ from queuectl.job.newjob import QueueDefaults
 from queuectl.job.settle import Settlement
 from queuectl.store.amending import Amendable
 from queuectl.store.batches import Batching, BatchReads
+from queuectl.store.choosing import After as After
 from queuectl.store.choosing import Chosen as Chosen
 from queuectl.store.choosing import Filter as Filter
 from queuectl.store.choosing import Sort as Sort
@@ -170,10 +171,12 @@ class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads,
         descending: bool = True,
         limit: int | None = None,
         offset: int = 0,
+        after: After | None = None,
     ) -> Iterator[Job]:
         """The jobs that match, in bounded memory. Ties and `created` go by the order of enqueue.
 
-        All of them as they are at one moment, however long the reader takes; it may use the store meanwhile.
+        All of them as they are at one moment, however long the reader takes; it may use the store meanwhile. `after`: only
+        those behind that place of this order, whoever has come or gone since, at the cost of the first ones.
         """
         ...
 

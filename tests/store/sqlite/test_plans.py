@@ -13,7 +13,7 @@ from queuectl.job.change import Change
 from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rate
-from queuectl.store.protocol import Filter
+from queuectl.store.protocol import After, Filter, Sort
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.store import SqliteStore
@@ -253,6 +253,10 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "workers": lambda crowd: crowd.store.workers(),
     "first page": lambda crowd: list(crowd.store.jobs(limit=50)),
     "first page of a state": lambda crowd: list(crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50)),
+    "deep page": lambda crowd: list(crowd.store.jobs(limit=50, after=After(None, crowd.size // 2))),
+    "deep page of a state": lambda crowd: list(
+        crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50, after=After(None, crowd.size // 2))
+    ),
     "heartbeat": lambda crowd: crowd.store.heartbeat("w1", slots=1, stopping=False),
     "ahead": lambda crowd: crowd.store.ahead("j000500", queues=None, most=20),
     "enqueue behind a parent": lambda crowd: crowd.store.enqueue([new_job(depends_on=(Dependency("j000001"),))]),
@@ -260,6 +264,34 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "nothing to decide": lambda crowd: crowd.store.decide(),
     "is called off": lambda crowd: crowd.store.is_called_off("j000500"),
 }
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.DEAD, State.CANCELLED])
+@pytest.mark.parametrize("descending", [True, False])
+def test_a_page_of_what_has_ended_in_the_order_of_its_end_is_the_same_work_at_any_depth(
+    state: State, descending: bool
+) -> None:
+    where, steps = Filter(states=frozenset({state})), []
+    with swift_folder() as folder:
+        (home := Path(folder) / "home").joinpath("workers").mkdir(parents=True)
+        crowd = Crowd(0, home)
+        crowd.store.enqueue([new_job() for _ in range(3000)])
+        crowd.store._db.execute(
+            "update jobs set state = ?, ready = 0, finished_at = 1000 + seq, updated_at = created_at", (state,)
+        )
+
+        def look(after: After | None) -> list[int]:
+            found = crowd.store.jobs(where, sort=Sort.FINISHED, descending=descending, limit=20, after=after)
+            return [job.seq for job in found]
+
+        for seq in (None, 1500):
+            after = None if seq is None else After(1000 + seq, seq)
+            assert len(look(after)) == 20
+            steps.append(crowd.steps(lambda _, after=after: look(after)))
+        crowd.worker.bell.close()
+        crowd.store.close()
+    assert max(steps) <= 1.5 * min(steps), steps
+    assert max(steps) < 20_000
 
 
 LIMITED: Final[dict[str, dict[str, object]]] = {

@@ -12,7 +12,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.job.outcome import Ending
 from queuectl.store import rows
-from queuectl.store.order import order_by
+from queuectl.store.order import Order
 from queuectl.store.postgres import select
 from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
@@ -22,6 +22,7 @@ from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.session import Row
 from queuectl.store.protocol import (
     OUTPUT_AT_ONCE,
+    After,
     Chosen,
     Filter,
     Histogram,
@@ -96,10 +97,11 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
         descending: bool = True,
         limit: int | None = None,
         offset: int = 0,
+        after: After | None = None,
     ) -> Iterator[Job]:
-        clause, values = select.where(where)
-        order = order_by(sort, descending=descending)
-        sql = f"select {JOB} from queuectl.jobs{clause}{order} limit %s offset %s"
+        order = Order(sort, where, descending=descending)
+        clause, values = select.where(where, None if after is None else order.behind(after, "%s"))
+        sql = f"select {JOB} from queuectl.jobs{clause}{order.clause} limit %s offset %s"
         values += [limit, offset]
         if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
             found, *answers = self._db.ask(Question(sql, values), *self._present_questions(), plan_freely=True)

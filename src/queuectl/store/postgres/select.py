@@ -15,8 +15,8 @@ _WORDS: Final = (
 )
 
 
-def where(filters: Filter) -> tuple[str, list[Any]]:
-    """A where clause and its parameters."""
+def where(filters: Filter, behind: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
+    """A where clause and its parameters. `behind`: one more condition, and its values."""
     clauses: list[str] = []
     values: list[Any] = []
     for column, wanted in (
@@ -37,6 +37,9 @@ def where(filters: Filter) -> tuple[str, list[Any]]:
     if filters.match is not None:
         clauses.append(f"strpos(coalesce(command, ({_WORDS})), %s) > 0")
         values.append(filters.match)
+    if behind is not None:
+        clauses.append(behind[0])
+        values.extend(behind[1])
     return (f" where {' and '.join(clauses)}" if clauses else ""), values
 
 

@@ -14,9 +14,10 @@ from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.job.outcome import Ending
 from queuectl.store import rows
 from queuectl.store.migrate import LATEST
-from queuectl.store.order import order_by
+from queuectl.store.order import Order
 from queuectl.store.protocol import (
     OUTPUT_AT_ONCE,
+    After,
     Chosen,
     Filter,
     Histogram,
@@ -93,9 +94,11 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
         descending: bool = True,
         limit: int | None = None,
         offset: int = 0,
+        after: After | None = None,
     ) -> Iterator[Job]:
-        clause, values = select.where(where)
-        sql = f"select {JOB} from jobs{clause}{order_by(sort, descending=descending)} limit ? offset ?"
+        order = Order(sort, where, descending=descending)
+        clause, values = select.where(where, None if after is None else order.behind(after, "?"))
+        sql = f"select {JOB} from jobs{select.index(where, sort)}{clause}{order.clause} limit ? offset ?"
         present = self._present()
         values += [-1 if limit is None else limit, offset]
         if self._db.path == MEMORY or (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:

@@ -1,0 +1,170 @@
+"""Pages of a list, each from where the one before ended, whatever comes and goes between them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Callable
+
+import pytest
+
+from queuectl.errors import InvalidInput
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Job
+from queuectl.job.outcome import Released
+from queuectl.queue.cursor import write_cursor
+from queuectl.queue.inspect import page
+from queuectl.store.protocol import After, Filter, Sort, Store
+from tests.clock import FakeClock
+from tests.factories import new_job
+from tests.store.hands import BAD, OK, Hands
+
+ORDERS = [(sort, descending) for sort in Sort for descending in (True, False)]
+
+
+def crowd(store: Store, worker: Hands, clock: FakeClock, *, seed: int = 7, jobs: int = 40) -> None:
+    """Of every state, with many ties in all that is sorted by."""
+    chance = random.Random(seed)
+    for number in range(jobs):
+        store.enqueue(
+            [
+                new_job(
+                    f"j{number:03}",
+                    queue=chance.choice("abc"),
+                    priority=chance.randint(0, 2),
+                    max_retries=chance.choice([0, 0, 5]),
+                    delay_ms=chance.choice([0, 0, 0, 60_000]),
+                )
+            ]
+        )
+        if chance.random() < 0.8 and (claims := worker.claim(1)):
+            clock.advance(chance.choice([0, 1]))
+            outcome = chance.choice([OK, OK, OK, BAD, BAD, Released(None)])
+            took = chance.choice([0, 0.5])
+            worker.end(claims[0], outcome, age=took, duration=took)
+    store.cancel(chance.sample([f"j{number:03}" for number in range(jobs)], jobs // 8))
+    worker.claim(3)
+
+
+def all_pages(
+    store: Store,
+    where: Filter,
+    sort: Sort,
+    *,
+    descending: bool,
+    limit: int,
+    between: Callable[[], object] = lambda: None,
+) -> list[Job]:
+    found: list[Job] = []
+    cursor = None
+    while True:
+        seen = page(store, where, sort=sort, descending=descending, limit=limit, cursor=cursor)
+        assert len(seen.jobs) <= limit
+        found += seen.jobs
+        cursor = seen.next_cursor
+        if cursor is None:
+            return found
+        assert len(seen.jobs) == limit
+        between()
+
+
+FILTERS = [
+    Filter(),
+    Filter(states=frozenset({State.COMPLETED})),
+    Filter(states=frozenset({State.DEAD})),
+    Filter(states=frozenset({State.DEAD, State.CANCELLED})),
+    Filter(states=frozenset({State.PROCESSING, State.PENDING}), queues=frozenset({"a", "b"})),
+    Filter(states=frozenset({State.COMPLETED}), queues=frozenset({"a"}), match="true", since_ms=0),
+    Filter(states=frozenset({State.COMPLETED}), tags=frozenset({"none"})),
+]
+
+
+def test_pages_of_any_size_put_together_are_the_plain_list(store: Store, worker: Hands, clock: FakeClock) -> None:
+    crowd(store, worker, clock)
+    for where in FILTERS:
+        for sort, descending in ORDERS:
+            plain = [job.id for job in store.jobs(where, sort=sort, descending=descending)]
+            for limit in (1, 3, 7, len(plain) or 1, 100):
+                paged = all_pages(store, where, sort, descending=descending, limit=limit)
+                assert [job.id for job in paged] == plain, (where, sort, descending, limit)
+
+
+@pytest.mark.parametrize("sort, descending", ORDERS)
+def test_who_is_there_all_the_time_comes_exactly_once_whoever_comes_and_goes(
+    store: Store, worker: Hands, clock: FakeClock, sort: Sort, descending: bool
+) -> None:
+    crowd(store, worker, clock)
+    chance = random.Random(5)
+    # Some go that have ended; nobody's key changes but by that.
+    passing = [job.id for job in store.choose(Filter(states=frozenset({State.DEAD, State.COMPLETED})))]
+    staying = [job.id for job in store.jobs(sort=sort, descending=descending) if job.id not in passing]
+
+    def between() -> None:
+        if passing:
+            gone = passing.pop(chance.randrange(len(passing)))
+            assert store.prune([gone], before_ms=clock.now_ms())
+        store.enqueue([new_job(f"new{len(passing)}", queue=chance.choice("abc"), priority=chance.randint(0, 2))])
+
+    paged = [job.id for job in all_pages(store, Filter(), sort, descending=descending, limit=3, between=between)]
+    assert len(set(paged)) == len(paged)
+    assert [job_id for job_id in paged if job_id in staying] == staying
+
+
+def test_a_page_that_is_the_last_has_no_cursor(store: Store) -> None:
+    def ask(limit: int) -> str | None:
+        return page(store, Filter(), sort=Sort.CREATED, descending=True, limit=limit).next_cursor
+
+    assert ask(5) is None
+    store.enqueue([new_job(), new_job()])
+    assert ask(2) is None
+    assert ask(1) is not None
+
+
+def encoded(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "x",
+        "ä",
+        "%%%",
+        "a b",
+        "A" * 100_000,
+        encoded("created"),
+        encoded([]),
+        encoded(["created", True, 5]),
+        encoded(["created", 1, 5, 5]),
+        encoded(["created", True, 5, "5"]),
+        encoded(["created", True, 5, True]),
+        encoded(["created", True, 5.5, 5]),
+        encoded(["created", True, None, 5]),
+        encoded(["created", True, 2**63, 5]),
+        encoded(["created", True, 5, 2**63]),
+        encoded(["size", True, 5, 5]),
+        encoded(["queue", True, "\udcff", 5]),
+        encoded(["queue", True, "a\0", 5]),
+        encoded(["queue", True, 5, 5]),
+        encoded(["state", True, "asleep", 5]),
+        encoded(["finished", True, "5", 5]),
+        encoded([["created"], True, 5, 5]),
+        encoded({"created": True}),
+        encoded(["created", True, 5, 5]) + "=",
+        encoded(["created", True, 5, 5]) + "\n",
+        base64.urlsafe_b64encode(b"[" * 300).decode(),
+        base64.urlsafe_b64encode(b"\xff\xfe").decode(),
+    ],
+)
+def test_a_cursor_that_is_not_ours_is_refused(store: Store, cursor: str) -> None:
+    with pytest.raises(InvalidInput, match="cursor: it is not one of ours"):
+        page(store, Filter(), sort=Sort.CREATED, descending=True, limit=5, cursor=cursor)
+
+
+@pytest.mark.parametrize("sort, descending", [(Sort.CREATED, False), (Sort.QUEUE, True)])
+def test_a_cursor_of_another_order_is_refused(store: Store, sort: Sort, descending: bool) -> None:
+    cursor = write_cursor(After(5, 5), Sort.CREATED, descending=True)
+    with pytest.raises(InvalidInput, match="another order"):
+        page(store, Filter(), sort=sort, descending=descending, limit=5, cursor=cursor)

@@ -107,7 +107,7 @@ def test_a_role_that_may_only_look_can_look(site: Site) -> None:
     for words in (["status"], ["list"], ["show", "a"], ["logs", "a"], ["metrics"]):
         looker(*words, check=0)
     found = looker("doctor", check=1).out
-    assert "this role lacks insert on batches, config, done" in found
+    assert "this role lacks insert on batches, buckets, config" in found
     assert "grant it to this role" in found
     assert "backup" not in found
     assert "permission denied" in looker("enqueue", "true", check=1).err

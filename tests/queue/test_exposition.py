@@ -3,6 +3,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from prometheus_client.parser import text_string_to_metric_families
+
+from queuectl.clock import SystemClock
 from queuectl.queue.exposition import escape, exposition
 from queuectl.store.protocol import Store
 from tests.queue.life import KILLED, claim, enqueue, register, run
@@ -18,17 +21,21 @@ def samples(text: str) -> dict[str, float]:
     }
 
 
+def exposed(store: Store) -> str:
+    return exposition(store, is_alive=lambda _: True, clock=SystemClock())
+
+
 def test_every_line_is_a_sample_or_says_what_follows(store: Store, home: Path) -> None:
     register(store, home)
     enqueue(store, "a")
     run(store, home)
-    text = exposition(store, is_alive=lambda _: True)
+    text = exposed(store)
     assert text.endswith("\n")
     assert not [line for line in text.splitlines() if not line.startswith("# ") and not SAMPLE.match(line)]
 
 
 def test_the_names_are_those_of_the_contract(store: Store) -> None:
-    names = re.findall(r"^# TYPE (\S+) (\S+)$", exposition(store, is_alive=lambda _: True), re.MULTILINE)
+    names = re.findall(r"^# TYPE (\S+) (\S+)$", exposed(store), re.MULTILINE)
     totals = ("enqueued", "started", "completed", "failed", "dead", "retried", "rescued")
     assert dict(names) == {
         "queuectl_jobs": "gauge",
@@ -38,6 +45,7 @@ def test_the_names_are_those_of_the_contract(store: Store) -> None:
         "queuectl_workers": "gauge",
         "queuectl_slots": "gauge",
         "queuectl_oldest_waiting_seconds": "gauge",
+        "queuectl_store_seconds": "gauge",
     }
     assert len(names) == len(dict(names))
 
@@ -50,7 +58,7 @@ def test_the_figures_tell_what_happened(store: Store, home: Path) -> None:
     run(store, home)
     run(store, home, KILLED)
     claim(store, home)
-    seen = samples(exposition(store, is_alive=lambda _: True))
+    seen = samples(exposed(store))
     assert seen['queuectl_jobs{state="completed",queue="default"}'] == 1
     assert seen['queuectl_jobs{state="dead",queue="default"}'] == 0
     assert seen['queuectl_jobs{state="dead",queue="mail"}'] == 1
@@ -66,6 +74,38 @@ def test_the_figures_tell_what_happened(store: Store, home: Path) -> None:
     assert seen['queuectl_slots{busy="true"}'] == 1
     assert seen['queuectl_slots{busy="false"}'] == 0
     assert seen['queuectl_oldest_waiting_seconds{queue="mail"}'] == 0
+
+
+def test_prometheus_reads_what_is_written(store: Store, home: Path) -> None:
+    register(store, home)
+    for name in ("a", "b", "c"):
+        enqueue(store, name, queue="mail" if name == "b" else "default")
+        run(store, home)
+    families = {family.name: family for family in text_string_to_metric_families(exposed(store))}
+    assert families["queuectl_jobs_enqueued"].type == "counter"
+    assert {family.type for family in families.values()} == {"counter", "gauge", "histogram"}
+    assert all(family.documentation for family in families.values())
+    for name in ("queuectl_run_seconds", "queuectl_wait_seconds"):
+        of_default = [sample for sample in families[name].samples if sample.labels["queue"] == "default"]
+        buckets = [sample for sample in of_default if sample.name.endswith("_bucket")]
+        assert [sample.value for sample in buckets] == sorted(sample.value for sample in buckets)
+        assert [sample.labels["le"] for sample in buckets][-1] == "+Inf"
+        (count,) = (sample.value for sample in of_default if sample.name.endswith("_count"))
+        assert count == buckets[-1].value == 2
+    (took,) = families["queuectl_store_seconds"].samples
+    assert 0 <= took.value < 60
+
+
+def test_what_is_exposed_only_grows_when_jobs_are_removed(store: Store, home: Path) -> None:
+    register(store, home)
+    enqueue(store, "a")
+    run(store, home)
+    before = samples(exposed(store))
+    store.reset()
+    after = samples(exposed(store))
+    growing = [name for name in before if "_total" in name or "_seconds_" in name]
+    assert len(growing) > 40
+    assert {name: after[name] for name in growing} == {name: before[name] for name in growing}
 
 
 def test_labels_are_escaped_as_the_format_asks() -> None:

@@ -18,7 +18,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rate
 from queuectl.job.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
 from queuectl.queue.copy import Copied, copy
-from queuectl.store.copying import TABLES, Movable
+from queuectl.store.copying import SAMPLES, TABLES, Movable
 from queuectl.store.protocol import End, Filter, OutputPiece, Store
 from queuectl.store.telling import AT_ONCE
 from tests.clock import FakeClock
@@ -138,6 +138,8 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     store.add_schedule(schedule("s", fields={"argv": ["ü", "\\N"], "env": {"A": "\t"}}, until_ms=BIG))
     store.add_schedule(schedule("t", is_paused=True, tick_ms=None, start_ms=None, look_ms=None))
     store.change_schedule("s", firing(tick("fired"), Tick(BIG, None, "why", times=9), waiting="fired", last_ms=BIG))
+    clock.advance(60)
+    store.sample()
 
 
 def everything(store: Store, backend: Backend) -> dict[str, Any]:
@@ -184,9 +186,11 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "settings": 3,
         "schedules": 2,
         "rules of queues": 2,
+        "points for charts": len(before["points"]),
         "jobs ever enqueued": 27,
     }
     assert done.given_back == 0
+    assert all(before[name] for name in SAMPLES)
 
 
 def test_the_copy_works_on_where_the_source_stopped(move: Move, clock: FakeClock) -> None:

@@ -12,6 +12,7 @@ from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
 from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled, TimedOut
+from queuectl.job.points import Span
 from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Store, Throughput
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -361,7 +362,7 @@ def test_history_is_that_of_one_job_and_of_no_other(store: Store, worker: Hands)
 def test_the_spread_of_nothing_is_nothing(store: Store) -> None:
     nothing = Spread(0, None, None, None, None, None, None)
     assert store.durations() == (nothing, nothing)
-    assert store.histograms([1.0]) == {}
+    assert store.histograms() == {}
 
 
 def completed(store: Store, worker: Hands, clock: FakeClock, seconds: list[float], *, queue: str = "default") -> None:
@@ -389,10 +390,15 @@ def test_one_duration_is_every_percentile(store: Store, worker: Hands, clock: Fa
 def test_histograms_count_up_to_each_bound_by_queue(store: Store, worker: Hands, clock: FakeClock) -> None:
     completed(store, worker, clock, [0.5, 1.0, 1.001, 7], queue="a")
     completed(store, worker, clock, [0.25], queue="b")
-    histograms = store.histograms([0.5, 1.0, 5.0])
-    assert histograms["a"][0] == Histogram(((0.5, 1), (1.0, 2), (5.0, 3)), 9.501, 4)
-    assert histograms["a"][1] == Histogram(((0.5, 0), (1.0, 0), (5.0, 4)), 8.0, 4)
-    assert histograms["b"][0] == Histogram(((0.5, 1), (1.0, 1), (5.0, 1)), 0.25, 1)
+    histograms = store.histograms()
+
+    def up_to(histogram: Histogram) -> list[int]:
+        return [dict(histogram.buckets)[bound] for bound in (0.5, 1, 5, 86_400)]
+
+    run, wait = histograms["a"]
+    assert (up_to(run), run.sum, run.count) == ([1, 2, 3, 4], 9.501, 4)
+    assert (up_to(wait), wait.sum, wait.count) == ([0, 0, 4, 4], 8.0, 4)
+    assert up_to(histograms["b"][0]) == [1, 1, 1, 1]
 
 
 def test_throughput_counts_the_completed_of_a_minute_an_hour_and_a_day(
@@ -493,8 +499,9 @@ def test_looking_at_a_store_writes_nothing(store: Store, other: Store, worker: H
     store.oldest_waiting_ms()
     store.history("run")
     store.durations()
-    store.histograms([1.0])
+    store.histograms()
     store.throughput()
+    store.points(Span.MINUTE, since_ms=0)
     store.average_attempts()
     store.workers()
     store.is_drained(None)

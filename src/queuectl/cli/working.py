@@ -29,6 +29,7 @@ from queuectl.upkeep.complete import CompleteDuty
 from queuectl.upkeep.fire import FireDuty
 from queuectl.upkeep.prune import PruneDuty
 from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
+from queuectl.upkeep.sample import SampleDuty
 from queuectl.worker.detach import detach, say_failed, say_ready
 from queuectl.worker.plan import Duty, HasFileno, Plan, World, wait_for_any
 from queuectl.worker.serve import serve
@@ -104,6 +105,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log),
         CompleteDuty(store),
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=log),
+        SampleDuty(store=store, emit=log),
         FireDuty(store=store, settings=settings, chance=random.random, emit=log),
     ]
     if ready_fd is not None:

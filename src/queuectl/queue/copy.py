@@ -66,6 +66,7 @@ def copy(
                     load.clear()
                 elif not load.is_untouched():
                     raise StoreNotEmpty(target.shown)
+                load.make_room()
                 counts, given_back = _transfer(dump, load, now_ms=target.now_ms(), why=why, advance=advance)
         finally:
             target.close()

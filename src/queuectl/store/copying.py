@@ -21,6 +21,8 @@ class Table(NamedTuple):
     page: int = 100  # rows at a time: a job may hold a megabyte of words
 
 
+SAMPLES: Final = ("points", "counters", "buckets", "sampling")
+
 # Everything but the workers, who belong to where they work. In this order: what is referred to comes first.
 # New table? Also: copied.sql and is_untouched.sql of each dialect.
 TABLES: Final = (
@@ -36,6 +38,10 @@ TABLES: Final = (
     Table("moves", "queue, was, now, ending"),
     Table("schedules", "name"),
     Table("ticks", "schedule, at, by_hand"),
+    Table("points", "span, queue, at"),
+    Table("counters", "queue"),
+    Table("buckets", "queue, what, bucket"),
+    Table("sampling", "one"),
 )
 
 
@@ -72,6 +78,10 @@ class Load(Protocol):
 
     def is_untouched(self) -> bool:
         """Whether it has no job, no setting and no history, and never had a job."""
+        ...
+
+    def make_room(self) -> None:
+        """Remove what may be there although nobody has used it: points for charts of nothing."""
         ...
 
     def clear(self) -> None:

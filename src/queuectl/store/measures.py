@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
+
+from queuectl.job.buckets import BOUNDS, Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +35,8 @@ class Histogram:
     buckets: tuple[tuple[float, int], ...]
     sum: float
     count: int
+
+    @classmethod
+    def of(cls, times: Times) -> Histogram:
+        so_far = accumulate(times.counts)
+        return cls(tuple(zip(BOUNDS, so_far, strict=False)), times.total_ms / 1000, times.jobs)

@@ -31,6 +31,7 @@ from queuectl.store.measures import Throughput as Throughput
 from queuectl.store.porting import Exports, Imports
 from queuectl.store.pruning import EndedReads, Prunable
 from queuectl.store.queues import QueueReads, QueueRules
+from queuectl.store.sampling import SampleReads, Samples
 from queuectl.store.scheduling import ScheduleReads, Schedules
 from queuectl.store.telling import Decides
 from queuectl.store.workforce import Bell as Bell
@@ -145,7 +146,7 @@ class Lost(NamedTuple):
     settlement: Settlement
 
 
-class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads, Protocol):
+class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads, SampleReads, Protocol):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:
@@ -221,8 +222,10 @@ class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads,
         """Run time and waiting time of the completed jobs."""
         ...
 
-    def histograms(self, bounds: Sequence[float]) -> dict[str, tuple[Histogram, Histogram]]:
-        """For each queue: run time and waiting time of the completed jobs, in buckets."""
+    def histograms(self) -> dict[str, tuple[Histogram, Histogram]]:
+        """For each queue: run time and waiting time of all jobs ever completed, in the buckets of job/buckets.py. They only
+        grow, whatever is removed, and cost the same at any number of jobs. Without those that were written down too late, see
+        store/sampling.py."""
         ...
 
     def throughput(self) -> Throughput:
@@ -285,7 +288,20 @@ class Inbox(Protocol):
         ...
 
 
-class Store(Inbox, Reads, Imports, Prunable, Batching, Schedules, QueueRules, Workforce, Amendable, Decides, Protocol):
+class Store(
+    Inbox,
+    Reads,
+    Imports,
+    Prunable,
+    Batching,
+    Schedules,
+    QueueRules,
+    Workforce,
+    Amendable,
+    Decides,
+    Samples,
+    Protocol,
+):
     def exchange(
         self,
         worker: str,

@@ -1,4 +1,4 @@
-"""Percentiles and histograms from (value, how often) pairs: one scan of the jobs gives them all."""
+"""Percentiles from (value, how often) pairs: one scan of the jobs gives them all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from queuectl.store.protocol import Histogram, Spread
+from queuectl.store.protocol import Spread
 
 
 def spread(counts: Iterable[tuple[int, int]]) -> Spread:
@@ -27,13 +27,6 @@ def spread(counts: Iterable[tuple[int, int]]) -> Spread:
         p95=_percentile(ordered, total, 0.95),
         p99=_percentile(ordered, total, 0.99),
     )
-
-
-def histogram(counts: Sequence[tuple[int, int]], bounds: Sequence[float]) -> Histogram:
-    """`counts` in milliseconds, `bounds` in seconds."""
-    buckets = tuple((bound, sum(times for value, times in counts if value <= bound * 1000)) for bound in bounds)
-    total = sum(times for _, times in counts)
-    return Histogram(buckets, sum(value * times for value, times in counts) / 1000, total)
 
 
 def _percentile(ordered: Sequence[tuple[int, int]], total: int, part: float) -> int:

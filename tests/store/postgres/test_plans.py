@@ -114,6 +114,9 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "parents": ({"ids": ["a"], "limit": 5}, "edges_pkey"),
     "children": ({"ids": ["a"], "limit": 5}, "edges_parent"),
     "placed_queues": ({}, "jobs_places on jobs"),
+    "measured": ({"since": NOW, "until": NOW}, "jobs_completed on jobs"),
+    "count_out": ({"ids": ["a"], "before": NOW}, "jobs_completed on jobs"),
+    "first_created": ({}, "jobs_pkey"),
     "hold_places": ({"queues": ["q"]}, "jobs_places on jobs"),
 }
 

@@ -15,8 +15,10 @@ from queuectl.store.postgres import schema
 from queuectl.store.postgres.store import PostgresStore
 from queuectl.store.sqlite.store import SqliteStore
 from tests import postgres
+from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.crowd import at_once
+from tests.store.earlier import OF_NOW, check_past, live
 from tests.store.postgres.conftest import Open
 
 
@@ -115,6 +117,20 @@ def test_the_clock_of_this_machine_is_not_the_stores(open_pg: Open) -> None:
     """What commands pass along is the system's clock; the database's rules all the same."""
     store = open_pg(SystemClock())
     assert not isinstance(store._clock, SystemClock)
+
+
+def test_a_store_of_the_version_before_keeps_its_counts_and_times(
+    home: Path, empty: str, server: postgres.Server, clock: FakeClock
+) -> None:
+    home.mkdir()
+    store = open_store(str(home), empty, clock)
+    live(store, home, clock)
+    store.close()
+    tables = ", ".join(f"queuectl.{table}" for table in OF_NOW)
+    server.execute(f"drop table {tables}; update queuectl.meta set version = 10", empty)
+    store = open_store(str(home), empty, clock)
+    check_past(store, clock)
+    store.close()
 
 
 def test_connecting_again_does_not_migrate_again(url: str) -> None:

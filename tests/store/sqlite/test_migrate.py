@@ -24,6 +24,7 @@ from queuectl.store.sqlite.schema import _statements
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.needs import require
+from tests.store.earlier import OF_NOW, check_past, live
 
 ROOT = Path(__file__).parents[3]
 
@@ -113,6 +114,19 @@ def test_opening_again_changes_nothing(home: Path, path: Path, clock: FakeClock)
     before = content(path)
     open_store(str(home), None, clock).close()
     assert content(path) == before
+
+
+def test_a_store_of_the_version_before_keeps_its_counts_and_times(home: Path, path: Path, clock: FakeClock) -> None:
+    store = open_store(str(home), None, clock)
+    live(store, home, clock)
+    store.close()
+    with raw(path) as db:
+        for table in OF_NOW:
+            db.execute(f"drop table {table}")
+        db.execute("pragma user_version = 9")
+    store = open_store(str(home), None, clock)
+    check_past(store, clock)
+    store.close()
 
 
 # ── at once ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from queuectl.job.change import Change
 from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rate
+from queuectl.job.points import Span
 from queuectl.store.protocol import After, Filter, Sort
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
@@ -102,6 +103,8 @@ HOT: Final = {
     "parents": "edges USING PRIMARY KEY (child=?)",
     "children": "edges_parent (parent=?)",
     "placed_queues": "jobs_places (queue>?)",
+    "measured": "jobs_completed (finished_at>? AND finished_at<?)",
+    "count_out": "jobs_completed (finished_at>?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags|edges)"
@@ -135,6 +138,14 @@ APART: Final = [
     "correct_starts",
     "recent_starts",
     "per_key",
+    "sampling",
+    "note_sample",
+    "note_removal",
+    "buckets",
+    "counters",
+    "points",
+    "points_of",
+    "thin_points",
 ]
 
 
@@ -166,7 +177,7 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves or removes.
     aside = {"oldest_waiting", "workers", "tally", "unended", "movable", "running_keys", "parents", "children"}
-    aside |= {"ended_of"}
+    aside |= {"ended_of", "measured", "count_out"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
 
@@ -257,6 +268,9 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "deep page of a state": lambda crowd: list(
         crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50, after=After(None, crowd.size // 2))
     ),
+    "histograms": lambda crowd: crowd.store.histograms(),
+    "sample": lambda crowd: (crowd.clock.advance(60), crowd.store.sample()),
+    "points": lambda crowd: crowd.store.points(Span.MINUTE, since_ms=0),
     "heartbeat": lambda crowd: crowd.store.heartbeat("w1", slots=1, stopping=False),
     "ahead": lambda crowd: crowd.store.ahead("j000500", queues=None, most=20),
     "enqueue behind a parent": lambda crowd: crowd.store.enqueue([new_job(depends_on=(Dependency("j000001"),))]),

@@ -32,7 +32,7 @@ from queuectl.store.protocol import Spread
 def metrics(app: App, prometheus: bool) -> Result:
     """Success rate, run times, waiting times and throughput."""
     if prometheus:
-        return Raw([exposition(app.open_reads(), is_alive=is_serving(app)).encode()])
+        return Raw([exposition(app.open_reads(), is_alive=is_serving(app), clock=app.clock).encode()])
     seen = inspect.metrics(app.open_reads())
     return Sheet(seen.to_dict(), people=lambda: _lines(app, seen))
 

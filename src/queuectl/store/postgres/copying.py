@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Final
 
-from queuectl.store.copying import TABLES, Dump, Load, Row, Table
+from queuectl.store.copying import SAMPLES, TABLES, Dump, Load, Row, Table
 from queuectl.store.postgres.base import PostgresBase, ageing_values, line_up_all, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 
@@ -92,6 +92,10 @@ class PostgresLoad:
 
     def is_untouched(self) -> bool:
         return bool(self._db.value(SQL["is_untouched"]))
+
+    def make_room(self) -> None:
+        for name in SAMPLES:
+            self._db.execute(f"delete from queuectl.{name}")
 
     def clear(self) -> None:
         for name in ("workers", "done", "undecided", *(table.name for table in reversed(TABLES))):

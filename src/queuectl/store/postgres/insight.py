@@ -14,11 +14,13 @@ from queuectl.store.postgres.trouble import GRANTS, read_only
 
 _ALL: Final = ("select", "insert", "update", "delete")
 _NO_UPDATE: Final = ("select", "insert", "delete")
+_NO_DELETE: Final = ("select", "insert", "update")
 # What a role needs to work. docs/how-to/use-postgresql.md says how to grant it.
 RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "batches": _ALL, "config": _ALL, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,
-    "meta": ("select",), "moves": _ALL, "output": _ALL, "queues": _ALL, "runs": _NO_UPDATE, "schedules": _ALL,
-    "starts": _ALL, "ticks": _ALL, "undecided": _ALL, "workers": _ALL,
+    "batches": _ALL, "buckets": _NO_DELETE, "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL,
+    "job_tags": _NO_UPDATE, "jobs": _ALL, "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
+    "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
+    "workers": _ALL,
 }  # fmt: skip
 
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"

@@ -10,13 +10,14 @@ from queuectl.job.lifecycle import State
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import SNAPSHOT
 from queuectl.store.postgres.edges import PostgresEdges
+from queuectl.store.postgres.sampling import PostgresSamples, counting_out
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.pruning import Ended
 
 PAGE: Final = 500
 
 
-class PostgresPruning(PostgresEdges):
+class PostgresPruning(PostgresSamples, PostgresEdges):
     def ended(
         self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
     ) -> Iterator[Ended]:
@@ -47,7 +48,8 @@ class PostgresPruning(PostgresEdges):
     def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
         self._settle_children()
         hold = Question(SQL["hold_ended"], {"ids": list(ids)})
-        _, gone = self._db.transact([hold, Question(SQL["prune"], {"ids": list(ids), "before": before_ms})])
+        prune = Question(SQL["prune"], {"ids": list(ids), "before": before_ms})
+        *_, gone = self._db.transact([hold, *counting_out(ids, before_ms=before_ms), prune])
         return dict(gone.rows)
 
     @run_again

@@ -10,7 +10,6 @@ from typing import Any, Final
 from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
-from queuectl.job.outcome import Ending
 from queuectl.store import rows
 from queuectl.store.order import Order
 from queuectl.store.postgres import select
@@ -18,6 +17,7 @@ from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 from queuectl.store.postgres.insight import PostgresInsight
 from queuectl.store.postgres.queues import PostgresQueueReads, brakes
+from queuectl.store.postgres.sampling import PostgresSampleReads
 from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.session import Row
 from queuectl.store.protocol import (
@@ -25,14 +25,14 @@ from queuectl.store.protocol import (
     After,
     Chosen,
     Filter,
-    Histogram,
     LatestRun,
     Printed,
     Sort,
     Spread,
     Throughput,
 )
-from queuectl.store.spread import histogram, spread
+from queuectl.store.spread import spread
+from queuectl.store.totals import oldest_of, tally_of, totals_of
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
 PAGE: Final = 500  # jobs read at a time by a long list
@@ -52,11 +52,10 @@ JOB: Final = f"""{rows.JOB_COLUMNS},
           ) as found
     ) end"""
 
-_FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 _SNAPSHOT: Final = "begin isolation level repeatable read read only"
 
 
-class PostgresReads(PostgresInsight, PostgresQueueReads):
+class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
     is_shared: Final = True
 
     def __init__(self, db: Connection) -> None:
@@ -164,31 +163,14 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
     # ── counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tally(self) -> dict[str, dict[State, int]]:
-        tally: dict[str, dict[State, int]] = {}
-        for queue, state, jobs in self._all(SQL["tally"]):
-            tally.setdefault(queue, dict.fromkeys(State, 0))[State(state)] = jobs
-        return tally
+        return tally_of(self._all(SQL["tally"]))
 
     def totals(self) -> dict[str, dict[str, int]]:
-        names = ("enqueued", "started", "completed", "failed", "dead", "retried", "rescued")
-        totals: dict[str, dict[str, int]] = {}
-        for queue, was, now, ending, jobs in self._all(SQL["moves"]):
-            of = totals.setdefault(queue, dict.fromkeys(names, 0))
-            of["enqueued"] += jobs * (was == "")
-            of["started"] += jobs * (now == State.PROCESSING)
-            of["completed"] += jobs * (now == State.COMPLETED)
-            of["dead"] += jobs * (now == State.DEAD)
-            retried = (was, now) == (State.FAILED, State.PROCESSING) or (
-                now == State.PENDING and was in (State.FAILED, State.DEAD, State.CANCELLED)
-            )
-            of["retried"] += jobs * retried
-            of["failed"] += jobs * (ending in _FAILED_ENDINGS)
-            of["rescued"] += jobs * (ending == Ending.LOST)
-        return totals
+        return totals_of(self._all(SQL["moves"]))
 
     def oldest_waiting_ms(self) -> dict[str, int]:
         now = self._clock.now_ms()
-        return {queue: max(0, now - since) for queue, since in self._all(SQL["oldest_waiting"], {"now": now})}
+        return oldest_of(self._all(SQL["oldest_waiting"], {"now": now}), now_ms=now)
 
     def durations(self) -> tuple[Spread, Spread]:
         ran, waited = self._db.ask(Question(SQL["durations"]), Question(SQL["waits"]), plan_freely=True)
@@ -196,15 +178,6 @@ class PostgresReads(PostgresInsight, PostgresQueueReads):
             spread((value, times) for _, value, times in ran),
             spread((value, times) for _, value, times in waited),
         )
-
-    def histograms(self, bounds: Sequence[float]) -> dict[str, tuple[Histogram, Histogram]]:
-        by_queue: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
-        for which, found in enumerate(
-            self._db.ask(Question(SQL["durations"]), Question(SQL["waits"]), plan_freely=True)
-        ):
-            for queue, value, times in found:
-                by_queue.setdefault(queue, ([], []))[which].append((value, times))
-        return {queue: (histogram(run, bounds), histogram(wait, bounds)) for queue, (run, wait) in by_queue.items()}
 
     def throughput(self) -> Throughput:
         now = self._clock.now_ms()

@@ -23,16 +23,17 @@ from queuectl.store.postgres.porting import PostgresPorting
 from queuectl.store.postgres.pruning import PostgresPruning
 from queuectl.store.postgres.queues import PostgresQueueRules
 from queuectl.store.postgres.runs import PostgresRuns
+from queuectl.store.postgres.sampling import counting_out
 from queuectl.store.postgres.scheduling import PostgresSchedules
 from queuectl.store.postgres.schema import measure
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.postgres.unique import call_off, holders_of
 from queuectl.store.protocol import CancelAnswer, NewWorker, Orders, Revived, StopMode
+from queuectl.store.sampling import EVER
 from queuectl.store.unique import free_to_revive, keys_of
 
 FOLD_FROM: Final = 500  # rows of `moves` that are worth folding
 FOLD_AT_ONCE: Final = 20_000
-EVER: Final = 2**63 - 1  # later than any moment
 
 
 class _Awaited(Exception):  # not an error: the reason to try again
@@ -108,7 +109,7 @@ class PostgresStore(
 
     @run_again
     def reset(self) -> int:
-        with self._db.transaction(seconds=LONG_SECONDS, plan_freely=True):
+        with self._db.transaction(*counting_out(None, before_ms=EVER), seconds=LONG_SECONDS, plan_freely=True):
             return int(self._db.value(SQL["reset_jobs"]))
 
     def backup(self, path: str) -> None:

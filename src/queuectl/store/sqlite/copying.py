@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from queuectl import errors
-from queuectl.store.copying import TABLES, Dump, Load, Row, Table
+from queuectl.store.copying import SAMPLES, TABLES, Dump, Load, Row, Table
 from queuectl.store.sqlite.base import SQL, SqliteBase
 from queuectl.store.sqlite.connection import Connection
 
@@ -69,6 +69,10 @@ class SqliteLoad:
 
     def is_untouched(self) -> bool:
         return bool(self._db.value(SQL["is_untouched"]))
+
+    def make_room(self) -> None:
+        for name in SAMPLES:
+            self._db.execute(f"delete from {name}")
 
     def clear(self) -> None:
         for name in ("workers", *(table.name for table in reversed(TABLES))):

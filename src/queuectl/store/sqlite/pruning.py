@@ -10,9 +10,11 @@ from typing import Final
 from queuectl.job.lifecycle import State
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.pruning import Ended
+from queuectl.store.sampling import bucket_rows
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.edges import SqliteEdges
+from queuectl.store.sqlite.sampling import SqliteSamples
 
 PAGE: Final = 500
 SPARE_PAGES: Final = 256  # room that is kept, for jobs to come: given back, it would have to be asked for again
@@ -23,7 +25,7 @@ NO_LIMIT: Final = -1
 LONGEST: Final = 0.015
 
 
-class SqlitePruning(SqliteEdges):
+class SqlitePruning(SqliteSamples, SqliteEdges):
     def ended(
         self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
     ) -> Iterator[Ended]:
@@ -49,13 +51,17 @@ class SqlitePruning(SqliteEdges):
         gone: dict[str, str | None] = {}
         self._settle_children()
         with self._moving() as moves:
+            since, uncounted = self._counted_until(before_ms), []
             until = self._clock.monotonic() + LONGEST
             for job_id in ids:
                 if gone and self._clock.monotonic() > until:
                     break
                 if row := self._db.one(SQL["prune"], {"id": job_id, "before": before_ms}):
-                    queue, state, gone[job_id] = row
+                    queue, state, gone[job_id], finished_at, ran_ms, waited_ms = row
                     moves.add(queue, state, OUTSIDE)
+                    if since is not None and state == State.COMPLETED and finished_at > since:
+                        uncounted.append((queue, ran_ms, waited_ms))
+            self._db.executemany(SQL["add_to_bucket"], bucket_rows(uncounted))
         return gone
 
     def trim(self, job_id: str, *, before_ms: int, rows: int) -> int:

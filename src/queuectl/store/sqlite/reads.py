@@ -11,7 +11,6 @@ from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
-from queuectl.job.outcome import Ending
 from queuectl.store import rows
 from queuectl.store.migrate import LATEST
 from queuectl.store.order import Order
@@ -20,19 +19,20 @@ from queuectl.store.protocol import (
     After,
     Chosen,
     Filter,
-    Histogram,
     LatestRun,
     Printed,
     Sort,
     Spread,
     Throughput,
 )
-from queuectl.store.spread import histogram, spread
+from queuectl.store.spread import spread
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.connection import MEMORY, Connection
 from queuectl.store.sqlite.insight import SqliteInsight
 from queuectl.store.sqlite.queues import SqliteQueueReads
+from queuectl.store.sqlite.sampling import SqliteSampleReads
+from queuectl.store.totals import oldest_of, tally_of, totals_of
 
 CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
 PAGE: Final = 500  # jobs read at a time by a long list
@@ -51,10 +51,8 @@ JOB: Final = f"""{rows.JOB_COLUMNS},
           )
     ) end"""
 
-_FAILED_ENDINGS: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 
-
-class SqliteReads(SqliteInsight, SqliteQueueReads):
+class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
     is_shared: Final = False  # its lock is of one machine
 
     def __init__(self, db: Connection, clock: Clock) -> None:
@@ -154,44 +152,20 @@ class SqliteReads(SqliteInsight, SqliteQueueReads):
     # ── counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tally(self) -> dict[str, dict[State, int]]:
-        tally: dict[str, dict[State, int]] = {}
-        for queue, state, jobs in self._db.all(SQL["tally"]):
-            tally.setdefault(queue, dict.fromkeys(State, 0))[State(state)] = jobs
-        return tally
+        return tally_of(self._db.all(SQL["tally"]))
 
     def totals(self) -> dict[str, dict[str, int]]:
-        names = ("enqueued", "started", "completed", "failed", "dead", "retried", "rescued")
-        totals: dict[str, dict[str, int]] = {}
-        for queue, was, now, ending, jobs in self._db.all(SQL["moves"]):
-            of = totals.setdefault(queue, dict.fromkeys(names, 0))
-            of["enqueued"] += jobs * (was == "")
-            of["started"] += jobs * (now == State.PROCESSING)
-            of["completed"] += jobs * (now == State.COMPLETED)
-            of["dead"] += jobs * (now == State.DEAD)
-            retried = (was, now) == (State.FAILED, State.PROCESSING) or (
-                now == State.PENDING and was in (State.FAILED, State.DEAD, State.CANCELLED)
-            )
-            of["retried"] += jobs * retried
-            of["failed"] += jobs * (ending in _FAILED_ENDINGS)
-            of["rescued"] += jobs * (ending == Ending.LOST)
-        return totals
+        return totals_of(self._db.all(SQL["moves"]))
 
     def oldest_waiting_ms(self) -> dict[str, int]:
         now = self._clock.now_ms()
-        return {queue: max(0, now - since) for queue, since in self._db.all(SQL["oldest_waiting"], {"now": now})}
+        return oldest_of(self._db.all(SQL["oldest_waiting"], {"now": now}), now_ms=now)
 
     def durations(self) -> tuple[Spread, Spread]:
         return (
             spread((value, times) for _, value, times in self._db.all(SQL["durations"])),
             spread((value, times) for _, value, times in self._db.all(SQL["waits"])),
         )
-
-    def histograms(self, bounds: Sequence[float]) -> dict[str, tuple[Histogram, Histogram]]:
-        by_queue: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
-        for which, name in enumerate(("durations", "waits")):
-            for queue, value, times in self._db.all(SQL[name]):
-                by_queue.setdefault(queue, ([], []))[which].append((value, times))
-        return {queue: (histogram(run, bounds), histogram(wait, bounds)) for queue, (run, wait) in by_queue.items()}
 
     def throughput(self) -> Throughput:
         now = self._clock.now_ms()

@@ -95,6 +95,7 @@ class SqliteStore(
                 for state, jobs in states.items():
                     if jobs:
                         moves.add(queue, state, OUTSIDE, jobs=jobs)
+            self._count_out()
             self._db.execute("delete from batches")
             return self._db.execute(SQL["reset_jobs"]).rowcount
 

@@ -20,3 +20,5 @@ union all
 select 'rules of queues', (select count(*) from queuectl.queues)
 union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuectl.moves where was = '')
+union all
+select 'points for charts', (select count(*) from queuectl.points)

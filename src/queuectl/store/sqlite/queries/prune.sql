@@ -5,4 +5,4 @@ delete from jobs
    and state in ('completed', 'dead', 'cancelled')
    and finished_at <= :before
    and not exists (select 1 from edges where parent = jobs.seq and state = 'waiting')
-returning queue, state, log
+returning queue, state, log, finished_at, duration_ms, wait_ms

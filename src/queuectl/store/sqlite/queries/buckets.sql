@@ -1,0 +1,3 @@
+-- buckets: run and waiting times of all jobs ever completed, up to `sampling.until`.
+select queue, what, bucket, jobs, ms
+  from buckets

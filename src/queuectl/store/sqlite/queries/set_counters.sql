@@ -1,0 +1,11 @@
+-- set_counters: note what has happened in a queue by now. Positional: the columns of counters.sql.
+insert into counters (queue, enqueued, started, completed, failed, dead, retried, rescued)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (queue) do update
+   set enqueued = excluded.enqueued,
+       started = excluded.started,
+       completed = excluded.completed,
+       failed = excluded.failed,
+       dead = excluded.dead,
+       retried = excluded.retried,
+       rescued = excluded.rescued

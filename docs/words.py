@@ -52,6 +52,7 @@ ERRORS = {
     "batch-not-found": "No batch has that name.",
     "batch-complete": "All jobs of the batch have ended and its `--on-complete` is queued: it takes no more.",
     "batch-differs": "The batch has another `--on-complete` already.",
+    "idempotency-key-reused": "HTTP API: a request of the last 24 hours had the same `Idempotency-Key` and was another one. Nothing was added.",
     "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would make a second one.",
     "not-fired": "`cron run`: another job has the unique key of the schedule, so none was added.",
     "schedule-exists": "`cron add`: there is a schedule of that name. `--replace` takes its place.",

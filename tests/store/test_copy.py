@@ -138,6 +138,7 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     store.add_schedule(schedule("s", fields={"argv": ["ü", "\\N"], "env": {"A": "\t"}}, until_ms=BIG))
     store.add_schedule(schedule("t", is_paused=True, tick_ms=None, start_ms=None, look_ms=None))
     store.change_schedule("s", firing(tick("fired"), Tick(BIG, None, "why", times=9), waiting="fired", last_ms=BIG))
+    store.enqueue([new_job("asked")], idempotency=("ü \\N\t", "digest"))
     clock.advance(60)
     store.sample()
 
@@ -186,8 +187,9 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "settings": 3,
         "schedules": 2,
         "rules of queues": 2,
+        "keyed requests": 1,
         "points for charts": len(before["points"]),
-        "jobs ever enqueued": 27,
+        "jobs ever enqueued": 28,
     }
     assert done.given_back == 0
     assert all(before[name] for name in SAMPLES)

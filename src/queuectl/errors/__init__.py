@@ -14,6 +14,7 @@
     ├── Conflict               well said, but refused as things are               exit 1
     │   ├── AmbiguousId  DuplicateId  WrongState  KeyTaken
     │   ├── StaleEdit          somebody was faster
+    │   ├── KeyReused          a request that is another one under the same key
     │   ├── BatchComplete  BatchDiffers  ParentEnded  ScheduleExists  NotMovable
     │   ├── WorkerNameTaken  WorkersAlive
     │   ├── FileExists  StoreNotEmpty  SameStore  JobsRunning  JobDiffers  RuleDiffers

@@ -30,6 +30,15 @@ class BatchDiffers(Conflict):
         )
 
 
+class KeyReused(Conflict):
+    code = "idempotency-key-reused"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"the key {key!r} was given to another request", hint="repeat a request as it was, or choose another key"
+        )
+
+
 class ScheduleNotFound(NotFound):
     code = "schedule-not-found"
 

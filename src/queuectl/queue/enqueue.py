@@ -75,11 +75,17 @@ def queued(added: Enqueued) -> Iterator[Queued]:
 
 
 def enqueue(
-    intake: Intake, place: Place, *, flags: Flags, advance: Advance = untold, on_complete: str | None = None
+    intake: Intake,
+    place: Place,
+    *,
+    flags: Flags,
+    advance: Advance = untold,
+    on_complete: str | None = None,
+    idempotency: tuple[str, str] | None = None,
 ) -> Enqueued:
     """Store every job of `intake`, with `flags` on top of its fields, and return the ids in order: all or none. Where a job
     with a unique key was there already, its id. `on_complete` is a command that runs when all of the batch of `flags` have
-    ended.
+    ended. `idempotency`: the key of a request and a digest of it, see `Inbox.enqueue`.
 
     Raises before anything is made or written if one of them is wrong.
     """
@@ -94,7 +100,7 @@ def enqueue(
             jobs = make_jobs(intake, actual, flags=flags, advance=advance)
         last = None if on_complete is None else _last_job(on_complete, flags, actual)
         try:
-            return inbox.enqueue(jobs, on_complete=last)
+            return inbox.enqueue(jobs, on_complete=last, idempotency=idempotency)
         except DuplicateId as error:
             raise _with_place(error, intake, jobs) from error
         except KeyTaken as error:

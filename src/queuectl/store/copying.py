@@ -38,6 +38,7 @@ TABLES: Final = (
     Table("moves", "queue, was, now, ending"),
     Table("schedules", "name"),
     Table("ticks", "schedule, at, by_hand"),
+    Table("requests", "key"),
     Table("points", "span, queue, at"),
     Table("counters", "queue"),
     Table("buckets", "queue, what, bucket"),

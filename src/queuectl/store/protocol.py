@@ -31,6 +31,7 @@ from queuectl.store.measures import Throughput as Throughput
 from queuectl.store.porting import Exports, Imports
 from queuectl.store.pruning import EndedReads, Prunable
 from queuectl.store.queues import QueueReads, QueueRules
+from queuectl.store.requests import Request, Requests
 from queuectl.store.sampling import SampleReads, Samples
 from queuectl.store.scheduling import ScheduleReads, Schedules
 from queuectl.store.telling import Decides
@@ -274,7 +275,9 @@ class Inbox(Protocol):
         """What is said about the jobs of some queues."""
         ...
 
-    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None) -> Enqueued:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
+    ) -> Enqueued:
         """Add jobs, all or none, and return their ids in the order given.
 
         Of all jobs with one unique key at most one waits or runs, at any moment and whoever enqueues at the same time; the
@@ -284,6 +287,9 @@ class Inbox(Protocol):
         when all of the batch that it names have ended. Raises DuplicateId if an id is taken or given twice, KeyTaken if a key
         is and that is an error, BatchComplete or BatchDiffers, see store/batches.py; for a job that is to wait for others
         ParentNotFound, ParentEnded if one of them can no longer end as is needed, and InvalidInput if they wait for each other.
+
+        With `idempotency`, the same request again within 24 hours adds nothing and gets the same answer, also while the first is under
+        way; one that had the same key and was another raises KeyReused.
         """
         ...
 
@@ -300,6 +306,7 @@ class Store(
     Amendable,
     Decides,
     Samples,
+    Requests,
     Protocol,
 ):
     def exchange(

@@ -1,4 +1,4 @@
-"""Queueing what is to run when a batch has ended, and forgetting batches of which nothing is left.
+"""Queueing what is to run when a batch has ended, and forgetting batches of which nothing is left, and old requests.
 
 Not in the transaction that ends its last job: on PostgreSQL two workers may each end one of the last two at the same time,
 and neither would see the other's. Whoever looks next sees both, and the row of the batch lets one of those do it.
@@ -12,7 +12,8 @@ from queuectl.store.protocol import Store
 
 EVERY: Final = 1.0
 FORGET_EVERY: Final = 3600.0
-KEPT_MS: Final = 24 * 3600 * 1000  # a batch without jobs may be one that is only beginning
+# A batch without jobs may be one that is only beginning; a request may be repeated.
+KEPT_MS: Final = 24 * 3600 * 1000
 
 
 class CompleteDuty:
@@ -25,6 +26,8 @@ class CompleteDuty:
     def step(self, now: float) -> float:
         self._store.complete_batches()
         if now >= self._forget_at:
-            self._store.forget_batches(before_ms=self._store.now_ms() - KEPT_MS)
+            before_ms = self._store.now_ms() - KEPT_MS
+            self._store.forget_batches(before_ms=before_ms)
+            self._store.forget_requests(before_ms=before_ms)
             self._forget_at = now + FORGET_EVERY
         return now + EVERY

@@ -145,6 +145,9 @@ APART: Final = [
     "counters",
     "points",
     "points_of",
+    "request",
+    "keep_request",
+    "forget_requests",
     "thin_points",
 ]
 

@@ -41,6 +41,11 @@ class PostgresBatches(PostgresInbox):
         return gone.touched
 
     @run_again
+    def forget_requests(self, *, before_ms: int) -> int:
+        (gone,) = self._db.transact([Question(SQL["forget_requests"], {"before": before_ms})])
+        return gone.touched
+
+    @run_again
     def _complete(self, name: str) -> Completed | None:
         with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
             text = self._db.value(SQL["take_batch"], {"name": name})

@@ -30,6 +30,7 @@ from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, Taken, run_again
+from queuectl.store.requests import KEPT_MS, Request, answer_to, pack
 
 if TYPE_CHECKING:
     from queuectl.store.unique import Plan
@@ -40,7 +41,9 @@ MANY: Final = 10_000  # jobs in one call that may take longer than a command doe
 
 class PostgresInbox(PostgresBase):
     @run_again
-    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None) -> Enqueued:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
+    ) -> Enqueued:
         """As in the protocol. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: the jobs may be in,
         all or none. Its hint says how to find out; whoever gives them ids gets DuplicateId when trying again."""
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
@@ -51,12 +54,18 @@ class PostgresInbox(PostgresBase):
         seconds = None if len(jobs) < MANY else LONG_SECONDS
         given = [job.id for job in jobs if job.id is not None]
         # Places are taken at once if nothing else can refuse these jobs: that saves a round trip.
-        is_plain = not any(job.unique_key is not None or job.depends_on for job in jobs) and len(set(ids)) == len(ids)
+        is_plain = (
+            idempotency is None
+            and not any(job.unique_key is not None or job.depends_on for job in jobs)
+            and len(set(ids)) == len(ids)
+        )
         first = [Question(SQL["hold_ageing"]), *(_take(given, len(ids)) if is_plain else ())]
         plan: Plan | None = None
         try:
             with self._db.transaction(*first, after=self._ring(), seconds=seconds) as (_, *answers):
                 moves, now = Moves(), self._clock.now_ms()
+                if idempotency is not None and (earlier := self._answer_to(idempotency, now_ms=now)) is not None:
+                    return earlier
                 if any(job.unique_key is not None for job in jobs):
                     from queuectl.store.postgres import unique
 
@@ -81,6 +90,8 @@ class PostgresInbox(PostgresBase):
                     self._block(links, dict(zip(ids, seqs, strict=True)))
                 if on_complete is not None and on_complete.batch is not None:
                     self._complete_with(on_complete, on_complete.batch, now_ms=now)
+                if idempotency is not None:
+                    self._db.later(SQL["keep_request"], {"key": idempotency[0], "answer": pack(answer)})
                 self._count(moves)
         except Taken as exc:
             # Somebody was faster with one of these ids.
@@ -95,6 +106,16 @@ class PostgresInbox(PostgresBase):
 
             PostgresEdges(self._db).try_to_settle_children()  # some may have waited for one of them
         return answer
+
+    def _answer_to(self, request: Request, *, now_ms: int) -> Enqueued | None:
+        """Within a transaction: what was answered to the same request, if it came before. Else its key is ours."""
+        key, digest = request
+        values = {"key": key, "digest": digest, "now": now_ms, "before": now_ms - KEPT_MS}
+        if self._db.all(SQL["take_request"], values):
+            return None
+        # A statement of its own: it sees what was committed while we waited.
+        row = self._db.one(SQL["request"], {"key": key})
+        return None if row is None else answer_to(request, *row)
 
     def _add(
         self, jobs: Sequence[NewJob], ids: Sequence[str], moves: Moves, *, replaced: Mapping[str, str] = NOBODY

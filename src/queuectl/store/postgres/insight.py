@@ -19,7 +19,7 @@ _NO_DELETE: Final = ("select", "insert", "update")
 RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
     "batches": _ALL, "buckets": _NO_DELETE, "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL,
     "job_tags": _NO_UPDATE, "jobs": _ALL, "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
-    "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
+    "requests": _ALL, "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
     "workers": _ALL,
 }  # fmt: skip
 

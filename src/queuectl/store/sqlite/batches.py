@@ -39,6 +39,10 @@ class SqliteBatches(SqliteInbox):
         with self._db.transaction():
             return self._db.execute(SQL["forget_batches"], {"before": before_ms}).rowcount
 
+    def forget_requests(self, *, before_ms: int) -> int:
+        with self._db.transaction():
+            return self._db.execute(SQL["forget_requests"], {"before": before_ms}).rowcount
+
     def _complete(self, name: str) -> Completed | None:
         with self._moving() as moves:
             text = self._db.value(SQL["take_batch"], {"name": name})

@@ -30,19 +30,24 @@ from queuectl.store.sqlite.base import SQL, SqliteBase
 
 if TYPE_CHECKING:
     from queuectl.store.linking import Entering, Links
+    from queuectl.store.requests import Request
 
 
 ROWS_AT_ONCE: Final = 50  # by one statement
 
 
 class SqliteInbox(SqliteBase):
-    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None) -> Enqueued:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
+    ) -> Enqueued:
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
         ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
         answer = Enqueued(ids)
         try:
             with self._moving() as moves:
                 now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
+                if idempotency is not None and (earlier := self._answer_to(idempotency, now_ms=now)) is not None:
+                    return earlier
                 plan, links = None, None
                 if any(job.unique_key is not None for job in jobs):
                     from queuectl.store.sqlite import unique  # here, since few jobs have a key
@@ -67,6 +72,8 @@ class SqliteInbox(SqliteBase):
                     self._block(links, dict(zip(ids, seqs, strict=True)))
                 if on_complete is not None and on_complete.batch is not None:
                     self._complete_with(on_complete, on_complete.batch, now_ms=now)
+                if idempotency is not None:
+                    self._keep_answer(idempotency, answer, now_ms=now)
         except sqlite3.IntegrityError as exc:
             taken = self._duplicate(ids)
             if taken is None:
@@ -128,6 +135,20 @@ class SqliteInbox(SqliteBase):
 
             unique.replace(self._db, gone, moves, now_ms=now, ageing=ageing)
         self._insert(Wave(jobs, ids, seqs), moves, now_ms=now, ageing=ageing)
+
+    def _answer_to(self, request: Request, *, now_ms: int) -> Enqueued | None:
+        """Within a transaction: what was answered to the same request, if it came before."""
+        from queuectl.store.requests import KEPT_MS, answer_to  # here, since few requests have a key
+
+        row = self._db.one(SQL["request"], {"key": request[0], "before": now_ms - KEPT_MS})
+        return None if row is None else answer_to(request, *row)
+
+    def _keep_answer(self, request: Request, answer: Enqueued, *, now_ms: int) -> None:
+        from queuectl.store.requests import pack
+
+        key, digest = request
+        values = {"key": key, "digest": digest, "answer": pack(answer), "now": now_ms}
+        self._db.execute(SQL["keep_request"], values)
 
     def _links(self, batch: Entering) -> Links:
         """Within a transaction. Raises ParentNotFound, ParentEnded or InvalidInput."""

@@ -100,3 +100,13 @@ select queue,
        coalesce(sum(jobs) filter (where ending = 'lost'), 0)
   from queuectl.moves
  group by queue;
+
+-- Requests that somebody gave a key to, so that they can be repeated without adding their jobs twice: see store/requests.py.
+create table queuectl.requests (
+    key text collate "C" primary key,
+    digest text collate "C" not null,  -- of what was asked for: the same key means the same request
+    answer text not null,
+    at bigint not null
+) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02);
+
+create index requests_at on queuectl.requests (at);

@@ -21,4 +21,6 @@ select 'rules of queues', (select count(*) from queuectl.queues)
 union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuectl.moves where was = '')
 union all
+select 'keyed requests', (select count(*) from queuectl.requests)
+union all
 select 'points for charts', (select count(*) from queuectl.points)

@@ -93,3 +93,13 @@ select queue,
        sum(jobs * (ending = 'lost'))
   from moves
  group by queue;
+
+-- Requests that somebody gave a key to, so that they can be repeated without adding their jobs twice: see store/requests.py.
+create table requests (
+    key text primary key,
+    digest text not null,  -- of what was asked for: the same key means the same request
+    answer text not null,
+    at integer not null
+) strict, without rowid;
+
+create index requests_at on requests (at);

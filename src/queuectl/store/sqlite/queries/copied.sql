@@ -20,4 +20,6 @@ select 'rules of queues', (select count(*) from queues)
 union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was = '')
 union all
+select 'keyed requests', (select count(*) from requests)
+union all
 select 'points for charts', (select count(*) from points)

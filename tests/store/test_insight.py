@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from queuectl import errors
+from queuectl.job.lifecycle import State
+from queuectl.job.outcome import Exited, NotStarted
+from queuectl.store.insight import ERROR_SHOWN
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -100,3 +103,37 @@ def test_a_sound_store_has_no_problems_and_says_what_it_is(store: Store, worker:
     assert health.problems == ()
     assert health.schema == health.known
     assert health.engine.split()[0] in ("SQLite", "PostgreSQL")
+
+
+# ── what jobs are dead of ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_dead_are_told_apart_by_their_error_the_most_frequent_first(
+    store: Store, worker: Hands, clock: FakeClock
+) -> None:
+    assert store.dead_by_error(limit=5) == []
+    for name, queue, outcome in (
+        ("a", "q", Exited(1)),
+        ("b", "q", Exited(1)),
+        ("c", "r", Exited(7)),
+        ("d", "q", Exited(7)),
+        ("e", "q", Exited(7)),
+        ("f", "q", Exited(0)),
+        ("g", "q", NotStarted("x" * 500)),
+    ):
+        store.enqueue([new_job(name, queue=queue, max_retries=1)])
+        clock.advance(1)
+        worker.run(outcome)
+    end = clock.now_ms()
+    found = store.dead_by_error(limit=5)
+    errors_seen = [store.get(name).error for name in ("e", "b")]
+    assert [deaths[1:] for deaths in found] == [
+        (None, 3, "e", end - 2000),
+        ("q", 2, "b", end - 5000),
+        ("q", 1, "g", end),
+    ]
+    assert [deaths.error for deaths in found[:2]] == errors_seen
+    assert len(found[2].error) == ERROR_SHOWN
+    assert store.dead_by_error(limit=1) == found[:1]
+    store.revive(["c", "d", "e"], states=frozenset(State))
+    assert [deaths.jobs for deaths in store.dead_by_error(limit=5)] == [2, 1]

@@ -9,6 +9,7 @@ from queuectl.errors import QueuectlError
 from queuectl.job.graph import EdgeState, Need, Otherwise
 from queuectl.job.lifecycle import State
 
+ERROR_SHOWN: Final = 200  # characters of an error by which it is told from others
 LAST_RANK: Final = 2**63 - 1  # behind every job there is
 
 
@@ -40,7 +41,21 @@ class Link(NamedTuple):
         return cls(*ends, Need(when), Otherwise(otherwise), EdgeState(state))
 
 
+class Deaths(NamedTuple):
+    """Dead jobs that have the same to say for themselves."""
+
+    error: str  # its beginning, if it is long
+    queue: str | None  # None: they are of several
+    jobs: int
+    newest: str  # the id of the one that died last
+    at_ms: int  # when that was
+
+
 class Insight(Protocol):
+    def dead_by_error(self, *, limit: int) -> list[Deaths]:
+        """What jobs are dead of, the most frequent first. Goes through all that are dead."""
+        ...
+
     def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:
         """What these jobs wait for, or have waited for, as far as it is still there; in the order of enqueue."""
         ...

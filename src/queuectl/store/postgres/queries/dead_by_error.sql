@@ -1,0 +1,17 @@
+-- dead_by_error: what jobs are dead of, the most frequent first, with the one that died last. (SQLite takes that from the row that has
+-- the maximum.)
+with deaths as (
+    select left(coalesce(error, ''), %(shown)s) as why,
+           case when min(queue) = max(queue) then min(queue) end as queue,
+           count(*) as jobs,
+           max(array[finished_at, seq]) as newest
+      from queuectl.jobs
+     where state = 'dead'
+     group by why
+     order by jobs desc, max(finished_at) desc, why
+     limit %(limit)s
+)
+select why, deaths.queue, deaths.jobs, id, newest[1]
+  from deaths
+  join queuectl.jobs on seq = newest[2]
+ order by deaths.jobs desc, newest[1] desc, why

@@ -32,6 +32,17 @@ def test_what_cannot_be_changed_any_more_is_refused_with_a_way_out(store: Store,
     assert "queuectl cancel" in answer.refused[1].error.hint
 
 
+def test_only_what_can_be_retried_is_said_to_be(store: Store, home: Path) -> None:
+    register(store, home)
+    enqueue(store, "over")
+    run(store, home)
+    enqueue(store, "called-off")
+    store.cancel(["called-off"])
+    over, called_off = amend.hold(store, ["over", "called-off"]).refused
+    assert "retry" not in over.error.hint
+    assert "queuectl retry" in called_off.error.hint
+
+
 def test_a_stale_edit_is_refused(store: Store, other: Store, clock: FakeClock) -> None:
     enqueue(store, "a")
     shown = to_ms(store.get("a").updated_at)

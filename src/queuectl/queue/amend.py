@@ -62,6 +62,8 @@ def _cannot(state: State) -> str:
         return "it waits for other jobs: queuectl graph shows them, queuectl cancel and then retry frees it from them"
     if state is State.PROCESSING:
         return "it is running now; queuectl cancel ends it"
+    if state is State.COMPLETED:
+        return "it has done its work; queuectl clone makes a new job of it"
     return "it has ended; queuectl clone makes a new job of it, queuectl retry gives it another chance"
 
 

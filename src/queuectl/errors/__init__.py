@@ -23,7 +23,7 @@
     │   ├── HomeUnusable  FileUnreadable  FileUnwritable  OutputFailed  UnknownLayout
     │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone  CopyDiffers
-    │   ├── StoreUnreachable  StoreRefused  DriverMissing
+    │   ├── StoreUnreachable  StoreRefused  DriverMissing  ExtraMissing  CannotListen
     │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported  SystemRefused  ZonesMissing
     │   ├── KeeperGone         the process beside a worker
     │   └── WorkerFailed       a detached worker that did not come up

@@ -136,6 +136,22 @@ class DriverMissing(Unavailable):
         super().__init__(f"the driver for {store} is not installed", hint=f"install it: {command}")
 
 
+class ExtraMissing(Unavailable):
+    code = "extra-missing"
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs packages that are not installed", hint=f"pip install 'queuectl[{extra}]'")
+
+
+class CannotListen(Unavailable):
+    code = "cannot-listen"
+
+    def __init__(self, address: str, problem: str) -> None:
+        super().__init__(
+            f"cannot listen on {address}: {problem}", hint="choose another port; --port 0 takes one that is free"
+        )
+
+
 class StoreUnsupported(Unavailable):
     code = "store-unsupported"
 

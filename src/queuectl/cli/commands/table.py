@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "logs": Entry(f"{_HERE}.logs", "logs", "What jobs printed.", _LOOK),
     "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
     "batch": Entry(f"{_HERE}.batch", "batch", "Jobs under one name, and how far they are.", _LOOK),
+    "dashboard": Entry(f"{_HERE}.dashboard", "dashboard", "A web page to look and act, and the HTTP API.", _LOOK),
     "worker": Entry(f"{_HERE}.worker", "worker", "Start, stop and list the processes that run jobs.", _STEER),
     "queue": Entry(f"{_HERE}.queue", "queue", "Pause and limit queues, and what their jobs get.", _STEER),
     "wait": Entry(f"{_HERE}.wait", "wait", "Wait until jobs have ended.", _STEER),

@@ -1,0 +1,139 @@
+"""What changes, as it changes: one look at the store for all who watch, and never faster than a person can.
+
+A change is noticed by asking the store whether there was one, which costs next to nothing. What it was is then looked up
+once, however many changes there were and however many watch: a thousand a second are four messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from queuectl.errors import QueuectlError
+from queuectl.queue import inspect
+from queuectl.queue.pick import find
+from queuectl.web.api.operation import Operation, Param
+from queuectl.web.desk import Desk, Room
+from queuectl.web.problems import Refused, to_document
+
+LOOK_EVERY: Final = 0.25
+REST: Final = 5  # as in wait: who looks on must not keep busy those who work
+SIGN_EVERY: Final = 15.0  # of life, where nothing changes: so long a proxy waits
+MOST_LISTENERS: Final = 256
+
+
+def watch_events(desk: Desk, call: object) -> None:
+    """Stands in the table for `Feed.stream`, which is of another kind: it does not end."""
+
+
+EVENTS: Final = Operation(
+    "GET",
+    "/events",
+    watch_events,
+    "Server-sent events: `status` whenever something has changed, `job` for each job that is named, `problem` while the store is away.",
+    {"type": "string"},
+    (Param("id", "Also whenever this job changes; up to 100 of them.", many=True),),
+    tag="figures",
+    media_type="text/event-stream",
+)
+
+
+class News(NamedTuple):
+    number: int
+    event: str
+    data: Any
+
+    def encode(self) -> bytes:
+        return f"id: {self.number}\nevent: {self.event}\ndata: {json.dumps(self.data)}\n\n".encode()
+
+
+class Feed:
+    """Looks while anybody listens. Each listener gets the newest there is when it is ready: what it was too slow for is left out."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._listeners: set[asyncio.Event] = set()
+        self._news: list[News] = []
+        self._number = 0
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @asynccontextmanager
+    async def listen(self) -> AsyncIterator[asyncio.Event]:
+        if len(self._listeners) >= MOST_LISTENERS:
+            hint = f"at most {MOST_LISTENERS} may: close some"
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-listeners", "too many are watching", hint=hint)
+        bell = asyncio.Event()
+        self._listeners.add(bell)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+        elif self._news:
+            bell.set()  # what is known already
+        try:
+            yield bell
+        finally:
+            self._listeners.discard(bell)
+
+    async def stream(self, ids: Sequence[str]) -> AsyncIterator[bytes]:
+        """Server-sent events: `status`, and `job` for each of these ids whenever it changes; `problem` while the store is away."""
+        seen: dict[str, Any] = {}
+        yield b"retry: 2000\n\n"
+        async with self.listen() as bell:
+            while not self._closed:
+                try:
+                    await asyncio.wait_for(bell.wait(), SIGN_EVERY)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                bell.clear()
+                for news in list(self._news):
+                    yield news.encode()
+                if ids:
+                    for news in await self._jobs(ids, seen):
+                        yield news.encode()
+
+    async def _jobs(self, ids: Sequence[str], seen: dict[str, Any]) -> list[News]:
+        with suppress(QueuectlError):  # said by `problem` already
+            jobs = await self._room.ask(lambda desk: [job.to_dict() for job in find(desk.reads, ids).values()])
+            changed = [job for job in jobs if seen.get(job["id"]) != job]
+            seen.update((job["id"], job) for job in changed)
+            return [News(self._number, "job", job) for job in changed]
+        return []
+
+    async def _watch(self) -> None:
+        loop, is_first, is_well = asyncio.get_running_loop(), True, True
+        while self._listeners and not self._closed:
+            began = loop.time()
+            try:
+                if await self._room.ask(_has_changed) or is_first or not is_well:
+                    self._tell("status", await self._room.ask(_look))
+                    is_first, is_well = False, True
+            except QueuectlError as error:
+                if is_well:
+                    self._tell("problem", to_document(error))
+                is_well = False
+            await asyncio.sleep(max(LOOK_EVERY, REST * (loop.time() - began)))
+
+    def _tell(self, event: str, data: Any) -> None:
+        self._number += 1
+        self._news = [News(self._number, event, data)]
+        for bell in self._listeners:
+            bell.set()
+
+    def close(self) -> None:
+        self._closed = True
+        for bell in self._listeners:
+            bell.set()
+
+
+def _has_changed(desk: Desk) -> bool:
+    return desk.reads.changed()
+
+
+def _look(desk: Desk) -> dict[str, Any]:
+    seen = inspect.status(desk.reads, is_alive=desk.is_serving())
+    return {**seen.to_dict(), "totals": desk.reads.totals()}

@@ -1,0 +1,85 @@
+"""The OpenAPI document, made of the same table as the routes."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any, Final
+
+from queuectl import __version__
+from queuectl.web.api.operation import Operation, Param
+from queuectl.web.api.schemas import COMPONENTS, ref
+from queuectl.web.api.table import OPERATIONS, ROOT
+from queuectl.web.problems import MEDIA_TYPE
+
+_REFUSALS: Final = {
+    401: "No token, or a wrong one.",
+    403: "A token that may only look, or a page of another origin.",
+    404: "There is no such thing.",
+    409: "Well said, but refused as things are.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    421: "Meant for another host.",
+    422: "The words could never be right.",
+    503: "The store cannot serve now.",
+}
+_OF_READING: Final = (401, 403, 404, 409, 421, 422, 503)
+
+
+def document() -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(ROOT + operation.path, {})[operation.method.lower()] = _describe(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "queuectl",
+            "version": __version__,
+            "description": "A durable background job queue for shell commands. Every call needs a token; errors are problem documents.",
+        },
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "schemas": COMPONENTS,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _describe(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": [
+            *(_path_parameter(name) for name in re.findall(r"{(\w+)}", operation.path)),
+            *(_parameter(param, "query") for param in operation.params),
+            *(_parameter(param, "header") for param in operation.headers),
+        ],
+        "responses": _responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": "required" in operation.body or "oneOf" in operation.body,
+            "content": {"application/json": {"schema": operation.body}},
+        }
+    return described
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+def _parameter(param: Param, place: str) -> dict[str, Any]:
+    schema = {"type": "array", "items": dict(param.schema)} if param.many else dict(param.schema)
+    return {"name": param.name, "in": place, "required": False, "description": param.about, "schema": schema}
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    content = {operation.media_type: {"schema": operation.answer}}
+    good = {str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": content}}
+    if operation.status == HTTPStatus.CREATED:
+        good["200"] = {"description": "It was there already.", "content": content}
+    problem = {MEDIA_TYPE: {"schema": ref("Problem")}}
+    statuses = _REFUSALS if operation.changes else _OF_READING
+    return {**good, **{str(code): {"description": _REFUSALS[code], "content": problem} for code in statuses}}

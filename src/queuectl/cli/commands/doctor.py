@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import click
@@ -11,10 +12,10 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.jobs import plural
-from queuectl.cli.patient import patient
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Result, Sheet
-from queuectl.upkeep.doctor.checks import Checked, Fixed, examine
+from queuectl.patient import patient
+from queuectl.upkeep.doctor.checks import Checked, Fixed, count, examine, report
 from queuectl.upkeep.doctor.checks import fix as do_fix
 from queuectl.upkeep.doctor.finding import Severity
 
@@ -43,23 +44,16 @@ def doctor(app: App, fix: bool) -> Result:
     are closed to others, files of dead workers removed and their jobs taken back. Nothing is made in a home that does not
     exist.
     """
-    with patient(app) as found:
+    look = partial(patient, app.home, lambda: app.db, environ=app.environ, clock=app.clock, on_wait=app.say_locked)
+    with look() as found:
         checked = examine(found)
         fixed = do_fix(checked) if fix else []
     if fixed:
-        with patient(app) as found:
+        with look() as found:
             checked = examine(found)
-    counts = {one: sum(finding.severity is one for check in checked for finding in check.findings) for one in Severity}
-    value = {
-        "home": app.home,
-        "store": found.address,
-        "problems": counts[Severity.PROBLEM],
-        "notes": counts[Severity.NOTE],
-        "fixed": [one._asdict() for one in fixed],
-        "checks": [check.to_dict() for check in checked],
-    }
+    counts = count(checked)
     return Sheet(
-        value,
+        report(found, checked, fixed),
         people=lambda: _lines(app, checked, fixed, counts),
         exit_code=REFUSED if counts[Severity.PROBLEM] else DONE,
     )

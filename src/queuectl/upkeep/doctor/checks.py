@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import QueuectlError
@@ -97,6 +97,24 @@ def fix(checked: Iterable[Checked]) -> list[Fixed]:
             except OSError as error:
                 done.append(Fixed(check.name, finding.code, False, _words(error)))
     return done
+
+
+def count(checked: Iterable[Checked]) -> dict[Severity, int]:
+    found = [finding.severity for check in checked for finding in check.findings]
+    return {severity: found.count(severity) for severity in Severity}
+
+
+def report(patient: Patient, checked: Sequence[Checked], fixed: Sequence[Fixed]) -> dict[str, Any]:
+    """What every surface tells programs."""
+    counts = count(checked)
+    return {
+        "home": patient.home,
+        "store": patient.address,
+        "problems": counts[Severity.PROBLEM],
+        "notes": counts[Severity.NOTE],
+        "fixed": [one._asdict() for one in fixed],
+        "checks": [check.to_dict() for check in checked],
+    }
 
 
 _HINT: Final = "put that right first, then ask again"

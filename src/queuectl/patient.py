@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from queuectl.cli.app import App
+from queuectl.clock import Clock
 from queuectl.config import here
 from queuectl.errors import QueuectlError, StoreDamaged
 from queuectl.queue.look import looking
@@ -17,28 +17,36 @@ from queuectl.upkeep.doctor.finding import Patient
 
 
 @contextmanager
-def patient(app: App) -> Iterator[Patient]:
-    """The home and the store of this invocation. Makes nothing."""
-    shown, file, store = "the store", None, None
+def patient(
+    home: str,
+    db: Callable[[], str | None],
+    *,
+    environ: Mapping[str, str],
+    clock: Clock,
+    on_wait: Callable[[], None] | None = None,
+) -> Iterator[Patient]:
+    """This home and its store, of which even the address may be wrong. Makes nothing."""
+    shown, file, store, named = "the store", None, None, None
     trouble: QueuectlError | None = None
     try:
-        address = parse_address(store_path(app.home, app.db))
+        named = db()
+        address = parse_address(store_path(home, named))
         shown = address.shown()
         file = None if isinstance(address, PostgresUrl) else address.path
-        store = _open(app, file)
+        store = _open(home, named, file, clock, on_wait)
     except QueuectlError as error:
         trouble = error
     try:
         yield Patient(
-            home=app.home,
-            db=None if trouble is not None or app.db is None else store_path(app.home, app.db),
+            home=home,
+            db=None if trouble is not None or named is None else store_path(home, named),
             address=shown,
             store_file=file,
             store=store,
             trouble=trouble,
-            here=here(app.environ),
-            environ=app.environ,
-            clock=app.clock,
+            here=here(environ),
+            environ=environ,
+            clock=clock,
             user=os.geteuid(),
         )
     finally:
@@ -46,11 +54,13 @@ def patient(app: App) -> Iterator[Patient]:
             store.close()
 
 
-def _open(app: App, file: str | None) -> Store | None:
-    if not store_exists(app.home, app.db):
+def _open(
+    home: str, db: str | None, file: str | None, clock: Clock, on_wait: Callable[[], None] | None
+) -> Store | None:
+    if not store_exists(home, db):
         return None
     if file is not None and os.path.getsize(file) == 0:
         # SQLite takes it for a new store, and so would we: one that was cut to nothing must not pass for one.
         raise StoreDamaged(file, "it is empty, 0 bytes", hint=StoreDamaged.IF_EMPTY)
-    with looking(lambda: store_path(app.home, app.db)):
-        return open_reads(app.home, app.db, app.clock, on_wait=app.say_locked)
+    with looking(lambda: store_path(home, db)):
+        return open_reads(home, db, clock, on_wait=on_wait)

@@ -378,3 +378,8 @@ def test_without_another_the_environment_is_that_of_the_process(monkeypatch: pyt
     assert (home_path(), db_address(), here().host) == ("/d", "/d/db", "h")
     assert job_environment_base()["QUEUECTL_HOST"] == "h"
     assert "QUEUECTL_JOB_ID" not in job_environment_base()
+
+
+def test_a_job_is_not_given_the_key_to_the_api() -> None:
+    given = {"QUEUECTL_TOKEN": "secret", "QUEUECTL_HOME": "/home", "PATH": "/bin"}
+    assert job_environment_base(given) == {"QUEUECTL_HOME": "/home", "PATH": "/bin"}

@@ -41,6 +41,8 @@ JOB_VARIABLES: Final = frozenset(
     PREFIX + name
     for name in ("JOB_ID", "RUN", "ATTEMPT", "QUEUE", "WORKER", "SLOT", "PARENTS", "PARENT_LOGS", "ARRAY_INDEX")
 )
+# The key to the HTTP API: who starts a worker in the same shell does not mean to give it to every job.
+TOKEN_VARIABLE: Final = PREFIX + "TOKEN"
 NO_FLAGS: Final[Mapping[str, str]] = {}
 
 
@@ -241,7 +243,8 @@ def working_directory() -> str:
 
 def job_environment_base(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment that every job of this worker starts from."""
-    return {name: value for name, value in (os.environ if env is None else env).items() if name not in JOB_VARIABLES}
+    held_back = JOB_VARIABLES | {TOKEN_VARIABLE}
+    return {name: value for name, value in (os.environ if env is None else env).items() if name not in held_back}
 
 
 def _given(flag: str | os.PathLike[str] | None, name: str, env: Mapping[str, str], *, spelled: str) -> str | None:

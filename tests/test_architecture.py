@@ -35,7 +35,15 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     },
     "time": {"clock.py": "the only caller of time"},
     "ctypes": {"process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal"},
-    "threading": {"process/row.py": "makes two processes at a time, and touches nothing else"},
+    "threading": {
+        "process/row.py": "makes two processes at a time, and touches nothing else",
+        "web/rooms.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
+        "web/bridge.py": "hands over from such a thread to the loop, in bounded memory",
+        "web/app.py": "tells such a thread that its client has left",
+    },
+    "asyncio": {"web/": "the server: it holds many connections, and waits for all of them at once"},
+    "starlette": {"web/": "an extra that `dashboard` alone loads"},
+    "uvicorn": {"web/": "an extra that `dashboard` alone loads"},
     "sqlite3": {
         "store/sqlite/": "the only dialect that is SQLite",
         "store/foreign.py": "reads the files of other tools",
@@ -53,6 +61,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "worker/endings.py": "says which signal; process/ sends it",
         "worker/signals.py": "hears TERM, INT, HUP and CHLD",
         "cli/stage.py": "the demo sweeps its stage before a signal ends it",
+        "web/serve.py": "hears INT and TERM, which end the server in peace",
     },
 }
 
@@ -95,12 +104,17 @@ HEAVY = {
     "email",
     "http",
     "importlib.resources",
+    "jinja2",
+    "logging",
     "psycopg",
+    "queuectl.client",
+    "queuectl.web",
     "rich",
     "socket",
     "starlette",
     "subprocess",
     "unittest",
+    "uvicorn",
 }
 
 MAY_SLEEP: Mapping[str, str] = {"wait.py": "waits for a condition with a deadline"}

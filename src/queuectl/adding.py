@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from queuectl.config import Settings, environ, load_settings, working_directory
-from queuectl.errors import InvalidInput, InvalidItem
+from queuectl.errors import InvalidInput, InvalidItem, JobNotFound
 from queuectl.job.model import Job
 from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
@@ -141,7 +141,13 @@ class Adding(ABC):
     def _settings(self) -> Settings: ...
 
     def _add(
-        self, intake: Intake, flags: Fields, *, batch: str | None = None, on_complete: str | None = None
+        self,
+        intake: Intake,
+        flags: Fields,
+        *,
+        batch: str | None = None,
+        on_complete: str | None = None,
+        idempotency: tuple[str, str] | None = None,
     ) -> list[Job]:
         if on_complete is not None and batch is None:
             raise InvalidInput("on_complete", "there is no batch", hint="give the batch a name")
@@ -152,8 +158,11 @@ class Adding(ABC):
             bare_defaults=lambda: Defaults.of(load_settings({}, environ()), cwd=cwd),
         )
         flags = flags if batch is None else {**flags, "batch": batch}
-        ids = enqueue(intake, place, flags=flags, on_complete=on_complete)
+        ids = enqueue(intake, place, flags=flags, on_complete=on_complete, idempotency=idempotency)
         added = find(self._look(), ids)
+        for job_id in ids if idempotency is not None else ():
+            if job_id not in added:  # a request of long ago, repeated: they may have been removed since
+                raise JobNotFound(job_id)
         return [replace(added[one.id], is_duplicate=True) if one.is_duplicate else added[one.id] for one in queued(ids)]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 
-from queuectl.errors import InvalidJson
+from queuectl.errors import InvalidInput, InvalidJson
 from queuectl.job.strictjson import parse_json
 from queuectl.web.problems import Refused
 
@@ -62,6 +62,9 @@ async def read_json(request: Request) -> Any:
             hint="send Content-Type: application/json",
         )
     try:
-        return parse_json(data.decode())
+        value = parse_json(data.decode())
     except UnicodeDecodeError as exc:
         raise InvalidJson("not UTF-8", hint="JSON is UTF-8") from exc
+    if value is None:
+        raise InvalidInput("body", "expected an object, got null", hint="leave it away, or say something")
+    return value

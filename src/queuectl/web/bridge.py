@@ -5,67 +5,55 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
-from queuectl.clock import Clock, SystemClock
-from queuectl.errors import QueuectlError
-from queuectl.web.desk import Desk, Room
+from queuectl.web.desk import Desk
+from queuectl.web.rooms import Left, Lounge
 
 AHEAD: Final = 8  # pieces that are made before they are asked for
+STALLED: Final = 60.0  # seconds that a client may take none: then its seat is for others
 
 
-class Left(Exception):
-    """Nobody is there any more to go on for."""
+class CutOff(Exception):
+    """The client took nothing for so long that it was given up: what it has is not all of it."""
 
 
-class Leaving:
-    """A clock whose sleep ends when the client has gone: so do those who wait by it."""
-
-    now_ms = SystemClock().now_ms
-    monotonic = staticmethod(SystemClock.monotonic)
-
-    def __init__(self, left: threading.Event) -> None:
-        self._left = left
-
-    def sleep(self, seconds: float) -> None:
-        if self._left.wait(seconds):
-            raise Left
+Produce = Callable[[Desk], Iterator[bytes]]
 
 
-Produce = Callable[[Desk, Clock], Iterator[bytes]]
-
-
-async def stream(room: Room, produce: Produce) -> AsyncIterator[bytes]:
-    """All that `produce` makes, in order. Closing this ends it, at its next piece or sleep."""
+def stream(room: Lounge, produce: Produce) -> AsyncIterator[bytes]:
+    """All that `produce` makes, in order. It begins at once, so that whoever finds no seat is refused before an answer has begun.
+    Closing this ends it, at its next piece or sleep."""
     loop = asyncio.get_running_loop()
-    pieces: asyncio.Queue[bytes | QueuectlError | None] = asyncio.Queue(AHEAD)
+    pieces: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+    places = threading.Semaphore(AHEAD)
     left = threading.Event()
 
-    def hand_over(piece: bytes | QueuectlError | None) -> None:
-        asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
+    def hand_over(piece: bytes) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody is there to take it
+            loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
     def work(desk: Desk) -> None:
-        try:
-            for piece in produce(desk, Leaving(left)):
-                if left.is_set():
-                    return
-                hand_over(piece)
-        except Left:
-            return
-        except QueuectlError as error:
-            hand_over(error)
-        else:
-            hand_over(None)
+        for piece in produce(desk):
+            if not places.acquire(timeout=STALLED) or left.is_set():
+                raise CutOff
+            hand_over(piece)
 
-    task = asyncio.ensure_future(room.ask(work))
-    try:
-        while (piece := await pieces.get()) is not None:
-            if isinstance(piece, QueuectlError):
-                raise piece
-            yield piece
-    finally:
-        left.set()
-        while not task.done():  # it may stand before a full queue
-            while not pieces.empty():
-                pieces.get_nowait()
-            await asyncio.wait([task], timeout=0.05)
+    def end(done: asyncio.Future[None]) -> None:
+        error = None if done.cancelled() else done.exception()
+        pieces.put_nowait(CutOff() if isinstance(error, Left) else error if isinstance(error, Exception) else None)
+
+    async def take() -> AsyncIterator[bytes]:
+        try:
+            while (piece := await pieces.get()) is not None:
+                if isinstance(piece, Exception):
+                    raise piece
+                places.release()
+                yield piece
+        finally:
+            left.set()
+            places.release()  # it may stand before a full queue
+
+    room.seat(work, left).add_done_callback(end)
+    return take()

@@ -1,37 +1,30 @@
-"""Where the questions of many clients are answered: a few threads, each with a queue of its own.
-
-The rest of the house is synchronous and a store belongs to a thread. Who has to wait for something (the end of a job that is
-called off, output that is yet to come) sits at a desk of the waiting room: those who only ask never stand behind them.
-"""
+"""A queue with its doors open, for the operations of the API, which know the use-cases themselves."""
 
 from __future__ import annotations
 
-import asyncio
+import os
 import random
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Self, TypeVar
+from typing import Any
 
 from queuectl.client import Queue
+from queuectl.clock import Clock
 from queuectl.config import Settings, here, working_directory
-from queuectl.errors import Unavailable
-from queuectl.job.change import read_change
+from queuectl.errors import UsageError
+from queuectl.job.change import Change, read_change
+from queuectl.job.fields import absolute
 from queuectl.job.model import Job, Worker
 from queuectl.job.spec import Defaults
 from queuectl.queue import amend, schedules
-from queuectl.queue.intake import Fields, Given
+from queuectl.queue.intake import Fields, Intake
 from queuectl.queue.schedules import Shop, Wish
+from queuectl.store.open import store_exists
 from queuectl.store.protocol import Reads, Store
-
-T = TypeVar("T")
-
-ASKING: Final = 8  # as many as SQLite and a server's connections bear; beyond that a question waits its turn
-WAITING: Final = 64
+from queuectl.upkeep.prune import ROWS_AT_ONCE, Plan, Pruned, Pruner, prune
 
 
 class Desk(Queue):
-    """A queue with its doors open: for the operations of the API, which know the use-cases themselves."""
+    """Of one thread. By fields as JSON has them, not as keyword arguments: a client chooses their names."""
 
     @property
     def reads(self) -> Reads:
@@ -48,22 +41,43 @@ class Desk(Queue):
     def home(self) -> str:
         return self._home
 
+    @property
+    def db(self) -> str | None:
+        return self._db
+
+    @property
+    def has_store(self) -> bool:
+        return (self._store or self._reads) is not None or store_exists(self._home, self._db)
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
     def rescue(self) -> None:
         self._rescue()
 
-    # By their fields as JSON has them, not as keyword arguments: a client chooses their names.
+    def add(
+        self,
+        intake: Intake,
+        fields: Fields,
+        *,
+        batch: str | None = None,
+        on_complete: str | None = None,
+        idempotency: tuple[str, str] | None = None,
+    ) -> list[Job]:
+        return self._add(intake, fields, batch=batch, on_complete=on_complete, idempotency=idempotency)
 
-    def add(self, fields: Fields) -> Job:
-        return self._add(Given([fields], is_batch=False), {})[0]
-
-    def add_many(self, items: list[Fields]) -> list[Job]:
-        return self._add(Given(items, is_batch=True), {})
-
-    def change(self, job_id: str, fields: Fields) -> Job:
+    def change(self, job_id: str, fields: Fields, *, as_of: int | None) -> Job:
+        """`as_of`: as for amend.edit."""
         change = read_change(fields)
-        return self._only(amend.edit(self._write(), [self.get(job_id).id], change))
+        if change == Change():
+            raise UsageError("nothing to change", hint='say what, like {"priority": 5}')
+        found = self.get(job_id).id
+        return self._only(amend.edit(self._write(), [found], change, as_of=as_of))
 
     def copy(self, job_id: str, fields: Fields) -> Job:
+        if isinstance(cwd := fields.get("cwd"), str):
+            fields = {**fields, "cwd": absolute(cwd, working_directory())}
         new = amend.clone(self.reads, self.reads.resolve(job_id), fields)
         store = self._write()
         return store.get(store.enqueue([new])[0])
@@ -74,6 +88,16 @@ class Desk(Queue):
         shop = Shop(self._look, self._write, lambda: defaults, random.random)
         return schedules.add(wish, shop, replace=replace).to_dict(None)
 
+    def prune(self, plan: Plan) -> Pruned:
+        pruner = Pruner(self._write(), home=self._home, writer=f"prune-{os.getpid()}", rows=ROWS_AT_ONCE)
+        return prune(pruner, plan, clock=self._clock, advance=lambda _: None)
+
+    def _write(self) -> Store:
+        if self._store is None and self._reads is not None:
+            self._reads.close()  # one connection is enough: a server has not many
+            self._reads = None
+        return super()._write()
+
     def is_serving(self) -> Callable[[Worker], bool]:
         """Whether a worker lives and gives signs of it, as of now."""
         from queuectl.upkeep.liveness import is_serving
@@ -81,46 +105,3 @@ class Desk(Queue):
         where, reads = here(), self.reads
         now_ms = reads.now_ms()
         return lambda worker: is_serving(worker, here=where, now_ms=now_ms, lease_ms=lambda: self.settings.lease_ms)
-
-
-class Room:
-    """Some threads, with a desk each that is opened when it is first needed."""
-
-    def __init__(self, make: Callable[[], Desk], *, size: int, name: str) -> None:
-        self._make = make
-        self._local = threading.local()
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix=name)
-
-    async def ask(self, question: Callable[[Desk], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, question)
-
-    def _answer(self, question: Callable[[Desk], T]) -> T:
-        desk = getattr(self._local, "desk", None)
-        if desk is None:
-            desk = self._local.desk = self._make()
-        try:
-            return question(desk)
-        except Unavailable:
-            desk.close()  # whatever it was connected to: the next question begins anew
-            raise
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=True, cancel_futures=True)
-
-
-class Rooms:
-    def __init__(self, make: Callable[[], Desk]) -> None:
-        self.asking = Room(make, size=ASKING, name="ask")
-        self.waiting = Room(make, size=WAITING, name="wait")
-        # One desk: whether something has changed is a question about what that one has seen.
-        self.watching = Room(make, size=1, name="watch")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for room in (self.asking, self.waiting, self.watching):
-            room.close()

@@ -13,7 +13,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from queuectl.errors import QueuectlError
-from queuectl.web.problems import Refused, to_response
+from queuectl.web.bridge import CutOff
+from queuectl.web.problems import Refused, to_document, to_response
+from queuectl.web.rooms import Left
 
 # Nothing from elsewhere, no script or style in the text of a page, nobody may frame us, and no page is kept where others find it.
 HEADERS: Final = {
@@ -23,13 +25,15 @@ HEADERS: Final = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with none at all, browsers do not say where a form of ours comes from either
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
 
+LONGEST_HEAD: Final = 32 * 1024  # bytes of the first line and the headers of a request
+_CLOSE: Final = {"Connection": "close"}
 _log: Final = logging.getLogger("queuectl.web")
 
 
@@ -57,18 +61,39 @@ class Frame:
             await send(message)
 
         try:
+            _check_head(scope)
             await self._app(scope, receive, send_framed)
-        except Exception as error:
-            if begun:
-                raise  # half of an answer is out: the connection has to break, or it would pass for whole
+        except Exception as error:  # noqa: BLE001 - whatever it is: nobody behind us answers
             said = _said(error)
+            if begun:
+                # Half of an answer is out: the connection has to break, or it would pass for whole.
+                _log.warning("an answer was cut off: %s", to_document(said)["detail"])
+                return
             request = Request(scope)
             await (self._page(request, said) or to_response(said))(scope, receive, send_framed)
+
+
+def _check_head(scope: Scope) -> None:
+    """The parser minds the size only of a head that comes in pieces."""
+    size = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(n) + len(v) for n, v in scope["headers"])
+    if size > LONGEST_HEAD:
+        raise Refused(
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "head-too-large",
+            f"the request line and the headers have more than {LONGEST_HEAD:,} bytes",
+            hint="send what is long in the body",
+            headers=_CLOSE,
+        )
 
 
 def _said(error: Exception) -> QueuectlError | Refused:
     if isinstance(error, QueuectlError | Refused):
         return error
+    if isinstance(error, Left):
+        hint = "ask again when it is back"
+        return Refused(HTTPStatus.SERVICE_UNAVAILABLE, "ending", "this server ends", hint=hint, headers=_CLOSE)
+    if isinstance(error, CutOff):
+        return Refused(HTTPStatus.REQUEST_TIMEOUT, "too-slow", "the client took nothing for too long", hint="read on")
     if isinstance(error, HTTPException):
         status = HTTPStatus(error.status_code)
         hint = "GET /api/v1/openapi.json tells what there is"

@@ -2,6 +2,9 @@
 
 In this order, each a reason to be turned away: a host that is not ours (421: a name that somebody has pointed at this address),
 a page of another origin (403), no token or a wrong one (401), a token that may only look (403).
+
+What is asked for by the browser of somebody who knows the token may come from any page that is open in it. The cookie does not
+come along from another site; the port is no part of a site, so Origin and Sec-Fetch-Site are looked at, too.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import ipaddress
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -22,7 +25,9 @@ from queuectl.web.problems import Refused
 from queuectl.web.tokens import Right, Token, Tokens
 
 SAFE: Final = frozenset({"GET", "HEAD"})
-OPEN: Final = ("/healthz", "/login", "/static/")  # what has nothing to tell
+OPEN: Final = frozenset({"/healthz", "/login", "/logout"})  # what has nothing to tell
+OWN_SITES: Final = frozenset({"same-origin", "none"})  # none: no page has asked, but a person
+PROGRAMS: Final = ("/api/", "/metrics")  # what no address of a page leads to
 
 
 class Door(NamedTuple):
@@ -48,7 +53,9 @@ def admit(scope: Scope, door: Door) -> Token | None:
     if origin is not None and not _is_same(origin, headers["host"], door):
         raise _foreign(origin)
     path, is_change = scope["path"], scope["method"] not in SAFE
-    if path.startswith(OPEN):
+    if path.startswith(PROGRAMS) and (site := headers.get("sec-fetch-site", "none")) not in OWN_SITES:
+        raise _foreign(site)
+    if path in OPEN or path.startswith("/static/"):
         return None
     token, by_cookie = _token(headers, door)
     if token is None:
@@ -110,7 +117,7 @@ def _is_ours(host: str, door: Door) -> bool:
         name, port = parts.hostname or "", parts.port
     except ValueError:
         return False
-    if parts.username is not None or parts.path or parts.query or not name:
+    if parts.username is not None or parts.path or parts.query or parts.fragment or not name:
         return False
     if name in door.hosts:
         return True  # its port is the proxy's, or that of a tunnel
@@ -150,14 +157,15 @@ class Guard:
         histories, sent to others, and seen over shoulders."""
         given = parse_qsl(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
         secret = next((value for name, value in given if name == "token"), None)
-        if secret is None or scope["method"] not in SAFE or scope["path"].startswith(("/api/", "/metrics")):
+        if secret is None or scope["method"] not in SAFE or scope["path"].startswith(PROGRAMS):
             return None
         check_host(scope, self._door)
         token = self._door.tokens.find(secret)
         if token is None:
             raise no_token("this token is not, or no longer, the right one")
         rest = urlencode([(name, value) for name, value in given if name != "token"])
-        return with_cookie(RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303), token, self._door)
+        path = quote("/" + scope["path"].lstrip("/"))  # with two of them it would name another host
+        return with_cookie(RedirectResponse(path + (f"?{rest}" if rest else ""), 303), token, self._door)
 
 
 def with_cookie(response: Response, token: Token, door: Door) -> Response:

@@ -17,8 +17,9 @@ from queuectl.errors import QueuectlError
 from queuectl.queue import inspect
 from queuectl.queue.pick import find
 from queuectl.web.api.operation import Operation, Param
-from queuectl.web.desk import Desk, Room
+from queuectl.web.desk import Desk
 from queuectl.web.problems import Refused, to_document
+from queuectl.web.rooms import Left, Room
 
 LOOK_EVERY: Final = 0.25
 REST: Final = 5  # as in wait: who looks on must not keep busy those who work
@@ -62,11 +63,14 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
-    @asynccontextmanager
-    async def listen(self) -> AsyncIterator[asyncio.Event]:
+    def check(self) -> None:
+        """Before an answer begins: afterwards nobody can be refused in words."""
         if len(self._listeners) >= MOST_LISTENERS:
             hint = f"at most {MOST_LISTENERS} may: close some"
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-listeners", "too many are watching", hint=hint)
+
+    @asynccontextmanager
+    async def listen(self) -> AsyncIterator[asyncio.Event]:
         bell = asyncio.Event()
         self._listeners.add(bell)
         if self._task is None or self._task.done():
@@ -83,10 +87,8 @@ class Feed:
         seen: dict[str, Any] = {}
         yield b"retry: 2000\n\n"
         async with self.listen() as bell:
-            while not self._closed:
-                try:
-                    await asyncio.wait_for(bell.wait(), SIGN_EVERY)
-                except TimeoutError:
+            while await self._wait(bell):
+                if not bell.is_set():
                     yield b": still here\n\n"
                     continue
                 bell.clear()
@@ -95,6 +97,12 @@ class Feed:
                 if ids:
                     for news in await self._jobs(ids, seen):
                         yield news.encode()
+
+    async def _wait(self, bell: asyncio.Event) -> bool:
+        """For the bell, or until it is time for a sign of life. Whether to go on."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(bell.wait(), SIGN_EVERY)
+        return not self._closed
 
     async def _jobs(self, ids: Sequence[str], seen: dict[str, Any]) -> list[News]:
         with suppress(QueuectlError):  # said by `problem` already
@@ -105,13 +113,17 @@ class Feed:
         return []
 
     async def _watch(self) -> None:
-        loop, is_first, is_well = asyncio.get_running_loop(), True, True
+        loop, is_well = asyncio.get_running_loop(), True
+        was_there: bool | None = None  # the store; None: nobody has looked yet
         while self._listeners and not self._closed:
             began = loop.time()
             try:
-                if await self._room.ask(_has_changed) or is_first or not is_well:
+                is_there, has_changed = await self._room.ask(_glance)
+                if has_changed or is_there is not was_there or not is_well:
                     self._tell("status", await self._room.ask(_look))
-                    is_first, is_well = False, True
+                    was_there, is_well = is_there, True
+            except Left:
+                return
             except QueuectlError as error:
                 if is_well:
                     self._tell("problem", to_document(error))
@@ -130,8 +142,9 @@ class Feed:
             bell.set()
 
 
-def _has_changed(desk: Desk) -> bool:
-    return desk.reads.changed()
+def _glance(desk: Desk) -> tuple[bool, bool]:
+    """Whether there is a store, and whether something has changed in it since the last time."""
+    return (True, desk.reads.changed()) if desk.has_store else (False, False)
 
 
 def _look(desk: Desk) -> dict[str, Any]:

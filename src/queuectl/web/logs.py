@@ -13,14 +13,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from queuectl.clock import Clock
 from queuectl.config import host_name
 from queuectl.queue import logs
 from queuectl.queue.logs import LogView
 from queuectl.web.api.operation import Operation, Param
 from queuectl.web.bridge import stream
-from queuectl.web.desk import Desk, Rooms
+from queuectl.web.desk import Desk
 from queuectl.web.problems import Refused
+from queuectl.web.rooms import Rooms
 
 PLAIN: Final = "text/plain; charset=utf-8"
 EVENTS: Final = "text/event-stream"
@@ -46,6 +46,7 @@ OPERATION: Final = Operation(
         Param("follow", "Go on until the job has ended for good.", {"type": "boolean", "default": False}),
     ),
     media_type="text/plain",
+    also={EVENTS: {"type": "string"}},
 )
 
 
@@ -56,14 +57,14 @@ async def answer(request: Request, rooms: Rooms) -> Response:
     job_id = await rooms.asking.ask(lambda desk: _known(desk, request.path_params["id"], view, follow=query["follow"]))
     if EVENTS in request.headers.get("accept", ""):
         skip = _resumed(request.headers.get("last-event-id"))
-        events = _events(stream(rooms.waiting, partial(_follow if query["follow"] else _read, job_id, view)), skip)
-        return StreamingResponse(events, media_type=EVENTS, headers={"Cache-Control": "no-store"})
+        events = _events(stream(rooms.streaming, partial(_follow if query["follow"] else _read, job_id, view)), skip)
+        return StreamingResponse(events, media_type=EVENTS)
     if query["follow"]:
-        return StreamingResponse(stream(rooms.waiting, partial(_follow, job_id, view)), media_type=PLAIN)
+        return StreamingResponse(stream(rooms.streaming, partial(_follow, job_id, view)), media_type=PLAIN)
     if (wanted := request.headers.get("range")) is not None and (span := _read_range(wanted)) is not None:
         return await rooms.asking.ask(lambda desk: _part(desk, job_id, view, span))
     headers = {"Accept-Ranges": "bytes"}
-    return StreamingResponse(stream(rooms.waiting, partial(_read, job_id, view)), media_type=PLAIN, headers=headers)
+    return StreamingResponse(stream(rooms.streaming, partial(_read, job_id, view)), media_type=PLAIN, headers=headers)
 
 
 def _known(desk: Desk, ref: str, view: LogView, *, follow: bool) -> str:
@@ -74,12 +75,12 @@ def _known(desk: Desk, ref: str, view: LogView, *, follow: bool) -> str:
     return job_id
 
 
-def _read(job_id: str, view: LogView, desk: Desk, clock: Clock) -> Iterator[bytes]:
+def _read(job_id: str, view: LogView, desk: Desk) -> Iterator[bytes]:
     return logs.read(desk.reads, job_id, view, host=host_name())
 
 
-def _follow(job_id: str, view: LogView, desk: Desk, clock: Clock) -> Iterator[bytes]:
-    return (piece.data for piece in logs.follow(desk.reads, clock, [job_id], view, host=host_name()))
+def _follow(job_id: str, view: LogView, desk: Desk) -> Iterator[bytes]:
+    return (piece.data for piece in logs.follow(desk.reads, desk.clock, [job_id], view, host=host_name()))
 
 
 async def _events(pieces: AsyncIterator[bytes], skip: int) -> AsyncIterator[bytes]:

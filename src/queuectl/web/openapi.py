@@ -7,23 +7,35 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from queuectl import __version__
-from queuectl.web.api.operation import Operation, Param
+from queuectl.web.api.operation import Operation, Param, Room, Schema
 from queuectl.web.api.schemas import COMPONENTS, ref
 from queuectl.web.api.table import OPERATIONS, ROOT
 from queuectl.web.problems import MEDIA_TYPE
 
 _REFUSALS: Final = {
+    400: "No HTTP, or a body that ended early.",
     401: "No token, or a wrong one.",
     403: "A token that may only look, or a page of another origin.",
     404: "There is no such thing.",
+    408: "The body took too long.",
     409: "Well said, but refused as things are.",
     413: "The body is too large.",
     415: "The body is not JSON.",
     421: "Meant for another host.",
     422: "The words could never be right.",
-    503: "The store cannot serve now.",
+    500: "Something went wrong here.",
+    503: "The store cannot serve now, or too many wait.",
+    504: "What was waited for has not come in time.",
 }
-_OF_READING: Final = (401, 403, 404, 409, 421, 422, 503)
+_OF_READING: Final = (400, 401, 403, 404, 409, 421, 422, 500, 503)
+_OF_CHANGING: Final = (*_OF_READING, 408, 413, 415)
+
+
+_PLACES: Final = {
+    "id": "An id; of a job the beginning of one will do, or `last`.",
+    "name": "Its name.",
+    "key": "Its key.",
+}
 
 
 def document() -> dict[str, Any]:
@@ -60,14 +72,21 @@ def _describe(operation: Operation) -> dict[str, Any]:
     }
     if operation.body is not None:
         described["requestBody"] = {
-            "required": "required" in operation.body or "oneOf" in operation.body,
+            "required": _is_required(operation.body),
             "content": {"application/json": {"schema": operation.body}},
         }
     return described
 
 
+def _is_required(body: Schema) -> bool:
+    """Whether nothing at all would be too little."""
+    named = COMPONENTS[body["$ref"].rpartition("/")[2]] if "$ref" in body else {}
+    return bool({"required", "oneOf", "minProperties"} & (body.keys() | named.keys()))
+
+
 def _path_parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    schema = {"type": "string", "minLength": 1}
+    return {"name": name, "in": "path", "required": True, "description": _PLACES[name], "schema": schema}
 
 
 def _parameter(param: Param, place: str) -> dict[str, Any]:
@@ -76,10 +95,12 @@ def _parameter(param: Param, place: str) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    content = {operation.media_type: {"schema": operation.answer}}
+    kinds = {operation.media_type: operation.answer, **operation.also}
+    content = {kind: {"schema": schema} for kind, schema in kinds.items()}
     good = {str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": content}}
     if operation.status == HTTPStatus.CREATED:
         good["200"] = {"description": "It was there already.", "content": content}
     problem = {MEDIA_TYPE: {"schema": ref("Problem")}}
-    statuses = _REFUSALS if operation.changes else _OF_READING
-    return {**good, **{str(code): {"description": _REFUSALS[code], "content": problem} for code in statuses}}
+    statuses = [*(_OF_CHANGING if operation.changes else _OF_READING), *([504] if operation.room is Room.WAIT else [])]
+    refused = {str(code): {"description": _REFUSALS[code], "content": problem} for code in sorted(statuses)}
+    return {**good, **refused}

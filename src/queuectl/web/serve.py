@@ -6,22 +6,25 @@ import asyncio
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import ssl
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from queuectl.errors import CannotListen, InvalidInput
+from queuectl.errors import CannotListen, FileUnreadable, InvalidInput
 from queuectl.web.app import make_app
-from queuectl.web.desk import Desk, Rooms
+from queuectl.web.connection import IDLE_SECONDS, Connection
+from queuectl.web.frame import LONGEST_HEAD
 from queuectl.web.guard import Door
+from queuectl.web.live import Feed
+from queuectl.web.minutes import keep_minutes
+from queuectl.web.rooms import MakeDesk, Rooms
 from queuectl.web.tokens import Tokens
 
-LONGEST_HEAD: Final = 32 * 1024  # bytes of the first line and the headers of a request
-HEAD_SECONDS: Final = 10.0  # until they have come
 FAREWELL: Final = 3  # seconds that open answers get at the end
 
 
@@ -50,6 +53,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def check_tls(certificate: str, key: str) -> None:
+    """Raises FileUnreadable or InvalidInput for files that cannot be used, before anything listens."""
+    for path in (certificate, key):
+        try:
+            with open(path, "rb") as file:
+                file.read(1)
+        except OSError as exc:
+            raise FileUnreadable(path, exc.strerror or str(exc)) from exc
+    try:
+        # A password would be asked for on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (ssl.SSLError, ValueError) as exc:
+        hint = "PEM files, and the key without a password"
+        raise InvalidInput(
+            "--tls-cert", f"{certificate} and {key} are no pair of a certificate and its key", hint=hint
+        ) from exc
+
+
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises InvalidInput for a host that is none, CannotListen for a port that is taken."""
     try:
@@ -69,23 +90,20 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-class _Hasty(H11Protocol):
-    """Closes a connection whose request does not come: otherwise whoever opens many and says nothing keeps all others out."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.loop.call_later(HEAD_SECONDS, self._give_up)
-
-    def _give_up(self) -> None:
-        asked: object = self.cycle  # uvicorn's types do not say that there is none before the first request
-        if asked is None and not self.transport.is_closing():
-            self.transport.close()
-
-
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        started: Callable[[], None],
+        beside: Callable[[], Coroutine[None, None, None]],
+        ending: Callable[[], None],
+    ) -> None:
+        """`beside` goes on beside the answers, for as long as there are any."""
         super().__init__(config)
-        self._tell = started
+        self._started = started
+        self._beside = beside
+        self._ending = ending
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -100,32 +118,45 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._tell()
+        self._task = asyncio.create_task(self._beside())
+        self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._task.cancel()
+        self._ending()  # or those who wait and those who watch would hold it up
+        await super().shutdown(sockets)
 
 
-def serve(make: Callable[[], Desk], plan: Plan, listener: socket.socket, *, started: Callable[[int], None]) -> None:
+def serve(make: MakeDesk, plan: Plan, listener: socket.socket, *, started: Callable[[int], None]) -> None:
     """Serve until SIGINT or SIGTERM. `started` is told the port, once whoever knocks is answered."""
     port: int = listener.getsockname()[1]
     door = Door(plan.tokens, port, is_loopback(plan.host), plan.is_secure, plan.hosts)
     with Rooms(make) as rooms:
-        _run(make_app(rooms, door), plan, listener, lambda: started(port))
+        feed = Feed(rooms.watching)
+
+        def ending() -> None:
+            feed.close()
+            rooms.leave()
+
+        config = _configure(make_app(rooms, door, feed), plan)
+        beside = partial(keep_minutes, rooms.asking)
+        _Server(config, started=lambda: started(port), beside=beside, ending=ending).run(sockets=[listener])
 
 
-def _run(app: ASGIApp, plan: Plan, listener: socket.socket, started: Callable[[], None]) -> None:
-    config = uvicorn.Config(
+def _configure(app: ASGIApp, plan: Plan) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
-        http=_Hasty,
+        http=Connection,
         ws="none",
         loop="asyncio",
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,  # who says that it speaks for another is not believed
         h11_max_incomplete_event_size=LONGEST_HEAD,
-        timeout_keep_alive=30,
+        timeout_keep_alive=int(IDLE_SECONDS),
         timeout_graceful_shutdown=FAREWELL,
         ssl_certfile=plan.certificate,
         ssl_keyfile=plan.key,
     )
-    _Server(config, started).run(sockets=[listener])

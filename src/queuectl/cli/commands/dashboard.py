@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import logging
+import os
+import re
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,7 +17,11 @@ from queuectl.cli.result import Nothing, Result
 from queuectl.errors import ExtraMissing, InvalidInput
 
 if TYPE_CHECKING:
+    from queuectl.web.serve import Plan
     from queuectl.web.tokens import Token
+
+_PACKAGES: Final = frozenset({"anyio", "h11", "jinja2", "markupsafe", "starlette", "uvicorn"})
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @command(
@@ -25,14 +33,12 @@ if TYPE_CHECKING:
         queuectl dashboard --token-file ~/.queuectl-tokens
         # for other machines, over TLS
         queuectl dashboard --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
+        # behind a proxy that speaks https and passes the Host on
+        queuectl dashboard --token-file tokens --behind-proxy --allow-host queue.example.org
     """,
 )
-@click.option(
-    "--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen; 127.0.0.1 unless told otherwise."
-)
-@click.option(
-    "--port", default="8420", metavar="N", help="The port; 8420 unless told otherwise, 0 for any that is free."
-)
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen; else 127.0.0.1.")
+@click.option("--port", default="8420", metavar="N", help="The port; else 8420. 0: any that is free.")
 @click.option("--token-file", metavar="FILE", help="Tokens of your own, one a line: [[NAME] full|read] TOKEN.")
 @click.option("--tls-cert", metavar="FILE", help="A certificate, for https.")
 @click.option("--tls-key", metavar="FILE", help="Its key.")
@@ -54,42 +60,80 @@ def dashboard(
     $QUEUECTL_TOKEN. To listen for other machines needs one of your own, and TLS files or --behind-proxy.
     """
     number = _port(port)
+    names = frozenset(map(_host_name, hosts))
+    if (tls_cert is None) != (tls_key is None):
+        raise InvalidInput("--tls-cert", "goes with --tls-key", hint="give both, or neither")
     try:
         from queuectl.web import serve, tokens
     except ImportError as exc:
+        if (exc.name or "").partition(".")[0] not in _PACKAGES:
+            raise
         raise ExtraMissing("the dashboard", "dashboard") from exc
     own = _own_tokens(app, token_file)
-    if (tls_cert is None) != (tls_key is None):
-        raise InvalidInput("--tls-cert", "goes with --tls-key", hint="give both, or neither")
     if not serve.is_loopback(host) and not (own and (tls_cert or behind_proxy)):
         raise InvalidInput(
             "--host",
             f"{host} is reached by others: whoever has the token runs commands here",
             hint="give --token-file and --tls-cert with --tls-key, or --token-file and --behind-proxy",
         )
+    if tls_cert is not None and tls_key is not None:
+        serve.check_tls(tls_cert, tls_key)
     made = None if own else tokens.new_token()
-    plan = serve.Plan(
-        host, number, tokens.Tokens([made] if made else own), frozenset(hosts), tls_cert, tls_key, behind_proxy
-    )
+    plan = serve.Plan(host, number, tokens.Tokens([made] if made else own), names, tls_cert, tls_key, behind_proxy)
     listener = serve.bind(host, number)
-
-    def say(bound: int) -> None:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"{'https' if tls_cert else 'http'}://{shown}:{bound}/"
-        app.print(address + (f"?token={made.secret}" if made else ""), flush=True)
-        app.say(f"the dashboard of {printable(app.home)} is at this address; Ctrl-C ends it")
+    _log_to(app)
 
     from queuectl.web.desk import Desk
 
     home, db = app.home, app.db
-    serve.serve(lambda: Desk(home, db), plan, listener, started=say)
+    serve.serve(
+        lambda clock: Desk(home, db, clock=clock), plan, listener, started=lambda bound: _say(app, plan, bound, made)
+    )
     return Nothing()
+
+
+def _say(app: App, plan: Plan, bound: int, made: Token | None) -> None:
+    shown = f"[{plan.host}]" if ":" in plan.host else plan.host
+    address = f"{'https' if plan.certificate else 'http'}://{shown}:{bound}/"
+    url = f"{address}?token={made.secret}" if made else address
+    app.print(json.dumps({"url": url, "pid": os.getpid()}) if app.flags.json else url, flush=True)
+    whose = "the token in it is for this time only" if made else "it asks for your token"
+    app.say(f"the dashboard of {printable(app.home)} is at this address; {whose}. Ctrl-C ends it")
+
+
+class _Log(logging.Handler):
+    """Onto stderr, a line each: what goes wrong in a server, nobody else is told."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(logging.WARNING)
+        self._stream = app.stderr
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for line in self.format(record).splitlines():
+            self._stream.write(f"queuectl: {printable(line)}\n")
+        self._stream.flush()
+
+
+def _log_to(app: App) -> None:
+    ours, servers = logging.getLogger("queuectl.web"), logging.getLogger("uvicorn.error")
+    ours.addHandler(_Log(app))
+    ours.propagate = False
+    # It says nothing that ours has not said, but for what strangers send that is no HTTP.
+    servers.setLevel(logging.CRITICAL)
 
 
 def _port(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536:
         return int(text)
     raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")
+
+
+def _host_name(text: str) -> str:
+    if _NAME.fullmatch(text.lower()):
+        return text.lower()
+    raise InvalidInput(
+        "--allow-host", f"not the name of a host: {text!r}", hint="like queue.example.org, without a port"
+    )
 
 
 def _own_tokens(app: App, token_file: str | None) -> list[Token]:

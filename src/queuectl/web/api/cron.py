@@ -9,9 +9,10 @@ from queuectl.errors import InvalidInput
 from queuectl.job.model import iso
 from queuectl.job.shown import shown
 from queuectl.queue.schedules import Wish
-from queuectl.web.api.jobs import fields_of
+from queuectl.web.api.jobs import fields_of, location
 from queuectl.web.api.operation import Call, Made, Operation, Param
-from queuectl.web.api.schemas import MOMENT, TEXT, array, exactly, ref
+from queuectl.web.api.schemas import MOMENT, array, ref
+from queuectl.web.api.words import a_flag
 from queuectl.web.desk import Desk
 from queuectl.zones import local_zone_name
 
@@ -36,9 +37,11 @@ def add_schedule(desk: Desk, call: Call) -> Any:
     said = {name: value for name, value in fields.items() if value is not None}
     name, expression = said.pop("name"), said.pop("schedule")
     zone = said.pop("tz", None) or local_zone_name(environ())
-    replace = said.pop("replace", False) is True
+    replace = a_flag(said, "replace")
+    said.pop("replace", None)
     manner = {word: said.pop(word) for word in _MANNER if word in said}
-    return Made(desk.schedule(Wish(name, expression, zone, said, **manner), replace=replace))
+    made = desk.schedule(Wish(name, expression, zone, said, **manner), replace=replace)
+    return Made(made, location=f"/cron/{name}")
 
 
 def remove_schedule(desk: Desk, call: Call) -> Any:
@@ -57,33 +60,38 @@ def resume_schedule(desk: Desk, call: Call) -> Any:
 
 
 def run_schedule(desk: Desk, call: Call) -> Any:
-    return Made(desk.schedules.run(call.path["name"]).to_dict())
+    job = desk.schedules.run(call.path["name"])
+    return Made({**job.to_dict(), "duplicate": False}, location=location(job))
 
 
 def next_of_schedule(desk: Desk, call: Call) -> Any:
     return [iso(at) for at in desk.schedules.next(call.path["name"], call.query["n"])]
 
 
-_SCHEDULE: Final = exactly(name=TEXT, schedule=TEXT)
-_NEW: Final = {
-    **exactly(name=TEXT, schedule=TEXT),
-    "description": "name, schedule, tz, overlap, catch_up, jitter, until, replace, and the fields of a new job.",
-}
+_SCHEDULE: Final = ref("Schedule")
+_WITH_TICKS: Final = ref("ScheduleShown")
 
 OPERATIONS: Final = (
     Operation(
         "GET", "/cron", list_schedules, "All schedules, with their last and next times.", array(_SCHEDULE), tag="cron"
     ),
-    Operation("POST", "/cron", add_schedule, "Add a schedule.", _SCHEDULE, body=_NEW, status=201, tag="cron"),
     Operation(
-        "GET", "/cron/{name}", show_schedule, "One schedule, and what became of its last times.", _SCHEDULE, tag="cron"
+        "POST", "/cron", add_schedule, "Add a schedule.", _SCHEDULE, body=ref("NewSchedule"), status=201, tag="cron"
+    ),
+    Operation(
+        "GET",
+        "/cron/{name}",
+        show_schedule,
+        "One schedule, and what became of its last times.",
+        _WITH_TICKS,
+        tag="cron",
     ),
     Operation(
         "DELETE", "/cron/{name}", remove_schedule, "Remove a schedule; its jobs stay.", ref("Answer"), tag="cron"
     ),
-    Operation("POST", "/cron/{name}/pause", pause_schedule, "Let it rest.", _SCHEDULE, tag="cron"),
-    Operation("POST", "/cron/{name}/resume", resume_schedule, "Go on with it, from now on.", _SCHEDULE, tag="cron"),
-    Operation("POST", "/cron/{name}/run", run_schedule, "Add its job now.", ref("Job"), status=201, tag="cron"),
+    Operation("POST", "/cron/{name}/pause", pause_schedule, "Let it rest.", _WITH_TICKS, tag="cron"),
+    Operation("POST", "/cron/{name}/resume", resume_schedule, "Go on with it, from now on.", _WITH_TICKS, tag="cron"),
+    Operation("POST", "/cron/{name}/run", run_schedule, "Add its job now.", ref("Enqueued"), status=201, tag="cron"),
     Operation(
         "GET",
         "/cron/{name}/next",

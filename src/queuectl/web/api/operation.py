@@ -14,6 +14,7 @@ from queuectl.web.desk import Desk
 
 Schema = Mapping[str, Any]
 TEXT: Final[Schema] = MappingProxyType({"type": "string"})
+MOST_VALUES: Final = 100  # of a parameter that may be given several times
 
 
 class Call(NamedTuple):
@@ -26,18 +27,18 @@ class Call(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An answer that says that something is new."""
+    """An answer that says that something is new, and where it is from now on, below /api/v1."""
 
     value: Any
     is_new: bool = True
+    location: str | None = None
 
 
-class Text(NamedTuple):
-    """An answer that is not JSON."""
-
-    data: bytes
-    media_type: str
-    headers: Mapping[str, str] = {}
+def without_nul(text: str, subject: str) -> str:
+    """No name and no text of ours holds one, and PostgreSQL cannot even be asked about it."""
+    if "\0" in text:
+        raise InvalidInput(subject, "holds a NUL", hint="leave it away")
+    return text
 
 
 class Room(Enum):
@@ -55,6 +56,8 @@ class Param(NamedTuple):
 
     def read(self, given: Sequence[str]) -> Any:
         values = [self._one(text) for text in given]
+        if len(values) > MOST_VALUES:
+            raise InvalidInput(self.name, f"given more than {MOST_VALUES} times", hint="ask in parts")
         if self.many:
             return tuple(values)
         if len(values) > 1:
@@ -62,6 +65,7 @@ class Param(NamedTuple):
         return values[0] if values else self.schema.get("default")
 
     def _one(self, text: str) -> Any:
+        without_nul(text, self.name)
         match self.schema["type"]:
             case "integer":
                 return self._integer(text)
@@ -97,6 +101,7 @@ class Operation(NamedTuple):
     room: Room = Room.ASK
     headers: tuple[Param, ...] = ()
     media_type: str = "application/json"
+    also: Mapping[str, Schema] = {}  # other media types that it may answer in
 
     @property
     def name(self) -> str:

@@ -8,20 +8,20 @@ from queuectl.errors import InvalidInput
 from queuectl.job.shown import shown
 from queuectl.queue import queues as use
 from queuectl.web.api.operation import Call, Operation
-from queuectl.web.api.schemas import FLAG, STATES, TEXT, array, exactly, maybe, ref
+from queuectl.web.api.schemas import DURATION, FLAG, ID, TEXT, Schema, array, optional, ref
 from queuectl.web.api.words import an_object, texts
 from queuectl.web.desk import Desk
 
-_NUMBER_OR_NONE: Final = {"type": ["integer", "string"], "description": 'A number, or "none" to take it away.'}
-_RULES: Final = {
-    "paused": FLAG,
-    "concurrency": _NUMBER_OR_NONE,
-    "per_key": _NUMBER_OR_NONE,
-    "rate": TEXT,
-    "priority": _NUMBER_OR_NONE,
-    "max_retries": _NUMBER_OR_NONE,
-    "timeout": {"type": ["number", "string"]},
-}
+_NUMBER_OR_NONE: Final[Schema] = {"type": ["integer", "string"], "description": 'A number, or "none" to take it away.'}
+_RULES: Final = optional(
+    paused=FLAG,
+    concurrency=_NUMBER_OR_NONE,
+    per_key=_NUMBER_OR_NONE,
+    rate=TEXT,
+    priority=_NUMBER_OR_NONE,
+    max_retries=_NUMBER_OR_NONE,
+    timeout=DURATION,
+)
 
 
 def list_queues(desk: Desk, call: Call) -> Any:
@@ -60,8 +60,8 @@ def show_batch(desk: Desk, call: Call) -> Any:
     return desk.batch(call.path["name"])
 
 
-_QUEUE: Final = exactly(name=TEXT, paused=FLAG, states=STATES, rate=maybe("string"))
-_BATCH: Final = exactly(name=TEXT)
+_QUEUE: Final = ref("Queue")
+_BATCH: Final = ref("Batch")
 
 OPERATIONS: Final = (
     Operation(
@@ -74,7 +74,7 @@ OPERATIONS: Final = (
         change_queue,
         "Change what holds for a queue.",
         _QUEUE,
-        body={"type": "object", "additionalProperties": False, "properties": _RULES},
+        body={"type": "object", "additionalProperties": False, "properties": _RULES, "minProperties": 1},
         tag="queues",
     ),
     Operation("POST", "/queues/{name}/pause", pause_queue, "Let nothing more of it start.", _QUEUE, tag="queues"),
@@ -85,7 +85,12 @@ OPERATIONS: Final = (
         move_jobs,
         "Put the jobs that wait in it into another queue: all, or those named.",
         ref("Answer"),
-        body={**exactly(to=TEXT), "properties": {"to": TEXT, "ids": array(TEXT)}},
+        body={
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["to"],
+            "properties": {"to": TEXT, **optional(ids=array(ID))},
+        },
         tag="queues",
     ),
     Operation(

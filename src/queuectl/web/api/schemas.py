@@ -26,15 +26,40 @@ def exactly(**properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
+def optional(**properties: Schema) -> Schema:
+    """Properties that may be left away; null says the same."""
+    return {name: _or_null(schema) for name, schema in properties.items()}
+
+
+def _or_null(schema: Schema) -> Schema:
+    if "type" not in schema:
+        return {"oneOf": [schema, {"type": "null"}]}
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    found = {**schema, "type": [*kinds, "null"]}
+    return {**found, "enum": [*schema["enum"], None]} if "enum" in schema else found
+
+
 TEXT: Final[Schema] = {"type": "string"}
+WORD: Final[Schema] = {"type": "string", "minLength": 1}
+ID: Final[Schema] = {"type": "string", "description": "An id, the beginning of one, or `last`."}
 NUMBER: Final[Schema] = {"type": "number"}
 WHOLE: Final[Schema] = {"type": "integer"}
 COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 FLAG: Final[Schema] = {"type": "boolean"}
 MOMENT: Final[Schema] = {"type": "string", "format": "date-time"}
 MOMENT_OR_NULL: Final[Schema] = maybe("string", format="date-time")
+DURATION: Final[Schema] = {"type": ["string", "number"], "description": "Seconds, or a text like 90s, 1h30m, 2d."}
 STATE: Final[Schema] = {"type": "string", "enum": [state.value for state in State]}
 STATES: Final[Schema] = exactly(**{state.value: COUNT for state in State})
+SPREAD: Final[Schema] = exactly(
+    count=COUNT, **{name: maybe("number") for name in ("avg", "min", "max", "p50", "p95", "p99")}
+)
+ENV: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": TEXT,
+    "description": "Values are never told: each is ***.",
+}
+DEPENDENCY: Final[Schema] = {"oneOf": [TEXT, exactly(id=TEXT)]}
 
 JOB: Final[Schema] = exactly(
     id=TEXT,
@@ -50,7 +75,7 @@ JOB: Final[Schema] = exactly(
     max_retries=COUNT,
     backoff_base=NUMBER,
     timeout=maybe("number"),
-    run_at=MOMENT_OR_NULL,
+    run_at=MOMENT,
     created_at=MOMENT,
     updated_at=MOMENT,
     started_at=MOMENT_OR_NULL,
@@ -61,10 +86,10 @@ JOB: Final[Schema] = exactly(
     signal=maybe("integer"),
     error=maybe("string"),
     worker=maybe("string"),
-    cwd=maybe("string"),
-    env={"type": "object", "additionalProperties": TEXT, "description": "Values are never told: each is ***."},
+    cwd=TEXT,
+    env=ENV,
     tags=array(TEXT),
-    depends_on=array({}),
+    depends_on=array(DEPENDENCY),
     unique_key=maybe("string"),
     cron=maybe("string"),
     held=FLAG,
@@ -74,8 +99,8 @@ JOB: Final[Schema] = exactly(
 
 RUN: Final[Schema] = exactly(
     number={"type": "integer", "minimum": 1},
-    worker=maybe("string"),
-    host=maybe("string"),
+    worker=TEXT,
+    host=TEXT,
     pid=maybe("integer"),
     started_at=MOMENT_OR_NULL,
     finished_at=MOMENT_OR_NULL,
@@ -86,43 +111,112 @@ RUN: Final[Schema] = exactly(
     outcome=TEXT,
 )
 
-# What enqueue takes: the rules themselves are those of job/spec.py, which names what is wrong better than a schema can.
+# What can be said of a job: the rules themselves are those of job/spec.py, which names what is wrong better than a schema can.
+_OF_JOBS: Final[Schema] = optional(
+    command={"type": "string", "minLength": 1},
+    argv={"type": "array", "items": TEXT, "minItems": 1},
+    queue={"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"},
+    priority={"type": "integer", "minimum": -1_000_000, "maximum": 1_000_000},
+    max_retries={"type": "integer", "minimum": 0, "maximum": 1_000_000},
+    timeout=DURATION,
+    run_at={"type": "string", "description": "ISO 8601; local to the server without a zone."},
+    delay=DURATION,
+)
 NEW_JOB: Final[Schema] = {
     "type": "object",
-    "description": "The fields of enqueue: command or argv, and what else is to hold. See docs/reference/json.md.",
+    "description": "The fields of enqueue: command or argv, and what else is to hold. docs/reference/json.md has all of them.",
     "properties": {
-        "command": {"type": "string", "minLength": 1},
-        "argv": {"type": "array", "items": TEXT, "minItems": 1},
-        "id": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"},
-        "queue": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"},
-        "priority": {"type": "integer", "minimum": -1_000_000, "maximum": 1_000_000},
-        "max_retries": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
-        "backoff_base": {"type": "number", "minimum": 1},
-        "timeout": {"type": ["number", "string"]},
-        "run_at": TEXT,
-        "delay": {"type": ["number", "string"]},
-        "cwd": TEXT,
-        "env": {"type": "object", "additionalProperties": TEXT},
-        "tags": {"type": "array", "items": TEXT, "maxItems": 32},
-        "depends_on": {"type": "array"},
-        "unique_key": TEXT,
+        **optional(id={"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"}),
+        **_OF_JOBS,
+        **optional(
+            backoff_base={"type": "number", "minimum": 1},
+            cwd=TEXT,
+            env={"type": "object", "additionalProperties": TEXT},
+            tags={"type": "array", "items": TEXT, "maxItems": 32},
+            depends_on=array(DEPENDENCY),
+            unique_key=TEXT,
+        ),
+    },
+}
+CHANGE: Final[Schema] = {
+    "type": "object",
+    "description": "What to change of a job that waits; timeout 0 takes the limit away.",
+    "properties": _OF_JOBS,
+}
+NEW_SCHEDULE: Final[Schema] = {
+    "type": "object",
+    "description": "When, how, and the fields of the job that it adds.",
+    "required": ["name", "schedule"],
+    "properties": {
+        "name": TEXT,
+        "schedule": {**TEXT, "description": "Five fields, or like every 90s."},
+        **optional(
+            tz={**TEXT, "description": "The server's unless it is given."},
+            overlap={"type": "string", "enum": ["skip", "queue", "allow"]},
+            catch_up={"type": "string", "description": "none, one or all:N."},
+            jitter=DURATION,
+            until=TEXT,
+            replace=FLAG,
+        ),
+        **{
+            name: schema for name, schema in NEW_JOB["properties"].items() if name not in {"id", "run_at", "depends_on"}
+        },
     },
 }
 
-ANSWER: Final[Schema] = exactly(done=array(TEXT), refused=array(exactly(id=TEXT, code=TEXT, message=TEXT)))
-
-SPREAD: Final[Schema] = exactly(
-    count=COUNT, **{name: maybe("number") for name in ("avg", "min", "max", "p50", "p95", "p99")}
+TICK: Final[Schema] = exactly(
+    at=MOMENT,
+    decided_at=MOMENT,
+    job=maybe("string"),
+    state={"enum": [*STATE["enum"], None]},
+    exit_code=maybe("integer"),
+    error=maybe("string"),
+    reason=maybe("string"),
+    times=COUNT,
+    by_hand=FLAG,
 )
+SCHEDULE: Final[Schema] = exactly(
+    name=TEXT,
+    schedule=TEXT,
+    tz=TEXT,
+    command=maybe("string"),
+    argv=maybe("array", items=TEXT),
+    queue=TEXT,
+    job={"type": "object"},
+    overlap=TEXT,
+    catch_up=TEXT,
+    jitter=NUMBER,
+    until=MOMENT_OR_NULL,
+    paused=FLAG,
+    next_at=MOMENT_OR_NULL,
+    last={"oneOf": [ref("Tick"), {"type": "null"}]},
+    waiting=maybe("string"),
+    created_at=MOMENT,
+    updated_at=MOMENT,
+)
+
+ANSWER: Final[Schema] = exactly(done=array(TEXT), refused=array(exactly(id=TEXT, code=TEXT, message=TEXT)))
+PREVIEW: Final[Schema] = exactly(count=COUNT, states=STATES, sample=array(TEXT))
+FINDING: Final[Schema] = exactly(code=TEXT, severity=TEXT, message=TEXT, hint=TEXT, fixable=FLAG)
 
 COMPONENTS: Final[dict[str, Schema]] = {
     "Job": JOB,
     "Run": RUN,
     "NewJob": NEW_JOB,
+    "Change": CHANGE,
     "Answer": ANSWER,
+    "Preview": PREVIEW,
+    "Acted": {"oneOf": [ref("Answer"), ref("Preview")]},
     "Shown": {"allOf": [ref("Job"), exactly(history=array(ref("Run")), output=maybe("string"))]},
     "Enqueued": {"allOf": [ref("Job"), exactly(duplicate=FLAG)]},
     "Jobs": exactly(items=array(ref("Job")), next_cursor=maybe("string")),
+    "Explanation": exactly(id=TEXT, state=STATE, queue=TEXT, reasons=array(exactly(code=TEXT, message=TEXT))),
+    "Graph": exactly(
+        id=TEXT,
+        nodes=array(exactly(id=TEXT, state=STATE, queue=TEXT, command=maybe("string"), error=maybe("string"))),
+        edges=array(exactly(parent=TEXT, child=TEXT, when=TEXT, state=TEXT)),
+        more=FLAG,
+    ),
     "Status": exactly(
         total=COUNT,
         states=STATES,
@@ -140,6 +234,39 @@ COMPONENTS: Final[dict[str, Schema]] = {
         wait_ms=SPREAD,
         throughput=exactly(minute=COUNT, hour=COUNT, day=COUNT),
     ),
+    "Queue": exactly(
+        name=TEXT,
+        paused=FLAG,
+        states=STATES,
+        concurrency=maybe("integer"),
+        per_key=maybe("integer"),
+        rate=maybe("string"),
+        priority=maybe("integer"),
+        max_retries=maybe("integer"),
+        timeout=maybe("number"),
+        rate_now=maybe("number"),
+        next_start_at=MOMENT_OR_NULL,
+    ),
+    "Batch": exactly(
+        name=TEXT,
+        jobs=COUNT,
+        done=COUNT,
+        failed=COUNT,
+        running=COUNT,
+        waiting=COUNT,
+        removed=COUNT,
+        states=STATES,
+        rate=maybe("number"),
+        left_ms=maybe("integer"),
+        created_at=MOMENT,
+        completed_at=MOMENT_OR_NULL,
+        on_complete=maybe("string"),
+        on_complete_job=maybe("string"),
+    ),
+    "Schedule": SCHEDULE,
+    "ScheduleShown": {"allOf": [ref("Schedule"), exactly(ticks=array(ref("Tick")))]},
+    "NewSchedule": NEW_SCHEDULE,
+    "Tick": TICK,
     "Worker": exactly(
         id=TEXT,
         host=TEXT,
@@ -153,6 +280,14 @@ COMPONENTS: Final[dict[str, Schema]] = {
         jobs_done=COUNT,
     ),
     "Setting": exactly(key=TEXT, value={}, default={}, source=TEXT),
+    "Checkup": exactly(
+        home=TEXT,
+        store=TEXT,
+        problems=COUNT,
+        notes=COUNT,
+        fixed=array(exactly(check=TEXT, code=TEXT, done=FLAG, message=TEXT)),
+        checks=array(exactly(check=TEXT, status=TEXT, message=maybe("string"), findings=array(FINDING))),
+    ),
     "Problem": {
         **exactly(type=TEXT, title=TEXT, status=WHOLE, detail=TEXT, code=TEXT, hint=TEXT),
         "description": "RFC 9457. `code` is a stable slug for programs, `hint` one line of what to do.",

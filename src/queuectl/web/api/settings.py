@@ -9,7 +9,7 @@ from queuectl.errors import InvalidInput
 from queuectl.job.shown import shown
 from queuectl.queue import settings
 from queuectl.web.api.operation import Call, Operation
-from queuectl.web.api.schemas import array, exactly, ref
+from queuectl.web.api.schemas import TEXT, array, exactly, ref
 from queuectl.web.api.words import an_object
 from queuectl.web.desk import Desk
 
@@ -26,12 +26,17 @@ def get_setting(desk: Desk, call: Call) -> Any:
 def set_setting(desk: Desk, call: Call) -> Any:
     value = an_object(call.body, "body", known=["value"]).get("value")
     if isinstance(value, dict | list) or value is None:
-        raise InvalidInput("value", f"expected a text, a number or a boolean, got {shown(value)}", hint="as config set")
+        hint = 'like {"value": 5} or {"value": "1h30m"}'
+        raise InvalidInput("value", f"expected a text, a number or a boolean, got {shown(value)}", hint=hint)
     return _change(desk, call.path["key"], str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def unset_setting(desk: Desk, call: Call) -> Any:
     return _change(desk, call.path["key"], None)
+
+
+def reset_settings(desk: Desk, call: Call) -> Any:
+    return {"unset": settings.reset(reads=lambda: desk.reads, open_store=desk.open_store)}
 
 
 def _change(desk: Desk, key: str, value: str | None) -> Any:
@@ -50,6 +55,14 @@ OPERATIONS: Final = (
         list_settings,
         "Every setting, and where its value comes from.",
         array(ref("Setting")),
+        tag="config",
+    ),
+    Operation(
+        "DELETE",
+        "/config",
+        reset_settings,
+        "Every setting back to its default.",
+        exactly(unset=array(TEXT)),
         tag="config",
     ),
     Operation("GET", "/config/{key}", get_setting, "One setting.", ref("Setting"), tag="config"),

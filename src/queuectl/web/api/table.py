@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from queuectl.web import live, logs
-from queuectl.web.api import bulk, cron, figures, jobs, queues, settings, workers
+from queuectl.web import export, live, logs
+from queuectl.web.api import bulk, cron, dlq, figures, house, jobs, many, queues, settings, waiting, workers
 from queuectl.web.api.operation import Operation
 
 ROOT: Final = "/api/v1"
@@ -14,10 +14,15 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *figures.OPERATIONS,
     live.EVENTS,
     *bulk.OPERATIONS,
+    *many.OPERATIONS,
     *jobs.OPERATIONS,
     logs.OPERATION,
+    *waiting.OPERATIONS,
+    export.OPERATION,
+    *dlq.OPERATIONS,
     *queues.OPERATIONS,
     *cron.OPERATIONS,
     *workers.OPERATIONS,
     *settings.OPERATIONS,
+    *house.OPERATIONS,
 )

@@ -10,8 +10,8 @@ from queuectl.job.nearest import nearest
 from queuectl.job.shown import shown
 from queuectl.queue.filters import parse_filter
 from queuectl.store.protocol import Filter, Reads
-from queuectl.web.api.operation import Param
-from queuectl.web.api.schemas import TEXT
+from queuectl.web.api.operation import Param, without_nul
+from queuectl.web.api.schemas import DURATION, TEXT, WORD, optional
 
 SELECTORS: Final = (
     Param("state", "In one of these states; several in one text with commas, too.", many=True),
@@ -28,11 +28,11 @@ CURSOR: Final = Param("cursor", "Where to go on: `next_cursor` of the page befor
 WHERE_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {
-        **{name: {"oneOf": [TEXT, {"type": "array", "items": TEXT}]} for name in ("state", "queue", "tag", "batch")},
-        "since": {"type": ["string", "number"]},
-        "match": TEXT,
-    },
+    "properties": optional(
+        **{name: {"oneOf": [WORD, {"type": "array", "items": WORD}]} for name in ("state", "queue", "tag", "batch")},
+        since=DURATION,
+        match={**TEXT, "minLength": 1},
+    ),
 }
 
 
@@ -54,8 +54,16 @@ def where_of(said: object, reads: Reads) -> Filter:
     read: dict[str, Any] = {}
     for param in SELECTORS:
         value = fields.get(param.name)
-        read[param.name] = texts(value, param.name) if param.many else value
+        read[param.name] = _words(value, param.name) if param.many else value
     return to_filter(read, reads)
+
+
+def _words(value: object, subject: str) -> tuple[str, ...]:
+    """Nothing has an empty name: it is a variable that was not set, and what it was to choose is not nothing."""
+    given = texts(value, subject)
+    if "" in given:
+        raise InvalidInput(subject, "expected a name, got an empty text", hint="leave it away to choose by the rest")
+    return given
 
 
 def an_object(value: object, subject: str, *, known: list[str]) -> dict[str, Any]:
@@ -79,4 +87,11 @@ def texts(value: object, subject: str) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise InvalidInput(subject, f"expected a text or a list of them, got {shown(value)}", hint='like ["a", "b"]')
-    return tuple(given)
+    return tuple(without_nul(one, subject) for one in given)
+
+
+def a_flag(said: Mapping[str, Any], name: str) -> bool:
+    value = said.get(name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise InvalidInput(name, f"expected true or false, got {shown(value)}", hint=f'like {{"{name}": true}}')

@@ -15,9 +15,9 @@ from starlette.staticfiles import StaticFiles
 
 from queuectl.errors import QueuectlError
 from queuectl.web.body import read_body
-from queuectl.web.desk import Rooms
 from queuectl.web.guard import Door, no_token, with_cookie
 from queuectl.web.problems import Refused, to_document
+from queuectl.web.rooms import Rooms
 
 _HERE: Final = os.path.dirname(__file__)
 

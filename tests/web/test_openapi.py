@@ -1,0 +1,180 @@
+"""The OpenAPI document says what really comes: every operation is asked, and what it answers fits; then at random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import CHECKS, load_all_checks
+
+from queuectl.web import openapi
+from queuectl.web.api.table import OPERATIONS, ROOT
+from tests.needs import FULL as THOROUGH
+from tests.program import WorkerProcess
+from tests.web.server import FULL, Server, wait_for_state
+
+DOCUMENT = openapi.document()
+
+# One story in which everything is asked at least once: name of the operation, what stands in its path, query or body.
+STORY: list[tuple[str, str, Any]] = [
+    ("enqueue", "", {"id": "a", "command": "echo hi; sleep 0.1", "env": {"X": "y"}, "tags": ["t"]}),
+    ("enqueue", "", [{"id": "b", "command": "exit 4", "max_retries": 0}]),
+    (
+        "enqueue",
+        "",
+        {"id": "later", "argv": ["true"], "delay": "1d", "timeout": 1.5, "unique_key": "k", "priority": -3},
+    ),
+    ("enqueue", "", {"id": "child", "command": "true", "depends_on": [{"id": "later", "when": "ended"}]}),
+    ("enqueue_many", "", {"jobs": [{"command": "true"}], "batch": "n", "on_complete": "true"}),
+    ("wait_for_job", "a", "timeout=10s"),
+    ("wait_for_jobs", "", "id=a&id=b&timeout=10s"),
+    ("wait_for_batch", "n", "timeout=10s"),
+    ("list_jobs", "", "limit=2"),
+    *(("show_job", one, "") for one in ("a", "b", "later", "child")),
+    *(("explain_job", one, "") for one in ("a", "b", "later", "child")),
+    ("show_graph", "child", ""),
+    ("show_logs", "a", ""),
+    ("export_jobs", "", "history=true"),
+    ("edit_job", "later", {"priority": 4, "max_retries": 2}),
+    ("hold_job", "later", None),
+    ("release_job", "later", None),
+    ("clone_job", "later", {"delay": "2d"}),
+    ("clone_job", "a", {"command": "true", "delay": "2d"}),
+    ("cancel_job", "child", None),
+    ("act_on_jobs", "", {"action": "hold", "where": {"queue": ["default"]}, "preview": True}),
+    ("act_on_jobs", "", {"action": "hold", "ids": ["later", "nothing"]}),
+    ("run_job_now", "later", None),
+    ("list_dead", "", ""),
+    ("show_dead", "b", ""),
+    ("retry_dead", "", {"ids": ["b"]}),
+    ("retry_job", "child", None),
+    ("purge_dead", "", {"where": {}}),
+    ("change_queue", "mail", {"concurrency": 2, "rate": "5/s", "paused": True, "timeout": "1m"}),
+    ("list_queues", "", ""),
+    ("show_queue", "mail", ""),
+    ("pause_queue", "mail", None),
+    ("resume_queue", "mail", None),
+    ("move_jobs", "mail", {"to": "post"}),
+    ("list_batches", "", ""),
+    ("show_batch", "n", ""),
+    ("add_schedule", "", {"name": "s", "schedule": "every 1h", "command": "true", "jitter": "1s"}),
+    ("run_schedule", "s", None),
+    ("list_schedules", "", ""),
+    ("show_schedule", "s", ""),
+    ("next_of_schedule", "s", "n=2"),
+    ("pause_schedule", "s", None),
+    ("resume_schedule", "s", None),
+    ("remove_schedule", "s", None),
+    ("list_settings", "", ""),
+    ("set_setting", "timeout", {"value": "90s"}),
+    ("get_setting", "timeout", ""),
+    ("unset_setting", "timeout", None),
+    ("reset_settings", "", None),
+    ("status", "", ""),
+    ("metrics", "", ""),
+    ("list_workers", "", ""),
+    ("doctor", "", ""),
+    ("doctor_fix", "", None),
+    ("prune", "", {"older_than": "0s"}),
+    ("restart_worker", "{worker}", None),
+    ("stop_worker", "{worker}", {"now": False}),
+    ("stop_workers", "", {"now": False}),
+]
+BY_NAME = {one.name: one for one in OPERATIONS}
+
+
+def validator(schema: Any) -> Any:
+    whole = {**schema, "components": DOCUMENT["components"]}
+    return jsonschema_rs.validator_for(whole)
+
+
+def test_every_operation_is_in_the_story() -> None:
+    assert {name for name, _, _ in STORY} == set(BY_NAME) - {"watch_events"}
+
+
+def test_the_document_holds_every_operation_once() -> None:
+    names = [about["operationId"] for methods in DOCUMENT["paths"].values() for about in methods.values()]
+    assert sorted(names) == sorted(BY_NAME)
+    assert len(names) == len(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_answer_is_described_by_more_than_its_being_there(name: str) -> None:
+    operation = BY_NAME[name]
+    assert operation.summary.endswith((".", "do."))
+    schema = dict(operation.answer)
+    assert schema not in ({}, {"type": "object"})
+    validator(schema)
+
+
+def test_every_answer_of_the_story_fits_its_schema(server: Server, worker: WorkerProcess) -> None:
+    wrong = []
+    (listed,) = server.get("/workers")
+    for name, word, more in STORY:
+        operation = BY_NAME[name]
+        place = "{" + next((part for part in ("id", "name", "key") if f"{{{part}}}" in operation.path), "") + "}"
+        path = operation.path.replace(place, word.replace("{worker}", listed["id"]))
+        if name == "retry_job":
+            wait_for_state(server, "child", "cancelled")
+        if isinstance(more, str):
+            answer = server.http.request(operation.method, f"{path}?{more}")
+        else:
+            answer = server.http.request(operation.method, path, **({} if more is None else {"json": more}))
+        assert answer.status_code == operation.status, f"{name} {path}: {answer.text}"
+        assert answer.headers["content-type"].partition(";")[0] == operation.media_type
+        if operation.media_type == "application/json":
+            wrong += [f"{name}: {error}" for error in validator(operation.answer).iter_errors(answer.json())]
+    assert not wrong
+
+
+def test_a_refusal_fits_its_schema(server: Server) -> None:
+    said = server.http.get("/jobs/nothing").json()
+    assert validator(DOCUMENT["components"]["schemas"]["Problem"]).is_valid(said)
+
+
+def test_the_page_to_read_it_names_every_operation_and_loads_nothing_from_elsewhere(server: Server) -> None:
+    page = server.http.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert all(f'id="{name}"' in page.text for name in BY_NAME)
+    assert "<script" not in page.text
+    assert "style=" not in page.text
+    assert page.text.count("http") - page.text.count("HTTP") <= page.text.count("http-")
+
+
+# ── at random ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+load_all_checks()
+# Rules such as "a command or an argv" are finer than a schema: what fits it may be refused, in words.
+LEFT_OUT = {"positive_data_acceptance"}
+schema = schemathesis.openapi.from_dict(DOCUMENT).exclude(path=f"{ROOT}/events")
+
+
+@pytest.fixture(scope="module")
+def quiet(server: Server) -> Server:
+    """The server without a worker: what is made up here is never run."""
+    return server
+
+
+@schema.parametrize()
+@settings(
+    max_examples=60 if THOROUGH else 12,
+    deadline=None,
+    derandomize=not THOROUGH,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_whatever_is_asked_is_answered_as_documented(case: Any, quiet: Server) -> None:
+    if "timeout" in {param.name for param in BY_NAME[case.operation.definition.raw["operationId"]].params}:
+        case.query = {**(case.query or {}), "timeout": "1ms"}
+    if case.operation.path.endswith("/logs"):
+        case.query = {name: value for name, value in (case.query or {}).items() if name != "follow"}
+    case.call_and_validate(
+        base_url=quiet.url,
+        headers={"Authorization": f"Bearer {FULL}"},
+        excluded_checks=[check for check in CHECKS.get_all() if check.__name__ in LEFT_OUT],
+        timeout=20,
+    )

@@ -18,13 +18,15 @@ from textwrap import wrap
 import click
 
 import queuectl
-from docs.words import COUNTS, ERRORS, IN_FORCE, STATES
+from docs.words import COUNTS, ERRORS, IN_FORCE, NOT_OVER_HTTP, REFUSALS, STATES
 from queuectl.cli.command import GLOBAL_OPTIONS, Command, LazyGroup
 from queuectl.cli.commands.table import COMMANDS, root
 from queuectl.cli.exits import exit_status
 from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import FINAL, TRANSITIONS, WAITING, Event, State
 from queuectl.job.settings import KEYS, Key
+from queuectl.web.api.operation import Operation
+from queuectl.web.api.table import OPERATIONS, ROOT
 
 WIDTH = 110
 REFERENCE = Path(__file__).parent / "reference"
@@ -195,6 +197,7 @@ def configuration() -> Iterator[str]:
                 "",
                 "the name of this machine, if not the one that the system has; machines that share a store need names of their own",
             ),
+            ("`QUEUECTL_TOKEN`", "", "a token of your own for [`dashboard`](../how-to/http-api.md#who-may)"),
         ),
     )
     yield ""
@@ -334,12 +337,79 @@ def _kind_of(state: State) -> str:
     return "waiting" if state in WAITING else "final" if state in FINAL else "running"
 
 
+# ── HTTP ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refusals() -> set[str]:
+    """The codes that web/ itself refuses with, by what its source says."""
+    folder = Path(queuectl.__path__[0]) / "web"
+    sources = "\n".join(path.read_text("utf-8") for path in sorted(folder.rglob("*.py")))
+    named = re.findall(r'(?:Refused|document)\(\s*(?:status|HTTPStatus\.\w+),\s*"([a-z-]+)"', sources)
+    return {*named, "not-found", "method-not-allowed"}  # made of the words of HTTP, see frame.py
+
+
+def http() -> Iterator[str]:
+    words_for(refusals(), {code: about for code, (_, about) in REFUSALS.items()}, where="refusals")
+    yield "# HTTP API"
+    yield ""
+    yield from prose(
+        f"What `queuectl dashboard` serves below `{ROOT}`; [how to use it](../how-to/http-api.md). The same as OpenAPI 3.1 is at "
+        f"`{ROOT}/openapi.json`, and as a page at `{ROOT}/docs`. Objects are those of [JSON](json.md)."
+    )
+    yield ""
+    tags: dict[str, list[Operation]] = {}
+    for operation in OPERATIONS:
+        tags.setdefault(operation.tag, []).append(operation)
+    for tag, operations in tags.items():
+        yield f"## {tag[0].upper()}{tag[1:]}"
+        yield ""
+        rows = [(code(f"{one.method} {one.path}"), one.summary, _takes(one)) for one in operations]
+        yield from table(("operation", "does", "takes"), rows)
+        yield ""
+    yield "## Beside the API"
+    yield ""
+    beside = [
+        ("`GET /metrics`", "the same as `queuectl metrics --prometheus`; with a token"),
+        ("`GET /healthz`", "`ok`, or 503 while the store cannot serve; open to all"),
+    ]
+    yield from table(("path", "is"), beside)
+    yield ""
+    yield "## Refusals"
+    yield ""
+    yield from prose(
+        "Every refusal is `application/problem+json`: `type title status detail`, and of ours `code` and `hint`. What a command would exit "
+        "with 2 for is 422; what there is not 404; what is refused as things are 409; a store that cannot serve 503; what was waited for "
+        "in vain 504. The codes of these are on [their page](errors.md). HTTP itself adds:"
+    )
+    yield ""
+    yield from table(
+        ("code", "status", "means"), ((code(one), str(status), about) for one, (status, about) in REFUSALS.items())
+    )
+    yield ""
+    yield "## What only the command line does"
+    yield ""
+    yield from table(("command", "because"), ((code(name), why) for name, why in NOT_OVER_HTTP.items()))
+
+
+def _takes(operation: Operation) -> str:
+    body = operation.body or {}
+    fields = [name for part in (body, *body.get("allOf", ())) for name in part.get("properties", ())]
+    named = [
+        str(one["$ref"]).rpartition("/")[2]
+        for one in (body, *body.get("allOf", ()), *body.get("oneOf", ()))
+        if "$ref" in one
+    ]
+    named_params = (*operation.params, *operation.headers)
+    return ", ".join([*(code(param.name) for param in named_params), *(code(name) for name in fields), *named])
+
+
 # ── all of it ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "commands.md": commands,
     "configuration.md": configuration,
     "errors.md": errors,
+    "http.md": http,
     "lifecycle.md": lifecycle,
 }
 

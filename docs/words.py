@@ -60,7 +60,7 @@ ERRORS = {
     "wrong-state": "The job is in a state in which that cannot be done to it.",
     "not-movable": "`queue move`: the job does not wait in the queue it is to be moved from.",
     "editor-failed": "`edit`: the editor could not be started, or ended with an error. Nothing was changed.",
-    "stale-edit": "`edit`: somebody has changed the job since the editor was opened. Nothing was changed, and the text is kept.",
+    "stale-edit": "`edit`: somebody has changed the job since the editor was opened, or, over HTTP, since the `as_of` that was given. Nothing was changed, and the text of the editor is kept.",
     "not-confirmed": "Asked on a terminal, somebody did not say yes.",
     "worker-name-taken": "A worker of that name is running.",
     "workers-alive": "`reset`, `restore` and `copy` are refused while somebody may run a job.",
@@ -76,6 +76,8 @@ ERRORS = {
     "invalid-row": "`import`: one row of the SQLite file of another tool is wrong, so nothing was imported.",
     "unknown-layout": "`import`: the file is neither JSON nor SQLite of a layout that is known.",
     "refused": "Several ids, some of them impossible: what could be done was done.",
+    "extra-missing": "`dashboard`: the packages that it needs are not installed; the hint says how to get them.",
+    "cannot-listen": "`dashboard`: the port is taken, or the address is not one of this machine.",
     "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
     "keeper-gone": "The process that keeps the jobs of a worker is gone, or could not be started. The worker goes too.",
     "home-unusable": "The home is not a directory, or cannot be made or written.",
@@ -140,3 +142,39 @@ COUNTS = """
     ones. With [`ageing`](configuration.md#ageing), waiting counts too:
     [priorities and ageing](../how-to/priorities-and-ageing.md).
 """
+
+# ── HTTP: refusals that no command knows ────────────────────────────────────────────────────────────────────────────
+
+REFUSALS = {
+    "not-http": (400, "What was sent is not HTTP/1.1."),
+    "cut-off": (400, "The body ended early."),
+    "no-token": (401, "No token, or one that is not, or no longer, right."),
+    "read-only": (403, "The token may look and change nothing."),
+    "foreign-origin": (403, "A page of another origin has asked."),
+    "not-found": (404, "There is no such path. Of a thing that there is not, the code is that of the command line."),
+    "method-not-allowed": (405, "The path has other methods: see `Allow`."),
+    "too-slow": (408, "The body took more than 30 s."),
+    "too-large": (413, "The body has more than 16 MiB."),
+    "not-json": (415, "The body is not `application/json`."),
+    "no-such-range": (416, "`Range` begins behind the end of the log: see `Content-Range`."),
+    "foreign-host": (421, "Meant for another host: see `--allow-host`."),
+    "head-too-large": (431, "More than 32 KiB of request line and headers."),
+    "internal-error": (500, "A fault of ours; the log of the server says more."),
+    "ending": (503, "The server ends."),
+    "too-many-waiting": (503, "Too many wait or read a log: see `Retry-After`."),
+    "too-many-listeners": (503, "More than 256 watch `/events`."),
+}
+
+# What the command line can do and the API does not, and why.
+NOT_OVER_HTTP = {
+    "backup": "it writes a file on the server; run it there, or by a schedule",
+    "restore": "it takes the place of everything; whoever does that should be at the machine",
+    "reset": "as restore",
+    "copy": "it needs the addresses and passwords of two stores",
+    "import": "it reads files of the server; send jobs to `/jobs/many` instead",
+    "run": "it is `POST /jobs` and then `/jobs/{id}/logs?follow=true`",
+    "worker start": "the server starts no processes",
+    "dashboard": "it is this",
+    "demo": "it is for a terminal",
+    "completion": "it is for a shell",
+}

@@ -6,6 +6,8 @@ from __future__ import annotations
 import atexit
 import marshal
 import os
+import select
+import signal
 import socket
 import sys
 import tempfile
@@ -18,7 +20,7 @@ from tests.warm import Warm, receive
 
 # Without `socket` and `json`, which take longer to load than all the rest. No answer: it begins as it would without us.
 ASK = """
-import _socket, marshal, os, sys
+import _signal, _socket, marshal, os, sys
 try:
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     line.connect(sys.argv[1])
@@ -27,6 +29,7 @@ try:
     line.sendmsg([len(request).to_bytes(4)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     while request:
         request = request[line.send(request):]
+    _signal.signal(_signal.SIGTERM, lambda *_: line.shutdown(_socket.SHUT_WR))  # passed on, see `_answer`
     told = line.recv(4)
 except OSError:
     told = b""
@@ -74,4 +77,7 @@ def _answer(line: socket.socket) -> None:
         for fd in streams:
             os.close(fd)
         if forked is not None:
+            # Whoever is told to end says no more: then it is the other that is meant.
+            if line in select.select([line, forked._status], [], [])[0]:
+                forked.send_signal(signal.SIGTERM)
             line.sendall(forked.wait().to_bytes(4, signed=True))

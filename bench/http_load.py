@@ -1,0 +1,89 @@
+"""200 clients at once over HTTP: enqueues a second and how long each waits, on both stores, beside a bare endpoint; answered = stored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from _bench import Figure, Lab, Report, percentile
+from _http import Load, crowd
+from _postgres import Server, main_with_server
+
+from queuectl.store.open import open_reads
+from queuectl.store.protocol import Filter
+
+CLIENTS, EACH = 200, 5
+P99_TARGET = 5000.0  # ms: nobody is kept out
+
+# What the server costs without us: the same libraries, the same answers of about the same size.
+BARE = """
+import json, socket, sys, uvicorn
+from starlette.responses import Response
+from starlette.routing import Route, Router
+
+answer = json.dumps({"id": "x" * 10, "rest": "x" * 900})
+
+async def both(request):
+    await request.body()
+    return Response(answer, media_type="application/json")
+
+wire = socket.create_server(("127.0.0.1", 0), backlog=1024)
+print(json.dumps({"url": f"http://127.0.0.1:{wire.getsockname()[1]}/?token=none"}), flush=True)
+routes = [Route("/api/v1/jobs", both, methods=["POST"]), Route("/api/v1/status", both)]
+config = uvicorn.Config(Router(routes), http="h11", loop="asyncio", log_config=None, access_log=False, lifespan="off")
+uvicorn.Server(config).run(sockets=[wire])
+"""
+
+
+@contextmanager
+def serving(lab: Lab, words: list[str]) -> Iterator[tuple[int, str]]:
+    """The port and the token of a server."""
+    process = subprocess.Popen(words, env=lab.environment(lab.new_home()), stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        address, _, token = json.loads(process.stdout.readline())["url"].partition("/?token=")
+        yield int(address.rpartition(":")[2]), token
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def measure(lab: Lab, words: list[str]) -> Load:
+    with serving(lab, words) as (port, token):
+        return asyncio.run(crowd(port, token, clients=CLIENTS, each=EACH))
+
+
+def stored(db: str) -> set[str]:
+    store = open_reads("/nowhere", db)
+    try:
+        return {job.id for job in store.choose(Filter())}
+    finally:
+        store.close()
+
+
+def http_load(lab: Lab, server: Server) -> Report:
+    report = Report(f"{CLIENTS} clients at once, {EACH} enqueues and {EACH} looks at the status each")
+    report.row("", "enqueues/s", "enqueue p50", "p99", "status p50", "p99", "answered", "stored", "failed")
+    stores = {"SQLite": str(lab.path / "http.db"), "PostgreSQL": server.new_database()}
+    measured = {"bare starlette": (measure(lab, [sys.executable, "-c", BARE]), None)}
+    for name, db in stores.items():
+        load = measure(lab, [*lab.queuectl, "dashboard", "--json", "--port", "0", "--db", db])
+        measured[name] = (load, stored(db))
+    for name, (load, there) in measured.items():
+        times = [f"{percentile(load.took[what], part) * 1000:.0f} ms" for what in load.took for part in (0.5, 0.99)]
+        counts = [f"{len(load.answered):,}", "" if there is None else f"{len(there):,}", str(len(load.failed))]
+        report.row(name, f"{len(load.answered) / load.seconds:,.0f}", *times, *counts)
+        if there is not None:
+            lost = len(set(load.answered) ^ there) + len(load.failed)
+            report.figure(Figure(f"{name}: lost, doubled or refused", lost, 0))
+            worst = max(percentile(took, 0.99) for took in load.took.values()) * 1000
+            report.figure(Figure(f"{name}: the slowest p99", worst, P99_TARGET, unit=" ms"))
+    return report
+
+
+if __name__ == "__main__":
+    main_with_server(http_load, __doc__)

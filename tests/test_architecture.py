@@ -40,6 +40,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "web/rooms.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/bridge.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
+        "web/pages/pages.py": "tells it that a form is worth its work, whoever leaves",
     },
     "asyncio": {"web/": "the server: it holds many connections, and waits for all of them at once"},
     "starlette": {"web/": "an extra that `dashboard` alone loads"},

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
-from queuectl.errors import QueuectlError
+from queuectl.errors import QueuectlError, Unavailable
 from queuectl.web.body import read_body
+from queuectl.web.desk import Desk
 from queuectl.web.guard import Door, no_token, with_cookie
+from queuectl.web.pages import undo
+from queuectl.web.pages.asked import Ask, Done, Show, Shown, back_to, read_ask
+from queuectl.web.pages.notices import Board, Notice, refused
+from queuectl.web.pages.rendering import Renderer
+from queuectl.web.pages.table import CHANGES, PAGES
 from queuectl.web.problems import Refused, to_document
 from queuectl.web.rooms import Rooms
 
@@ -26,25 +35,69 @@ class Pages:
     def __init__(self, rooms: Rooms, door: Door) -> None:
         self._rooms = rooms
         self._door = door
-        # Every value is escaped, whatever its name: job text can never become markup.
-        self._templates = Environment(
-            loader=FileSystemLoader(os.path.join(_HERE, "templates")),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._board = Board()
+        self._renderer = Renderer()
 
     def routes(self) -> list[BaseRoute]:
         return [
             Route("/login", self.login, methods=["POST"]),
             Route("/logout", self.logout, methods=["POST"]),
-            Route("/", self.overview),
-            Mount("/static", StaticFiles(directory=os.path.join(_HERE, "static"))),
+            Route("/undo/{notice}", self.undo, methods=["POST"]),
+            *(Route(path, self._page(show), methods=["GET"]) for path, show in PAGES.items()),
+            *(Route(path, self._deed(do), methods=["POST"]) for path, do in CHANGES.items()),
+            Mount("/static", _Static(directory=os.path.join(_HERE, "static"))),
         ]
 
-    async def overview(self, request: Request) -> Response:
-        return self.render("overview.html", title="Overview")
+    def _page(self, show: Show) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            ask = await read_ask(request)
+            notice = request.query_params.get("notice")
+
+            def work(desk: Desk) -> Response:
+                return self._respond(desk, ask, show(desk, ask), (notice, self._board.read(notice)))
+
+            return await self._rooms.asking.ask(work)
+
+        return answer
+
+    def _deed(self, do: Show) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            ask = await read_ask(request)
+
+            def work(desk: Desk) -> Response:
+                try:
+                    found = do(desk, ask)
+                except Unavailable:
+                    raise
+                except QueuectlError as error:
+                    found = Done(back_to(ask.form, "/"), refused(_sentence(error.message), error.hint))
+                return self._respond(desk, ask, found)
+
+            # A deed may have to wait: a job that is called off has to be ended first. It is done also if nobody waits for it.
+            return await self._rooms.waiting.ask(work, threading.Event())
+
+        return answer
+
+    async def undo(self, request: Request) -> Response:
+        ask = await read_ask(request)
+        notice = self._board.take(ask.param("notice"))
+
+        def work(desk: Desk) -> Response:
+            return self._respond(desk, ask, undo.undo(desk, ask, notice))
+
+        return await self._rooms.waiting.ask(work, threading.Event())
+
+    def _respond(
+        self, desk: Desk, ask: Ask, found: Shown | Done, pinned: tuple[str | None, Notice | None] = (None, None)
+    ) -> Response:
+        if isinstance(found, Done):
+            to = URL(found.to)
+            if found.notice is not None:
+                to = to.include_query_params(notice=self._board.pin(found.notice))
+            return RedirectResponse(str(to), HTTPStatus.SEE_OTHER)
+        name, notice = pinned
+        html = self._renderer.page(desk, ask, found, notice_name=name, notice=notice)
+        return HTMLResponse(html, status_code=found.status)
 
     async def login(self, request: Request) -> Response:
         fields = parse_qs((await read_body(request, most=4096)).decode("ascii", "replace"))
@@ -63,7 +116,17 @@ class Pages:
         if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
             return None
         said = to_document(error)
-        return self.render("problem.html", title=said["title"], status=said["status"], problem=said)
+        return HTMLResponse(self._renderer.problem(said), status_code=said["status"])
 
-    def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        return HTMLResponse(self._templates.get_template(template).render(values), status_code=status)
+
+class _Static(StaticFiles):
+    """Asked for anew at each page, and sent only if it is not the one that the browser has."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,64 @@
+"""The whole queue at a glance: what needs attention, how it goes, who works."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from queuectl.errors import QueuectlError
+from queuectl.job.lifecycle import WAITING, State
+from queuectl.store.protocol import Filter, Reads, Sort
+from queuectl.web.desk import Desk
+from queuectl.web.pages.asked import Ask, Shown
+from queuectl.web.pages.attention import Sight, concerns
+from queuectl.web.pages.trend import WINDOWS, trend
+from queuectl.web.pages.workers import workers
+
+RUNNING = 6  # of those that run now
+
+
+def show(desk: Desk, ask: Ask) -> Shown:
+    people = workers(desk)
+    if not any(one["state"] == "running" for one in people):
+        _sample(desk)
+    reads = desk.reads
+    tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
+    paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
+    counts = {state: sum(counts.get(state, 0) for counts in tally.values()) for state in State}
+    sight = Sight(tally, paused, oldest, people, _last_dead(reads, counts[State.DEAD]), reads.now_ms())
+    values: dict[str, Any] = {
+        "concerns": concerns(sight),
+        "counts": {state.value: count for state, count in counts.items()},
+        "total": sum(counts.values()),
+        "queues": [
+            {
+                "name": queue,
+                "paused": queue in paused,
+                "waiting": sum(tally.get(queue, {}).get(state, 0) for state in WAITING),
+                "running": tally.get(queue, {}).get(State.PROCESSING, 0),
+                "dead": tally.get(queue, {}).get(State.DEAD, 0),
+                "completed": tally.get(queue, {}).get(State.COMPLETED, 0),
+                "oldest_ms": oldest.get(queue),
+            }
+            for queue in sorted({*tally, *rules})
+        ],
+        "workers": people,
+        "running": list(reads.jobs(Filter(frozenset({State.PROCESSING})), limit=RUNNING)),
+        "trend": trend(desk, ask.query.one("span")),
+        "windows": WINDOWS,
+    }
+    return Shown("overview.html", "Overview", values)
+
+
+def _last_dead(reads: Reads, dead: int) -> Any:
+    if not dead:
+        return None
+    latest = reads.jobs(Filter(frozenset({State.DEAD})), sort=Sort.FINISHED, limit=1)
+    return next((job.finished_at for job in latest), None)
+
+
+def _sample(desk: Desk) -> None:
+    """Workers write down how it goes. Where there is none, whoever looks does; not being able to is no reason not to look."""
+    if desk.reads.tally():
+        with suppress(QueuectlError):
+            desk.open_store().sample()

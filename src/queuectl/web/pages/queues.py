@@ -1,0 +1,95 @@
+"""The queues: what is in them, what limits them, and changing that."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from queuectl.errors import UnknownName, UsageError
+from queuectl.job.lifecycle import WAITING
+from queuectl.job.nearest import nearest
+from queuectl.queue import queues as use
+from queuectl.web.desk import Desk
+from queuectl.web.pages.asked import Ask, Done, Shown, back_to
+from queuectl.web.pages.notices import Notice, done
+from queuectl.web.pages.trend import lately
+from queuectl.web.pages.wording import plural
+
+RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout")
+MOST_DRAWN: Final = 40  # each is a question to the store
+_DEEDS: Final = ("pause", "resume", "set", "move")
+
+
+def show(desk: Desk, ask: Ask) -> Shown:
+    oldest = desk.reads.oldest_waiting_ms()
+    found = use.list_queues(desk.reads)
+    rows = [
+        {
+            **one.to_dict(),
+            "waiting": sum(one.states[state.value] for state in WAITING),
+            "running": one.states["processing"],
+            "oldest_ms": oldest.get(one.name),
+            "lately": lately(desk, one.name) if index < MOST_DRAWN else None,
+            "next_start_at": None if one.brake is None or one.brake.opens_at is None else one.brake.opens_at,
+        }
+        for index, one in enumerate(found)
+    ]
+    return Shown("queues.html", "Queues", {"queues": rows, "rules": RULES})
+
+
+def do(desk: Desk, ask: Ask) -> Done:
+    name, verb = use.check_queue(ask.param("name")), ask.param("verb")
+    to = back_to(ask.form, "/queues")
+    match verb:
+        case "pause" | "resume":
+            return Done(to, pause(desk, name, paused=verb == "pause"))
+        case "set":
+            return Done(to, _set(desk, name, ask))
+        case "move":
+            return Done(to, _move(desk, name, ask.form.one("to")))
+        case _:
+            raise UnknownName("action", verb, nearest=nearest(verb, _DEEDS), known=list(_DEEDS))
+
+
+def pause(desk: Desk, name: str, *, paused: bool) -> Notice:
+    desk.set_queue(name, paused=paused)
+    undo = partial(_pause_back, name, not paused)
+    return done(f"Queue {name} {'paused: nothing more of it starts' if paused else 'goes on'}", undo=undo)
+
+
+def _pause_back(name: str, paused: bool, desk: Desk) -> Notice:
+    return pause(desk, name, paused=paused)._replace(undo=None)
+
+
+def _set(desk: Desk, name: str, ask: Ask) -> Notice:
+    """What was left empty is taken away: the form shows all that holds."""
+    before = use.view(desk.reads, name).to_dict()
+    said = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
+    changes = {
+        rule: use.NOTHING if text is None else text for rule, text in said.items() if text != _text(before[rule])
+    }
+    if not changes:
+        return done(f"Queue {name} is as it was")
+    desk.set_queue(name, **changes)
+    earlier = {rule: use.NOTHING if before[rule] is None else before[rule] for rule in changes}
+
+    def back(again: Desk) -> Notice:
+        again.set_queue(name, **earlier)
+        return done(f"Queue {name} is as it was")
+
+    return done(f"Queue {name} changed: {', '.join(_told(changes))}", undo=back)
+
+
+def _told(changes: dict[str, Any]) -> list[str]:
+    return [f"{rule.replace('_', ' ')} {value}" for rule, value in changes.items()]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _move(desk: Desk, name: str, to: str | None) -> Notice:
+    if to is None:
+        raise UsageError("no queue is named", hint="say where the jobs shall go")
+    moved = use.move(name, to, reads=lambda: desk.reads, open_store=desk.open_store).done
+    return done(f"{plural(len(moved), 'job')} moved from {name} to {to}")

@@ -1,0 +1,64 @@
+// The colours of a terminal as classes; whatever else it is told is left out. The same rules as in ansi.py.
+
+const SEQUENCE = /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f]/g;
+const PLAIN = { 1: ["bold", "b"], 2: ["dim", "d"], 3: ["italic", "i"], 4: ["under", "u"] };
+const OFF = { 22: ["bold", "dim"], 23: ["italic"], 24: ["under"], 39: ["fg"], 49: ["bg"] };
+
+export class Painter {
+  style = new Map();
+
+  /** Append the text of one line to `element`: as text, never as markup. */
+  paint(line, element) {
+    line = line.replace(/\r$/, "");
+    line = line.slice(line.lastIndexOf("\r") + 1);
+    let start = 0;
+    for (const found of line.matchAll(SEQUENCE)) {
+      this.#piece(line.slice(start, found.index), element);
+      start = found.index + found[0].length;
+      if (found[1] !== undefined) this.#read(found[1].split(/[;:]/).map(Number));
+    }
+    this.#piece(line.slice(start), element);
+  }
+
+  #piece(text, element) {
+    if (!text) return;
+    if (!this.style.size) return element.append(text);
+    const span = document.createElement("span");
+    span.className = [...this.style.values()].join(" ");
+    span.textContent = text;
+    element.append(span);
+  }
+
+  #read(codes) {
+    while (codes.length) {
+      const code = codes.shift();
+      if (code === 0) this.style.clear();
+      else if (PLAIN[code]) this.style.set(PLAIN[code][0], `t-${PLAIN[code][1]}`);
+      else if (OFF[code]) OFF[code].forEach((name) => this.style.delete(name));
+      else if (code === 38 || code === 48) this.#extended(code === 38 ? "fg" : "bg", codes);
+      else
+        for (const [name, first] of [["fg", 30], ["bg", 40], ["fg", 90], ["bg", 100]])
+          if (code >= first && code < first + 8) this.style.set(name, `t-${name}${code - first + (first >= 90 ? 8 : 0)}`);
+    }
+  }
+
+  #extended(name, codes) {
+    const kind = codes.shift();
+    if (kind === 5 && codes.length) this.style.set(name, `t-${name}${of256(codes.shift())}`);
+    else if (kind === 2 && codes.length >= 3) this.style.set(name, `t-${name}${nearest(codes.shift(), codes.shift(), codes.shift())}`);
+  }
+}
+
+function of256(code) {
+  if (code < 16) return code;
+  if (code < 232) return nearest(...[36, 6, 1].map((step) => 51 * (Math.floor((code - 16) / step) % 6)));
+  const grey = 8 + 10 * (Math.min(code, 255) - 232);
+  return nearest(grey, grey, grey);
+}
+
+function nearest(red, green, blue) {
+  const brightest = Math.max(red, green, blue);
+  if (brightest - Math.min(red, green, blue) < 40) return brightest < 64 ? 0 : brightest < 128 ? 8 : brightest < 208 ? 7 : 15;
+  const bits = (red * 2 > brightest ? 1 : 0) + (green * 2 > brightest ? 2 : 0) + (blue * 2 > brightest ? 4 : 0);
+  return bits + (brightest > 200 ? 8 : 0);
+}

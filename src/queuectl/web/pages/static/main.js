@@ -1,0 +1,9 @@
+// Everything here makes a page that works without it quicker and livelier. Nothing of it is needed.
+import { start as startForms } from "./forms.js";
+import { start as startKeys } from "./keys.js";
+import { start as startLive } from "./live.js";
+import { start as startLog } from "./log.js";
+import { start as startSelect } from "./select.js";
+import { start as startTimes } from "./times.js";
+
+for (const start of [startTimes, startForms, startSelect, startKeys, startLog, startLive]) start();

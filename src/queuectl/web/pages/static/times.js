@@ -1,0 +1,24 @@
+// "3s ago" goes on while one looks. In the words of wording.py.
+
+const UNITS = [[86400000, "d"], [3600000, "h"], [60000, "m"], [1000, "s"]];
+let ahead = 0; // of the server's clock before ours
+
+export function start() {
+  ahead = Number(document.body.dataset.now ?? Date.now()) - Date.now();
+  setInterval(() => document.hidden || tick(), 1000);
+}
+
+function tick() {
+  const now = Date.now() + ahead;
+  for (const one of document.querySelectorAll("time[data-when]")) {
+    const text = words(now - Date.parse(one.dateTime));
+    if (one.textContent !== text) one.textContent = text;
+  }
+}
+
+export function words(distance) {
+  if (Math.abs(distance) < 1000) return "now";
+  const [size, unit] = UNITS.find(([size]) => Math.abs(distance) >= size);
+  const count = `${Math.floor(Math.abs(distance) / size)}${unit}`;
+  return distance > 0 ? `${count} ago` : `in ${count}`;
+}

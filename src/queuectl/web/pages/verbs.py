@@ -1,0 +1,91 @@
+"""What can be done to jobs from a page: in which states, how it is called, and what takes it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from queuectl.errors import UnknownName
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Job
+from queuectl.job.nearest import nearest
+from queuectl.queue.pick import Answer
+from queuectl.web.api.bulk import ACTIONS
+from queuectl.web.desk import Desk
+from queuectl.web.pages.notices import MOST_LINES, Notice
+from queuectl.web.pages.wording import plural
+
+MOST_UNDONE: Final = 100_000  # ids that are remembered for it
+
+
+class Verb(NamedTuple):
+    name: str  # as the API has it
+    label: str
+    done: str
+    about: str
+    undo: str | None = None  # the verb that takes it back
+    undo_label: str = "Undo"
+    is_grave: bool = False  # nothing gives back what it ends or removes
+
+    @property
+    def able(self) -> frozenset[State]:
+        return ACTIONS[self.name].able
+
+    def fits(self, job: Job) -> bool:
+        """Whether it makes sense to offer it for this job."""
+        if job.state not in self.able:
+            return False
+        return {"hold": not job.held, "release": job.held}.get(self.name, True)
+
+
+VERBS: Final[Mapping[str, Verb]] = {
+    verb.name: verb
+    for verb in (
+        Verb("run-now", "Run now", "due now", "Make it due now, whatever it waits for by the clock."),
+        Verb("retry", "Retry", "retried", "Give it another chance, from the beginning.", "cancel", "Cancel again"),
+        Verb("hold", "Hold", "held", "No worker takes it until it is released.", "release"),
+        Verb("release", "Release", "released", "Let it go on.", "hold"),
+        Verb(
+            "cancel",
+            "Cancel",
+            "cancelled",
+            "Call it off; if it runs, its processes are ended.",
+            "retry",
+            "Retry",
+            is_grave=True,
+        ),
+        Verb("purge", "Purge", "purged", "Remove it with its history and its log.", is_grave=True),
+    )
+}
+
+
+def verb_of(name: str | None) -> Verb:
+    if name is None or name not in VERBS:
+        raise UnknownName("action", name or "", nearest=nearest(name or "", VERBS), known=list(VERBS))
+    return VERBS[name]
+
+
+def do(desk: Desk, verb: Verb, ids: Iterable[str], *, exact: bool = False) -> Notice:
+    ids = list(ids)
+    answer = ACTIONS[verb.name].do(desk, desk.open_store(), ids, exact) if ids else Answer([], [])
+    return _tell(verb, answer)
+
+
+def _tell(verb: Verb, answer: Answer) -> Notice:
+    text = f"Job {answer.done[0]} {verb.done}" if len(answer.done) == 1 else f"{len(answer.done):,} jobs {verb.done}"
+    lines = tuple(error.message for _, error in answer.refused[:MOST_LINES])
+    if len(answer.refused) > len(lines):
+        lines += (f"and {len(answer.refused) - len(lines):,} more",)
+    if not answer.done:
+        return Notice("refused", f"Nothing was {verb.done}" if lines else "There was nothing to do", lines)
+    if lines:
+        text += f", {plural(len(answer.refused), 'was refused', 'were refused')}"
+    undo = None
+    if verb.undo is not None and len(answer.done) <= MOST_UNDONE:
+        undo = partial(_undo, VERBS[verb.undo], tuple(answer.done))
+    return Notice("part" if lines else "done", text, lines, undo, verb.undo_label)
+
+
+def _undo(verb: Verb, ids: tuple[str, ...], desk: Desk) -> Notice:
+    return do(desk, verb, ids, exact=True)._replace(undo=None)

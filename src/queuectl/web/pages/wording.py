@@ -1,0 +1,84 @@
+"""Numbers, times and commands as the pages write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from queuectl.job.model import Job, to_ms
+
+NOTHING: Final = "—"  # for what is not known, or is not
+_STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "m"), (60_000, "m", 1_000, "s"))
+
+
+def number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}".removesuffix(".0")
+
+
+def short(value: float) -> str:
+    """For where there is little room: `12k`, `1.2M`."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if value >= size:
+            return f"{value / size:.1f}".removesuffix(".0") + unit
+    return number(round(value, 1) if value != int(value) else int(value))
+
+
+def span(ms: float | None) -> str:
+    """Not more exact than anybody wants to know: `3d 4h`, `59m 59s`, `2.5s`, `850ms`."""
+    if ms is None:
+        return NOTHING
+    ms = max(0, round(ms))
+    for size, unit, rest, smaller in _STEPS:
+        if ms >= size:
+            left = ms % size // rest
+            return f"{ms // size}{unit}" + (f" {left}{smaller}" if left else "")
+    return f"{ms}ms" if ms < 1000 else f"{ms / 1000:.1f}".removesuffix(".0") + "s"
+
+
+def ago(moment: datetime | None, now_ms: int) -> str:
+    """Of a moment, how long ago it was, or how soon it will be, in its largest unit."""
+    if moment is None:
+        return NOTHING
+    distance = now_ms - to_ms(moment)
+    if -1000 < distance < 1000:
+        return "now"
+    size, unit = next(((size, unit) for size, unit, _, _ in _STEPS if abs(distance) >= size), (1000, "s"))
+    words = f"{abs(distance) // size}{unit}"
+    return f"{words} ago" if distance > 0 else f"in {words}"
+
+
+def exact(moment: datetime | None) -> str:
+    return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def command(job: Job | dict[str, Any]) -> str:
+    """On one line: of an argv its words, quoted where that is needed."""
+    import shlex
+
+    said, argv = (job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))
+    return str(said) if said is not None else shlex.join(argv or ())
+
+
+def percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{share * 100:.1f}".removesuffix(".0") + " %"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def part(text: str) -> str:
+    """As one step of the path of an address."""
+    return quote(text, safe="")
+
+
+FILTERS: Final = {
+    "number": number,
+    "short": short,
+    "span": span,
+    "exact": exact,
+    "command": command,
+    "percent": percent,
+    "part": part,
+}

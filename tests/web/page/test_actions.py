@@ -1,0 +1,296 @@
+"""Everything that can be done on the pages, done by a person with a mouse and a keyboard, against a real worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.program import WorkerProcess
+from tests.wait import wait_until
+from tests.web.page.site import Site, Visit
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+
+def job(site: Site, job_id: str) -> dict[str, Any]:
+    return site.queuectl("show", job_id, "--json", check=0).json
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).first.click()
+
+
+def notice(page: Page, text: str) -> None:
+    expect(page.locator("#notice")).to_contain_text(text)
+
+
+def test_a_job_is_enqueued_by_its_form_and_followed_to_its_end(visit: Visit, site: Site) -> None:
+    page = visit("/")
+    page.keyboard.press("n")
+    page.wait_for_url(f"{site.url}/enqueue")
+    page.get_by_role("textbox", name="Command").fill("echo from the form; echo $GREETING")
+    page.get_by_label("Queue").fill("forms")
+    page.get_by_label("Priority").fill("7")
+    page.get_by_label("Tags").fill("one, two")
+    page.get_by_text("More", exact=True).click()
+    page.get_by_label("Id", exact=True).fill("typed")
+    page.get_by_label("Variables").fill("GREETING=hello there")
+    press(page, "Enqueue")
+    page.wait_for_url(f"{site.url}/jobs/typed")
+    notice(page, "Job typed enqueued")
+    expect(page.locator("#job-state")).to_have_text("completed")
+    expect(page.locator(".log")).to_contain_text("hello there")
+    found = job(site, "typed")
+    assert (found["queue"], found["priority"], found["tags"]) == ("forms", 7, ["one", "two"])
+
+
+def test_what_was_typed_stays_when_it_is_refused(visit: Visit) -> None:
+    page = visit("/enqueue")
+    page.expected = ("422",)  # type: ignore[attr-defined]
+    page.get_by_role("textbox", name="Command").fill("echo kept")
+    page.get_by_label("Priority").fill("much")
+    press(page, "Enqueue")
+    notice(page, "priority")
+    assert page.get_by_role("textbox", name="Command").input_value() == "echo kept"
+
+
+def test_a_job_is_held_released_edited_and_taken_back(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "moody", "--delay", "1h", "echo moody", check=0)
+    page = visit("/jobs/moody")
+    press(page, "Hold")
+    notice(page, "Job moody held")
+    expect(page.locator("#job-state")).to_contain_text("held")
+    press(page, "Undo")
+    notice(page, "Job moody released")
+    assert job(site, "moody")["held"] is False
+    page.get_by_text("Edit", exact=True).click()
+    page.get_by_label("Priority").fill("42")
+    press(page, "Save")
+    notice(page, "changed: priority")
+    assert job(site, "moody")["priority"] == 42
+    press(page, "Undo")
+    notice(page, "as it was")
+    assert job(site, "moody")["priority"] == 0
+
+
+def test_an_edit_of_what_has_changed_meanwhile_is_refused(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "contested", "--delay", "1h", "echo mine", check=0)
+    page = visit("/jobs/contested")
+    page.get_by_text("Edit", exact=True).click()
+    page.get_by_label("Priority").fill("1")
+    site.queuectl("edit", "contested", "--priority", "99", check=0)
+    press(page, "Save")
+    notice(page, "changed")
+    assert job(site, "contested")["priority"] == 99
+    assert page.get_by_label("Priority").input_value() == "1"
+
+
+def test_a_job_is_run_now_cancelled_retried_and_cloned(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "later", "--delay", "1h", "sleep 600", check=0)
+    page = visit("/jobs/later")
+    press(page, "Run now")
+    expect(page.locator("#job-state")).to_have_text("processing")
+    press(page, "Cancel")
+    notice(page, "Job later cancelled")
+    expect(page.locator("#job-state")).to_have_text("cancelled")
+    page.locator("#notice").get_by_role("button", name="Retry").click()
+    notice(page, "Job later retried")
+    expect(page.locator("#job-state")).to_have_text("processing")
+    press(page, "Cancel")
+    expect(page.locator("#job-state")).to_have_text("cancelled")
+    press(page, "Clone")
+    page.wait_for_url(lambda url: "/jobs/later" not in url)
+    notice(page, "a copy of later")
+    press(page, "Cancel")
+    expect(page.locator("#job-state")).to_have_text("cancelled")
+
+
+def test_ticked_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, site: Site) -> None:
+    for name in ("tick-1", "tick-2", "tick-3"):
+        site.queuectl("enqueue", "--id", name, "--queue", "ticks", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=ticks")
+    page.get_by_label("Tick tick-1").check()
+    page.get_by_label("Tick tick-3").check()
+    expect(page.locator("[data-ticked]")).to_have_text("2 ticked")
+    page.get_by_label("What to do").select_option("hold")
+    press(page, "Preview")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Hold 2 jobs?")
+    expect(dialog).to_contain_text("pending")
+    dialog.get_by_role("button", name="Hold 2 jobs").click()
+    notice(page, "2 jobs held")
+    assert [job(site, name)["held"] for name in ("tick-1", "tick-2", "tick-3")] == [True, False, True]
+    press(page, "Undo")
+    notice(page, "2 jobs released")
+
+
+def test_all_that_match_are_changed_with_one_word(visit: Visit, site: Site) -> None:
+    lines = "\n".join(map(str, range(60)))
+    site.queuectl("enqueue", "--for-each", "-", "--queue", "crowd", "--delay", "1h", "echo {}", input=lines, check=0)
+    page = visit("/jobs?queue=crowd&state=pending")
+    page.get_by_label("all that match").check()
+    page.get_by_label("What to do").select_option("cancel")
+    press(page, "Preview")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
+    notice(page, "60 jobs cancelled")
+    expect(page.locator("#list")).to_contain_text("No job matches")
+    page.locator("#notice").get_by_role("button", name="Retry").click()
+    notice(page, "60 jobs retried")
+
+
+def test_filters_are_in_the_address_and_pages_follow_each_other(visit: Visit, site: Site) -> None:
+    lines = "\n".join(f"page {number}" for number in range(70))
+    site.queuectl("enqueue", "--for-each", "-", "--queue", "paged", "--delay", "1h", "echo {}", input=lines, check=0)
+    page = visit("/jobs")
+    page.locator("select[name=queue]").select_option("paged")
+    page.wait_for_url("**/jobs?queue=paged*")
+    expect(page.locator("#total")).to_have_text("70 jobs")
+    assert page.locator("table.rows tbody tr").count() == 50
+    page.get_by_role("link", name="Next page").click()
+    page.wait_for_url("**cursor=*")
+    expect(page.locator("table.rows tbody tr")).to_have_count(20)
+    page.get_by_label("Command holds").fill("page 7")
+    press(page, "Show")
+    page.wait_for_url("**match=page*")
+    expect(page.locator("table.rows tbody tr")).to_have_count(1)
+
+
+def test_the_field_on_top_finds_an_id_or_a_command(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "needle", "--delay", "1h", "echo in the haystack", check=0)
+    page = visit("/")
+    page.keyboard.press("/")
+    page.keyboard.type("needle\n")
+    page.wait_for_url(f"{site.url}/jobs/needle")
+    page.locator("#find").fill("the haystack")
+    page.locator("#find").press("Enter")
+    page.wait_for_url("**/jobs?match=*")
+    expect(page.locator("table.rows")).to_contain_text("needle")
+
+
+def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--queue", "valve", "--delay", "1h", "true", check=0)
+
+    def rules() -> dict[str, Any]:
+        return next(one for one in site.queuectl("queue", "list", "--json", check=0).json if one["name"] == "valve")
+
+    page = visit("/queues")
+    panel = page.locator("section", has=page.locator("#q-valve"))
+    panel.get_by_role("button", name="Pause").click()
+    notice(page, "Queue valve paused")
+    assert rules()["paused"] is True
+    press(page, "Undo")
+    notice(page, "Queue valve goes on")
+    panel.get_by_text("Limits and defaults").click()
+    panel.get_by_label("At once", exact=True).fill("3")
+    panel.get_by_label("Rate").fill("10/m")
+    panel.get_by_role("button", name="Save").click()
+    notice(page, "concurrency 3, rate 10/m")
+    assert (rules()["paused"], rules()["concurrency"], rules()["rate"]) == (False, 3, "10/m")
+    press(page, "Undo")
+    notice(page, "as it was")
+    assert rules()["concurrency"] is None
+    panel.get_by_placeholder("another queue").fill("elsewhere")
+    panel.get_by_role("button", name="Move").click()
+    notice(page, "1 job moved from valve to elsewhere")
+
+
+def test_dead_jobs_are_retried_and_purged_by_their_error(visit: Visit, site: Site) -> None:
+    for name, code in (("dead-1", 41), ("dead-2", 41), ("dead-3", 42)):
+        site.queuectl("enqueue", "--id", name, "--max-retries", "1", f"test -e {site.queuectl.home}/go || exit {code}")
+    site.queuectl("wait", "dead-1", "dead-2", "dead-3", timeout=30)
+    page = visit("/dlq")
+    row = page.get_by_role("row", name="exit code 41")
+    expect(row.get_by_role("cell").first).to_have_text("2")
+    (site.queuectl.home / "go").touch()
+    row.get_by_role("button", name="Retry").click()
+    notice(page, "2 jobs retried")
+    wait_until(
+        lambda: job(site, "dead-1")["state"] == job(site, "dead-2")["state"] == "completed", what="them to complete"
+    )
+    page.get_by_role("row", name="exit code 42").get_by_role("button", name="Purge").click()
+    page.get_by_role("dialog").get_by_role("button", name="Purge").click()
+    notice(page, "Job dead-3 purged")
+    assert site.queuectl("show", "dead-3").code != 0
+
+
+def test_a_schedule_is_added_paused_resumed_run_and_removed(visit: Visit, site: Site) -> None:
+    page = visit("/cron")
+    page.get_by_text("New schedule").click()
+    page.get_by_label("Name").fill("hourly")
+    page.get_by_label("When").fill("0 * * * *")
+    page.get_by_role("textbox", name="Command").fill("echo cuckoo")
+    press(page, "Add")
+    notice(page, "Schedule hourly added")
+    panel = page.locator("section", has=page.locator("#c-hourly"))
+    panel.get_by_role("button", name="Pause").click()
+    notice(page, "Schedule hourly rests")
+    press(page, "Undo")
+    notice(page, "Schedule hourly goes on")
+    panel.get_by_role("button", name="Run now").click()
+    page.wait_for_url("**/jobs/**")
+    expect(page.locator("#job-state")).to_have_text("completed")
+    page.goto(f"{site.url}/cron")
+    expect(panel).to_contain_text("completed")
+    panel.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    notice(page, "Schedule hourly removed")
+    assert site.queuectl("cron", "list", "--json", check=0).json == []
+
+
+def test_a_setting_is_changed_refused_and_unset(visit: Visit, site: Site) -> None:
+    page = visit("/settings")
+    field = page.get_by_label("Value of max-retries")
+    field.fill("5")
+    field.press("Enter")
+    notice(page, "max-retries is 5 now")
+    assert site.queuectl("config", "get", "max-retries", check=0).out.strip() == "5"
+    field.fill("lots")
+    field.press("Enter")
+    notice(page, "max-retries")
+    expect(page.locator("#notice .notice")).to_have_attribute("data-kind", "refused")
+    page.goto(f"{site.url}/settings")
+    press(page, "Unset")
+    notice(page, "max-retries is 3 again")
+
+
+def test_a_worker_is_asked_to_stop_and_does(visit: Visit, site: Site, tmp_path: Any) -> None:
+    other = WorkerProcess(site.queuectl, tmp_path / "wasp.log", "--name", "wasp", "--queue", "nothing-of-it")
+    try:
+        other.wait_until_ready()
+        page = visit("/workers")
+        panel = page.locator("section", has=page.locator("#w-wasp"))
+        panel.get_by_role("button", name="Stop", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Stop").click()
+        notice(page, "Worker wasp finishes what it runs and stops")
+        assert other.wait() == 0
+        expect(panel).to_have_count(0)
+    finally:
+        other.end()
+
+
+def test_keys_go_to_places_and_tell_which_there_are(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--queue", "keys", "--delay", "1h", "true", check=0)
+    page = visit("/")
+    for key, path in (
+        ("j", "/jobs"),
+        ("q", "/queues"),
+        ("w", "/workers"),
+        ("d", "/dlq"),
+        ("s", "/settings"),
+        ("o", "/"),
+    ):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.wait_for_url(site.url + path)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("find a job")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.goto(f"{site.url}/jobs")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("[data-ticked]")).to_have_text("1 ticked")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

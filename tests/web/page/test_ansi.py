@@ -1,0 +1,76 @@
+"""Colours of a terminal become classes; nothing else that a terminal is told does anything. On the page and in the browser alike."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuectl.web.pages.ansi import Painter, Piece
+from tests.web.page.site import Visit
+
+CASES = {
+    "plain": [("", "plain")],
+    "\x1b[32mgreen\x1b[0m not": [("t-fg2", "green"), ("", " not")],
+    "\x1b[1;31mboth\x1b[22mred": [("t-b t-fg1", "both"), ("t-fg1", "red")],
+    "\x1b[mno\x1b[93;44mbright": [("", "no"), ("t-bg4 t-fg11", "bright")],
+    "\x1b[38;5;196mred of 256": [("t-fg9", "red of 256")],
+    "\x1b[38;2;0;200;0mgreen of many": [("t-fg2", "green of many")],
+    "\x1b[48;5;240mgrey": [("t-bg8", "grey")],
+    "\x1b[2K\x1b[1Gcleared": [("", "cleared")],
+    "\x1b]0;a title\x07text": [("", "text")],
+    "\x1b]8;;http://example.org\x1b\\link\x1b]8;;\x1b\\": [("", "link")],
+    "10 %\r50 %\r100 %": [("", "100 %")],
+    "ends so\r": [("", "ends so")],
+    "\x1b(Bset\x07\x00bell": [("", "set"), ("", "bell")],
+    "<b>\x1b[3m&amp;": [("", "<b>"), ("t-i", "&amp;")],
+    "\x1b[38mcut \x1b[38;5mshort": [("", "cut "), ("", "short")],
+}
+
+
+def joined(pieces: list[Piece]) -> list[tuple[str, str]]:
+    """As a browser has it: texts of one kind that follow each other are one."""
+    found: list[tuple[str, str]] = []
+    for classes, text in pieces:
+        if found and found[-1][0] == classes:
+            found[-1] = (classes, found[-1][1] + text)
+        else:
+            found.append((classes, text))
+    return found
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_colours_become_classes_and_nothing_else_is_left(text: str) -> None:
+    (line,) = Painter().lines(text)
+    assert [(classes, said) for classes, said in line] == CASES[text]
+
+
+def test_a_colour_lasts_until_it_is_changed_over_lines() -> None:
+    first, second, third = Painter().lines("\x1b[35mone\ntwo\x1b[39m\nthree")
+    assert (first, second, third) == ([Piece("t-fg5", "one")], [Piece("t-fg5", "two")], [Piece("", "three")])
+
+
+@given(st.text(alphabet="\x1b[]0123456789;:mKab\x07\\ \r<&"))
+def test_whatever_is_printed_no_control_character_is_left(text: str) -> None:
+    for line in Painter().lines(text):
+        for classes, said in line:
+            assert all(name.startswith("t-") for name in classes.split())
+            assert said.isprintable()
+
+
+def test_the_browser_reads_colours_as_the_server_does(visit: Visit) -> None:
+    page = visit("/")
+    painted = page.evaluate(
+        """async (texts) => {
+          const { Painter } = await import('/static/ansi.js');
+          return texts.map((text) => {
+            const line = document.createElement('span');
+            new Painter().paint(text, line);
+            line.normalize();
+            return [...line.childNodes].map((node) => [[...(node.classList ?? [])].sort().join(' '), node.textContent]);
+          });
+        }""",
+        list(CASES),
+    )
+    for text, found in zip(CASES, painted, strict=True):
+        assert joined([Piece(*piece) for piece in found]) == joined([Piece(*piece) for piece in CASES[text]]), text

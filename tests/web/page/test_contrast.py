@@ -1,0 +1,52 @@
+"""Colours that everybody can read: computed from the sheet, by the formula of WCAG 2."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import queuectl.web.pages
+
+SHEET = (Path(queuectl.web.pages.__file__).parent / "static" / "queuectl.css").read_text()
+STATES = ("blocked", "pending", "processing", "failed", "completed", "dead", "cancelled")
+PAIRS = [
+    *(
+        (text, back)
+        for text in ("text", "quiet", "accent", *STATES, "good", "warn", "bad")
+        for back in ("back", "panel")
+    ),
+    *((text, "hover") for text in ("text", "quiet", "bad")),
+    ("accent-text", "accent"),
+    ("good", "good-back"),
+    ("warn", "warn-back"),
+    ("bad", "bad-back"),
+    ("log-text", "log-back"),
+    ("log-text", "hit"),
+    *((f"t{number}", "log-back") for number in range(16)),
+]
+
+
+def colours(scheme: str) -> dict[str, str]:
+    light, _, rest = SHEET.partition("@media (prefers-color-scheme: dark)")
+    dark = rest.partition("\n}\n")[0]
+    found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light))
+    return {**found, **dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", dark))} if scheme == "dark" else found
+
+
+def light_of(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it(scheme: str) -> None:
+    known = colours(scheme)
+    low = {}
+    for text, back in PAIRS:
+        brighter, darker = sorted((light_of(known[text]), light_of(known[back])), reverse=True)
+        if (contrast := (brighter + 0.05) / (darker + 0.05)) < 4.5:
+            low[text, back] = round(contrast, 2)
+    assert not low

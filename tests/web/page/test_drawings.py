@@ -1,0 +1,102 @@
+"""Charts, timelines and graphs: numbers that are drawn have to be right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from queuectl.job.lifecycle import State
+from queuectl.web.pages import charts, wording
+from queuectl.web.pages.attention import Sight, concerns
+
+NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+NOW_MS = round(NOW.timestamp() * 1000)
+
+
+@pytest.mark.parametrize("value, top", [(0, 1), (0.3, 0.5), (1, 1), (3, 5), (7, 10), (42, 50), (100, 100), (101, 200)])
+def test_a_scale_ends_at_a_number_that_is_easy_to_read(value: float, top: float) -> None:
+    assert charts.ceiling(value) == pytest.approx(top)
+
+
+def test_bars_stand_on_each_other_and_never_leave_the_picture() -> None:
+    drawn = charts.stack([{"completed": 90, "dead": 10}, {"completed": 0, "dead": 0}], ["a", "b"])
+    assert drawn.top == 100
+    low, high = drawn.bars
+    assert (low.y + low.height, high.y + high.height) == (charts.HEIGHT, low.y)
+    assert high.y == 0
+    assert all(bar.x >= 0 and bar.x + bar.width <= charts.WIDTH for bar in drawn.bars)
+
+
+def test_a_bar_of_one_among_thousands_is_still_seen() -> None:
+    drawn = charts.stack([{"completed": 10_000, "dead": 1}], ["a"])
+    assert drawn.bars[-1].kind == "dead"
+    assert drawn.bars[-1].height > 1
+
+
+def test_a_line_has_a_gap_where_nothing_is_known() -> None:
+    drawn = charts.lines({"p50": [1, None, 2, 3]})
+    assert drawn.paths["p50"].count("M") == 2
+    assert charts.lines({"p50": [None, None]}).paths == {"p50": ""}
+
+
+@pytest.mark.parametrize(
+    "ms, words",
+    [
+        (None, "—"),
+        (0, "0ms"),
+        (850, "850ms"),
+        (2500, "2.5s"),
+        (61_000, "1m 1s"),
+        (3_600_000, "1h"),
+        (100_000_000, "1d 3h"),
+    ],
+)
+def test_a_span_is_as_exact_as_anybody_wants(ms: int | None, words: str) -> None:
+    assert wording.span(ms) == words
+
+
+@pytest.mark.parametrize(
+    "seconds, words", [(0, "now"), (-5, "5s ago"), (-3700, "1h ago"), (90, "in 1m"), (200_000, "in 2d")]
+)
+def test_a_moment_is_told_by_its_largest_unit(seconds: int, words: str) -> None:
+    assert wording.ago(NOW + timedelta(seconds=seconds), NOW_MS) == words
+
+
+@pytest.mark.parametrize(
+    "value, words", [(999, "999"), (1000, "1k"), (12_345, "12.3k"), (1_000_000, "1M"), (0.5, "0.5")]
+)
+def test_a_number_is_short_where_there_is_little_room(value: float, words: str) -> None:
+    assert wording.short(value) == words
+
+
+def bee(**facts: object) -> dict[str, object]:
+    return {"id": "bee", "state": "running", "queues": None, **facts}
+
+
+CALM = Sight({"default": {State.PENDING: 3}}, frozenset(), {"default": 1000}, [bee()], None, NOW_MS)
+
+
+def test_nothing_is_said_while_work_is_being_done() -> None:
+    assert concerns(CALM) == []
+
+
+@pytest.mark.parametrize(
+    "sight, kind, words",
+    [
+        (CALM._replace(workers=[]), "bad", "No worker is alive, and 3 jobs wait"),
+        (CALM._replace(workers=[bee(queues=("mail",))]), "bad", "No worker serves the queue default, and 3 jobs wait"),
+        (CALM._replace(workers=[bee(), bee(id="wasp", state="lost")]), "bad", "1 worker gives no sign of life"),
+        (CALM._replace(paused=frozenset({"default"}), oldest={}), "warn", "The queue default is paused"),
+        (CALM._replace(oldest={"default": 600_000}), "warn", "The oldest job of default has waited for 10m"),
+        (CALM._replace(tally={"a": {State.DEAD: 1}}, last_dead_at=NOW), "bad", "1 job failed for good"),
+        (
+            CALM._replace(tally={"a": {State.DEAD: 2}}, last_dead_at=NOW - timedelta(days=2)),
+            "warn",
+            "2 jobs failed for good",
+        ),
+    ],
+)
+def test_what_keeps_work_from_being_done_is_said_first(sight: Sight, kind: str, words: str) -> None:
+    first = concerns(sight)[0]
+    assert (first.kind, first.text) == (kind, words)

@@ -1,0 +1,96 @@
+"""What changes is seen without a reload, and nobody who reads or types is disturbed."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.program import WorkerProcess
+from tests.web.page.site import Site, Visit
+
+
+def test_a_new_job_appears_in_the_list_by_itself(visit: Visit, site: Site) -> None:
+    page = visit("/jobs?queue=news")
+    expect(page.locator("#list")).not_to_contain_text("extra")
+    page.evaluate("window.mark = 1")
+    site.queuectl("enqueue", "--id", "extra", "--queue", "news", "--delay", "1h", "echo extra", check=0)
+    expect(page.locator("#list")).to_contain_text("extra")
+    assert page.evaluate("window.mark") == 1, "the page was loaded again"
+
+
+def test_a_thousand_changes_are_a_few_looks(visit: Visit, site: Site) -> None:
+    page = visit("/")
+    looks: list[str] = []
+    page.on("request", lambda request: request.url == f"{site.url}/" and looks.append(request.url))
+    lines = "\n".join(map(str, range(1000)))
+    site.queuectl("enqueue", "--stream", "--queue", "flood", "--delay", "1h", input=lines, check=0, timeout=50)
+    expect(page.locator("#queues")).to_contain_text("1,000")
+    assert 1 <= len(looks) <= 20
+
+
+def test_what_somebody_types_survives_what_happens_meanwhile(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "first", "--queue", "typing", "--delay", "1h", "true", check=0)
+    page = visit("/queues")
+    panel = page.locator("section", has=page.locator("#q-typing"))
+    panel.get_by_text("Limits and defaults").click()
+    panel.get_by_label("Rate").press_sequentially("5/")
+    site.queuectl("enqueue", "--queue", "typing-other", "--delay", "1h", "true", check=0)
+    expect(page.locator("#dead-badge")).to_be_attached()
+    panel.get_by_label("Rate").press_sequentially("m")
+    assert panel.get_by_label("Rate").input_value() == "5/m"
+    assert page.evaluate("document.activeElement.name") == "rate"
+    panel.get_by_role("button", name="Save").click()
+    expect(page.locator("#notice")).to_contain_text("rate 5/m")
+    expect(page.locator("#q-typing-other")).to_be_visible()
+
+
+def test_a_ticked_job_stays_ticked_while_the_list_changes(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "stays", "--queue", "ticking", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=ticking")
+    page.get_by_label("Tick stays").check()
+    site.queuectl("enqueue", "--id", "comes", "--queue", "ticking", "--delay", "1h", "true", check=0)
+    site.queuectl("enqueue", "--id", "gone-by", "--queue", "other", "--delay", "1h", "true", check=0)
+    expect(page.get_by_label("Tick stays")).to_be_checked()
+    page.get_by_label("Tick stays").uncheck()
+    expect(page.locator("#list")).to_contain_text("comes")
+
+
+def test_the_row_that_the_keys_have_come_to_survives_a_change_of_the_list(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "below", "--queue", "keyed", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=keyed")
+    page.keyboard.press("j")
+    site.queuectl("enqueue", "--id", "above", "--queue", "keyed", "--delay", "1h", "true", check=0)
+    expect(page.locator("#list")).to_contain_text("above")
+    page.keyboard.press("x")
+    expect(page.get_by_label("Tick below")).to_be_checked()
+    expect(page.get_by_label("Tick above")).not_to_be_checked()
+
+
+def test_a_log_is_followed_in_colour_and_searched(visit: Visit, site: Site, worker: WorkerProcess) -> None:
+    go = site.queuectl.home / "go-on"
+    script = rf"printf 'one\n\033[32mgreen\033[0m <b>no markup</b>\n'; until [ -e {go} ]; do sleep 0.05; done; echo last words"
+    site.queuectl("enqueue", "--id", "chatty", script, check=0)
+    page = visit("/jobs/chatty")
+    log = page.locator(".log")
+    expect(log.locator(".t-fg2")).to_have_text("green")
+    expect(log).to_contain_text("<b>no markup</b>")
+    expect(log).not_to_contain_text("last words")
+    go.touch()
+    expect(log).to_contain_text("last words")
+    expect(page.locator("#job-state")).to_have_text("completed")
+    page.get_by_label("Search in the log").fill("LAST")
+    expect(page.locator("[data-hits]")).to_have_text("1 line")
+    expect(log.locator(".hit")).to_have_text("last words")
+
+
+def test_a_dashboard_that_is_gone_is_missed_and_welcomed_back(visit: Visit, site: Site) -> None:
+    page = visit("/")
+    page.expected = ("ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY")  # type: ignore[attr-defined]
+    banner = page.locator("#link-state")
+    expect(banner).to_be_hidden()
+    port = site.port
+    site.stop(at_once=True)
+    expect(banner).to_contain_text("does not answer")
+    site.queuectl("enqueue", "--queue", "meanwhile", "--delay", "1h", "true", check=0)
+    site.start(port)
+    expect(page.locator("#queues")).to_contain_text("meanwhile", timeout=15_000)
+    expect(banner).to_be_hidden()

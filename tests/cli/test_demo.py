@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.program import Program
@@ -84,3 +86,31 @@ def test_the_demo_is_coloured_on_a_terminal_unless_told_otherwise(
         assert ("\x1b[" in terminal.shown) is is_coloured
         assert "$ queuectl enqueue --id hello" in plain(terminal.shown)
     wait_until(lambda: processes_in(temporary) == [])
+
+
+def test_the_demo_of_the_dashboard_has_living_traffic_until_it_is_ended(
+    queuectl: Program, temporary: Path, tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    with said.open("wb") as out:
+        demo = queuectl.start("demo", "--dashboard", env={"TMPDIR": str(temporary)}, stdout=out, stderr=out)
+    try:
+        address = wait_until(
+            lambda: re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", said.read_text()), what="its address", timeout=40
+        )
+        (home,) = temporary.iterdir()
+        running = Program(home)
+        wait_until(
+            lambda: running("status", "--json", check=0).json["states"]["completed"] >= 3, what="some to be completed"
+        )
+        assert {one["name"] for one in running("queue", "list", "--json", check=0).json} >= {
+            "mail",
+            "images",
+            "reports",
+        }
+        assert httpx.get(address[0], follow_redirects=True).status_code == 200
+    finally:
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(30) == 130
+    assert list(temporary.iterdir()) == []
+    assert processes_in(temporary) == []

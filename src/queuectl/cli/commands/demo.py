@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import click
+
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.result import Nothing, Result
-from queuectl.cli.stage import stage
+from queuectl.cli.stage import Stage, stage
 
 
-@command("demo", examples="queuectl demo")
-def demo(app: App) -> Result:
+@command(
+    "demo",
+    examples="""
+        queuectl demo
+        # with living traffic, in a browser, until Ctrl-C
+        queuectl demo --dashboard
+    """,
+)
+@click.option("--dashboard", is_flag=True, help="Fill a home with living traffic and show it in the dashboard.")
+@click.option("--port", default="0", metavar="N", help="Of the dashboard; any that is free unless told otherwise.")
+def demo(app: App, dashboard: bool, port: str) -> Result:
     """See the whole life of some jobs in less than 20 seconds, in a home of its own.
 
     Every line after a $ is a real command. Nothing is left behind, also after Ctrl-C.
     """
+    if dashboard:
+        app.print("Living traffic. Every line after a $ is a real command, run in a home of its own.", flush=True)
+        with stage(app) as on:
+            _fill(on)
+            on.tell("Open the address. Ctrl-C ends it, and nothing of it is left.")
+            on.type(f"queuectl dashboard --port {port}")
+        return Nothing()
     app.print("The life of some jobs. Every line after a $ is a real command, run in a home of its own.", flush=True)
     with stage(app) as on:
         on.tell("A job is a shell command. It is safe on disk when enqueue has printed its id.")
@@ -56,3 +76,38 @@ def demo(app: App) -> Result:
         on.type_deaf("queuectl worker stop")
     app.print("\nThat was all; nothing of it is left. Now yours: queuectl enqueue 'echo hello'")
     return Nothing()
+
+
+# What the visitors of a shop would cause. The number of a process is as good as chance here.
+_TRAFFIC: Final = (
+    ("mail", 2, "sleep 0.$(($$ % 9)); echo sent; [ $(($$ % 13)) -gt 0 ]"),
+    ("images", 2, "echo scaling; sleep $(($$ % 3)); [ $(($$ % 7)) -gt 0 ] || exit 3"),
+    ("images", 5, r'for i in 1 2 3 4; do printf "\033[32mtile $i\033[0m\n"; sleep 0.5; done'),
+    ("reports", 6, "echo collecting; sleep $(($$ % 5)); echo done"),
+    ("search", 1, "sleep 0.0$(($$ % 9)); echo indexed"),
+)
+
+
+def _fill(on: Stage) -> None:
+    on.tell("Some queues, one of them with limits, one of them paused.")
+    on.type("queuectl queue set reports --concurrency 1 --timeout 30s")
+    on.type("queuectl queue set mail --rate 60/m")
+    on.type("queuectl queue pause newsletter")
+    on.type("queuectl enqueue --queue newsletter 'echo dear reader'")
+    on.tell("Jobs that wait for each other, a batch, one that fails for good, one that talks, and one for later.")
+    on.type("queuectl enqueue --id build --tag release 'echo building; sleep 3; echo built'")
+    on.type("queuectl enqueue --id test --tag release --after build 'sleep 4; echo 120 passed'")
+    on.type("queuectl enqueue --id docs --tag release --after build 'sleep 6; echo written'")
+    on.type("queuectl enqueue --id release --tag release --after test --after docs 'echo released'")
+    on.type("queuectl enqueue --array 1-24%3 --batch thumbnails --queue images 'sleep 1; echo $QUEUECTL_ARRAY_INDEX'")
+    on.type("queuectl enqueue --id broken --max-retries 2 'echo no such table >&2; exit 4'")
+    on.type("queuectl enqueue --id talker 'i=0; while :; do i=$((i+1)); echo line $i; sleep 1; done'")
+    on.type("queuectl enqueue --id tomorrow --delay 1d 'make report'")
+    on.tell("Schedules: one for the night, and visitors who come and go.")
+    on.type("queuectl cron add nightly '0 2 * * *' 'make backup'")
+    for number, (queue, seconds, script) in enumerate(_TRAFFIC, 1):
+        job = f"--queue {queue} --overlap allow --max-retries 2 '{script}'"
+        on.type(f"queuectl cron add visitor-{number} 'every {seconds}s' {job}")
+    on.tell("Two workers.")
+    on.type_deaf("queuectl worker start --detach --count 6 --name bee")
+    on.type_deaf("queuectl worker start --detach --count 3 --name wasp --queue mail --queue search")

@@ -1,0 +1,117 @@
+"""The pages of the dashboard at a million jobs, of which most have ended: how long each answer takes."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import secrets
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from _bench import Figure, Lab, Report, main, median, rounds
+from _million import filled
+
+JOBS = 1_000_000
+ROUNDS, SECONDS = 15, 60.0
+TARGET = 150.0
+
+PAGES = (
+    "/",
+    "/?span=day",
+    "/jobs",
+    "/jobs?state=completed",
+    "/jobs?state=pending&queue=mail",
+    "/jobs?state=dead&sort=finished",
+    "/jobs?since=1h",
+    "/jobs/{last}",
+    "/queues",
+    "/workers",
+    "/dlq",
+    "/cron",
+    "/settings",
+)
+# They look at all that match, whatever that costs: shown beside the others, and not bound.
+LOOK_AT_ALL = (
+    "/jobs?match=nothing-has-this",
+    "/jobs?state=pending&sort=priority",
+    "/jobs?state=completed&sort=duration",
+)
+
+
+@contextmanager
+def served(lab: Lab, home: Path) -> Iterator[http.client.HTTPConnection]:
+    token = secrets.token_urlsafe()
+    process = subprocess.Popen(
+        [*lab.queuectl, "dashboard", "--port", "0"],
+        env={**lab.environment(home), "QUEUECTL_TOKEN": token},
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        found = re.search(rb":(\d+)/", process.stdout.readline())
+        assert found is not None
+        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]))
+        connection.connect()
+        connection.token = token  # type: ignore[attr-defined]
+        yield connection
+        connection.close()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def fetch(connection: http.client.HTTPConnection, path: str) -> float:
+    headers = {"Authorization": f"Bearer {connection.token}", "Accept": "text/html"}  # type: ignore[attr-defined]
+    began = time.perf_counter()
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    answer.read()
+    assert answer.status == 200, (path, answer.status)
+    return time.perf_counter() - began
+
+
+# As if a worker had run nine of ten, and one of five hundred had failed for good: to run them would take an hour.
+END_MOST = (
+    """
+    update jobs
+       set state = case when seq % 500 = 0 then 'dead' else 'completed' end, ready = 0, runs = 1, worker = 'w', host = 'h',
+           ending = case when seq % 500 = 0 then 'failed' else 'completed' end, exit_code = (seq % 500 = 0) * (seq % 7 + 1),
+           error = case when seq % 500 = 0 then 'exit code ' || (seq % 7 + 1) end,
+           started_at = created_at, finished_at = created_at + seq, duration_ms = seq % 5000, wait_ms = seq % 300,
+           updated_at = created_at + seq
+     where seq % 10 <> 1
+    """,
+    "insert into moves select queue, 'pending', state, '', count(*) from jobs where state <> 'pending' group by queue, state",
+)
+
+
+def end_most(home: Path) -> None:
+    with closing(sqlite3.connect(home / "queue.db")) as store, store:
+        for statement in END_MOST:
+            store.execute(statement)
+
+
+def pages(lab: Lab) -> Report:
+    home = lab.new_home()
+    filled(home, JOBS).close()
+    end_most(home)
+    last = lab.run("list", "--limit", "1", "--quiet", home=home).decode().split()[0]
+    with served(lab, home) as connection:
+        contenders = {
+            path: (lambda path=path: fetch(connection, path.format(last=last))) for path in (*PAGES, *LOOK_AT_ALL)
+        }
+        samples = rounds(contenders, count=ROUNDS, seconds=SECONDS)
+    report = Report(f"pages of the dashboard at {JOBS:,} jobs")
+    for path in (*PAGES, *LOOK_AT_ALL):
+        report.row(path, f"{median(samples[path]) * 1000:.0f} ms", "")
+    slowest = max(PAGES, key=lambda path: median(samples[path]))
+    report.figure(Figure(f"the slowest, {slowest}", median(samples[slowest]) * 1000, TARGET, unit=" ms"))
+    return report
+
+
+if __name__ == "__main__":
+    main(pages, __doc__)

@@ -1,4 +1,4 @@
-"""How things look to people: colours, ages, durations.
+"""How things look to people: colours, sizes, and by their name here the ages and durations of job/ages.py.
 
 New state? It needs its colour here.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from queuectl.job.ages import age as age
+from queuectl.job.ages import rough as rough
+from queuectl.job.ages import took as took
 from queuectl.job.lifecycle import State
 
 STATE_STYLE: Final = {
@@ -31,30 +34,12 @@ _CODES: Final = {
     "orange": "38;5;208",
 }
 
-_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
-
 
 def paint(text: str, style: str | None, *, colour: bool) -> str:
     """`text` in `style`, one or more names ("bold red"); unchanged without a style or without colour."""
     if not colour or not style or not text:
         return text
     return f"\x1b[{';'.join(_CODES[name] for name in style.split())}m{text}\x1b[0m"
-
-
-def age(moment_ms: int, now_ms: int) -> str:
-    """When something was or will be, seen from now: `3m ago`, `in 20s`, `now`."""
-    distance = moment_ms - now_ms
-    if abs(distance) < _SECOND:
-        return "now"
-    return f"in {rough(distance)}" if distance > 0 else f"{rough(-distance)} ago"
-
-
-def rough(ms: int) -> str:
-    """A duration in its largest unit, rounded down: `3m`, `5h`, `12d`."""
-    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
-        if ms >= size:
-            return f"{ms // size}{unit}"
-    return f"{ms // _SECOND}s"
 
 
 def room(size: int) -> str:
@@ -67,18 +52,3 @@ def room(size: int) -> str:
         if amount < 1024:
             return f"{amount:.1f} {unit}"
     return f"{amount / 1024:.1f} TiB"
-
-
-def took(ms: int) -> str:
-    """A duration with about three digits: `340ms`, `1.25s`, `12.5s`, `2m 05s`, `3h 04m`, `2d 03h`."""
-    if ms < _SECOND:
-        return f"{ms}ms"
-    if ms < 10 * _SECOND:
-        return f"{ms // 10 / 100:.2f}s"  # cut, not rounded: 9999 ms is not 10.00 s
-    if ms < _MINUTE:
-        return f"{ms // 100 / 10:.1f}s"
-    if ms < _HOUR:
-        return f"{ms // _MINUTE}m {ms % _MINUTE // _SECOND:02d}s"
-    if ms < _DAY:
-        return f"{ms // _HOUR}h {ms % _HOUR // _MINUTE:02d}m"
-    return f"{ms // _DAY}d {ms % _DAY // _HOUR:02d}h"

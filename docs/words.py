@@ -76,7 +76,7 @@ ERRORS = {
     "invalid-row": "`import`: one row of the SQLite file of another tool is wrong, so nothing was imported.",
     "unknown-layout": "`import`: the file is neither JSON nor SQLite of a layout that is known.",
     "refused": "Several ids, some of them impossible: what could be done was done.",
-    "extra-missing": "`dashboard`: the packages that it needs are not installed; the hint says how to get them.",
+    "extra-missing": "`dashboard`, `top`: the packages that it needs are not installed; the hint says how to get them.",
     "cannot-listen": "`dashboard`: the port is taken, or the address is not one of this machine.",
     "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
     "keeper-gone": "The process that keeps the jobs of a worker is gone, or could not be started. The worker goes too.",

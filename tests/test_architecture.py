@@ -41,10 +41,15 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "web/bridge.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
         "web/pages/pages.py": "tells it that a form is worth its work, whoever leaves",
+        "tui/seat.py": "asks the store beside the screen, which must not wait for it",
     },
-    "asyncio": {"web/": "the server: it holds many connections, and waits for all of them at once"},
+    "asyncio": {
+        "web/": "the server: it holds many connections, and waits for all of them at once",
+        "tui/": "the screen: it waits for keys and for the store at once",
+    },
     "starlette": {"web/": "an extra that `dashboard` alone loads"},
     "uvicorn": {"web/": "an extra that `dashboard` alone loads"},
+    "textual": {"tui/": "an extra that `top` alone loads"},
     "sqlite3": {
         "store/sqlite/": "the only dialect that is SQLite",
         "store/foreign.py": "reads the files of other tools",
@@ -63,6 +68,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "worker/signals.py": "hears TERM, INT, HUP and CHLD",
         "cli/stage.py": "the demo sweeps its stage before a signal ends it",
         "web/serve.py": "hears INT and TERM, which end the server in peace",
+        "tui/app.py": "gives the terminal back before TERM or HUP ends it",
     },
 }
 
@@ -114,6 +120,7 @@ HEAVY = {
     "socket",
     "starlette",
     "subprocess",
+    "textual",
     "unittest",
     "uvicorn",
 }

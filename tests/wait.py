@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -28,3 +29,11 @@ def wait_until(
         if late:
             raise AssertionError(f"waited {timeout:g} s in vain for {what}; last seen: {value!r}")
         time.sleep(max(every, min(2 * (time.monotonic() - began), AT_MOST)))
+
+
+async def until(condition: Callable[[], object], *, what: str) -> None:
+    """The same for a test that shares a loop with what it waits for."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"waited 20 s in vain for {what}"
+        await asyncio.sleep(0.02)

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
     "batch": Entry(f"{_HERE}.batch", "batch", "Jobs under one name, and how far they are.", _LOOK),
     "dashboard": Entry(f"{_HERE}.dashboard", "dashboard", "A web page to look and act, and the HTTP API.", _LOOK),
+    "top": Entry(f"{_HERE}.top", "top", "All of it live in the terminal, with actions on keys.", _LOOK),
     "worker": Entry(f"{_HERE}.worker", "worker", "Start, stop and list the processes that run jobs.", _STEER),
     "queue": Entry(f"{_HERE}.queue", "queue", "Pause and limit queues, and what their jobs get.", _STEER),
     "wait": Entry(f"{_HERE}.wait", "wait", "Wait until jobs have ended.", _STEER),

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.program import COMMAND, Program, WorkerProcess
+from tests.terminal import Terminal
+from tests.wait import wait_until
+
+StartWorker = Callable[..., WorkerProcess]
+
+NORMAL_SCREEN, CURSOR = "\x1b[?1049l", "\x1b[?25h"
+
+
+def test_on_a_terminal_a_job_is_seen_to_run_and_is_cancelled_by_a_key(
+    queuectl: Program, home: Path, start_worker: StartWorker
+) -> None:
+    start_worker()
+    job = queuectl("enqueue", "sleep 60", check=0).out.strip()
+    terminal = Terminal(home, "top")
+    terminal.wait_for(job)
+    terminal.wait_for("processing")
+    terminal.type("c")
+    terminal.wait_for(f"Cancel {job}")
+    terminal.type("y")
+    terminal.wait_for(f"cancelled {job}")
+    assert queuectl("show", job, "--json", check=0).json["state"] == "cancelled"
+    terminal.type("q")
+    assert terminal.end() == 0
+    assert NORMAL_SCREEN in terminal.shown
+    assert terminal.shown.rindex(CURSOR) > terminal.shown.rindex("\x1b[?25l")
+
+
+def test_ctrl_c_and_term_give_the_terminal_back(home: Path) -> None:
+    for end in (lambda it: it.type("\x03"), lambda it: it.process.send_signal(signal.SIGTERM)):
+        terminal = Terminal(home, "top")
+        terminal.wait_for("nothing here yet")
+        end(terminal)
+        assert terminal.end() == 0
+        assert NORMAL_SCREEN in terminal.shown
+        assert "Traceback" not in terminal.shown
+    assert not home.exists()
+
+
+def test_without_colours_none_is_shown(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "true", check=0)
+    for args, env in ((["top"], {"NO_COLOR": "1"}), (["top", "--no-color"], {})):
+        terminal = Terminal(home, *args, env=env)
+        terminal.wait_for("pending 1")
+        terminal.type("q")
+        assert terminal.end() == 0
+        assert "\x1b[33m" not in terminal.shown
+        assert ";33m" not in terminal.shown
+
+
+@pytest.mark.parametrize("words", [["top"], ["top", "--json"]])
+def test_without_a_terminal_it_says_what_to_use_instead(queuectl: Program, words: list[str]) -> None:
+    done = queuectl(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "top needs a terminal" in done.err
+    assert "queuectl status --watch" in done.err
+    assert not queuectl.home.exists()
+
+
+def test_without_the_extra_it_says_how_to_get_it(queuectl: Program) -> None:
+    hidden = "import sys; sys.modules['textual'] = None; sys.argv = ['queuectl', 'top']; from queuectl.cli.main import main; main()"
+    script = ["script", "-qec", subprocess.list2cmdline([sys.executable, "-c", hidden]), "/dev/null"]
+    done = subprocess.run(script, env=queuectl.environment(), capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    assert "top needs packages that are not installed" in done.stdout
+    assert "pip install 'queuectl[tui]'" in done.stdout
+
+
+def test_a_store_that_is_not_ours_is_refused_before_anything_is_shown(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is no database, and has never been one" * 100)
+    terminal = Terminal(home, "--db", str(tmp_path / "text.db"), "top")
+    assert terminal.end() == 1
+    assert "\x1b[?1049h" not in terminal.shown
+    assert "is not a queuectl store" in terminal.shown
+
+
+def test_only_top_loads_what_draws_it(queuectl: Program) -> None:
+    code = "import sys; from queuectl.cli.main import run; run(['status']); sys.exit('textual' in sys.modules)"
+    done = subprocess.run([COMMAND[0], "-c", code], env=queuectl.environment(), capture_output=True, timeout=30)
+    assert done.returncode == 0
+
+
+def test_it_draws_what_is_enqueued_while_it_is_looked_at(queuectl: Program, home: Path) -> None:
+    terminal = Terminal(home, "top", columns=120)
+    terminal.wait_for("nothing here yet")
+    job = queuectl("enqueue", "true", check=0).out.strip()
+    wait_until(lambda: terminal.read() and job in terminal.shown, what="the job on the screen")
+    terminal.type("q")
+    assert terminal.end() == 0

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from queuectl.client import Queue
+from queuectl.job.lifecycle import State
+from queuectl.tui.dialogs import Ask, Confirm, Help
+from queuectl.tui.follow import LogPane
+from queuectl.tui.jobscreen import JobScreen
+from tests.program import WorkerProcess
+from tests.tui.view import play, rows_of, states_of, text_of, view
+from tests.wait import until
+
+StartWorker = Callable[..., WorkerProcess]
+
+
+@pytest.fixture
+def queue(home: Path) -> Iterator[Queue]:
+    with Queue(home) as made:
+        yield made
+
+
+def test_a_home_without_a_store_is_shown_and_not_made(home: Path) -> None:
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: "nothing here yet" in text_of(app, "#states"), what="the empty page")
+            await pilot.press("c", "r", "h", "p", "plus", "minus", "l", "enter", "s")
+            assert text_of(app, "#say")
+
+    play(scene)
+    assert not home.exists()
+
+
+def test_what_there_is_of_queues_workers_and_jobs_is_shown(home: Path, queue: Queue, start_worker: StartWorker) -> None:
+    start_worker("--count", "2", "--name", "anna")
+    running = queue.enqueue("sleep 60").id
+    later = queue.enqueue("true", queue="mail", delay="1h", priority=7).id
+    queue.set_queue("mail", paused=True)
+    queue.set_queue("default", concurrency=3, rate="100/m")
+
+    async def scene() -> None:
+        async with view(home) as (app, _):
+            await until(lambda: states_of(app).get(running) == "processing", what="the job to run")
+            assert list(states_of(app)) == [running, later]
+            assert "1 worker  1/2 busy" in text_of(app, "#head")
+            assert "pending 1  processing 1" in text_of(app, "#states")
+            assert rows_of(app, "#queues")["mail"] == ["mail", "1", "0", "paused"]
+            assert rows_of(app, "#queues")["default"] == ["default", "0", "1", "3 100/m"]
+            assert rows_of(app, "#workers")["anna"][:2] == ["anna", "1/2"]
+            assert rows_of(app, "#jobs")[later][3] == "7"
+            assert "2" in text_of(app, "#title")
+
+    play(scene)
+
+
+def test_a_running_job_is_cancelled_after_a_question_and_retried(
+    home: Path, queue: Queue, start_worker: StartWorker
+) -> None:
+    start_worker()
+    job = queue.enqueue("sleep 60").id
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: states_of(app).get(job) == "processing", what="the job to run")
+            await pilot.press("c")
+            await until(lambda: isinstance(app.screen, Confirm), what="the question")
+            await pilot.press("n")
+            assert queue.get(job).state is State.PROCESSING
+            await pilot.press("c", "y")
+            await until(lambda: states_of(app).get(job) == "cancelled", what="the job to be cancelled")
+            assert text_of(app, "#say") == f"cancelled {job}"
+            await pilot.press("c")
+            assert "nothing to cancel" in text_of(app, "#say")
+            await pilot.press("r")
+            await until(lambda: states_of(app).get(job) == "processing", what="the job to run again")
+            await pilot.press("c", "y")
+            await until(lambda: states_of(app).get(job) == "cancelled", what="the job to be cancelled again")
+
+    play(scene)
+
+
+def test_waiting_jobs_are_held_released_and_go_sooner_or_later(home: Path, queue: Queue) -> None:
+    job = queue.enqueue("true").id
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: job in states_of(app), what="the job")
+            await pilot.press("h")
+            await until(lambda: states_of(app)[job] == "held", what="the job to be held")
+            await pilot.press("h")
+            await until(lambda: states_of(app)[job] == "pending", what="the job to be released")
+            await pilot.press("plus")
+            await until(lambda: rows_of(app, "#jobs")[job][3] == "1", what="the higher priority")
+            await pilot.press("minus")
+            await until(lambda: rows_of(app, "#jobs")[job][3] == "", what="the lower one")
+            await pilot.press("r")
+            await until(lambda: "cannot" in text_of(app, "#say") or "retry" in text_of(app, "#say"), what="a refusal")
+
+    play(scene)
+    assert queue.get(job).state is State.PENDING
+
+
+def test_a_queue_is_paused_and_resumed_and_its_jobs_chosen(home: Path, queue: Queue) -> None:
+    here, there = queue.enqueue("true", queue="aa").id, queue.enqueue("true", queue="bb").id
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: len(states_of(app)) == 2, what="the jobs")
+            await pilot.press("p")  # that of the job
+            await until(lambda: rows_of(app, "#queues")["aa"][3] == "paused", what="the pause")
+            await pilot.press("shift+tab", "shift+tab", "down", "p")
+            await until(lambda: rows_of(app, "#queues")["bb"][3] == "paused", what="the other pause")
+            await pilot.press("p")
+            await until(lambda: rows_of(app, "#queues")["bb"][3] == "", what="the queue to go on")
+            await pilot.press("enter")
+            await until(lambda: list(states_of(app)) == [there], what="only its jobs")
+            await pilot.press("escape")
+            await until(lambda: list(states_of(app)) == [here, there], what="all jobs")
+
+    play(scene)
+
+
+def test_jobs_are_found_by_text_id_and_state(home: Path, queue: Queue) -> None:
+    mail, wake = queue.enqueue("send mail").id, queue.enqueue("wake up").id
+    gone = queue.cancel(queue.enqueue("other mail").id).id
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: len(states_of(app)) == 3, what="the jobs")
+            await pilot.press("slash")
+            await until(lambda: isinstance(app.screen, Ask), what="the line")
+            await pilot.press(*"mail", "enter")
+            await until(lambda: list(states_of(app)) == [mail, gone], what="those with the text")
+            assert "text: mail" in text_of(app, "#title")
+            await pilot.press("s", "s")
+            await until(lambda: list(states_of(app)) == [mail], what="the pending one of them")
+            await pilot.press("escape", "slash", *wake[:9], "enter")
+            await until(lambda: list(states_of(app)) == [wake], what="that of the id")
+
+    play(scene)
+
+
+def test_a_line_that_is_typed_is_enqueued(home: Path) -> None:
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: text_of(app, "#states"), what="the page")
+            await pilot.press("e", "escape")
+            assert not os.path.exists(home)  # noqa: ASYNC240 - a moment
+            await pilot.press("e", *"echo", "space", *"hi", "enter")
+            await until(lambda: len(states_of(app)) == 1, what="the job")
+
+    play(scene)
+    with Queue(home) as queue:
+        assert [job.command for job in queue.jobs()] == ["echo hi"]
+
+
+def test_help_names_the_keys(home: Path) -> None:
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await pilot.press("question_mark")
+            await until(lambda: isinstance(app.screen, Help), what="the keys")
+            await pilot.press("q")
+            await until(lambda: len(app.screen_stack) == 1, what="the page again")
+            await pilot.press("q")
+            await until(lambda: not app.is_running, what="the end")
+
+    play(scene)
+
+
+def test_one_job_and_its_log_are_followed_without_obeying_what_it_prints(
+    home: Path, queue: Queue, start_worker: StartWorker
+) -> None:
+    start_worker()
+    script = r"printf '\033[31mred\033[0m \033]0;title\007\033[2Jplain \001\nhalf'; until [ -e go ]; do sleep 0.02; done; echo ' done'"
+    job = queue.enqueue(script, cwd=str(home)).id
+    go = home / "go"
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: states_of(app).get(job) == "processing", what="the job to run")
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, JobScreen), what="the job's page")
+            await until(lambda: text_of(app, "#begun") == "half", what="the line that has begun")
+            await until(lambda: "processing" in text_of(app, "#facts"), what="the facts")
+            lines = app.screen.query_one(LogPane).lines
+            assert lines[1].text.rstrip() == "red plain \\x01"
+            assert any(part.style and part.style.color and part.style.color.number == 1 for part in lines[1])
+            go.touch()
+            await until(
+                lambda: any(line.text.startswith("half done") for line in app.screen.query_one(LogPane).lines),
+                what="the rest",
+            )
+            await until(lambda: "completed" in text_of(app, "#facts"), what="the end")
+            await pilot.press("l")
+            assert app.screen.has_class("-log-only")
+            await pilot.press("q")
+            await until(lambda: len(app.screen_stack) == 1, what="the page again")
+
+    play(scene)
+
+
+def test_a_command_can_neither_order_the_terminal_about_nor_be_markup(home: Path, queue: Queue) -> None:
+    job = queue.enqueue("echo '\x1b[2J[bold]\n[/nonsense]'").id
+
+    async def scene() -> None:
+        async with view(home, size=(120, 30)) as (app, pilot):
+            await until(lambda: job in states_of(app), what="the job")
+            assert "echo '\\x1b[2J[bold]\\n[/nonsense]'" in rows_of(app, "#jobs")[job]
+            await pilot.press("enter")
+            await until(lambda: "[/nonsense]" in text_of(app, "#facts"), what="the facts")
+            await pilot.press("q", "c")
+            await until(lambda: isinstance(app.screen, Confirm), what="the question")
+
+    play(scene)
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 60)])
+def test_it_fits_into_terminals_of_any_size(home: Path, queue: Queue, size: tuple[int, int]) -> None:
+    ids = [job.id for job in queue.enqueue_many(["true"] * 60)]
+
+    async def scene() -> None:
+        async with view(home, size=size) as (app, pilot):
+            await until(lambda: ids[0] in states_of(app), what="the jobs")
+            await pilot.resize_terminal(40, 12)
+            await pilot.resize_terminal(*size)
+            await pilot.press("end", "home", "down", "enter")
+            await until(lambda: isinstance(app.screen, JobScreen), what="a job")
+            assert app.screen.job.id == ids[1]
+
+    play(scene)
+
+
+def test_the_cursor_stays_with_the_job_that_it_is_on(home: Path, queue: Queue) -> None:
+    first, second = (queue.enqueue("true").id for _ in range(2))
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: len(states_of(app)) == 2, what="the jobs")
+            await pilot.press("down")
+            queue.cancel(first)
+            await until(lambda: list(states_of(app)) == [second, first], what="the other order")
+            assert app.job is not None
+            assert app.job.id == second
+
+    play(scene)
+
+
+def test_a_store_that_is_gone_is_told_of_until_it_is_back(home: Path, queue: Queue) -> None:
+    job = queue.enqueue("true").id
+    queue.close()
+    away = home.with_name("away")
+
+    def put_back() -> None:
+        assert not list(home.glob("queue.db")), "an empty store was made in its place"
+        shutil.rmtree(home, ignore_errors=True)
+        os.rename(away, home)
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: job in states_of(app), what="the job")
+            os.rename(home, away)
+            await until(lambda: "was removed or replaced" in text_of(app, "#problem"), what="the problem")
+            await pilot.press("h")
+            await until(lambda: text_of(app, "#say"), what="a refusal")
+            put_back()
+            await until(lambda: not app.query_one("#problem").has_class("-shown"), what="the store again")
+            await pilot.press("h")
+            await until(lambda: states_of(app).get(job) == "held", what="the job to be held")
+
+    play(scene)
+
+
+def test_a_store_that_is_locked_does_not_hold_the_screen(home: Path, queue: Queue) -> None:
+    job = queue.enqueue("true").id
+    queue.close()
+    other = sqlite3.connect(home / "queue.db", isolation_level=None)
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: job in states_of(app), what="the job")
+            other.execute("begin immediate")
+            await pilot.press("h", "question_mark")
+            await until(lambda: isinstance(app.screen, Help), what="the keys, meanwhile")
+            await pilot.press("q")
+            other.execute("rollback")
+            await until(lambda: states_of(app).get(job) == "held", what="the job to be held after all")
+            other.execute("begin immediate")
+            await pilot.press("h")
+            await pilot.press("q")  # also ends what waits for the lock
+            await until(lambda: not app.is_running, what="the end")
+
+    play(scene)
+    other.close()
+
+
+def test_memory_does_not_grow_with_what_was_looked_at(home: Path, queue: Queue) -> None:
+    ids = [job.id for job in queue.enqueue_many(["true"] * 30)]
+
+    async def scene() -> None:
+        async with view(home, size=(80, 24)) as (app, pilot):
+            await until(lambda: len(states_of(app)) == 30, what="the jobs")
+
+            async def look(times: int) -> int:
+                for turn in range(times):
+                    if turn % 20 == 0:
+                        queue.edit(ids[turn % 30], priority=turn + times)
+                    await app.look()
+                await pilot.pause()
+                gc.collect()
+                return len(gc.get_objects())
+
+            before = await look(100)
+            assert await look(900) - before < 2_000
+
+    play(scene)

@@ -1,0 +1,43 @@
+"""The view on a screen of its own, driven by keys, against a real store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from queuectl.tui.app import Top
+from queuectl.tui.table import Rows
+
+
+@asynccontextmanager
+async def view(home: Path, *, size: tuple[int, int] = (100, 30)) -> AsyncIterator[tuple[Top, Pilot[None]]]:
+    app = Top(str(home), None)
+    try:
+        async with app.run_test(size=size) as pilot:
+            yield app, pilot
+    finally:
+        app.rooms.close()
+
+
+def text_of(app: Top, name: str) -> str:
+    """What stands in a line of the screen that is on top."""
+    return str(app.screen.query_one(name, Static).render())
+
+
+def rows_of(app: Top, name: str) -> dict[str, list[str]]:
+    table = app.screen_stack[0].query_one(name, Rows)
+    return {row.key: [cell.plain for cell in row.cells] for row in table._rows}
+
+
+def states_of(app: Top) -> dict[str, str]:
+    return {key: cells[1] for key, cells in rows_of(app, "#jobs").items()}
+
+
+def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scene())

@@ -175,6 +175,7 @@ NOT_OVER_HTTP = {
     "run": "it is `POST /jobs` and then `/jobs/{id}/logs?follow=true`",
     "worker start": "the server starts no processes",
     "dashboard": "it is this",
+    "top": "it is for a terminal",
     "demo": "it is for a terminal",
     "completion": "it is for a shell",
 }

@@ -213,5 +213,8 @@ def test_three_hosts_a_restart_and_two_kills_run_every_job_once(fragile: Hosts) 
     seen = Counter(a.lines("lines"))
     assert len(seen) == JOBS
     taken = {job.id for job in a.store.jobs() if job.crashes}
-    assert {job_id for job_id, times in seen.items() if times > 1} <= taken
-    assert len(taken) <= 8  # two workers of four slots were killed
+    twice = {job_id for job_id, times in seen.items() if times > 1}
+    assert twice <= taken
+    assert len(twice) <= 8  # two workers of four slots were killed
+    # And what each had claimed ahead, twice as many: another host, which may be sooner, cannot tell it from what ran.
+    assert len(taken) <= 24

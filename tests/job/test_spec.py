@@ -14,7 +14,7 @@ from queuectl.config import load_settings
 from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.job.model import NewJob
 from queuectl.job.shown import shown
-from queuectl.job.spec import _FIELDS, Defaults, check_field, merge, validate
+from queuectl.job.spec import _FIELDS, Defaults, alike, check_field, merge, validate
 from tests.job.said import assert_well_said
 
 DEFAULTS = Defaults(priority=4, max_retries=3, first_is_free=True, backoff_base=2.0, timeout_ms=9_000, cwd="/here")
@@ -404,3 +404,11 @@ def test_an_option_is_refused_in_its_own_words(name: str, good: object, bad: obj
     with pytest.raises(InvalidInput) as caught:
         check_field(name, bad, spelled=spelled, local=UTC)
     assert caught.value.message.startswith(f"{spelled}: ")
+
+
+def test_jobs_that_are_alike_differ_by_their_command_only_and_it_is_checked() -> None:
+    fields = {"queue": "mail", "priority": 7, "tags": ["a"], "env": {"A": "b"}}
+    make = alike(validate({"command": "first", **fields}, DEFAULTS))
+    assert make("second") == validate({"command": "second", **fields}, DEFAULTS)
+    with pytest.raises(InvalidInput, match="command"):
+        make(" ")

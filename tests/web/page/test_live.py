@@ -84,7 +84,7 @@ def test_a_log_is_followed_in_colour_and_searched(visit: Visit, site: Site, work
 
 def test_a_dashboard_that_is_gone_is_missed_and_welcomed_back(visit: Visit, site: Site) -> None:
     page = visit("/")
-    page.expected = ("ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY")  # type: ignore[attr-defined]
+    page.expected = ("net::ERR_",)  # type: ignore[attr-defined] # in whatever words: it may go in the middle of any answer
     banner = page.locator("#link-state")
     expect(banner).to_be_hidden()
     port = site.port

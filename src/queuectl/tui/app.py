@@ -81,15 +81,18 @@ class Top(Acts, App[None]):
         self._glance: Glance | None = None
         self._page = Page(Wish(), [], 0)
         self._wake = asyncio.Event()
+        # Held, not looked up: an answer may come while the view is being left.
+        self._head_line, self._state_line, self._title_line = Line(id="head"), Line(id="states"), Line(id="title")
+        self._queue_rows, self._worker_rows, self._job_rows = Rows(id="queues"), Rows(id="workers"), Rows(id="jobs")
 
     def compose(self) -> ComposeResult:
-        yield Line(id="head")
-        yield Line(id="states")
+        yield self._head_line
+        yield self._state_line
         with Horizontal(id="lines"):
-            yield Rows(id="queues")
-            yield Rows(id="workers")
-        yield Line(id="title")
-        yield Rows(id="jobs")
+            yield self._queue_rows
+            yield self._worker_rows
+        yield self._title_line
+        yield self._job_rows
         yield Line(id="problem")
         yield Line(id="say")
         yield Footer(compact=True, show_command_palette=False)
@@ -97,7 +100,7 @@ class Top(Acts, App[None]):
     def on_mount(self) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):  # or the terminal would be left as it is now
             asyncio.get_running_loop().add_signal_handler(number, self.exit)
-        self.query_one("#jobs").focus()
+        self._job_rows.focus()
         self.run_worker(self._watch(), group="watch")
 
     def on_resize(self) -> None:
@@ -141,24 +144,23 @@ class Top(Acts, App[None]):
             await self.screen.look()
 
     def _show(self) -> None:
-        main, glance = self.screen_stack[0], self._glance
-        width = main.size.width
+        glance, width = self._glance, self.screen_stack[0].size.width if self.screen_stack else 0
         if not width:
             return
-        head, states = main.query_one("#head", Line), main.query_one("#states", Line)
-        queues, workers, jobs = (main.query_one(name, Rows) for name in ("#queues", "#workers", "#jobs"))
         if glance is None:
-            head.put(Text("queuectl", style="bold"))
-            states.put(Text("nothing here yet: e enqueues a command", style="dim"))
+            self._head_line.put(Text("queuectl", style="bold"))
+            self._state_line.put(Text("nothing here yet: e enqueues a command", style="dim"))
         else:
-            head.put(cells.head(glance, str(self._rate), width))
-            states.put(cells.states(glance, width))
-            queues.present(cells.queue_columns(queues.size.width - 1), [cells.queue_row(one) for one in glance.queues])
+            self._head_line.put(cells.head(glance, str(self._rate), width))
+            self._state_line.put(cells.states(glance, width))
+            self._queue_rows.present(
+                cells.queue_columns(self._queue_rows.size.width - 1), [cells.queue_row(one) for one in glance.queues]
+            )
             alive = [cells.worker_row(one, glance.now_ms, lives=lives) for one, lives in glance.workers]
-            workers.present(cells.worker_columns(workers.size.width - 1), alive)
-        main.query_one("#title", Line).put(cells.title(self._page, glance))
+            self._worker_rows.present(cells.worker_columns(self._worker_rows.size.width - 1), alive)
+        self._title_line.put(cells.title(self._page, glance))
         columns = cells.job_columns(width - 1)
-        jobs.present(columns, [cells.job_row(job, self._page.now_ms, columns) for job in self._page.jobs])
+        self._job_rows.present(columns, [cells.job_row(job, self._page.now_ms, columns) for job in self._page.jobs])
 
     # ── say ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -193,7 +195,7 @@ class Top(Acts, App[None]):
     def job(self) -> Job | None:
         if isinstance(self.screen, JobScreen):
             return self.screen.job
-        chosen = self.query_one("#jobs", Rows).selected
+        chosen = self._job_rows.selected
         return next((job for job in self._page.jobs if job.id == chosen), None)
 
     @property

@@ -11,13 +11,13 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from queuectl.errors import JobNotFound
+from queuectl.errors import JobNotFound, Unavailable
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Job
 from queuectl.tui import cells
 from queuectl.tui.follow import LogPane
 from queuectl.tui.glance import Detail, detail
-from queuectl.tui.seat import Room
+from queuectl.tui.seat import Left, Room
 from queuectl.tui.table import Line
 
 if TYPE_CHECKING:
@@ -41,35 +41,44 @@ class JobScreen(Screen[None]):
         self.job = job
         self._room: Room | None = None
         self._is_followed = False
+        # Held, not looked up: an answer may come before they are on the screen, and after it was left.
+        self._fact_lines, self._begun_line = Line(id="facts"), Line(id="begun")
+        self._log_pane = LogPane(id="log", begun=self._show_begun)
         self.set_class(log_only, "-log-only")
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="details"):
-            yield Line(id="facts")
-        yield LogPane(id="log", begun=self._show_begun)
-        yield Line(id="begun")
+            yield self._fact_lines
+        yield self._log_pane
+        yield self._begun_line
         yield Line(id="problem")
         yield Line(id="say")
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(LogPane).focus()
+        self._log_pane.focus()
         self._follow()
-        self.run_worker(self.look(), group="detail")
+        self.run_worker(self._look_at_once(), group="detail")
 
     def on_unmount(self) -> None:
         if self._room is not None:
             self.app.rooms.shut(self._room)
 
+    async def _look_at_once(self) -> None:
+        try:
+            await self.look()
+        except (Left, Unavailable):
+            pass  # nobody looks any more, or whoever watches for the view says so and looks again
+
     async def look(self) -> None:
-        """Show the job as it is now; raises Unavailable."""
+        """Show the job as it is now; raises Left and Unavailable."""
         try:
             seen: Detail = await self.app.rooms.looking.ask(lambda seat: detail(seat, self.job.id))
         except JobNotFound:
-            self.query_one("#facts", Line).put(Text(f"{self.job.id} was removed"))
+            self._fact_lines.put(Text(f"{self.job.id} was removed"))
             return
         self.job = seen.job
-        self.query_one("#facts", Line).put(cells.detail_lines(seen))
+        self._fact_lines.put(cells.detail_lines(seen))
         if not self._is_followed and not is_final(seen.job.state):
             self._follow()  # it was given another chance
 
@@ -80,13 +89,12 @@ class JobScreen(Screen[None]):
         self.run_worker(self._follow_on(self._room), group="follow", exclusive=True)
 
     async def _follow_on(self, room: Room) -> None:
-        await self.query_one(LogPane).follow(room, self.job.id)
+        await self._log_pane.follow(room, self.job.id)
         self._is_followed = False
 
     def _show_begun(self, line: Text) -> None:
-        begun = self.query_one("#begun", Line)
-        begun.display = bool(line)
-        begun.put(line)
+        self._begun_line.display = bool(line)
+        self._begun_line.put(line)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-# In seconds, from the fastest command to a day. Others? Also: measured.sql and count_out.sql of each store, and a migration: what
+# In seconds, from the fastest command to a day. Others? Also: measured.sql of each store, count_out.sql of PostgreSQL's, and a migration: what
 # has been counted stays in the buckets that it is in.
 BOUNDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
 BOUNDS_MS: Final = tuple(round(bound * 1000) for bound in BOUNDS)

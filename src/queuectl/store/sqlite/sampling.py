@@ -61,5 +61,7 @@ class SqliteSamples(SqliteSampleReads):
 
     def _count_out(self) -> None:
         """Within a transaction that is about to remove all jobs."""
-        if self._counted_until(EVER) is not None:
-            self._db.execute(SQL["count_out"])
+        since = self._counted_until(EVER)
+        if since is not None:
+            measured = self._db.all(SQL["measured"], {"since": since, "until": EVER})
+            self._db.executemany(SQL["add_to_bucket"], measured)

@@ -1,4 +1,5 @@
--- count_out: put the times of jobs that are about to be removed into `buckets`, if nobody has yet: what was counted only grows. `ids`
+-- count_out: put the times of jobs that are about to be removed into `buckets`, if nobody has yet: what was counted only grows. (SQLite
+-- asks for them and puts them there; here that would be another round trip.) `ids`
 -- null: of all jobs. Follows note_removal.sql. In the order of their ends, so that the index is used that has it.
 with ended as materialized (
     select queue, duration_ms, wait_ms

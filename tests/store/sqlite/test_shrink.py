@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from queuectl.store.open import open_store
 from queuectl.store.sqlite.pruning import LONGEST, PAGES_AT_ONCE, SPARE_PAGES
 from queuectl.store.sqlite.store import SqliteStore
@@ -73,3 +75,30 @@ def test_the_log_is_folded_while_somebody_reads(store: SqliteStore) -> None:
     reader.close()
     store._db.fold_log()
     assert os.path.getsize(f"{store._db.path}-wal") == 0
+
+
+def test_what_syncs_apart_leaves_the_others_as_careful_as_before(store: SqliteStore) -> None:
+    full = 2
+    with pytest.raises(RuntimeError), store._db.synced_apart(), store._db.transaction():
+        raise RuntimeError
+    assert store._db.value("pragma synchronous") == full
+    ids = store.enqueue([new_job()])
+    store.cancel(ids)
+    store.prune(ids, before_ms=store.now_ms())
+    assert store._db.value("pragma synchronous") == full
+
+
+def test_what_was_pruned_is_synced_without_the_write_lock(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk may take a hundred milliseconds for it, and retention promises fifty."""
+    ids = store.enqueue([new_job()])
+    store.cancel(ids)
+    other, synced = store._db.beside(), []
+
+    def sync(fd: int) -> None:
+        with other.transaction():
+            synced.append(os.path.samestat(os.fstat(fd), os.stat(f"{other.path}-wal")))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    store.prune(ids, before_ms=store.now_ms())
+    other.close()
+    assert synced == [True]

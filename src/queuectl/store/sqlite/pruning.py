@@ -50,7 +50,7 @@ class SqlitePruning(SqliteSamples, SqliteEdges):
     def prune(self, ids: Sequence[str], *, before_ms: int) -> dict[str, str | None]:
         gone: dict[str, str | None] = {}
         self._settle_children()
-        with self._moving() as moves:
+        with self._db.synced_apart(), self._moving() as moves:
             since, uncounted = self._counted_until(before_ms), []
             until = self._clock.monotonic() + LONGEST
             for job_id in ids:
@@ -66,7 +66,7 @@ class SqlitePruning(SqliteSamples, SqliteEdges):
 
     def trim(self, job_id: str, *, before_ms: int, rows: int) -> int:
         values = {"id": job_id, "before": before_ms, "rows": rows}
-        with self._db.transaction():
+        with self._db.synced_apart(), self._db.transaction():
             return sum(self._db.execute(SQL[name], values).rowcount for name in ("trim_runs", "trim_output"))
 
     def shrink(self) -> bool:
@@ -74,7 +74,7 @@ class SqlitePruning(SqliteSamples, SqliteEdges):
         spare = int(self._db.value("pragma freelist_count")) - SPARE_PAGES
         if spare > 0:
             freed = 0
-            with self._db.transaction():
+            with self._db.synced_apart(), self._db.transaction():
                 until = self._clock.monotonic() + LONGEST
                 # One by one: the statement frees a page each time it is stepped, and Python steps one without columns once.
                 while freed < min(spare, PAGES_AT_ONCE) and self._clock.monotonic() <= until:

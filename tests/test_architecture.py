@@ -23,10 +23,7 @@ DIALECTS = [path.parent for path in sorted(SOURCE.glob("store/*/queries"))]
 # A name ending in / is a folder and all that is in it.
 
 # Over 300 lines, with the reason why it is better not divided.
-LONG_MODULES: Mapping[str, str] = {
-    "client.py": "the whole Python API, a short method for each verb with its example",
-    "store/protocol.py": "the whole seam with its contracts, to be read in one piece",
-}
+LONG_MODULES: Mapping[str, str] = {}
 
 MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "subprocess": {

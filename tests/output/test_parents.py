@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,38 @@ def test_a_folder_is_removed_with_whatever_the_job_has_put_there(log: str, tmp_p
     remove_folder(log, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
     assert (kept / "file").exists()
+
+
+@pytest.mark.parametrize("place", ["run", "all"])
+def test_what_a_link_leads_to_is_left_alone_also_in_the_place_of_the_folder(
+    log: str, tmp_path: Path, place: str
+) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    made = Path(make_folder(log, 1))
+    made.rmdir()
+    if place == "run":
+        made.symlink_to(kept, target_is_directory=True)
+        remove_folder(log, 1)
+    else:
+        made.parent.rmdir()
+        made.parent.symlink_to(kept, target_is_directory=True)
+        remove_folders(log)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert (kept / "file").exists()
+
+
+def test_a_folder_that_is_too_deep_to_be_removed_does_no_harm(log: str) -> None:
+    made = make_folder(log, 1)
+    deep = [made + "/d" * depth for depth in range(1, 1200)]
+    try:
+        for path in deep:
+            os.mkdir(path)
+        remove_folders(log)
+    finally:
+        for path in filter(os.path.isdir, reversed(deep)):  # pytest could not remove it, either
+            os.rmdir(path)
 
 
 def test_who_tidies_up_after_one_run_leaves_the_files_of_the_next_alone(log: str, tmp_path: Path) -> None:

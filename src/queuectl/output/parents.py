@@ -74,10 +74,17 @@ def _all_of(log: str) -> str:
 
 
 def _remove(folder: str) -> None:
-    """With all that is in it, which may be more than we have put there: it is the job's to use."""
-    with contextlib.suppress(OSError):
-        for place, folders, files in os.walk(folder, topdown=False):
+    """With all that is in it, which may be more than we have put there: it is the job's to use. So it may be a link, at any moment:
+    by descriptors, nothing is removed that a link leads to, be it in the place of the folder itself."""
+    with contextlib.suppress(OSError, RecursionError):  # not there, as a rule; or deeper than we can go
+        for _, folders, files, fd in os.fwalk(folder, topdown=False):
             for name in (*files, *folders):
-                path = os.path.join(place, name)
-                (os.rmdir if name in folders and not os.path.islink(path) else os.unlink)(path)
-        (os.rmdir if os.path.isdir(folder) and not os.path.islink(folder) else os.unlink)(folder)
+                _remove_one(name, fd)
+        _remove_one(folder)
+
+
+def _remove_one(name: str, folder: int | None = None) -> None:
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=folder)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from queuectl.job.buckets import BOUNDS, BOUNDS_MS, times_of
+from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.points import ALL, MOST_QUEUES, OTHERS, Counts, Span
 from queuectl.store.protocol import Store
 from queuectl.store.sampling import LATE_MS
+from queuectl.store.telling import AT_ONCE
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -238,6 +241,47 @@ def test_what_was_measured_stays_when_jobs_are_removed(
     minute(store, clock)
     minute(store, clock)
     assert store.histograms() == seen
+
+
+class Meddler(FakeClock):
+    """Whoever asks it for the time finds that something has happened since."""
+
+    def __init__(self, now_ms: int, meddle: Callable[[], object]) -> None:
+        super().__init__(now_ms)
+        self._meddle = meddle
+
+    def now_ms(self) -> int:
+        self._meddle()
+        return super().now_ms()
+
+
+def test_times_are_told_as_they_are_at_one_moment_while_jobs_are_removed(
+    backend: Backend, sampled: Store, worker: Hands, clock: FakeClock
+) -> None:
+    ids = sampled.enqueue([new_job() for _ in range(5)])
+    for _ in ids:
+        worker.run(OK, duration=0.2)
+    seen, left = sampled.histograms(), list(ids)
+
+    def remove_one() -> None:
+        sampled.prune([left.pop()], before_ms=clock.now_ms())
+
+    reader = backend.open(Meddler(clock.now_ms(), remove_one))
+    before = len(left)
+    assert reader.histograms() == seen
+    assert len(left) == before - 1
+    reader.close()
+
+
+def test_a_reset_counts_the_times_of_those_that_others_wait_for(sampled: Store, worker: Hands) -> None:
+    sampled.enqueue([new_job("parent")])
+    children = [new_job(depends_on=(Dependency("parent"),)) for _ in range(AT_ONCE + 1)]
+    sampled.enqueue(children)
+    worker.run(OK, duration=0.2)
+    seen = sampled.histograms()
+    assert counts(sampled) == {"default": 1}
+    sampled.reset()
+    assert sampled.histograms() == seen
 
 
 @pytest.mark.parametrize("seed", range(6))

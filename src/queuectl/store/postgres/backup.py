@@ -13,8 +13,8 @@ from typing import Final
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.store.copying import TABLES, Table
-from queuectl.store.postgres.connection import LONG_SECONDS, Connection
-from queuectl.store.postgres.copying import SNAPSHOT, PostgresDump
+from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, Connection
+from queuectl.store.postgres.copying import PostgresDump
 from queuectl.store.sqlite.copying import SqliteLoad
 from queuectl.store.sqlite.schema import connect
 

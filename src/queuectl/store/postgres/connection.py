@@ -26,10 +26,10 @@ Parameters = Mapping[str, Any] | Sequence[Any]
 # psycopg keeps what it has made of a statement only if it is short.
 SQL: Final = BareStatements(__file__)
 
+SNAPSHOT: Final = "begin isolation level repeatable read read only"
 LOCK_SECONDS: Final = 5.0
-STALLED_TIMES: Final = (
-    4  # as long as a statement may take: then a transaction is given up by the server, or by who is in its way
-)
+# As long as a statement may take: then a transaction is given up by the server, or by who is in its way.
+STALLED_TIMES: Final = 4
 LONG_SECONDS: Final = 600.0  # for what goes through a whole table: a migration, a reset, a change of ageing, a backup
 
 
@@ -95,7 +95,7 @@ class Connection:
             with self._inside().pipeline():
                 cursors = [self._inside().execute(_own(text), values or None) for text, values in questions]
             return [_rows(cursor) for cursor in cursors]
-        begin = "begin isolation level repeatable read read only" if len(questions) > 1 else "begin read only"
+        begin = SNAPSHOT if len(questions) > 1 else "begin read only"
         began = Wire.monotonic()
         try:
             answers = self._send(questions, begin=begin, plan_freely=plan_freely)

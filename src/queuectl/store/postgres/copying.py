@@ -8,7 +8,7 @@ from typing import Final
 
 from queuectl.store.copying import SAMPLES, TABLES, Dump, Load, Row, Table
 from queuectl.store.postgres.base import PostgresBase, ageing_values, line_up_all, read_ageing
-from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Connection, Question
 
 # What only this dialect has, and what stands there in a row from elsewhere; None: the default of the column. A token says
 # which worker may write about a run: about one of these nobody may.
@@ -16,7 +16,6 @@ _OWN: Final[Mapping[str, Mapping[str, str | None]]] = {
     "jobs": {"ready_since": None, "last_token": ""},
     "runs": {"token": ""},
 }
-SNAPSHOT: Final = "begin isolation level repeatable read read only"
 _COLUMNS: Final = """
     select column_name
       from information_schema.columns

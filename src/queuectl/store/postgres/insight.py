@@ -8,7 +8,7 @@ from typing import Final
 from queuectl import errors
 from queuectl.store.insight import ERROR_SHOWN, Deaths, Health, Link, Place, bounds, count_late
 from queuectl.store.postgres.base import PostgresBase
-from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
+from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Question
 from queuectl.store.postgres.schema import LATEST
 from queuectl.store.postgres.trouble import GRANTS, read_only
 
@@ -23,12 +23,10 @@ RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
     "workers": _ALL,
 }  # fmt: skip
 
-_SNAPSHOT: Final = "begin isolation level repeatable read read only"
-
 
 class PostgresInsight(PostgresBase):
     def ahead(self, job_id: str, *, queues: tuple[str, ...] | None, most: int) -> int:
-        with self._db.transaction(begin=_SNAPSHOT):
+        with self._db.transaction(begin=SNAPSHOT):
             place, _ = self._place(job_id)
             values = {"now": self._clock.now_ms(), "limit": most}
             late = [Place(*row) for row in self._db.all(SQL["late"], values)]
@@ -55,7 +53,7 @@ class PostgresInsight(PostgresBase):
         return [Deaths(*row) for row in found]
 
     def is_called_off(self, job_id: str) -> bool:
-        with self._db.transaction(begin=_SNAPSHOT):
+        with self._db.transaction(begin=SNAPSHOT):
             return self._place(job_id)[1]
 
     def examine(self) -> Health:
@@ -68,7 +66,7 @@ class PostgresInsight(PostgresBase):
         if lacking:
             hindrances.append(errors.StoreRefused(self._db.shown, _lack(lacking), hint=GRANTS))
         if not problems and not any("select" in rights for rights in lacking.values()):
-            with self._db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True):
+            with self._db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True):
                 strays = self._db.all(SQL["strays"])
             problems += [
                 f"{count:,} rows of {table} belong to jobs that are not there" for table, count in strays if count

@@ -20,8 +20,7 @@ from queuectl.store.linking import Parent
 from queuectl.store.porting import LATEST_RUN, Door, Exported, edge_rows, exported, import_row, parents_wanted, run_rows
 from queuectl.store.postgres import select
 from queuectl.store.postgres.base import ageing_values, line_up_all, read_ageing
-from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
-from queuectl.store.postgres.copying import SNAPSHOT
+from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Connection, Question
 from queuectl.store.postgres.edges import PostgresEdges
 from queuectl.store.postgres.reads import JOB, PAGE, PostgresReads
 from queuectl.store.postgres.trouble import Taken

@@ -7,8 +7,7 @@ from contextlib import closing
 from typing import Final
 
 from queuectl.job.lifecycle import State
-from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
-from queuectl.store.postgres.copying import SNAPSHOT
+from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Question
 from queuectl.store.postgres.edges import PostgresEdges
 from queuectl.store.postgres.sampling import PostgresSamples, counting_out
 from queuectl.store.postgres.trouble import run_again

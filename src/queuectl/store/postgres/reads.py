@@ -14,7 +14,7 @@ from queuectl.store import rows
 from queuectl.store.order import Order
 from queuectl.store.postgres import select
 from queuectl.store.postgres.base import read_ageing
-from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
+from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Connection, Question
 from queuectl.store.postgres.insight import PostgresInsight
 from queuectl.store.postgres.queues import PostgresQueueReads, brakes
 from queuectl.store.postgres.sampling import PostgresSampleReads
@@ -51,8 +51,6 @@ JOB: Final = f"""{rows.JOB_COLUMNS},
              limit {rows.WAITED_FOR}
           ) as found
     ) end"""
-
-_SNAPSHOT: Final = "begin isolation level repeatable read read only"
 
 
 class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
@@ -111,7 +109,7 @@ class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
         # A cursor of the server's, in a transaction that sees one state of the store however long the reader takes.
         with (
             closing(self._db.beside()) as db,
-            db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
+            db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
         ):
             present = self._present(db.ask(*self._present_questions()))
             for page in db.pages(sql, values, size=PAGE):
@@ -120,7 +118,7 @@ class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
 
     def choose(self, where: Filter) -> list[Chosen]:
         clause, values = select.where(where)
-        with self._db.transaction(begin=_SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True):
+        with self._db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True):
             found = self._db.all(f"select id, state, held from queuectl.jobs{clause} order by seq", values)
         return [Chosen(job_id, State(state), held) for job_id, state, held in found]
 
@@ -140,7 +138,7 @@ class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
         return int(row[0])
 
     def history(self, job_id: str) -> list[Run]:
-        with self._db.transaction(begin=_SNAPSHOT):
+        with self._db.transaction(begin=SNAPSHOT):
             seq = self._db.value("select seq from queuectl.jobs where id = %s", (job_id,))
             if seq is None:
                 raise errors.JobNotFound(job_id)

@@ -7,45 +7,39 @@ from collections.abc import Sequence
 from queuectl.job.points import ALL, Point, Span, is_due
 from queuectl.store.measures import Histogram
 from queuectl.store.postgres.base import PostgresBase
-from queuectl.store.postgres.connection import SQL, Question
+from queuectl.store.postgres.connection import SNAPSHOT, SQL, Question
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.sampling import ATTEMPTS, EVER, Answers, Sampling, histograms_of, point_of, points_asked, sampled
 
 
 class PostgresSampleReads(PostgresBase):
     def points(self, span: Span, *, since_ms: int, queue: str = ALL) -> list[Point]:
-        (found,) = self._db.ask(
-            Question(SQL["points"], {"span": span.value, "since": since_ms, "queue": queue}),
-        )
+        (found,) = self._db.ask(Question(SQL["points"], {"span": span.value, "since": since_ms, "queue": queue}))
         return [point_of(row) for row in found]
 
     def histograms(self) -> dict[str, tuple[Histogram, Histogram]]:
-        while True:
-            seen = self._sampling()
-            since = seen.since(self._clock.now_ms())
-            now, counted, measured = self._db.ask(
-                Question(SQL["sampling"]),
-                Question(SQL["buckets"]),
-                Question(SQL["measured"], {"since": since, "until": EVER}),
+        # As they are at one moment: else the times of a job that is removed meanwhile would come twice, or not at all.
+        with self._db.transaction(Question(SQL["sampling"]), begin=SNAPSHOT) as (found,):
+            since = Sampling.of(found).since(self._clock.now_ms())
+            counted, measured = self._db.ask(
+                Question(SQL["buckets"]), Question(SQL["measured"], {"since": since, "until": EVER})
             )
-            if Sampling.of(now) == seen:  # else those of one would come twice, or not at all
-                return histograms_of(counted + measured)
-
-    def _sampling(self) -> Sampling:
-        (found,) = self._db.ask(Question(SQL["sampling"]))
-        return Sampling.of(found)
+        return histograms_of(counted + measured)
 
 
 class PostgresSamples(PostgresSampleReads):
     def sample(self) -> bool:
-        return any(self._sample() for _ in range(ATTEMPTS))
+        for _ in range(ATTEMPTS):
+            (found,) = self._db.ask(Question(SQL["sampling"]))
+            sampling, now = Sampling.of(found), self._clock.now_ms()
+            if not is_due(sampling.last_ms, now):
+                return False
+            if self._sample(sampling, now):
+                return True
+        return False
 
     @run_again
-    def _sample(self) -> bool:
-        now = self._clock.now_ms()
-        sampling = self._sampling()
-        if not is_due(sampling.last_ms, now):
-            return False
+    def _sample(self, sampling: Sampling, now: int) -> bool:
         since, until = sampling.window(now)
         answers = self._db.ask(
             Question(SQL["moves"]),

@@ -26,13 +26,15 @@ class SqliteSampleReads(SqliteBase):
 
 class SqliteSamples(SqliteSampleReads):
     def sample(self) -> bool:
-        return any(self._sample() for _ in range(ATTEMPTS))
+        for _ in range(ATTEMPTS):
+            sampling, now = self._sampling(), self._clock.now_ms()
+            if not is_due(sampling.last_ms, now):
+                return False
+            if self._sample(sampling, now):
+                return True
+        return False
 
-    def _sample(self) -> bool:
-        now = self._clock.now_ms()
-        sampling = self._sampling()
-        if not is_due(sampling.last_ms, now):
-            return False
+    def _sample(self, sampling: Sampling, now: int) -> bool:
         since, until = sampling.window(now)
         with self._db.snapshot():
             answers = Answers(

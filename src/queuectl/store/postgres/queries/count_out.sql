@@ -7,8 +7,10 @@ with ended as materialized (
      where state = 'completed'
        and finished_at > coalesce((select until from queuectl.sampling), 0)
        and finished_at <= %(before)s
-       and (%(ids)s::text[] is null or id = any(%(ids)s))
-       and not exists (select 1 from queuectl.edges where parent = jobs.seq and state = 'waiting')
+       and (
+           %(ids)s::text[] is null
+           or (id = any(%(ids)s) and not exists (select 1 from queuectl.edges where parent = jobs.seq and state = 'waiting'))
+       )
      order by finished_at
 )
 insert into queuectl.buckets as old (queue, what, bucket, jobs, ms)

@@ -75,6 +75,14 @@ def test_old_requests_are_forgotten(store: Store, clock: FakeClock, backend: Bac
     assert [row["key"] for row in backend.rows("requests")] == ["new"]
 
 
+def test_of_many_old_requests_some_are_forgotten_at_a_time(store: Store, clock: FakeClock, backend: Backend) -> None:
+    for n in range(5):
+        store.enqueue([new_job()], idempotency=(f"k{n}", "d"))
+        clock.advance(1)
+    assert [store.forget_requests(before_ms=clock.now_ms() - 2000, limit=3) for _ in range(2)] == [3, 1]
+    assert [row["key"] for row in backend.rows("requests")] == ["k4"]
+
+
 @pytest.mark.parametrize("turn", range(3))
 def test_of_requests_that_come_at_the_same_moment_one_adds_its_jobs(
     backend: Backend, store: Store, clock: FakeClock, turn: int

@@ -9,14 +9,15 @@ from queuectl.errors import KeyReused
 from queuectl.store.entry import Enqueued
 
 KEPT_MS: Final = 24 * 3600 * 1000
+FORGET_AT_ONCE: Final = 1000  # in one transaction: SQLite has one writer at a time
 
 # A key that somebody chose for a request, and a digest of the request: the same key means the same one.
 Request = tuple[str, str]
 
 
 class Requests(Protocol):
-    def forget_requests(self, *, before_ms: int) -> int:
-        """Remove what was answered then or before. Returns how many."""
+    def forget_requests(self, *, before_ms: int, limit: int = FORGET_AT_ONCE) -> int:
+        """Remove what was answered then or before, the oldest first. Returns how many: fewer than `limit`, and no more are left."""
         ...
 
 

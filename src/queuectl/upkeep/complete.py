@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from queuectl.store import requests
 from queuectl.store.protocol import Store
 
 EVERY: Final = 1.0
 FORGET_EVERY: Final = 3600.0
-# A batch without jobs may be one that is only beginning; a request may be repeated.
-KEPT_MS: Final = 24 * 3600 * 1000
+KEPT_MS: Final = 24 * 3600 * 1000  # a batch without jobs may be one that is only beginning
 
 
 class CompleteDuty:
@@ -26,8 +26,9 @@ class CompleteDuty:
     def step(self, now: float) -> float:
         self._store.complete_batches()
         if now >= self._forget_at:
-            before_ms = self._store.now_ms() - KEPT_MS
-            self._store.forget_batches(before_ms=before_ms)
-            self._store.forget_requests(before_ms=before_ms)
-            self._forget_at = now + FORGET_EVERY
+            now_ms = self._store.now_ms()
+            # The rest of them with the next step: others have to write meanwhile.
+            if self._store.forget_requests(before_ms=now_ms - requests.KEPT_MS) < requests.FORGET_AT_ONCE:
+                self._store.forget_batches(before_ms=now_ms - KEPT_MS)
+                self._forget_at = now + FORGET_EVERY
         return now + EVERY

@@ -10,6 +10,7 @@ from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.trouble import run_again
+from queuectl.store.requests import FORGET_AT_ONCE
 
 
 class PostgresBatches(PostgresInbox):
@@ -41,8 +42,9 @@ class PostgresBatches(PostgresInbox):
         return gone.touched
 
     @run_again
-    def forget_requests(self, *, before_ms: int) -> int:
-        (gone,) = self._db.transact([Question(SQL["forget_requests"], {"before": before_ms})])
+    def forget_requests(self, *, before_ms: int, limit: int = FORGET_AT_ONCE) -> int:
+        values = {"before": before_ms, "limit": limit}
+        (gone,) = self._db.transact([Question(SQL["forget_requests"], values)])
         return gone.touched
 
     @run_again

@@ -6,6 +6,7 @@ from queuectl.errors import BatchNotFound
 from queuectl.store.batches import LATELY_MS, Batch, Completed, batch_of, completing
 from queuectl.store.entry import Wave
 from queuectl.store.ids import new_job_ids
+from queuectl.store.requests import FORGET_AT_ONCE
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.inbox import SqliteInbox
 
@@ -39,9 +40,9 @@ class SqliteBatches(SqliteInbox):
         with self._db.transaction():
             return self._db.execute(SQL["forget_batches"], {"before": before_ms}).rowcount
 
-    def forget_requests(self, *, before_ms: int) -> int:
+    def forget_requests(self, *, before_ms: int, limit: int = FORGET_AT_ONCE) -> int:
         with self._db.transaction():
-            return self._db.execute(SQL["forget_requests"], {"before": before_ms}).rowcount
+            return self._db.execute(SQL["forget_requests"], {"before": before_ms, "limit": limit}).rowcount
 
     def _complete(self, name: str) -> Completed | None:
         with self._moving() as moves:

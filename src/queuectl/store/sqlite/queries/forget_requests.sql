@@ -1,3 +1,9 @@
--- forget_requests: remove what was answered too long ago.
+-- forget_requests: remove what was answered too long ago, some of it at a time.
 delete from requests
- where at <= :before
+ where key in (
+    select key
+      from requests
+     where at <= :before
+     order by at
+     limit :limit
+ )

@@ -114,3 +114,14 @@ def test_the_demo_of_the_dashboard_has_living_traffic_until_it_is_ended(
         assert demo.wait(30) == 130
     assert list(temporary.iterdir()) == []
     assert processes_in(temporary) == []
+
+
+@pytest.mark.parametrize(
+    "words", [("--dashboard", "--port", "x"), ("--dashboard", "--port", "65536"), ("--port", "80")]
+)
+def test_a_port_that_cannot_be_meant_is_refused_before_anything_is_shown(
+    queuectl: Program, temporary: Path, words: tuple[str, ...]
+) -> None:
+    done = queuectl("demo", *words, env={"TMPDIR": str(temporary)}, check=2)
+    assert (done.out, [*temporary.iterdir()]) == ("", [])
+    assert done.err.startswith("error: --port: ")

@@ -9,6 +9,8 @@ import re
 
 import click
 
+from queuectl.errors import InvalidInput
+
 
 def integer(value: str | int) -> int:
     if isinstance(value, int):
@@ -25,3 +27,9 @@ def number(value: str | float) -> float:
     if re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", value, re.IGNORECASE):
         return float(value)
     raise click.BadParameter(f"{value!r} is not a number")
+
+
+def port_number(text: str) -> int:
+    if re.fullmatch("[0-9]{1,5}", text) and int(text) < 65_536:
+        return int(text)
+    raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")

@@ -12,6 +12,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.numbers import port_number
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Nothing, Result
 from queuectl.errors import ExtraMissing, InvalidInput
@@ -59,7 +60,7 @@ def dashboard(
     The printed address carries a token that is made at each start, unless there is one of your own in a file or in
     $QUEUECTL_TOKEN. To listen for other machines needs one of your own, and TLS files or --behind-proxy.
     """
-    number = _port(port)
+    number = port_number(port)
     names = frozenset(map(_host_name, hosts))
     if (tls_cert is None) != (tls_key is None):
         raise InvalidInput("--tls-cert", "goes with --tls-key", hint="give both, or neither")
@@ -120,12 +121,6 @@ def _log_to(app: App) -> None:
     ours.propagate = False
     # It says nothing that ours has not said, but for what strangers send that is no HTTP.
     servers.setLevel(logging.CRITICAL)
-
-
-def _port(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536:
-        return int(text)
-    raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")
 
 
 def _host_name(text: str) -> str:

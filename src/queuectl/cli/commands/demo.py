@@ -8,8 +8,10 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.numbers import port_number
 from queuectl.cli.result import Nothing, Result
 from queuectl.cli.stage import Stage, stage
+from queuectl.errors import InvalidInput
 
 
 @command(
@@ -21,18 +23,21 @@ from queuectl.cli.stage import Stage, stage
     """,
 )
 @click.option("--dashboard", is_flag=True, help="Fill a home with living traffic and show it in the dashboard.")
-@click.option("--port", default="0", metavar="N", help="Of the dashboard; any that is free unless told otherwise.")
-def demo(app: App, dashboard: bool, port: str) -> Result:
+@click.option("--port", metavar="N", help="Of the dashboard; any that is free unless told otherwise.")
+def demo(app: App, dashboard: bool, port: str | None) -> Result:
     """See the whole life of some jobs in less than 20 seconds, in a home of its own.
 
     Every line after a $ is a real command. Nothing is left behind, also after Ctrl-C.
     """
+    if port is not None and not dashboard:
+        raise InvalidInput("--port", "goes with --dashboard", hint="give both, or neither")
     if dashboard:
+        number = 0 if port is None else port_number(port)
         app.print("Living traffic. Every line after a $ is a real command, run in a home of its own.", flush=True)
         with stage(app) as on:
             _fill(on)
             on.tell("Open the address. Ctrl-C ends it, and nothing of it is left.")
-            on.type(f"queuectl dashboard --port {port}")
+            on.type(f"queuectl dashboard --port {number}")
         return Nothing()
     app.print("The life of some jobs. Every line after a $ is a real command, run in a home of its own.", flush=True)
     with stage(app) as on:

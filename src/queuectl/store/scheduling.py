@@ -77,25 +77,25 @@ class NotTwice(NamedTuple):
 
 def not_twice(ticks: Sequence[Tick], held: Mapping[str, Holder], *, now_ms: int) -> NotTwice:
     """Where another job has the key of theirs, that instead of the job, unless it is to be replaced. `held`: who has the keys."""
-    decided, replaced = NotTwice([], {}), dict[str, str]()
-    for place, tick in enumerate(ticks):
+    decided, taken = NotTwice([], {}), dict(held)
+    last = {tick.job.unique_key: tick.job.id for tick in ticks if tick.job is not None}
+    for tick in ticks:
         job = tick.job
         if job is None or (key := job.unique_key) is None:
             decided.ticks.append(tick)
             continue
-        later = next((one.job for one in ticks[place + 1 :] if one.job is not None and one.job.unique_key == key), None)
-        holder = held.get(key)
+        holder = taken.get(key)
         what = Fate.ADD if holder is None else fate(job, holder, now_ms=now_ms)
-        if later is not None and job.if_exists == "replace":
-            decided.ticks.append(_left_out(tick, f"job {later.id} of a later time takes its place"))
+        if job.if_exists == "replace" and job.id != last[key]:
+            decided.ticks.append(_left_out(tick, f"job {last[key]} of a later time takes its place"))
         elif holder is not None and what in {Fate.SKIP, Fate.REFUSE}:
             decided.ticks.append(_left_out(tick, f"job {holder.id} has the key {key!r}"))
         else:
             if holder is not None and what is Fate.REPLACE:
-                replaced[str(job.id)] = holder.id
+                decided.replaced[str(job.id)] = holder.id
             decided.ticks.append(tick)
-            held = {**held, key: Holder(str(job.id), State.PENDING, now_ms)}
-    return decided._replace(replaced=replaced)
+            taken[key] = Holder(str(job.id), State.PENDING, now_ms)
+    return decided
 
 
 def not_too_late(ticks: Sequence[Tick], complete: Collection[str]) -> list[Tick]:

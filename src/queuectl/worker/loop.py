@@ -157,8 +157,10 @@ class Worker:
         self._start(ready)
 
     def _start(self, claims: Sequence[Claim]) -> None:
-        are_ours = lambda: self._membership.is_sure(self._say_alive, self._settings)  # noqa: E731
-        self._runs.start(claims, slots=self._slots, are_ours=are_ours)
+        self._runs.start(claims, slots=self._slots, are_ours=self._are_ours)
+
+    def _are_ours(self) -> bool:
+        return self._membership.is_sure(self._say_alive, self._settings)
 
     def _exchange(self, starts: Sequence[Running], printed: Sequence[Running], free: int) -> Exchange | None:
         plan, now = self._plan, self._world.clock.monotonic()

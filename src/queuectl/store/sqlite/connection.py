@@ -1,4 +1,4 @@
-"""One connection to a SQLite file: opening, waiting for the write lock, transactions, and SQLite's errors as ours.
+"""One connection to a SQLite file: opening, waiting for the write lock, transactions.
 
 SQLite's own busy handler sleeps in steps that grow to 100 ms and favour newcomers. This one asks again every 2 ms.
 """
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from queuectl import errors
 from queuectl.clock import Clock
+from queuectl.store.sqlite.trouble import is_busy, translate
 
 OLDEST_SQLITE: Final = (3, 37, 0)  # STRICT tables
 APPLICATION_ID: Final = 0x51756374  # "Quct": tells our files from everybody else's
@@ -71,7 +72,7 @@ class Connection:
         try:
             return self._db.execute(sql, parameters)
         except sqlite3.Error as exc:
-            if not _is_busy(exc):
+            if not is_busy(exc):
                 raise self._translate(exc) from exc
         return self._persist(lambda: self._db.execute(sql, parameters))
 
@@ -222,40 +223,11 @@ class Connection:
             try:
                 return attempt()
             except sqlite3.Error as exc:
-                if not _is_busy(exc):
+                if not is_busy(exc):
                     raise self._translate(exc) from exc
 
     def _translate(self, exc: sqlite3.Error) -> errors.QueuectlError:
         return translate(exc, self.path)
-
-
-def translate(exc: sqlite3.Error, path: str) -> errors.QueuectlError:
-    match _primary_code(exc):
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return errors.StoreBusy(path, 0)
-        case sqlite3.SQLITE_FULL:
-            return errors.StoreFull(path)
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-            return errors.StoreReadOnly(path)
-        case sqlite3.SQLITE_CORRUPT:
-            return errors.StoreDamaged(path, str(exc))
-        case sqlite3.SQLITE_NOTADB:
-            return errors.StoreForeign(path)
-        case sqlite3.SQLITE_CANTOPEN:
-            return errors.StoreFailed(path, _why_not_openable(path))
-        case _ if "decode to UTF-8" in str(exc):  # we write nothing else: the page is not ours any more
-            return errors.StoreDamaged(path, "a text in it is not UTF-8")
-        case _:
-            return errors.StoreFailed(path, str(exc))
-
-
-def _primary_code(exc: sqlite3.Error) -> int:
-    # The low byte is the class of the error; the rest says more than we tell apart. ProgrammingError carries none.
-    return getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
-def _is_busy(exc: sqlite3.Error) -> bool:
-    return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _is_sealed(path: str) -> bool:
@@ -294,17 +266,3 @@ def _status(path: str) -> os.stat_result | None:
         return os.stat(path)
     except OSError:
         return None
-
-
-def _why_not_openable(path: str) -> str:
-    if os.path.isdir(path):
-        return "it is a directory"
-    if not os.path.isdir(os.path.dirname(path)):
-        return "its directory does not exist"
-    if not os.access(os.path.dirname(path), os.W_OK | os.X_OK):
-        return "its directory is not writable"
-    try:
-        os.close(os.open(os.path.dirname(path), os.O_RDONLY))  # never the file itself, as above
-    except OSError as exc:
-        return exc.strerror or str(exc)
-    return "it cannot be opened"

@@ -10,7 +10,8 @@ from contextlib import closing, suppress
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.store.migrate import LATEST, migrations_of
-from queuectl.store.sqlite.connection import APPLICATION_ID, EMPTY, MEMORY, Connection, is_closed, sealed, translate
+from queuectl.store.sqlite.connection import APPLICATION_ID, EMPTY, MEMORY, Connection, is_closed, sealed
+from queuectl.store.sqlite.trouble import translate
 
 
 def connect(

@@ -24,6 +24,8 @@ CASES = {
     "ends so\r": [("", "ends so")],
     "\x1b(Bset\x07\x00bell": [("", "set"), ("", "bell")],
     "<b>\x1b[3m&amp;": [("", "<b>"), ("t-i", "&amp;")],
+    f"\x1b[{'1' * 5000}mlong": [("", "long")],
+    f"\x1b[31{';' * 5000}mmany": [("", "many")],
     "\x1b[38mcut \x1b[38;5mshort": [("", "cut "), ("", "short")],
 }
 

@@ -32,6 +32,12 @@ def test_colours_of_a_line_stay() -> None:
     assert [(span.start, span.end, str(span.style)) for span in text.spans] == [(0, 3, "bold color(1)")]
 
 
+def test_a_line_of_many_colours_is_no_other_text() -> None:
+    text = safe("".join(f"\x1b[3{number % 8}mx" for number in range(300)))
+    assert text.plain == "x" * 300
+    assert str(text.spans[-1].style) == "color(3)"
+
+
 def test_lines_are_cut_where_they_end_however_they_come() -> None:
     lines = Lines()
     data = "ä one\ntwo\nthree".encode()

@@ -13,7 +13,8 @@ from queuectl.job.printable import printable
 LONGEST: Final = 4_096  # characters of a line; the rest of it is left out
 MOST: Final = 2_000  # lines that are kept
 
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;:]*m")
+# One that is longer than any is no colour, and goes with the other orders.
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;:]{0,64}m")
 # Any other sequence, whole: CSI, then OSC, DCS, SOS, PM and APC with all that they hold, then those of two characters.
 _ORDER: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
@@ -39,20 +40,13 @@ class Lines:
 def safe(line: str) -> Text:
     """One line: with its colours, without any other order to the terminal, and with what is left of control characters escaped."""
     line = line.rstrip("\r").rpartition("\r")[2][:LONGEST].expandtabs(8)
-    coloured = Text()
-    at, style = 0, ""
-    for found in [*_COLOUR.finditer(line), None]:
-        text = line[at : found.start() if found else None]
-        coloured.append_text(_with(style, printable(_ORDER.sub("", text))))
-        if found:
-            style, at = _after(style, found[0]), found.end()
-    return coloured
+    kept, at = [], 0
+    for found in _COLOUR.finditer(line):
+        kept += [_plain(line[at : found.start()]), found[0]]
+        at = found.end()
+    # All in one go: to begin anew at each colour with all that were before would take a second for one line.
+    return Text.from_ansi("".join([*kept, _plain(line[at:])]), end="")
 
 
-def _with(style: str, text: str) -> Text:
-    return Text.from_ansi(style + text, end="") if style and text else Text(text)
-
-
-def _after(style: str, code: str) -> str:
-    """The colours that hold after one more code. A reset forgets what was before, so this does not grow without end."""
-    return "" if code in ("\x1b[m", "\x1b[0m") else (style + code)[-512:]
+def _plain(text: str) -> str:
+    return printable(_ORDER.sub("", text))

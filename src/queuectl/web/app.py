@@ -20,7 +20,8 @@ from queuectl.queue.exposition import exposition
 from queuectl.web import export, logs, openapi, reading
 from queuectl.web.api.operation import Call, Made, Operation, Room, without_nul
 from queuectl.web.api.table import OPERATIONS, ROOT
-from queuectl.web.body import read_json
+from queuectl.web.body import parse_body, read_json_body
+from queuectl.web.desk import Desk
 from queuectl.web.frame import Frame
 from queuectl.web.guard import Door, Guard
 from queuectl.web.live import EVENTS as LIVE
@@ -112,23 +113,23 @@ def _endpoint(operation: Operation, rooms: Rooms) -> Endpoint:
         call = Call(
             path={name: without_nul(value, name) for name, value in request.path_params.items()},
             query=operation.read_query(request.query_params.multi_items()),
-            body=await _body(request, operation),
             headers={param.name.lower(): request.headers.get(param.name) for param in operation.headers},
         )
-        if operation.room is Room.ASK:
-            value = await rooms.asking.ask(lambda desk: operation.does(desk, call))
-        else:
-            value = await _wait(request, operation, call, rooms)
-        return _response(value, operation)
+        data = await read_json_body(request) if operation.changes else b""
+
+        def work(desk: Desk) -> Response:
+            return _response(operation.does(desk, call._replace(body=_parse(data, operation))), operation)
+
+        return await (rooms.asking.ask(work) if operation.room is Room.ASK else _wait(request, work, rooms))
 
     answer.__name__ = operation.name
     return answer
 
 
-async def _wait(request: Request, operation: Operation, call: Call, rooms: Rooms) -> Any:
+async def _wait(request: Request, work: Callable[[Desk], Response], rooms: Rooms) -> Response:
     """The same for what may take long: given up when the client leaves."""
     left = threading.Event()
-    asked = asyncio.ensure_future(rooms.waiting.ask(lambda desk: operation.does(desk, call), left))
+    asked = asyncio.ensure_future(rooms.waiting.ask(work, left))
     gone = asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait({asked, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -146,10 +147,8 @@ async def _gone(request: Request) -> None:
         pass
 
 
-async def _body(request: Request, operation: Operation) -> Any:
-    if not operation.changes:
-        return None
-    value = await read_json(request)
+def _parse(data: bytes, operation: Operation) -> Any:
+    value = parse_body(data)
     if value is not None and operation.body is None:
         raise InvalidInput("body", "expected none", hint="leave it away")
     return value

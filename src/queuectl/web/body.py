@@ -48,19 +48,24 @@ def _too_large(most: int) -> Refused:
     )
 
 
-async def read_json(request: Request) -> Any:
-    """The value, by the same strict rules as on the command line; None for no body at all."""
+async def read_json_body(request: Request) -> bytes:
+    """Empty for no body at all. Not parsed: what is long takes seconds, and here nobody else would be served meanwhile."""
     data = await read_body(request)
-    if not data:
-        return None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if data and kind != "application/json":
         raise Refused(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             "not-json",
             f"expected application/json, got {kind or 'no Content-Type'}",
             hint="send Content-Type: application/json",
         )
+    return data
+
+
+def parse_body(data: bytes) -> Any:
+    """The value, by the same strict rules as on the command line; None for no body at all."""
+    if not data:
+        return None
     try:
         value = parse_json(data.decode())
     except UnicodeDecodeError as exc:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import InvalidInput, QueuectlError, UnknownName, UsageError
 from queuectl.job.change import Change, read_change
 from queuectl.job.lifecycle import FINAL, WAITING, State
+from queuectl.job.model import Job
 from queuectl.job.nearest import nearest
 from queuectl.job.shown import shown
 from queuectl.queue import amend, control, dlq
@@ -28,7 +29,7 @@ class Action(NamedTuple):
     able: frozenset[State]
     done: str  # what is said of a job that it was done to
     do: Do
-    wants: Callable[[Chosen], bool] = lambda _: True  # of those that match: whether there is something to do
+    wants: Callable[[Chosen | Job], bool] = lambda _: True  # of those that match: whether there is something to do
 
 
 def _cancel(desk: Desk, store: Store, refs: Iterable[str], exact: bool) -> Answer:

@@ -15,8 +15,6 @@ from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
 from queuectl.web.pages.selecting import Selecting
 from queuectl.web.pages.verbs import Verb
 
-SAMPLE = 5
-
 
 def preview(desk: Desk, ask: Ask) -> Shown:
     verb, chosen = verbs.verb_of(ask.query.one("action")), Selecting.of(ask.query)
@@ -41,9 +39,10 @@ def do(desk: Desk, ask: Ask) -> Done:
     verb, form = verbs.verb_of(ask.form.one("action")), ask.form
     to = back_to(form, "/jobs")
     if not form.has("all"):
-        return Done(to, verbs.do(desk, verb, _ids(form)))
+        return Done(to, verbs.do_to_named(desk, verb, _ids(form)))
     where = _able(Selecting.of(form).where(desk.reads), verb)
-    ids = [job.id for job in desk.reads.choose(where)] if where is not None else []
+    chosen = [] if where is None else desk.reads.choose(where)
+    ids = [job.id for job in chosen if verb.makes_a_difference(job)]
     return Done(to, verbs.do(desk, verb, ids, exact=True))
 
 

@@ -55,7 +55,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
 def do(desk: Desk, ask: Ask) -> Done:
     verb, job_id = verbs.verb_of(ask.param("verb")), desk.reads.resolve(ask.param("id"))
     here = f"/jobs/{part(job_id)}"
-    notice = verbs.do(desk, verb, [job_id], exact=True)
+    notice = verbs.do_to_named(desk, verb, [job_id], exact=True)
     is_gone = verb.name == "purge" and notice.kind == "done"
     return Done("/dlq" if is_gone else back_to(ask.form, here), notice)
 

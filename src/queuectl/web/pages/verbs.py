@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -10,7 +10,8 @@ from queuectl.errors import UnknownName
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
 from queuectl.job.nearest import nearest
-from queuectl.queue.pick import Answer
+from queuectl.queue.pick import Answer, find
+from queuectl.store.protocol import Chosen
 from queuectl.web.api.bulk import ACTIONS
 from queuectl.web.desk import Desk
 from queuectl.web.pages.notices import MOST_LINES, Notice
@@ -34,9 +35,10 @@ class Verb(NamedTuple):
 
     def fits(self, job: Job) -> bool:
         """Whether it makes sense to offer it for this job."""
-        if job.state not in self.able:
-            return False
-        return {"hold": not job.held, "release": job.held}.get(self.name, True)
+        return job.state in self.able and self.makes_a_difference(job)
+
+    def makes_a_difference(self, job: Job | Chosen) -> bool:
+        return ACTIONS[self.name].wants(job)
 
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -66,8 +68,14 @@ def verb_of(name: str | None) -> Verb:
     return VERBS[name]
 
 
-def do(desk: Desk, verb: Verb, ids: Iterable[str], *, exact: bool = False) -> Notice:
-    ids = list(ids)
+def do_to_named(desk: Desk, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
+    """Not to those that are so already: taking it back would take back what was done before."""
+    known = find(desk.reads, ids)
+    wanted = [one for one in ids if one not in known or verb.makes_a_difference(known[one])]
+    return do(desk, verb, wanted, exact=exact)
+
+
+def do(desk: Desk, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
     answer = ACTIONS[verb.name].do(desk, desk.open_store(), ids, exact) if ids else Answer([], [])
     return _tell(verb, answer)
 

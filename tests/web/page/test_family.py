@@ -37,6 +37,7 @@ def test_of_a_large_family_the_nearest_are_drawn(home: Path) -> None:
     assert drawn is not None
     assert len(drawn.boxes) == drawing.MOST
     assert drawn.left_out == 101 - drawing.MOST
+    assert drawn.words == "0 before it and 100 after it"
 
 
 def test_a_timeline_has_no_run_before_the_first(home: Path) -> None:

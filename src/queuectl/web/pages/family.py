@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from queuectl.job.model import Job
@@ -66,7 +66,8 @@ def family(graph: Graph) -> Family | None:
         for link in graph.links
         if link.parent in at and link.child in at
     ]
-    before, after = (len({*ids} - {graph.root}) for ids in _sides(graph))
+    before = _count(graph.root, ((link.child, link.parent) for link in graph.links))
+    after = _count(graph.root, ((link.parent, link.child) for link in graph.links))
     words = f"{before:,} before it and {after:,} after it"
     size = (max(rows) * ACROSS + WIDE + 16, (tallest - 1) * DOWN + TALL + 16)
     return Family(boxes, arrows, *size, len(graph.nodes) - len(boxes), words)
@@ -74,14 +75,14 @@ def family(graph: Graph) -> Family | None:
 
 def _nearest(graph: Graph) -> set[str]:
     """As many as can be drawn, level by level from the job itself."""
-    kept, level = {graph.root}, [graph.root]
+    kept, level = {graph.root}, {graph.root}
     while level and len(kept) < MOST:
-        reached = []
+        reached = set()
         for link in graph.links:
             for one, other in ((link.parent, link.child), (link.child, link.parent)):
                 if one in level and other not in kept and len(kept) < MOST:
                     kept.add(other)
-                    reached.append(other)
+                    reached.add(other)
         level = reached
     return kept
 
@@ -100,16 +101,16 @@ def _columns(graph: Graph, kept: set[str]) -> Mapping[str, int]:
     return columns
 
 
-def _sides(graph: Graph) -> tuple[list[str], list[str]]:
-    above, below = [graph.root], [graph.root]
-    for found, near, far in ((above, "child", "parent"), (below, "parent", "child")):
-        seen = {graph.root}
-        for one in found:
-            for link in graph.links:
-                if getattr(link, near) == one and (other := getattr(link, far)) not in seen:
-                    seen.add(other)
-                    found.append(other)
-    return above, below
+def _count(root: str, ways: Iterable[tuple[str, str]]) -> int:
+    """How many are reached from there."""
+    leads: dict[str, list[str]] = {}
+    for one, other in ways:
+        leads.setdefault(one, []).append(other)
+    found, level = {root}, {root}
+    while level:
+        level = {other for one in level for other in leads.get(one, ())} - found
+        found |= level
+    return len(found) - 1
 
 
 def _box(job: Job, at: tuple[int, int], *, is_root: bool) -> Box:

@@ -94,7 +94,10 @@ def detail(seat: Seat, job_id: str) -> Detail:
     if reads is None:
         raise JobNotFound(job_id)
     # Of the output nothing is wanted here: it is followed.
-    shown = inspect.show(reads, job_id, host=seat.host, output_limit=1, is_alive=seat.is_serving(reads))
+    try:
+        shown = inspect.show(reads, job_id, host=seat.host, output_limit=1, is_alive=seat.is_serving(reads))
+    except AmbiguousId:  # it was removed, and others begin so
+        raise JobNotFound(job_id) from None
     if shown.job.id != job_id:
         raise JobNotFound(job_id)
     return Detail(shown.job, shown.history, reads.now_ms())

@@ -108,6 +108,35 @@ def test_waiting_jobs_are_held_released_and_go_sooner_or_later(home: Path, queue
     assert queue.get(job).state is State.PENDING
 
 
+def test_each_step_of_a_priority_counts_however_fast_they_come(home: Path, queue: Queue) -> None:
+    job = queue.enqueue("true").id
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: job in states_of(app), what="the job")
+            await pilot.press(*["plus"] * 30)
+            await until(lambda: rows_of(app, "#jobs")[job][3] == "30", what="all thirty steps")
+
+    play(scene)
+
+
+def test_a_job_that_was_removed_is_told_of_also_if_others_begin_like_it(home: Path, queue: Queue) -> None:
+    for name in ("ab", "abc", "abd"):
+        queue.enqueue("false", id=name, delay="1h")
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: len(states_of(app)) == 3, what="the jobs")
+            await pilot.press("enter")
+            await until(lambda: "pending" in text_of(app, "#facts"), what="the facts")
+            with sqlite3.connect(home / "queue.db") as store:  # as `reset` and `restore` would
+                store.execute("delete from jobs where id = 'ab'")
+            store.close()
+            await until(lambda: text_of(app, "#facts") == "ab was removed", what="the word that it is gone")
+
+    play(scene)
+
+
 def test_a_queue_is_paused_and_resumed_and_its_jobs_chosen(home: Path, queue: Queue) -> None:
     here, there = queue.enqueue("true", queue="aa").id, queue.enqueue("true", queue="bb").id
 

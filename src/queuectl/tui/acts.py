@@ -30,7 +30,7 @@ class Acts(Base):
         def queue(self) -> str | None: ...
         def is_paused(self, queue: str) -> bool: ...
         def say(self, words: str, *, style: str = "") -> None: ...
-        def act(self, question: Callable[[Seat], str]) -> None: ...
+        def act(self, question: Callable[[Seat], str], *, takes_long: bool = False) -> None: ...
 
     def action_cancel(self) -> None:
         if (job := self._chosen()) is None:
@@ -46,7 +46,7 @@ class Acts(Base):
         def answered(yes: bool | None) -> None:
             if yes:
                 self.say(f"cancelling {job.id} …")
-                self.act(cancel)
+                self.act(cancel, takes_long=True)
 
         self.push_screen(Confirm(f"Cancel {job.id}, which is {job.state.value}?", cells.command(job)[:200]), answered)
 

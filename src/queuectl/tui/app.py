@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Final
 
 from rich.text import Text
@@ -176,13 +176,14 @@ class Top(Acts, App[None]):
                 line.put(Text(words))
                 line.set_class(error is not None, "-shown")
 
-    def act(self, question: Callable[[Seat], str]) -> None:
+    def act(self, question: Callable[[Seat], str], *, takes_long: bool = False) -> None:
         """Do something to the store beside the view; `question` says what was done."""
-        self.run_worker(self._act(question), group="act")
+        ask = self.rooms.act_apart if takes_long else self.rooms.acting.ask
+        self.run_worker(self._act(ask(question)), group="act")
 
-    async def _act(self, question: Callable[[Seat], str]) -> None:
+    async def _act(self, asked: Coroutine[None, None, str]) -> None:
         try:
-            self.say(await self.rooms.act(question))
+            self.say(await asked)
         except Left:
             return
         except QueuectlError as error:

@@ -105,13 +105,16 @@ class Room:
 
 
 class Rooms:
-    """All rooms of a view: one to look, one for each thing that is done or followed. Doing may take long, as a cancel does."""
+    """All rooms of a view: one to look, one to act, and one for each thing that takes long: a log that is followed, a cancel.
+
+    What is done is done in the order of the keys: two steps of a priority at a time would both begin at the same one.
+    """
 
     def __init__(self, home: str, db: str | None) -> None:
         self._home, self._db = home, db
         self._open: set[Room] = set()
         self._closing: set[Future[None]] = set()
-        self.looking = self.open()
+        self.looking, self.acting = self.open(), self.open()
 
     def open(self) -> Room:
         room = Room(self._home, self._db)
@@ -124,7 +127,8 @@ class Rooms:
         self._closing.add(done)
         done.add_done_callback(self._closing.discard)
 
-    async def act(self, question: Callable[[Seat], T]) -> T:
+    async def act_apart(self, question: Callable[[Seat], T]) -> T:
+        """In a room of its own: nobody who acts stands behind it."""
         room = self.open()
         try:
             return await room.ask(question)

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from queuectl.config import host_name
 from queuectl.queue import logs
 from queuectl.queue.logs import LogView
-from queuectl.web.api.operation import Operation, Param
+from queuectl.web.api.operation import Operation, Param, without_nul
 from queuectl.web.bridge import stream
 from queuectl.web.desk import Desk
 from queuectl.web.problems import Refused
@@ -53,8 +53,9 @@ OPERATION: Final = Operation(
 async def answer(request: Request, rooms: Rooms) -> Response:
     query = OPERATION.read_query(request.query_params.multi_items())
     view = LogView(run=query["run"], markers=query["markers"], tail=query["tail"])
+    ref = without_nul(request.path_params["id"], "id")
     # Before the first byte of an answer, so that an unknown job is a 404.
-    job_id = await rooms.asking.ask(lambda desk: _known(desk, request.path_params["id"], view, follow=query["follow"]))
+    job_id = await rooms.asking.ask(lambda desk: _known(desk, ref, view, follow=query["follow"]))
     if EVENTS in request.headers.get("accept", ""):
         skip = _resumed(request.headers.get("last-event-id"))
         events = _events(stream(rooms.streaming, partial(_follow if query["follow"] else _read, job_id, view)), skip)

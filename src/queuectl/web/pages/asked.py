@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 
 from queuectl.errors import InvalidInput
+from queuectl.web.api.operation import without_nul
 from queuectl.web.body import read_body
 from queuectl.web.desk import Desk
 from queuectl.web.pages.notices import Notice
@@ -78,8 +79,7 @@ async def read_ask(request: Request) -> Ask:
     query = [(name, value) for name, value in request.query_params.multi_items() if name != "notice"]
     form = await _read_form(request) if request.method == "POST" else Fields()
     for name, value in (*request.path_params.items(), *query, *form.pairs):
-        if "\0" in value:  # no store can hold it, and PostgreSQL cannot even be asked about it
-            raise InvalidInput(name, "holds a NUL", hint="leave it away")
+        without_nul(value, name)
     return Ask(
         path=request.path_params,
         query=Fields(query),

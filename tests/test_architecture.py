@@ -37,7 +37,6 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "web/rooms.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/bridge.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
-        "web/pages/pages.py": "tells it that a form is worth its work, whoever leaves",
         "tui/seat.py": "asks the store beside the screen, which must not wait for it",
     },
     "asyncio": {

@@ -486,6 +486,15 @@ def test_the_rest_of_the_address_is_kept(server: Server) -> None:
     assert welcome(server, "/jobs?state=dead&tag=a%26b").headers["location"] == "/jobs?state=dead&tag=a%26b"
 
 
+def test_a_page_that_is_refused_says_how_to_come_in_as_all_else_does(server: Server) -> None:
+    answer = server.send("GET /jobs HTTP/1.1", {"Accept": "text/html"}, token=None)
+    assert (answer.status, answer.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    wrong = server.send("DELETE /jobs HTTP/1.1", {"Accept": "text/html"})
+    assert (wrong.status, wrong.headers["allow"]) == (405, "GET, HEAD")
+    assert server.send("POST /static/main.js HTTP/1.1").headers["allow"] == "GET, HEAD"
+
+
 def test_a_wrong_token_in_an_address_makes_no_cookie(server: Server) -> None:
     answer = server.send("GET /?token=wrong HTTP/1.1", token=None)
     problem(answer, 401, "no-token")

@@ -23,7 +23,7 @@ from queuectl.web.api.table import OPERATIONS, ROOT
 from queuectl.web.body import parse_body, read_json_body
 from queuectl.web.desk import Desk
 from queuectl.web.frame import Frame
-from queuectl.web.guard import Door, Guard
+from queuectl.web.guard import SAFE, Door, Guard
 from queuectl.web.live import EVENTS as LIVE
 from queuectl.web.live import Feed
 from queuectl.web.pages.pages import Pages
@@ -104,7 +104,7 @@ class _Allowing:
             routes = [
                 one for one in self._router.routes if isinstance(one, Route) and one.path_regex.match(scope["path"])
             ]
-            methods = {method for one in routes if one.path == routes[0].path for method in one.methods or ()}
+            methods = {method for one in routes if one.path == routes[0].path for method in one.methods or ()} or SAFE
             raise HTTPException(error.status_code, headers={"Allow": ", ".join(sorted(methods))}) from error
 
 

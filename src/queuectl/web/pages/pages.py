@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
@@ -74,7 +73,7 @@ class Pages:
                 return self._respond(desk, ask, found)
 
             # A deed may have to wait: a job that is called off has to be ended first. It is done also if nobody waits for it.
-            return await self._rooms.waiting.ask(work, threading.Event())
+            return await self._rooms.waiting.ask(work)
 
         return answer
 
@@ -85,7 +84,7 @@ class Pages:
         def work(desk: Desk) -> Response:
             return self._respond(desk, ask, undo.undo(desk, ask, notice))
 
-        return await self._rooms.waiting.ask(work, threading.Event())
+        return await self._rooms.waiting.ask(work)
 
     def _respond(
         self, desk: Desk, ask: Ask, found: Shown | Done, pinned: tuple[str | None, Notice | None] = (None, None)
@@ -116,7 +115,8 @@ class Pages:
         if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
             return None
         said = to_document(error)
-        return HTMLResponse(self._renderer.problem(said), status_code=said["status"])
+        headers = error.headers if isinstance(error, Refused) else None
+        return HTMLResponse(self._renderer.problem(said), status_code=said["status"], headers=headers)
 
 
 class _Static(StaticFiles):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
-from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.store.protocol import Filter, Reads, Sort
 from queuectl.web.desk import Desk
@@ -18,10 +16,7 @@ RUNNING = 6  # of those that run now
 
 
 def show(desk: Desk, ask: Ask) -> Shown:
-    people = workers(desk)
-    if not any(one["state"] == "running" for one in people):
-        _sample(desk)
-    reads = desk.reads
+    reads, people = desk.reads, workers(desk)
     tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
     counts = {state: sum(counts.get(state, 0) for counts in tally.values()) for state in State}
@@ -55,10 +50,3 @@ def _last_dead(reads: Reads, dead: int) -> Any:
         return None
     latest = reads.jobs(Filter(frozenset({State.DEAD})), sort=Sort.FINISHED, limit=1)
     return next((job.finished_at for job in latest), None)
-
-
-def _sample(desk: Desk) -> None:
-    """Workers write down how it goes. Where there is none, whoever looks does; not being able to is no reason not to look."""
-    if desk.reads.tally():
-        with suppress(QueuectlError):
-            desk.open_store().sample()

@@ -66,7 +66,15 @@ _PRUNED: Final = exactly(
 )
 
 OPERATIONS: Final = (
-    Operation("GET", "/doctor", doctor, "What is wrong here, and what to do about it.", ref("Checkup"), tag="house"),
+    Operation(
+        "GET",
+        "/doctor",
+        doctor,
+        "What is wrong here, and what to do about it.",
+        ref("Checkup"),
+        tag="house",
+        room=Room.WAIT,
+    ),
     Operation(
         "POST",
         "/doctor/fix",

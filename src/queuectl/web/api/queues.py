@@ -7,7 +7,7 @@ from typing import Any, Final
 from queuectl.errors import InvalidInput
 from queuectl.job.shown import shown
 from queuectl.queue import queues as use
-from queuectl.web.api.operation import Call, Operation
+from queuectl.web.api.operation import Call, Operation, Room
 from queuectl.web.api.schemas import DURATION, FLAG, ID, TEXT, Schema, array, optional, ref
 from queuectl.web.api.words import an_object, texts
 from queuectl.web.desk import Desk
@@ -92,6 +92,7 @@ OPERATIONS: Final = (
             "properties": {"to": TEXT, **optional(ids=array(ID))},
         },
         tag="queues",
+        room=Room.WAIT,
     ),
     Operation(
         "GET", "/batches", list_batches, "Jobs under one name, and how far they are.", array(_BATCH), tag="batches"

@@ -3,6 +3,7 @@ import { Painter } from "./ansi.js";
 import { onSwap } from "./swap.js";
 
 const MOST = 5000; // lines on the page; the rest is in the download
+const LONGEST = 262144; // of one line, as on the server: a job may never end it
 
 let log, follow, source, painter, open, hits, at;
 let isDone = false; // all of it is here, unless it runs again
@@ -90,7 +91,7 @@ function append(text) {
       open.raw = "";
       added.append(open);
     }
-    open.raw += line;
+    open.raw = (open.raw + line).slice(-LONGEST);
     if (isLast) return;
     finish(open);
     open = null;

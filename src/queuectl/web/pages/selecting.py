@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from queuectl.queue.filters import parse_filter
 from queuectl.store.protocol import Filter, Reads
+from queuectl.web.api.words import SELECTORS, to_filter
 from queuectl.web.pages.asked import Fields, Pairs, with_query
-
-NAMES: Final = ("state", "queue", "tag", "batch", "since", "match")
-_MANY: Final = ("state", "queue", "tag", "batch")
 
 
 class Selecting(NamedTuple):
@@ -19,7 +16,7 @@ class Selecting(NamedTuple):
 
     @classmethod
     def of(cls, fields: Fields) -> Selecting:
-        return cls(Fields([(name, value) for name in NAMES for value in fields.all(name)]))
+        return cls(Fields([(param.name, value) for param in SELECTORS for value in fields.all(param.name)]))
 
     @property
     def pairs(self) -> Pairs:
@@ -38,16 +35,8 @@ class Selecting(NamedTuple):
 
     def where(self, reads: Reads) -> Filter:
         """Raises UsageError."""
-        many = {name: self.all(name) for name in _MANY}
-        return parse_filter(
-            states=many["state"],
-            queues=many["queue"],
-            tags=many["tag"],
-            batches=many["batch"],
-            since=self.fields.one("since"),
-            match=self.fields.one("match"),
-            now_ms=reads.now_ms,
-        )
+        said = {param.name: self.all(param.name) if param.many else self.fields.one(param.name) for param in SELECTORS}
+        return to_filter(said, reads)
 
     def but(self, name: str, *values: str, more: Pairs = ()) -> str:
         """The address of the list with other values for one of them."""

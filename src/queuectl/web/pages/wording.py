@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
+from queuectl.job.ages import age
 from queuectl.job.model import Job, to_ms
 
 NOTHING: Final = "—"  # for what is not known, or is not
@@ -37,15 +39,7 @@ def span(ms: float | None) -> str:
 
 
 def ago(moment: datetime | None, now_ms: int) -> str:
-    """Of a moment, how long ago it was, or how soon it will be, in its largest unit."""
-    if moment is None:
-        return NOTHING
-    distance = now_ms - to_ms(moment)
-    if -1000 < distance < 1000:
-        return "now"
-    size, unit = next(((size, unit) for size, unit, _, _ in _STEPS if abs(distance) >= size), (1000, "s"))
-    words = f"{abs(distance) // size}{unit}"
-    return f"{words} ago" if distance > 0 else f"in {words}"
+    return NOTHING if moment is None else age(to_ms(moment), now_ms)
 
 
 def exact(moment: datetime | None) -> str:
@@ -54,8 +48,6 @@ def exact(moment: datetime | None) -> str:
 
 def command(job: Job | dict[str, Any]) -> str:
     """On one line: of an argv its words, quoted where that is needed."""
-    import shlex
-
     said, argv = (job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))
     return str(said) if said is not None else shlex.join(argv or ())
 

@@ -1,4 +1,4 @@
-// "3s ago" goes on while one looks. In the words of wording.py.
+// "3s ago" goes on while one looks. In the words of job/ages.py.
 
 const UNITS = [[86400000, "d"], [3600000, "h"], [60000, "m"], [1000, "s"]];
 let ahead = 0; // of the server's clock before ours

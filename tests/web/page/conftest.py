@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.needs import require
 from tests.program import Leftovers, WorkerProcess
@@ -24,6 +24,10 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+# As patient as tests/wait.py: a machine that is busy is no reason to fail.
+PATIENCE = 20_000
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +70,7 @@ def visit(site: Site, browser: Browser) -> Iterator[Visit]:
         scheme = "dark" if look == "dark" else "light"
         context = browser.new_context(color_scheme=scheme, viewport=size, java_script_enabled=script)
         contexts.append(context)
-        context.set_default_timeout(8000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         watch = Watch()
         watch.over(page, site)

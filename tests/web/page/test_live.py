@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from playwright.sync_api import expect
 
 from tests.program import WorkerProcess
@@ -22,9 +24,10 @@ def test_a_thousand_changes_are_a_few_looks(visit: Visit, site: Site) -> None:
     looks: list[str] = []
     page.on("request", lambda request: request.url == f"{site.url}/" and looks.append(request.url))
     lines = "\n".join(map(str, range(1000)))
+    began = time.monotonic()
     site.queuectl("enqueue", "--stream", "--queue", "flood", "--delay", "1h", input=lines, check=0, timeout=50)
     expect(page.locator("#queues")).to_contain_text("1,000")
-    assert 1 <= len(looks) <= 20
+    assert 1 <= len(looks) <= 2 + 2 * (time.monotonic() - began)  # two a second, however long it took
 
 
 def test_what_somebody_types_survives_what_happens_meanwhile(visit: Visit, site: Site) -> None:
@@ -33,8 +36,8 @@ def test_what_somebody_types_survives_what_happens_meanwhile(visit: Visit, site:
     panel = page.locator("section", has=page.locator("#q-typing"))
     panel.get_by_text("Limits and defaults").click()
     panel.get_by_label("Rate").press_sequentially("5/")
-    site.queuectl("enqueue", "--queue", "typing-other", "--delay", "1h", "true", check=0)
-    expect(page.locator("#dead-badge")).to_be_attached()
+    with page.expect_response(f"{site.url}/queues"):  # the look of the page at itself
+        site.queuectl("enqueue", "--queue", "typing-other", "--delay", "1h", "true", check=0)
     panel.get_by_label("Rate").press_sequentially("m")
     assert panel.get_by_label("Rate").input_value() == "5/m"
     assert page.evaluate("document.activeElement.name") == "rate"
@@ -92,5 +95,5 @@ def test_a_dashboard_that_is_gone_is_missed_and_welcomed_back(visit: Visit, site
     expect(banner).to_contain_text("does not answer")
     site.queuectl("enqueue", "--queue", "meanwhile", "--delay", "1h", "true", check=0)
     site.start(port)
-    expect(page.locator("#queues")).to_contain_text("meanwhile", timeout=15_000)
+    expect(page.locator("#queues")).to_contain_text("meanwhile")
     expect(banner).to_be_hidden()

@@ -36,6 +36,31 @@ class SystemClock:
     sleep = staticmethod(time.sleep)
 
 
+class Bell(Protocol):
+    """As an event of `threading`, which who has one thread need not load."""
+
+    def set(self) -> None: ...
+    def is_set(self) -> bool: ...
+    def wait(self, timeout: float) -> bool: ...
+
+
+class Left(Exception):
+    """Nobody is there any more to go on for."""
+
+
+class Leaving(SystemClock):
+    """The clock of whoever works in a thread for somebody who may leave: then its sleep ends, and so do those who wait by it."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: Bell) -> None:
+        self.left = left
+
+    def sleep(self, seconds: float) -> None:  # type: ignore[override] # there it is a function of the module
+        if self.left.wait(seconds):
+            raise Left
+
+
 def boot_ticks() -> int:
     """Clock ticks since boot: what the kernel stamps a new process with, see process/table.py."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _TICK_NS

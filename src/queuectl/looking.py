@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -119,14 +119,7 @@ class Looking(ABC):
         ...     queue.status()["workers"]
         {'live': 0, 'slots': 0, 'busy': 0}
         """
-        from queuectl.upkeep.liveness import is_serving
-
-        where, reads = here(), self._look()
-
-        def serves(worker: Worker) -> bool:
-            return is_serving(worker, here=where, now_ms=reads.now_ms(), lease_ms=lambda: self._settings().lease_ms)
-
-        return inspect.status(reads, is_alive=serves).to_dict()
+        return inspect.status(self._look(), is_alive=self._is_serving()).to_dict()
 
     def queues(self) -> list[dict[str, Any]]:
         """Every queue: its jobs, whether it is paused, its limits and its rate now, as `queue list --json` has them."""
@@ -150,6 +143,13 @@ class Looking(ABC):
         return batches.wait(self._look(), self._clock, name, timeout=seconds).to_dict()
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_serving(self) -> Callable[[Worker], bool]:
+        """Whether a worker lives and gives signs of it, as of now."""
+        from queuectl.upkeep.liveness import is_serving
+
+        where, now_ms = here(), self._look().now_ms()
+        return lambda worker: is_serving(worker, here=where, now_ms=now_ms, lease_ms=lambda: self._settings().lease_ms)
 
     @abstractmethod
     def _look(self) -> Reads: ...

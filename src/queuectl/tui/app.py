@@ -14,7 +14,7 @@ from textual.containers import Horizontal
 from textual.filter import NoColor
 from textual.widgets import Footer
 
-from queuectl.clock import SystemClock
+from queuectl.clock import Left, SystemClock
 from queuectl.errors import QueuectlError, Unavailable
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
@@ -25,7 +25,7 @@ from queuectl.tui.dialogs import Ask, Help
 from queuectl.tui.glance import Glance, Page, Wish, has_changed, look, page
 from queuectl.tui.jobscreen import JobScreen
 from queuectl.tui.rate import Rate
-from queuectl.tui.seat import Left, Rooms, Seat
+from queuectl.tui.seat import Rooms, Seat
 from queuectl.tui.table import Line, Rows
 
 LOOK_EVERY: Final = 0.25  # whether something has changed: a thousand changes a second are four looks

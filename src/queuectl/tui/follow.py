@@ -10,11 +10,12 @@ from typing import Final
 from rich.text import Text
 from textual.widgets import RichLog
 
+from queuectl.clock import Left
 from queuectl.errors import Unavailable
 from queuectl.queue import logs
 from queuectl.queue.logs import LogView
 from queuectl.tui.lines import MOST, Lines, safe
-from queuectl.tui.seat import Left, Room, Seat
+from queuectl.tui.seat import Room, Seat
 
 AGAIN_AFTER: Final = 1.0
 

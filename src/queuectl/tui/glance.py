@@ -70,7 +70,7 @@ def look(seat: Seat) -> Glance | None:
     reads = seat.find()
     if reads is None:
         return None
-    serves = seat.is_serving(reads)
+    serves = seat.is_serving()
     return Glance(
         seat.store_name,
         inspect.status(reads, is_alive=serves),
@@ -95,7 +95,7 @@ def detail(seat: Seat, job_id: str) -> Detail:
         raise JobNotFound(job_id)
     # Of the output nothing is wanted here: it is followed.
     try:
-        shown = inspect.show(reads, job_id, host=seat.host, output_limit=1, is_alive=seat.is_serving(reads))
+        shown = inspect.show(reads, job_id, host=seat.host, output_limit=1, is_alive=seat.is_serving())
     except AmbiguousId:  # it was removed, and others begin so
         raise JobNotFound(job_id) from None
     if shown.job.id != job_id:

@@ -11,13 +11,14 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from queuectl.clock import Left
 from queuectl.errors import JobNotFound, Unavailable
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Job
 from queuectl.tui import cells
 from queuectl.tui.follow import LogPane
 from queuectl.tui.glance import Detail, detail
-from queuectl.tui.seat import Left, Room
+from queuectl.tui.seat import Room
 from queuectl.tui.table import Line
 
 if TYPE_CHECKING:

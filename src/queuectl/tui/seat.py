@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final, TypeVar
 
 from queuectl.client import Queue
-from queuectl.clock import SystemClock
-from queuectl.config import here, host_name
+from queuectl.clock import Leaving, Left
+from queuectl.config import host_name
 from queuectl.errors import StoreGone, Unavailable
 from queuectl.job.model import Worker
 from queuectl.store.open import store_exists, store_path, store_shown
@@ -19,23 +19,6 @@ from queuectl.store.protocol import Reads
 T = TypeVar("T")
 
 LEAVE: Final = 1.0  # as long as whoever quits waits for those who are in the middle of something
-
-
-class Left(Exception):
-    """Nobody is there any more to go on for."""
-
-
-class Leaving(SystemClock):
-    """A clock whose sleep ends when nobody waits any more: so do those who sleep by it."""
-
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = threading.Event()
-
-    def sleep(self, seconds: float) -> None:  # type: ignore[override] # there it is a function of the module
-        if self.left.wait(seconds):
-            raise Left
 
 
 class Seat(Queue):
@@ -62,19 +45,15 @@ class Seat(Queue):
         self._was_there = True
         return self._look()
 
-    def is_serving(self, reads: Reads) -> Callable[[Worker], bool]:
-        """Whether a worker lives and gives signs of it, as of now."""
-        from queuectl.upkeep.liveness import is_serving
-
-        where, now_ms = here(), reads.now_ms()
-        return lambda worker: is_serving(worker, here=where, now_ms=now_ms, lease_ms=lambda: self._settings().lease_ms)
+    def is_serving(self) -> Callable[[Worker], bool]:
+        return self._is_serving()
 
 
 class Room:
     """A thread with a seat in it."""
 
     def __init__(self, home: str, db: str | None) -> None:
-        self.clock = Leaving()
+        self.clock = Leaving(threading.Event())
         self._seat = Seat(home, db, self.clock)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="seat")
 

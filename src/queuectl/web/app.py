@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from queuectl.clock import Left
 from queuectl.errors import InvalidInput, QueuectlError
 from queuectl.queue.exposition import exposition
 from queuectl.web import export, logs, openapi, reading
@@ -27,7 +28,7 @@ from queuectl.web.guard import SAFE, Door, Guard
 from queuectl.web.live import EVENTS as LIVE
 from queuectl.web.live import Feed
 from queuectl.web.pages.pages import Pages
-from queuectl.web.rooms import Left, Rooms
+from queuectl.web.rooms import Rooms
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 

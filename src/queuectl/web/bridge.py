@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
+from queuectl.clock import Left
 from queuectl.web.desk import Desk
-from queuectl.web.rooms import Left, Lounge
+from queuectl.web.rooms import Lounge
 
 AHEAD: Final = 8  # pieces that are made before they are asked for
 STALLED: Final = 60.0  # seconds that a client may take none: then its seat is for others

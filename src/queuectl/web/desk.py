@@ -9,7 +9,7 @@ from typing import Any
 
 from queuectl.client import Queue
 from queuectl.clock import Clock
-from queuectl.config import Settings, here, working_directory
+from queuectl.config import Settings, working_directory
 from queuectl.errors import UsageError
 from queuectl.job.change import Change, read_change
 from queuectl.job.fields import absolute
@@ -99,9 +99,4 @@ class Desk(Queue):
         return super()._write()
 
     def is_serving(self) -> Callable[[Worker], bool]:
-        """Whether a worker lives and gives signs of it, as of now."""
-        from queuectl.upkeep.liveness import is_serving
-
-        where, reads = here(), self.reads
-        now_ms = reads.now_ms()
-        return lambda worker: is_serving(worker, here=where, now_ms=now_ms, lease_ms=lambda: self.settings.lease_ms)
+        return self._is_serving()

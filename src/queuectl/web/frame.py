@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from queuectl.clock import Left
 from queuectl.errors import QueuectlError
 from queuectl.web.bridge import CutOff
 from queuectl.web.problems import Refused, to_document, to_response
-from queuectl.web.rooms import Left
 
 # Nothing from elsewhere, no script or style in the text of a page, nobody may frame us, and no page is kept where others find it.
 HEADERS: Final = {

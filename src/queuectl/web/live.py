@@ -13,13 +13,14 @@ from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+from queuectl.clock import Left
 from queuectl.errors import QueuectlError
 from queuectl.queue import inspect
 from queuectl.queue.pick import find
 from queuectl.web.api.operation import Operation, Param
 from queuectl.web.desk import Desk
 from queuectl.web.problems import Refused, to_document
-from queuectl.web.rooms import Left, Room
+from queuectl.web.rooms import Room
 
 LOOK_EVERY: Final = 0.25
 REST: Final = 5  # as in wait: who looks on must not keep busy those who work

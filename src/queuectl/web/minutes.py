@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from queuectl.clock import Left
 from queuectl.errors import QueuectlError
 from queuectl.job.points import Span
 from queuectl.web.desk import Desk
-from queuectl.web.rooms import Left, Room
+from queuectl.web.rooms import Room
 
 AGAIN_AFTER: Final = 60.0  # seconds: where there is no store, or it cannot be written
 

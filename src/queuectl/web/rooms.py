@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Final, Self, TypeVar
 
-from queuectl.clock import Clock, SystemClock
+from queuectl.clock import Clock, Leaving
 from queuectl.errors import QueuectlError, Unavailable
 from queuectl.web.desk import Desk
 from queuectl.web.problems import Refused
@@ -25,23 +25,6 @@ MakeDesk = Callable[[Clock], Desk]
 ASKING: Final = 8  # as many as SQLite and a server's connections bear; beyond that a question waits its turn
 WAITING: Final = 24
 STREAMING: Final = 32
-
-
-class Left(Exception):
-    """Nobody is there any more to go on for: the client has gone, or this server ends."""
-
-
-class Leaving(SystemClock):
-    """The clock of whoever works for a client that may leave: then its sleep ends, and so do those who wait by it."""
-
-    __slots__ = ("_left",)
-
-    def __init__(self, left: threading.Event) -> None:
-        self._left = left
-
-    def sleep(self, seconds: float) -> None:  # type: ignore[override]
-        if self._left.wait(seconds):
-            raise Left
 
 
 class Room:

@@ -1,12 +1,31 @@
-"""A crowd of HTTP clients, each with a connection of its own, in one process that does nothing else."""
+"""A server, and a crowd of HTTP clients, each with a connection of its own, in one process that does nothing else."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
+
+from _bench import Lab
+
+
+@contextmanager
+def serving(lab: Lab, words: list[str], *, home: Path | None = None) -> Iterator[tuple[int, str]]:
+    """The port and the token of a server that says its address as `dashboard --json` does."""
+    process = subprocess.Popen(words, env=lab.environment(home or lab.new_home()), stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        address, _, token = json.loads(process.stdout.readline())["url"].partition("/?token=")
+        yield int(address.rpartition(":")[2]), token
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 @dataclass

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from _bench import Figure, Lab, Report, percentile
-from _http import Load, crowd
+from _http import Load, crowd, serving
 from _postgres import Server, main_with_server
 
 from queuectl.store.open import open_reads
@@ -37,19 +33,6 @@ routes = [Route("/api/v1/jobs", both, methods=["POST"]), Route("/api/v1/status",
 config = uvicorn.Config(Router(routes), http="h11", loop="asyncio", log_config=None, access_log=False, lifespan="off")
 uvicorn.Server(config).run(sockets=[wire])
 """
-
-
-@contextmanager
-def serving(lab: Lab, words: list[str]) -> Iterator[tuple[int, str]]:
-    """The port and the token of a server."""
-    process = subprocess.Popen(words, env=lab.environment(lab.new_home()), stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        address, _, token = json.loads(process.stdout.readline())["url"].partition("/?token=")
-        yield int(address.rpartition(":")[2]), token
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def measure(lab: Lab, words: list[str]) -> Load:

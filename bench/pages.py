@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import http.client
-import re
-import secrets
 import sqlite3
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from _bench import Figure, Lab, Report, main, median, rounds
+from _http import serving
 from _million import filled
 
 JOBS = 1_000_000
@@ -42,30 +39,8 @@ LOOK_AT_ALL = (
 )
 
 
-@contextmanager
-def served(lab: Lab, home: Path) -> Iterator[http.client.HTTPConnection]:
-    token = secrets.token_urlsafe()
-    process = subprocess.Popen(
-        [*lab.queuectl, "dashboard", "--port", "0"],
-        env={**lab.environment(home), "QUEUECTL_TOKEN": token},
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        found = re.search(rb":(\d+)/", process.stdout.readline())
-        assert found is not None
-        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]))
-        connection.connect()
-        connection.token = token  # type: ignore[attr-defined]
-        yield connection
-        connection.close()
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def fetch(connection: http.client.HTTPConnection, path: str) -> float:
-    headers = {"Authorization": f"Bearer {connection.token}", "Accept": "text/html"}  # type: ignore[attr-defined]
+def fetch(connection: http.client.HTTPConnection, token: str, path: str) -> float:
+    headers = {"Authorization": f"Bearer {token}", "Accept": "text/html"}
     began = time.perf_counter()
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
@@ -100,9 +75,13 @@ def pages(lab: Lab) -> Report:
     filled(home, JOBS).close()
     end_most(home)
     last = lab.run("list", "--limit", "1", "--quiet", home=home).decode().split()[0]
-    with served(lab, home) as connection:
+    with (
+        serving(lab, [*lab.queuectl, "dashboard", "--json", "--port", "0"], home=home) as (port, token),
+        closing(http.client.HTTPConnection("127.0.0.1", port)) as connection,
+    ):
         contenders = {
-            path: (lambda path=path: fetch(connection, path.format(last=last))) for path in (*PAGES, *LOOK_AT_ALL)
+            path: (lambda path=path: fetch(connection, token, path.format(last=last)))
+            for path in (*PAGES, *LOOK_AT_ALL)
         }
         samples = rounds(contenders, count=ROUNDS, seconds=SECONDS)
     report = Report(f"pages of the dashboard at {JOBS:,} jobs")

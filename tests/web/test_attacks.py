@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from queuectl.web import body, rooms
+from queuectl.web import body, rooms, serve
 from queuectl.web.api.operation import Operation
 from queuectl.web.api.table import OPERATIONS
 from queuectl.web.tokens import Right, Token, Tokens
@@ -484,6 +485,14 @@ def test_the_token_of_an_address_leads_nowhere_else(server: Server, path: str) -
 
 def test_the_rest_of_the_address_is_kept(server: Server) -> None:
     assert welcome(server, "/jobs?state=dead&tag=a%26b").headers["location"] == "/jobs?state=dead&tag=a%26b"
+
+
+def test_whoever_was_switched_off_is_noticed() -> None:
+    with serve.bind("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        wire, _ = listener.accept()
+        with wire:
+            assert wire.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
 
 
 def test_a_page_that_is_refused_says_how_to_come_in_as_all_else_does(server: Server) -> None:

@@ -82,12 +82,22 @@ def bind(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _notice_who_is_gone(listener)
         listener.bind(address)
         listener.listen(1024)
     except OSError as exc:
         listener.close()
         raise CannotListen(f"{host} port {port}", exc.strerror or str(exc)) from exc
     return listener
+
+
+def _notice_who_is_gone(listener: socket.socket) -> None:
+    """A machine that was switched off says nothing, and whoever follows a silent job is told nothing: such a seat would be taken
+    for as long as that job runs. Its connections inherit this."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, option):
+            listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 class _Server(uvicorn.Server):

@@ -15,7 +15,7 @@ import pytest
 from queuectl.web import body, rooms, serve
 from queuectl.web.api.operation import Operation
 from queuectl.web.api.table import OPERATIONS
-from queuectl.web.tokens import Right, Token, Tokens
+from queuectl.web.tokens import Right, Token, Tokens, read_token_file
 from tests.program import Program
 from tests.wait import wait_until
 from tests.web.server import API, FULL, READ, Raw, Server, is_closed, read_answer
@@ -485,6 +485,13 @@ def test_the_token_of_an_address_leads_nowhere_else(server: Server, path: str) -
 
 def test_the_rest_of_the_address_is_kept(server: Server) -> None:
     assert welcome(server, "/jobs?state=dead&tag=a%26b").headers["location"] == "/jobs?state=dead&tag=a%26b"
+
+
+def test_a_token_is_never_cut_off_where_a_comment_could_begin(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("# ours\n0123456789abcdef#rest  # of the tests\n")
+    file.chmod(0o600)
+    assert [token.secret for token in read_token_file(str(file))] == ["0123456789abcdef#rest"]
 
 
 def test_whoever_was_switched_off_is_noticed() -> None:

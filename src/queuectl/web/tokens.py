@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import stat
 from enum import StrEnum
@@ -68,7 +69,8 @@ def read_token_file(path: str) -> list[Token]:
     if about.st_uid not in {os.getuid(), 0} or stat.S_IMODE(about.st_mode) & 0o077:
         problem = f"others may read it (mode {stat.S_IMODE(about.st_mode):o})"
         raise InvalidInput("--token-file", f"{path}: {problem}", hint=f"keep it for yourself: chmod 600 {path}")
-    lines = ((number, line.split("#")[0].split()) for number, line in enumerate(text.splitlines(), 1))
+    # A # within a token is a part of it: cut off there, what is left would be easier to guess.
+    lines = ((number, re.split(r"(?:^|\s)#", line)[0].split()) for number, line in enumerate(text.splitlines(), 1))
     tokens = [_read_line(words, f"--token-file, line {number}") for number, words in lines if words]
     if not tokens:
         raise InvalidInput("--token-file", f"{path} has no token", hint="write one into it, a line each")

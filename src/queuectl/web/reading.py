@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -13,6 +14,7 @@ from queuectl.web import openapi
 _TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "pages", "templates")
 
 
+@cache
 def page() -> str:
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),

@@ -84,6 +84,8 @@ def test_a_follower_that_was_cut_off_goes_on_where_it_was(busy: Server) -> None:
         assert list(events(answer)) == [("output", "one\ntwo\n"), ("end", "")]
     with busy.http.stream("GET", path, headers={**stream, "Last-Event-ID": "4"}) as answer:
         assert list(events(answer)) == [("output", "two\n"), ("end", "")]
+    with busy.http.stream("GET", f"{path}&tail=1", headers={**stream, "Last-Event-ID": "4"}) as answer:
+        assert list(events(answer)) == [("output", "two\n"), ("end", "")]
 
 
 @pytest.mark.parametrize(

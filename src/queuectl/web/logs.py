@@ -57,7 +57,8 @@ async def answer(request: Request, rooms: Rooms) -> Response:
     # Before the first byte of an answer, so that an unknown job is a 404.
     job_id = await rooms.asking.ask(lambda desk: _known(desk, ref, view, follow=query["follow"]))
     if EVENTS in request.headers.get("accept", ""):
-        skip = _resumed(request.headers.get("last-event-id"))
+        # The last lines are others than they were: what was counted from their beginning says nothing about them.
+        skip = 0 if view.tail is not None else _resumed(request.headers.get("last-event-id"))
         events = _events(stream(rooms.streaming, partial(_follow if query["follow"] else _read, job_id, view)), skip)
         return StreamingResponse(events, media_type=EVENTS)
     if query["follow"]:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from queuectl.job.ages import age
 from queuectl.job.model import Job, to_ms
+from queuectl.job.printable import printable
 
 NOTHING: Final = "—"  # for what is not known, or is not
 _STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "m"), (60_000, "m", 1_000, "s"))
@@ -47,9 +48,15 @@ def exact(moment: datetime | None) -> str:
 
 
 def command(job: Job | dict[str, Any]) -> str:
-    """On one line: of an argv its words, quoted where that is needed."""
+    """As one could type it: of an argv its words, quoted where that is needed."""
     said, argv = (job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))
-    return str(said) if said is not None else shlex.join(argv or ())
+    return safe(str(said) if said is not None else shlex.join(argv or ()))
+
+
+def safe(text: str) -> str:
+    """With its lines, and with everything else that would order a reader about written as an escape: what is read from right to left
+    in between is not what runs."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def percent(share: float | None) -> str:
@@ -71,6 +78,7 @@ FILTERS: Final = {
     "span": span,
     "exact": exact,
     "command": command,
+    "safe_text": safe,
     "percent": percent,
     "part": part,
 }

@@ -27,6 +27,7 @@ IN_FORCE = {
     "output-limit": "the next `show`; in PostgreSQL, what runs print from the next heartbeat on",
     "retain-completed": f"{AT_RETENTION}; cancelled jobs follow it, too",
     "retain-dead": AT_RETENTION,
+    "retain-audit": "running workers, within an hour",
 }
 
 # ── errors: what each code means ────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from queuectl.adding import Adding
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import Settings, db_address, environ, here, home_path, load_settings, working_directory
+from queuectl.config import Settings, actor, db_address, environ, here, home_path, load_settings, working_directory
 from queuectl.job.change import read_change
 from queuectl.job.fields import absolute
 from queuectl.job.model import Job
@@ -52,6 +52,7 @@ class Queue(Adding, Looking):
         self._clock = clock or SystemClock()
         self._store: Store | None = None
         self._reads: Store | None = None
+        self._actor = actor()
 
     def __enter__(self) -> Self:
         return self
@@ -195,6 +196,7 @@ class Queue(Adding, Looking):
     def _write(self) -> Store:
         if self._store is None:
             self._store = open_store(self._home, self._db, self._clock)
+            self._store.actor = self._actor
         return self._store
 
     def _look(self) -> Reads:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
+import sys
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UsageError
+from queuectl.job.audit import Actor
 from queuectl.job.settings import KEYS, Entry, Key, Settings, Value, resolve_key
 
 __all__ = [
@@ -20,6 +23,7 @@ __all__ = [
     "Here",
     "Key",
     "Settings",
+    "actor",
     "change_settings",
     "check_environment",
     "db_address",
@@ -219,6 +223,16 @@ def here(env: Mapping[str, str] | None = None) -> Here:
 def host_name(env: Mapping[str, str] | None = None) -> str:
     """The `host` of `here`, in a fraction of the time."""
     return _host(env) or os.uname().nodename
+
+
+def actor(env: Mapping[str, str] | None = None) -> Actor:
+    """Who this process works for: what it changes is recorded under this name."""
+    uid = os.getuid()
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:  # in a container, for example
+        user = None
+    return Actor(uid, user, host_name(env), os.path.basename(sys.argv[0]) or "python")
 
 
 def _host(env: Mapping[str, str] | None) -> str | None:

@@ -39,6 +39,10 @@ class Backend(Protocol):
         """Put a job where no verb of the protocol can bring it yet (blocked, held)."""
         ...
 
+    def tamper(self, statement: str) -> None:
+        """A statement of somebody's own."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -64,6 +68,9 @@ class SqliteBackend:
         changes = ", ".join(f"{name} = :{name}" for name in columns)
         found = self._db.execute(f"update jobs set {changes} where id = :id", {"id": job_id, **columns})
         assert found.rowcount == 1
+
+    def tamper(self, statement: str) -> None:
+        self._db.execute(statement)
 
     def close(self) -> None:
         if "_db" in self.__dict__:
@@ -105,6 +112,13 @@ class PostgresBackend:
         changes = ", ".join(f"{name} = %({name})s" for name in values)
         found = self._db.execute(f"update queuectl.jobs set {changes} where id = %(id)s", {"id": job_id, **values})
         assert found.rowcount == 1
+
+    def tamper(self, statement: str) -> None:
+        self._db.execute("set search_path to queuectl")
+        try:
+            self._db.execute(statement)
+        finally:
+            self._db.execute("reset search_path")
 
     def close(self) -> None:
         self._server.give_back(self._name)

@@ -18,6 +18,7 @@ DONE_BY = {
     "graph": ["show_graph"],
     "logs": ["show_logs"],
     "metrics": ["metrics"],
+    "audit": ["list_audit", "verify_audit"],
     "batch list": ["list_batches"],
     "batch show": ["show_batch"],
     "worker stop": ["stop_worker", "stop_workers"],

@@ -79,6 +79,8 @@ STORY: list[tuple[str, str, Any]] = [
     ("doctor", "", ""),
     ("doctor_fix", "", None),
     ("prune", "", {"older_than": "0s"}),
+    ("list_audit", "", "who=own"),
+    ("verify_audit", "", ""),
     ("restart_worker", "{worker}", None),
     ("stop_worker", "{worker}", {"now": False}),
     ("stop_workers", "", {"now": False}),

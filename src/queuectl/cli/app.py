@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from queuectl.cli.style import paint
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import Settings, db_address, environ, home_path, host_name, load_settings
+from queuectl.config import Settings, actor, db_address, environ, home_path, host_name, load_settings
 from queuectl.errors import OutputFailed
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class App:
             from queuectl.store.open import open_store
 
             self._store = open_store(self.home, self.db, self.clock, on_wait=self.say_locked)
+            self._store.actor = actor(self.environ)
         return self._store
 
     def open_inbox(self) -> Inbox:
@@ -85,6 +86,7 @@ class App:
             from queuectl.store.open import open_inbox
 
             self._inbox = open_inbox(self.home, self.db, self.clock, on_wait=self.say_locked)
+            self._inbox.actor = actor(self.environ)
         return self._inbox
 
     def open_reads(self) -> Reads:

@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn
 from queuectl import home as places
 from queuectl.cli.app import App
 from queuectl.cli.worker_log import WorkerLog
-from queuectl.config import here, job_environment_base, load_settings
+from queuectl.config import actor, here, job_environment_base, load_settings
 from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
@@ -103,7 +103,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
     heir = Heir(plan.id, plan.home, foundlings)
     duties: list[Duty] = [
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log),
-        CompleteDuty(store),
+        CompleteDuty(store, settings, by=actor(app.environ)),
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=log),
         SampleDuty(store=store, emit=log),
         FireDuty(store=store, settings=settings, chance=random.random, emit=log),

@@ -189,6 +189,8 @@ KEYS: Final = (
     Key("retain-completed", _duration(0, LONGEST_MS, nothing="forever"), 30 * DAY_MS,
         "how long completed jobs are kept", unit="_ms"),
     Key("retain-dead", _duration(0, LONGEST_MS, nothing="forever"), None, "how long dead jobs are kept", unit="_ms"),
+    Key("retain-audit", _duration(0, LONGEST_MS, nothing="forever"), 365 * DAY_MS,
+        "how long it is known who changed what", unit="_ms"),
 )
 # fmt: on
 
@@ -233,6 +235,7 @@ class Settings(NamedTuple):
     output_limit: int
     retain_completed_ms: int | None
     retain_dead_ms: int | None
+    retain_audit_ms: int | None
     origins: Mapping[str, str]  # name of a key -> flag | env | stored | default
 
     @classmethod

@@ -14,6 +14,7 @@ from queuectl.errors import (
     WorkersAlive,
 )
 from queuectl.job.ageing import parse_ageing
+from queuectl.job.audit import Act
 from queuectl.job.lifecycle import TRANSITIONS, Event, State
 from queuectl.job.model import Worker
 from queuectl.job.outcome import Ending
@@ -68,6 +69,7 @@ def copy(
                     raise StoreNotEmpty(target.shown)
                 load.make_room()
                 counts, given_back = _transfer(dump, load, now_ms=target.now_ms(), why=why, advance=advance)
+                load.record(Act("restore" if replace else "copy", [source.shown]))
         finally:
             target.close()
     return Copied(counts, given_back, clock.monotonic() - began)

@@ -42,7 +42,7 @@ def parse_filter(
         frozenset(tags),
         batches=frozenset(batches),
         match=None if match is None else _parse_match(match, subject=f"{dashes}match"),
-        since_ms=None if since is None else _parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
+        since_ms=None if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
     )
 
 
@@ -63,7 +63,7 @@ def _parse_match(text: object, *, subject: str) -> str:
     return text
 
 
-def _parse_since(value: object, *, subject: str, now_ms: Callable[[], int]) -> int:
+def parse_since(value: object, *, subject: str, now_ms: Callable[[], int]) -> int:
     if isinstance(value, datetime) or (isinstance(value, str) and "-" in value.strip()[1:]):
         return parse_moment_ms(value, subject=subject, local=None)
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple, Protocol
 
+from queuectl.job.audit import Act, Actor
 from queuectl.job.model import Worker
 
 Row = tuple[Any, ...]
@@ -21,6 +22,7 @@ class Table(NamedTuple):
     page: int = 100  # rows at a time: a job may hold a megabyte of words
 
 
+AUDIT: Final = ("audit", "audit_ends")
 SAMPLES: Final = ("points", "counters", "buckets", "sampling")
 
 # Everything but the workers, who belong to where they work. In this order: what is referred to comes first.
@@ -43,6 +45,8 @@ TABLES: Final = (
     Table("counters", "queue"),
     Table("buckets", "queue, what, bucket"),
     Table("sampling", "one"),
+    Table("audit_ends", "one"),
+    Table("audit", "seq"),
 )
 
 
@@ -99,6 +103,10 @@ class Load(Protocol):
         """As `Dump.counts`, of what is there by now."""
         ...
 
+    def record(self, act: Act, /) -> None:
+        """In the audit: last of all."""
+        ...
+
     def finish(self, *, last_seq: int) -> None:
         """When all of it is there: sequence numbers go on after `last_seq`, and the settings are in force."""
         ...
@@ -106,6 +114,8 @@ class Load(Protocol):
 
 class Movable(Protocol):
     """As much of a store as a copy needs."""
+
+    actor: Actor | None  # see store/auditing.py
 
     def close(self) -> None: ...
 

@@ -12,9 +12,11 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from queuectl.errors import KeyTaken
+from queuectl.job.audit import Actor
 from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob, QueueDefaults
 from queuectl.store.amending import Amendable
+from queuectl.store.auditing import Audited
 from queuectl.store.batches import Batching
 from queuectl.store.choosing import After as After
 from queuectl.store.choosing import Chosen as Chosen
@@ -69,6 +71,8 @@ class Revived(dict[str, State]):
 class Inbox(Protocol):
     """As much of a store as adding jobs needs."""
 
+    actor: Actor | None  # see store/auditing.py
+
     def close(self) -> None: ...
 
     def config(self) -> dict[str, str]:
@@ -112,6 +116,7 @@ class Store(
     Decides,
     Samples,
     Requests,
+    Audited,
     Protocol,
 ):
     def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:

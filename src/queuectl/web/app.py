@@ -119,6 +119,7 @@ def _endpoint(operation: Operation, rooms: Rooms) -> Endpoint:
         data = await read_json_body(request) if operation.changes else b""
 
         def work(desk: Desk) -> Response:
+            desk.on_behalf(request.state.token.name)
             return _response(operation.does(desk, call._replace(body=_parse(data, operation))), operation)
 
         return await (rooms.asking.ask(work) if operation.room is Room.ASK else _wait(request, work, rooms))

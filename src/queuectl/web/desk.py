@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from queuectl.client import Queue
 from queuectl.clock import Clock
@@ -29,6 +29,13 @@ class Desk(Queue):
     @property
     def reads(self) -> Reads:
         return self._look()
+
+    def on_behalf(self, token: str | None) -> Self:
+        """From now on what is changed is changed for whoever has this token."""
+        self._actor = self._actor._replace(token=token)
+        if self._store is not None:
+            self._store.actor = self._actor
+        return self
 
     def open_store(self) -> Store:
         return self._write()

@@ -14,6 +14,7 @@ from queuectl.cli.progress import progress
 from queuectl.cli.result import Column, Result, Sheet
 from queuectl.cli.table import lay_out
 from queuectl.cli.workers import is_alive
+from queuectl.config import actor
 from queuectl.errors import StoreNotFound
 from queuectl.queue.copy import Copied, Count
 from queuectl.queue.copy import copy as copy_store
@@ -48,6 +49,7 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
     def open_target() -> Movable:
         made = open_at(target, app.clock, create=True, on_wait=app.say_locked)
         assert made is not None
+        made.actor = actor(app.environ)
         return made
 
     with closing(opened), progress(app, "copying") as advance:

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "explain": Entry(f"{_HERE}.explain", "explain", "Why a job is not running.", _LOOK),
     "graph": Entry(f"{_HERE}.graph", "graph", "What a job waits for, and what waits for it.", _LOOK),
     "logs": Entry(f"{_HERE}.logs", "logs", "What jobs printed.", _LOOK),
+    "audit": Entry(f"{_HERE}.audit", "audit", "Who changed what.", _LOOK),
     "metrics": Entry(f"{_HERE}.metrics", "metrics", "Success, durations, waiting times, throughput.", _LOOK),
     "batch": Entry(f"{_HERE}.batch", "batch", "Jobs under one name, and how far they are.", _LOOK),
     "dashboard": Entry(f"{_HERE}.dashboard", "dashboard", "A web page to look and act, and the HTTP API.", _LOOK),

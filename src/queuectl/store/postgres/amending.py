@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from queuectl.job.change import Change
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.store.amending import Amended, amended, is_amendable, new_place, new_rules
+from queuectl.store.auditing import changed
 from queuectl.store.ids import Ids
 from queuectl.store.postgres.base import PostgresBase, read_ageing
 from queuectl.store.postgres.connection import SQL, Question
@@ -23,6 +24,8 @@ class PostgresAmending(PostgresBase):
             ageing, now = read_ageing(self._db.value(SQL["ageing"])), self._clock.now_ms()
             found = self._subjects(ids)
             chosen = [job for job in found if is_amendable(job, states, as_of)]
+            named = {"ids": [job.id for job in chosen]}
+            act = None if self.actor is None else changed(change, self._db.all(SQL["audit_before"], named))
             places = [new_place(job, change, ageing=ageing, now_ms=now) for job in chosen]
             values = {
                 "seqs": [place.seq for place in places],
@@ -37,6 +40,7 @@ class PostgresAmending(PostgresBase):
             for job in chosen:
                 moves.relocate(job.queue, change.queue, job.state)
             self._admit(sorted({(job.queue, job.key) for job in chosen if job.key is not None}))
+            self._record(act)
         return amended(found, as_of)
 
     def _subjects(self, ids: Sequence[str]) -> list[Subject]:

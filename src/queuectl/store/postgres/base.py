@@ -8,6 +8,7 @@ from typing import Final
 
 from queuectl.clock import SystemClock
 from queuectl.job.ageing import format_ageing, parse_ageing
+from queuectl.job.audit import NOTHING, Act, Actor, record_of
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, ByTime, Strict
 from queuectl.store.counting import Moves
@@ -23,6 +24,7 @@ class PostgresBase:
         self._db = db
         self._clock = db.clock
         self._rings = _Allowance()
+        self.actor: Actor | None = None
 
     def close(self) -> None:
         self._db.close()
@@ -55,6 +57,14 @@ class PostgresBase:
         with self._db.transaction(*first, after=self._ring() if ring else (), seconds=seconds):
             yield moves
             self._count(moves)
+
+    def _record(self, act: Act | None, by: Actor | None = None) -> None:
+        """Within the transaction that does it, when all else has been done."""
+        by = by or self.actor
+        if by is not None and act is not None and act.subjects:
+            self._db.later(
+                SQL["add_audit"], {"nothing": NOTHING, "at": self._clock.now_ms(), "record": record_of(by, act)}
+            )
 
     def _count(self, moves: Moves) -> None:
         """Within a transaction, when all has been done."""

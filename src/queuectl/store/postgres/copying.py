@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Final
 
-from queuectl.store.copying import SAMPLES, TABLES, Dump, Load, Row, Table
+from queuectl.job.audit import Act
+from queuectl.store.copying import AUDIT, SAMPLES, TABLES, Dump, Load, Row, Table
 from queuectl.store.postgres.base import PostgresBase, ageing_values, line_up_all, read_ageing
 from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Connection, Question
 
@@ -46,7 +47,7 @@ class PostgresMovable(PostgresBase):
     def load(self) -> Iterator[Load]:
         alone = Question(SQL["change_ageing"])
         with self._db.transaction(alone, after=self._ring(), seconds=LONG_SECONDS, plan_freely=True):
-            yield PostgresLoad(self._db)
+            yield PostgresLoad(self._db, self._record)
 
 
 class PostgresDump:
@@ -86,17 +87,20 @@ class PostgresDump:
 class PostgresLoad:
     """Within a transaction that holds change_ageing.sql: whoever adds jobs or settings waits for that."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: Connection, record: Callable[[Act], None]) -> None:
         self._db = db
+        self.record = record
 
     def is_untouched(self) -> bool:
         return bool(self._db.value(SQL["is_untouched"]))
 
     def make_room(self) -> None:
-        for name in SAMPLES:
+        self._db.execute(SQL["forget_chain"])
+        for name in (*SAMPLES, *AUDIT):
             self._db.execute(f"delete from queuectl.{name}")
 
     def clear(self) -> None:
+        self._db.execute(SQL["forget_chain"])
         for name in ("workers", "done", "undecided", *(table.name for table in reversed(TABLES))):
             self._db.execute(f"delete from queuectl.{name}")
 

@@ -10,6 +10,7 @@ from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
+from queuectl.store.auditing import added
 from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.entry import (
     NOBODY,
@@ -93,6 +94,8 @@ class PostgresInbox(PostgresBase):
                 if idempotency is not None:
                     self._db.later(SQL["keep_request"], {"key": idempotency[0], "answer": pack(answer)})
                 self._count(moves)
+                if self.actor is not None:
+                    self._record(added(jobs, ids))
         except Taken as exc:
             # Somebody was faster with one of these ids.
             (found,) = self._db.ask(Question(SQL["duplicate"], {"ids": ids}))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
+from queuectl.job.audit import Act
 from queuectl.job.cron.model import Schedule
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rules
@@ -56,6 +57,7 @@ class PostgresPorting(PostgresReads, PostgresEdges):
                 door.moves = moves
                 self._write_config(settings)
                 yield door
+                self._record(Act("import", [*settings, *door.taken_in]))
         except Taken as exc:
             # Somebody was faster with one of these ids.
             (found,) = self._db.ask(Question(SQL["duplicate"], {"ids": door.ids}))
@@ -121,6 +123,7 @@ class _PostgresDoor:
     def __init__(self, store: PostgresPorting, db: Connection, hands: _Hands) -> None:
         self.moves = Moves()
         self.ids: list[str] = []  # of what was added last
+        self.taken_in: list[str] = []
         self._store = store
         self._hands = hands
         self.link = hands.link
@@ -135,6 +138,7 @@ class _PostgresDoor:
     def set_rules(self, queue: str, rules: Rules) -> None:
         (before,) = self._db.all(SQL["take_rules"], {"name": queue})
         self._hands.write_rules(queue, limits.rules(before), rules)
+        self.taken_in.append(queue)
 
     def schedules(self) -> list[Schedule]:
         return [scheduling.schedule(row) for row in self._db.all(SQL["schedules"])]
@@ -142,6 +146,7 @@ class _PostgresDoor:
     def add_schedule(self, schedule: Schedule) -> None:
         if not self._db.execute(SQL["add_schedule"], scheduling.schedule_values(schedule)):
             raise errors.ScheduleExists(schedule.name)
+        self.taken_in.append(schedule.name)
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
         return {job.id: job for job in self._store.jobs(Filter(ids=tuple(ids)))} if ids else {}
@@ -150,6 +155,7 @@ class _PostgresDoor:
         self.ids = [record.id for record in records]
         if records:
             self._hands.insert(records)
+        self.taken_in += self.ids
         for record in records:
             self.moves.add(record.queue, OUTSIDE, record.state)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
+from queuectl.job.audit import Act
 from queuectl.job.lifecycle import State
 from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Question
 from queuectl.store.postgres.edges import PostgresEdges
@@ -48,8 +49,10 @@ class PostgresPruning(PostgresSamples, PostgresEdges):
         self._settle_children()
         hold = Question(SQL["hold_ended"], {"ids": list(ids)})
         prune = Question(SQL["prune"], {"ids": list(ids), "before": before_ms})
-        *_, gone = self._db.transact([hold, *counting_out(ids, before_ms=before_ms), prune])
-        return dict(gone.rows)
+        with self._db.transaction(hold, *counting_out(ids, before_ms=before_ms), prune) as (*_, rows):
+            gone = dict(rows)
+            self._record(Act("prune", list(gone)))
+        return gone
 
     @run_again
     def trim(self, job_id: str, *, before_ms: int, rows: int) -> int:

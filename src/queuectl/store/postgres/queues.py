@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import SOON_MS, Brake, Earlier, Rules
 from queuectl.store import limits, rows
+from queuectl.store.auditing import moved, ruled
 from queuectl.store.limits import ASIDE_AT_ONCE, Limit, Limits, Room, choose, earliest, with_room
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
@@ -190,6 +191,8 @@ class PostgresQueueRules(PostgresQueueReads):
             was = limits.rules(before)
             rules = was._replace(**changes)
             self._write_rules(queue, was, rules)
+            if rules != was:
+                self._record(ruled(queue, was, rules))
         return rules
 
     @run_again
@@ -200,4 +203,5 @@ class PostgresQueueRules(PostgresQueueReads):
             for state, jobs in Counter(state for _, _, state, _ in found).items():
                 moves.relocate(queue, to, state, jobs=jobs)
             self._admit(sorted({(name, key) for *_, key in found if key is not None for name in (queue, to)}))
+            self._record(moved([id_ for _, id_, *_ in found], queue, to))
         return {id_: State(state) for _, id_, state, _ in found}

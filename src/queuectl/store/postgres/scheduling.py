@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from queuectl.errors import ScheduleExists, ScheduleNotFound
 from queuectl.job.cron.model import Change, PastTick, Schedule, Tick, View
 from queuectl.store import scheduling as rows
+from queuectl.store.auditing import run_by_hand, scheduled
 from queuectl.store.counting import Moves
 from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.edges import PostgresEdges
@@ -42,10 +43,10 @@ class PostgresSchedules(PostgresInbox):
 
     @run_again
     def add_schedule(self, schedule: Schedule) -> None:
-        question = Question(SQL["add_schedule"], rows.schedule_values(schedule))
-        (added,) = self._db.transact([question], after=self._ring())
-        if not added.touched:
-            raise ScheduleExists(schedule.name)
+        with self._db.transaction(after=self._ring()):
+            if not self._db.execute(SQL["add_schedule"], rows.schedule_values(schedule)):
+                raise ScheduleExists(schedule.name)
+            self._record(scheduled(None, schedule))
 
     @run_again
     def change_schedule(self, name: str, rule: Rule) -> Change | None:
@@ -61,6 +62,8 @@ class PostgresSchedules(PostgresInbox):
                 if change.release is not None:
                     self._db.execute(SQL["free_waiting"], {"id": change.release, "now": now})
                 written = self._write_ticks(name, change.ticks, now, moves)
+                self._record(scheduled(schedule, change.schedule))
+                self._record(run_by_hand(written))
         except _Unchanged:
             return None
         if any(tick.job is not None and tick.job.if_exists == "replace" for tick in written):
@@ -70,10 +73,11 @@ class PostgresSchedules(PostgresInbox):
     @run_again
     def remove_schedule(self, name: str) -> None:
         with self._db.transaction(after=self._ring()):
-            waiting = self._hold(name).waiting
+            schedule = self._hold(name)
             self._db.execute(SQL["remove_schedule"], {"name": name})
-            if waiting is not None:
-                self._db.execute(SQL["free_waiting"], {"id": waiting, "now": self._clock.now_ms()})
+            if schedule.waiting is not None:
+                self._db.execute(SQL["free_waiting"], {"id": schedule.waiting, "now": self._clock.now_ms()})
+            self._record(scheduled(schedule, None))
 
     # ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────
 

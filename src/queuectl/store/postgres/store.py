@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from queuectl import errors
-from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
+from queuectl.job.audit import Act
+from queuectl.job.lifecycle import WAITING, Event, State, is_final, states_that_take
 from queuectl.job.rank import rank
+from queuectl.store.auditing import configured, of_states
 from queuectl.store.ids import Ids
 from queuectl.store.postgres.amending import PostgresAmending
+from queuectl.store.postgres.auditing import PostgresAudit
 from queuectl.store.postgres.backup import backup
 from queuectl.store.postgres.base import read_ageing
 from queuectl.store.postgres.batches import PostgresBatches
@@ -49,6 +52,7 @@ class PostgresStore(
     PostgresPruning,
     PostgresQueueRules,
     PostgresAmending,
+    PostgresAudit,
 ):
     _bell: NotifyBell | None = None
 
@@ -65,6 +69,7 @@ class PostgresStore(
             wishes = [{"seq": job.seq, "token": job.token, "now": now} for job in running]
             call_off(self._db, waiting, moves, now_ms=now, ageing=ageing, last_seq=last_seq, error="cancelled")
             self._db.executemany(SQL["cancel_running"], wishes)
+            self._record(of_states("cancel", (job for job in found if not is_final(job.state))))
         self.try_to_settle_children()
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
 
@@ -84,6 +89,7 @@ class PostgresStore(
                 moves.add(job.queue, job.state, State.PENDING)
             seqs, ranks = [job.seq for job in chosen], [rank(ageing, job.standing) for job in chosen]
             self._db.execute(SQL["revive"], {"seqs": seqs, "ranks": ranks, "now": now})
+            self._record(of_states("retry", chosen))
         self.try_to_settle_children()
         revived = Revived((job.id, job.state) for job in found)
         revived.taken = taken
@@ -105,12 +111,15 @@ class PostgresStore(
             if self._db.value(SQL["is_awaited"], {"seqs": [job.seq for job in dead]}):
                 raise _Awaited
             self._db.execute(SQL["prune"], {"ids": [job.id for job in dead], "before": EVER})
+            self._record(of_states("dlq purge", dead))
         return {job.id: (job.state, job.log) for job in found}
 
     @run_again
     def reset(self) -> int:
         with self._db.transaction(*counting_out(None, before_ms=EVER), seconds=LONG_SECONDS, plan_freely=True):
-            return int(self._db.value(SQL["reset_jobs"]))
+            removed = int(self._db.value(SQL["reset_jobs"]))
+            self._record(Act("reset", ["jobs"], before={"jobs": removed}))
+            return removed
 
     def backup(self, path: str) -> None:
         """As in the protocol: a SQLite store, see backup.py."""
@@ -157,9 +166,10 @@ class PostgresStore(
 
     @run_again
     def request_stop(self, worker: str, mode: StopMode) -> bool:
-        question = Question(SQL["request_stop"], {"id": worker, "mode": mode.value})
-        (found,) = self._db.transact([question], after=self._ring())
-        return found.touched == 1
+        with self._db.transaction(after=self._ring()):
+            found = self._db.execute(SQL["request_stop"], {"id": worker, "mode": mode.value})
+            self._record(Act("worker stop", [worker] if found else [], after={"mode": mode.value}))
+        return found == 1
 
     @run_again
     def retire(self, worker: str) -> None:
@@ -171,4 +181,6 @@ class PostgresStore(
     def set_config(self, changes: Mapping[str, str | None]) -> None:
         change = Question(SQL["change_ageing"])
         with self._db.transaction(change, after=self._ring(), seconds=LONG_SECONDS, plan_freely=True):
+            act = configured(dict(self._db.all(SQL["config"])), changes)
             self._write_config(changes)
+            self._record(act)

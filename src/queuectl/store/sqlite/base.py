@@ -9,6 +9,7 @@ from typing import Final
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.job.ageing import parse_ageing
+from queuectl.job.audit import NOTHING, Act, Actor, Entry, ends_of, link_hash, record_of
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, Strict
 from queuectl.store.counting import Moves
@@ -28,6 +29,7 @@ class SqliteBase:
     def __init__(self, db: Connection, clock: Clock) -> None:
         self._db = db
         self._clock = clock
+        self.actor: Actor | None = None
 
     def close(self) -> None:
         self._db.close()
@@ -46,6 +48,17 @@ class SqliteBase:
             moves = Moves()
             yield moves
             self._db.executemany(SQL["moved"], moves.rows())
+
+    def _record(self, act: Act | None, by: Actor | None = None) -> None:
+        """Within the transaction that does it."""
+        by = by or self.actor
+        if by is None or act is None or not act.subjects:
+            return
+        record, at = record_of(by, act), self._clock.now_ms()
+        head = ends_of(self._db.one(SQL["audit_ends"])).head
+        entry = Entry(head.seq + 1, at, record, link_hash(head.hash, head.seq + 1, at, record))
+        self._db.execute(SQL["add_audit"], entry._asdict())
+        self._db.execute(SQL["move_audit_head"], {"nothing": NOTHING, "seq": entry.seq, "hash": entry.hash})
 
     def _ageing(self) -> Ageing:
         return read_ageing(self._db.value(SQL["ageing"]))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from queuectl import errors
-from queuectl.store.copying import SAMPLES, TABLES, Dump, Load, Row, Table
+from queuectl.job.audit import Act
+from queuectl.store.copying import AUDIT, SAMPLES, TABLES, Dump, Load, Row, Table
 from queuectl.store.sqlite.base import SQL, SqliteBase
 from queuectl.store.sqlite.connection import Connection
 
@@ -28,7 +29,7 @@ class SqliteMovable(SqliteBase):
     @contextmanager
     def load(self) -> Iterator[Load]:
         with self._db.transaction():
-            yield SqliteLoad(self._db)
+            yield SqliteLoad(self._db, self._record)
         self._ring()
 
 
@@ -64,17 +65,20 @@ class SqliteDump:
 class SqliteLoad:
     """Within a transaction: the write lock keeps everybody else out."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: Connection, record: Callable[[Act], None]) -> None:
         self._db = db
+        self.record = record
 
     def is_untouched(self) -> bool:
         return bool(self._db.value(SQL["is_untouched"]))
 
     def make_room(self) -> None:
-        for name in SAMPLES:
+        self._db.execute(SQL["forget_chain"])
+        for name in (*SAMPLES, *AUDIT):
             self._db.execute(f"delete from {name}")
 
     def clear(self) -> None:
+        self._db.execute(SQL["forget_chain"])
         for name in ("workers", *(table.name for table in reversed(TABLES))):
             self._db.execute(f"delete from {name}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from queuectl import errors
 from queuectl.job.newjob import NewJob
 from queuectl.job.rank import Ageing
+from queuectl.store.auditing import added
 from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.entry import (
     NOBODY,
@@ -74,6 +75,8 @@ class SqliteInbox(SqliteBase):
                     self._complete_with(on_complete, on_complete.batch, now_ms=now)
                 if idempotency is not None:
                     self._keep_answer(idempotency, answer, now_ms=now)
+                if self.actor is not None:
+                    self._record(added(jobs, ids))
         except sqlite3.IntegrityError as exc:
             taken = self._duplicate(ids)
             if taken is None:

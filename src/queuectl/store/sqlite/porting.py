@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
+from queuectl.job.audit import Act
 from queuectl.job.cron.model import Schedule
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rules
@@ -47,7 +48,9 @@ class SqlitePorting(SqliteReads, SqliteEdges):
     def importing(self, settings: Mapping[str, str], *, rules: bool = False) -> Iterator[Door]:  # noqa: ARG002 # one writer
         with self._moving() as moves:
             self._write_config(settings)
-            yield _SqliteDoor(self, self._db, moves, _Hands(self._add_records, self._link_records, self._write_rules))
+            door = _SqliteDoor(self, self._db, moves, _Hands(self._add_records, self._link_records, self._write_rules))
+            yield door
+            self._record(Act("import", [*settings, *door.taken_in]))
         self.try_to_settle_children()
         self._ring()
 
@@ -108,6 +111,7 @@ class _SqliteDoor:
         self.link = hands.link
         self._db = db
         self._moves = moves
+        self.taken_in: list[str] = []
 
     def now_ms(self) -> int:
         return self._store.now_ms()
@@ -117,6 +121,7 @@ class _SqliteDoor:
 
     def set_rules(self, queue: str, rules: Rules) -> None:
         self._hands.write_rules(queue, self.rules().get(queue, Rules()), rules)
+        self.taken_in.append(queue)
 
     def schedules(self) -> list[Schedule]:
         return [scheduling.schedule(row) for row in self._db.all(SQL["schedules"])]
@@ -124,6 +129,7 @@ class _SqliteDoor:
     def add_schedule(self, schedule: Schedule) -> None:
         if not self._db.execute(SQL["add_schedule"], scheduling.schedule_values(schedule)).rowcount:
             raise errors.ScheduleExists(schedule.name)
+        self.taken_in.append(schedule.name)
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
         return {job.id: job for job in self._store.jobs(Filter(ids=tuple(ids)))} if ids else {}
@@ -137,6 +143,7 @@ class _SqliteDoor:
             if "jobs.id" not in str(exc) or not found:
                 raise errors.StoreFailed(self._db.path, str(exc)) from exc
             raise errors.DuplicateId(found[0].id) from exc
+        self.taken_in += [record.id for record in records]
         for record in records:
             self._moves.add(record.queue, OUTSIDE, record.state)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
+from queuectl.job.audit import Act
 from queuectl.job.lifecycle import State
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.pruning import Ended
@@ -62,6 +63,7 @@ class SqlitePruning(SqliteSamples, SqliteEdges):
                     if since is not None and state == State.COMPLETED and finished_at > since:
                         uncounted.append((queue, ran_ms, waited_ms))
             self._db.executemany(SQL["add_to_bucket"], bucket_rows(uncounted))
+            self._record(Act("prune", list(gone)))
         return gone
 
     def trim(self, job_id: str, *, before_ms: int, rows: int) -> int:

@@ -12,6 +12,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake, Earlier, Rules
 from queuectl.job.model import Claim
 from queuectl.store import limits, rows
+from queuectl.store.auditing import moved, ruled
 from queuectl.store.counting import Moves
 from queuectl.store.limits import ASIDE_AT_ONCE, Limit, Room, with_room
 from queuectl.store.sqlite.base import SQL, SqliteBase
@@ -126,6 +127,8 @@ class SqliteQueueRules(SqliteQueueReads):
             before = self.rules().get(queue, Rules())
             rules = before._replace(**changes)
             self._write_rules(queue, before, rules)
+            if rules != before:
+                self._record(ruled(queue, before, rules))
         self._ring()
         return rules
 
@@ -137,5 +140,6 @@ class SqliteQueueRules(SqliteQueueReads):
             for state, jobs in Counter(state for _, _, state, _ in found).items():
                 moves.relocate(queue, to, state, jobs=jobs)
             self._admit(sorted({(name, key) for *_, key in found if key is not None for name in (queue, to)}))
+            self._record(moved([id_ for _, id_, *_ in found], queue, to))
         self._ring()
         return {id_: State(state) for _, id_, state, _ in found}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from queuectl.errors import ScheduleExists, ScheduleNotFound
 from queuectl.job.cron.model import Change, PastTick, Schedule, Tick, View
 from queuectl.store import scheduling as rows
+from queuectl.store.auditing import run_by_hand, scheduled
 from queuectl.store.counting import Moves
 from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule, not_too_late, not_twice
 from queuectl.store.sqlite.base import SQL
@@ -37,6 +38,7 @@ class SqliteSchedules(SqliteInbox):
         with self._db.transaction():
             if not self._db.execute(SQL["add_schedule"], rows.schedule_values(schedule)).rowcount:
                 raise ScheduleExists(schedule.name)
+            self._record(scheduled(None, schedule))
         self._ring()
 
     def change_schedule(self, name: str, rule: Rule) -> Change | None:
@@ -51,6 +53,8 @@ class SqliteSchedules(SqliteInbox):
             if change.release is not None:
                 self._db.execute(SQL["free_waiting"], {"id": change.release, "now": now})
             written = self._write_ticks(name, change.ticks, now, moves)
+            self._record(scheduled(schedule, change.schedule))
+            self._record(run_by_hand(written))
         if any(tick.job is not None and tick.job.if_exists == "replace" for tick in written):
             SqliteEdges(self._db, self._clock).try_to_settle_children()  # some may have waited for one that made way
         self._ring()
@@ -58,10 +62,11 @@ class SqliteSchedules(SqliteInbox):
 
     def remove_schedule(self, name: str) -> None:
         with self._db.transaction():
-            waiting = self.schedule(name).waiting
+            schedule = self.schedule(name)
             self._db.execute(SQL["remove_schedule"], {"name": name})
-            if waiting is not None:
-                self._db.execute(SQL["free_waiting"], {"id": waiting, "now": self._clock.now_ms()})
+            if schedule.waiting is not None:
+                self._db.execute(SQL["free_waiting"], {"id": schedule.waiting, "now": self._clock.now_ms()})
+            self._record(scheduled(schedule, None))
         self._ring()
 
     def _write_ticks(self, name: str, ticks: Sequence[Tick], now: int, moves: Moves) -> list[Tick]:

@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.home import bell_file
-from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
+from queuectl.job.audit import Act
+from queuectl.job.lifecycle import WAITING, Event, State, is_final, states_that_take
 from queuectl.job.rank import rank
+from queuectl.store.auditing import configured, of_states
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.ids import Ids
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, Revived, StopMode
 from queuectl.store.sqlite.amending import SqliteAmending
+from queuectl.store.sqlite.auditing import SqliteAudit
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.batches import SqliteBatches
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
@@ -38,6 +41,7 @@ class SqliteStore(
     SqlitePruning,
     SqliteQueueRules,
     SqliteAmending,
+    SqliteAudit,
 ):
     def __init__(
         self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
@@ -54,6 +58,7 @@ class SqliteStore(
             ageing, last_seq = self._ageing(), self._last_seq()
             call_off(self._db, waiting, moves, now_ms=now, ageing=ageing, last_seq=last_seq, error="cancelled")
             self._db.executemany(SQL["cancel_running"], running)
+            self._record(of_states("cancel", (job for job in found if not is_final(job.state))))
         self.try_to_settle_children()
         self._ring()
         return {job.id: CancelAnswer(job.state, job.worker, job.token) for job in found}
@@ -73,6 +78,7 @@ class SqliteStore(
                 moves.add(job.queue, job.state, State.PENDING)
             rows = [{"seq": job.seq, "now": now, "rank": rank(ageing, job.standing)} for job in chosen]
             self._db.executemany(SQL["revive"], rows)
+            self._record(of_states("retry", chosen))
         self.try_to_settle_children()
         self._ring()
         revived = Revived((job.id, job.state) for job in found)
@@ -87,6 +93,7 @@ class SqliteStore(
             for job in dead:
                 moves.add(job.queue, job.state, OUTSIDE)
             self._db.executemany(SQL["purge"], [(job.seq,) for job in dead])
+            self._record(of_states("dlq purge", dead))
         return {job.id: (job.state, job.log) for job in found}
 
     def reset(self) -> int:
@@ -97,7 +104,9 @@ class SqliteStore(
                         moves.add(queue, state, OUTSIDE, jobs=jobs)
             self._count_out()
             self._db.execute("delete from batches")
-            return self._db.execute(SQL["reset_jobs"]).rowcount
+            removed = self._db.execute(SQL["reset_jobs"]).rowcount
+            self._record(Act("reset", ["jobs"], before={"jobs": removed}))
+            return removed
 
     def backup(self, path: str) -> None:
         self._db.backup(path)
@@ -138,6 +147,7 @@ class SqliteStore(
     def request_stop(self, worker: str, mode: StopMode) -> bool:
         with self._db.transaction():
             found = self._db.execute(SQL["request_stop"], {"id": worker, "mode": mode}).rowcount
+            self._record(Act("worker stop", [worker] if found else [], after={"mode": mode.value}))
         self._ring()
         return found == 1
 
@@ -149,5 +159,7 @@ class SqliteStore(
 
     def set_config(self, changes: Mapping[str, str | None]) -> None:
         with self._db.transaction():
+            act = configured(self.config(), changes)
             self._write_config(changes)
+            self._record(act)
         self._ring()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from queuectl.web import export, live, logs
-from queuectl.web.api import bulk, cron, dlq, figures, house, jobs, many, queues, settings, waiting, workers
+from queuectl.web.api import audit, bulk, cron, dlq, figures, house, jobs, many, queues, settings, waiting, workers
 from queuectl.web.api.operation import Operation
 
 ROOT: Final = "/api/v1"
@@ -25,4 +25,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *workers.OPERATIONS,
     *settings.OPERATIONS,
     *house.OPERATIONS,
+    *audit.OPERATIONS,
 )

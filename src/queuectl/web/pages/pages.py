@@ -65,7 +65,7 @@ class Pages:
 
             def work(desk: Desk) -> Response:
                 try:
-                    found = do(desk, ask)
+                    found = do(desk.on_behalf(request.state.token.name), ask)
                 except Unavailable:
                     raise
                 except QueuectlError as error:
@@ -82,7 +82,7 @@ class Pages:
         notice = self._board.take(ask.param("notice"))
 
         def work(desk: Desk) -> Response:
-            return self._respond(desk, ask, undo.undo(desk, ask, notice))
+            return self._respond(desk, ask, undo.undo(desk.on_behalf(request.state.token.name), ask, notice))
 
         return await self._rooms.waiting.ask(work)
 

@@ -1,0 +1,210 @@
+"""Who changed what: every change that somebody wished is recorded with it, in a chain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from queuectl.errors import QueuectlError
+from queuectl.job.audit import Act, Actor, faults
+from queuectl.job.change import HOLD, Change
+from queuectl.job.lifecycle import State
+from queuectl.store.protocol import StopMode, Store
+from tests.clock import FakeClock
+from tests.factories import new_job
+from tests.store.backends import Backend
+from tests.store.crowd import at_once
+from tests.store.hands import BAD, Hands
+from tests.store.test_schedules import schedule
+
+ALICE = Actor(1000, "alice", "box", "queuectl")
+DEAD = frozenset({State.DEAD})
+
+
+@pytest.fixture
+def audited(store: Store) -> Store:
+    store.actor = ALICE
+    return store
+
+
+def recorded(store: Store) -> list[dict[str, Any]]:
+    return [json.loads(entry.record) for entry in store.audit()]
+
+
+def last(store: Store) -> dict[str, Any]:
+    return recorded(store)[-1]
+
+
+def is_whole(store: Store) -> bool:
+    return not list(faults(store.audit(), store.audit_ends()))
+
+
+def test_nothing_is_recorded_for_nobody(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a"), new_job("b")])
+    worker.run()
+    store.cancel(["b"])
+    assert recorded(store) == []
+
+
+def test_jobs_that_come_in_are_recorded_without_their_environment(audited: Store) -> None:
+    audited.enqueue([new_job("a", command="echo hi", env={"SECRET": "swordfish"})])
+    said = last(audited)
+    assert (said["what"], said["subjects"]) == ("enqueue", ["a"])
+    assert said["who"] == ALICE._asdict()
+    assert said["after"]["jobs"][0]["command"] == "echo hi"
+    assert "swordfish" not in json.dumps(said)
+
+
+def test_many_jobs_are_one_record_with_all_their_ids(audited: Store) -> None:
+    ids = audited.enqueue([new_job() for _ in range(300)])
+    (said,) = recorded(audited)
+    assert said["subjects"] == ids
+    assert said["after"] == {"queues": {"default": 300}}
+
+
+def test_what_was_refused_is_not_recorded(audited: Store) -> None:
+    audited.enqueue([new_job("a")])
+    with pytest.raises(QueuectlError):
+        audited.enqueue([new_job("b"), new_job("a")])
+    assert [said["subjects"] for said in recorded(audited)] == [["a"]]
+
+
+def test_a_job_that_was_there_already_is_not_recorded_again(audited: Store) -> None:
+    audited.enqueue([new_job("a", unique_key="k")])
+    audited.enqueue([new_job(unique_key="k")])
+    assert len(recorded(audited)) == 1
+
+
+@pytest.mark.parametrize(
+    "do, what, before, after",
+    [
+        (lambda store: store.cancel(["a", "gone"]), "cancel", {"state": "pending"}, None),
+        (lambda store: store.amend(["a"], HOLD), "hold", {"held": 0}, {"held": True}),
+        (lambda store: store.amend(["a"], Change(priority=7)), "edit", {"priority": 0}, {"priority": 7}),
+        (lambda store: store.move("default", "mail"), "queue move", {"queue": "default"}, {"queue": "mail"}),
+    ],
+)
+def test_a_change_to_a_job_says_what_was_before(
+    audited: Store, do: Callable[[Store], object], what: str, before: object, after: object
+) -> None:
+    audited.enqueue([new_job("a")])
+    do(audited)
+    said = last(audited)
+    assert (said["what"], said["subjects"], said["before"], said["after"]) == (what, ["a"], before, after)
+
+
+def test_what_changes_nothing_is_not_recorded(audited: Store) -> None:
+    audited.cancel(["gone"])
+    audited.amend(["gone"], HOLD)
+    audited.purge(["gone"])
+    audited.set_rules("default", {"paused": False})
+    audited.request_stop("nobody", StopMode.FINISH)
+    assert recorded(audited) == []
+
+
+def test_a_retry_and_a_purge_are_recorded(audited: Store, worker: Hands) -> None:
+    audited.enqueue([new_job("a", max_retries=0), new_job("b", max_retries=0)])
+    worker.run(BAD)
+    worker.run(BAD)
+    audited.revive(["a"], states=DEAD)
+    assert (last(audited)["what"], last(audited)["before"]) == ("retry", {"state": "dead"})
+    audited.purge(["b"])
+    assert (last(audited)["what"], last(audited)["subjects"]) == ("dlq purge", ["b"])
+
+
+def test_rules_of_queues_and_settings_are_recorded_with_what_was_before(audited: Store) -> None:
+    audited.set_rules("mail", {"paused": True})
+    assert last(audited)["what"] == "queue pause"
+    audited.set_rules("mail", {"concurrency": 3})
+    said = last(audited)
+    assert (said["what"], said["before"], said["after"]) == ("queue set", {"concurrency": None}, {"concurrency": 3})
+    audited.set_config({"backoff-base": "3"})
+    audited.set_config({"backoff-base": None})
+    said = last(audited)
+    assert (said["what"], said["before"], said["after"]) == (
+        "config set",
+        {"backoff-base": "3"},
+        {"backoff-base": None},
+    )
+
+
+def test_a_secret_setting_is_recorded_without_its_value(audited: Store) -> None:
+    audited.set_config({"webhook-secret": "swordfish"})
+    assert last(audited)["after"] == {"webhook-secret": "***"}
+
+
+def test_a_worker_that_is_told_to_stop_is_recorded(audited: Store, worker: Hands) -> None:
+    audited.request_stop(worker.name, StopMode.NOW)
+    assert (last(audited)["what"], last(audited)["subjects"]) == ("worker stop", [worker.name])
+
+
+def test_schedules_are_recorded_when_somebody_changes_them(audited: Store) -> None:
+    audited.add_schedule(schedule("nightly", fields={"command": "x", "env": {"SECRET": "swordfish"}}))
+    assert last(audited)["what"] == "cron add"
+    assert "swordfish" not in json.dumps(last(audited))
+    audited.remove_schedule("nightly")
+    assert last(audited)["what"] == "cron remove"
+
+
+def test_what_was_pruned_and_reset_is_recorded(audited: Store, worker: Hands, clock: FakeClock) -> None:
+    audited.enqueue([new_job("a"), new_job("b")])
+    worker.run()
+    audited.prune(["a", "b"], before_ms=clock.now_ms())
+    assert (last(audited)["what"], last(audited)["subjects"]) == ("prune", ["a"])
+    audited.reset()
+    assert (last(audited)["what"], last(audited)["before"]) == ("reset", {"jobs": 1})
+
+
+def test_the_chain_holds_whoever_writes_at_the_same_time(backend: Backend, store: Store, clock: FakeClock) -> None:
+    def add() -> None:
+        mine = backend.open(clock)
+        mine.actor = ALICE
+        for _ in range(5):
+            mine.enqueue([new_job()])
+        mine.close()
+
+    at_once(*[add] * 4)
+    assert store.audit_ends().head.seq == 20
+    assert is_whole(store)
+
+
+def test_nothing_in_it_can_be_changed_or_removed(audited: Store, backend: Backend) -> None:
+    audited.enqueue([new_job()])
+    for harm in ("update audit set at = 0", "delete from audit"):
+        with pytest.raises(Exception, match="in the audit is n"):
+            backend.tamper(harm)
+    assert is_whole(audited)
+
+
+def test_the_oldest_are_forgotten_and_the_chain_still_holds(audited: Store, clock: FakeClock) -> None:
+    for _ in range(5):
+        audited.enqueue([new_job()])
+        clock.advance(10)
+    before_ms = clock.now_ms() - 25_000
+    assert audited.forget_audit(before_ms=before_ms, rows=2, by=ALICE) == 2
+    assert audited.forget_audit(before_ms=before_ms, rows=2, by=ALICE) == 1
+    assert audited.forget_audit(before_ms=before_ms, rows=2, by=ALICE) == 0
+    assert audited.audit_ends().base.seq == 3
+    assert [said["what"] for said in recorded(audited)] == ["enqueue", "enqueue", "audit forget", "audit forget"]
+    assert is_whole(audited)
+
+
+def test_records_are_found_by_time_and_words_newest_first(audited: Store, clock: FakeClock) -> None:
+    audited.enqueue([new_job("old")])
+    clock.advance(60)
+    audited.enqueue([new_job("new")])
+    audited.cancel(["new"])
+    found = audited.audit(since_ms=clock.now_ms() - 1000, has='"new"', newest=True)
+    assert [json.loads(entry.record)["what"] for entry in found] == ["cancel", "enqueue"]
+    assert not list(audited.audit(has='"nobody"'))
+
+
+def test_pages_of_records_leave_none_out(audited: Store) -> None:
+    for _ in range(3):
+        for number in range(400):
+            audited.note(Act("test", [str(number)]))
+    assert [entry.seq for entry in audited.audit()] == list(range(1, 1201))
+    assert [entry.seq for entry in audited.audit(newest=True)] == list(range(1200, 0, -1))

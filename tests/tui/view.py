@@ -40,4 +40,10 @@ def states_of(app: Top) -> dict[str, str]:
 
 
 def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(scene())
+    # Where tests of the pages came before in this process, the loop of their browser waits behind us, and counts as running.
+    behind = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        asyncio.run(scene())
+    finally:
+        asyncio._set_running_loop(behind)

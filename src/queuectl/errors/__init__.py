@@ -25,6 +25,7 @@
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone  CopyDiffers
     │   ├── StoreUnreachable  StoreRefused  DriverMissing  ExtraMissing  CannotListen
     │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported  SystemRefused  ZonesMissing
+    │   ├── CallRefused  CallUnanswered   of a webhook
     │   ├── KeeperGone         the process beside a worker
     │   └── WorkerFailed       a detached worker that did not come up
     └── WaitTimeout            waited too long (also a TimeoutError)              exit 124

@@ -152,6 +152,25 @@ class CannotListen(Unavailable):
         )
 
 
+class CallRefused(Unavailable):
+    """A webhook that must not be called. `host` is all of its URL that may be told."""
+
+    code = "call-refused"
+
+    def __init__(self, host: str, problem: str) -> None:
+        hint = "queuectl config set webhook-allow-private true lets jobs call private addresses"
+        super().__init__(f"{host} is not called: {problem}", hint=hint)
+
+
+class CallUnanswered(Unavailable):
+    code = "call-unanswered"
+
+    def __init__(self, host: str, problem: str) -> None:
+        super().__init__(
+            f"{host}: {problem}", hint="see that it listens there and answers with 2xx; the call is made again"
+        )
+
+
 class StoreUnsupported(Unavailable):
     code = "store-unsupported"
 

@@ -1,0 +1,118 @@
+"""Who is to be told of the end of a run: which calls it makes, and to whom.
+
+A hook is fixed at enqueue, as every field of a job: the job's own word, else its queue's, else the setting for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from queuectl.errors import InvalidInput
+from queuectl.job.lifecycle import Event
+from queuectl.job.settle import Settlement
+from queuectl.job.shown import shown
+
+LONGEST: Final = 2048  # characters of a URL
+QUEUE: Final = "webhooks"  # of the jobs that deliver; these make no calls
+
+
+class Happening(StrEnum):
+    """What one can be told of. The name of the field is `on_` and this."""
+
+    SUCCESS = "success"  # the job is completed
+    FAILURE = "failure"  # a run failed, whether or not there will be another
+    DEAD = "dead"  # it failed for good
+
+
+class Said(StrEnum):
+    """By whom a hook was said. What a job says is not believed as far as what an operator says."""
+
+    JOB = "job"
+    QUEUE = "queue"
+    CONFIG = "config"
+
+
+class Hook(NamedTuple):
+    url: str
+    said: Said
+
+
+Hooks = Mapping[Happening, Hook]
+
+_HAPPENINGS: Final[Mapping[Event, tuple[Happening, ...]]] = {
+    Event.SUCCEED: (Happening.SUCCESS,),
+    Event.FAIL: (Happening.FAILURE,),
+    Event.EXHAUST: (Happening.FAILURE, Happening.DEAD),
+    Event.POISON: (Happening.DEAD,),  # its worker died too often: no run failed
+}
+
+
+class Call(NamedTuple):
+    """One delivery that is to be made."""
+
+    happening: Happening
+    hook: Hook
+
+
+def calls(hooks: Hooks, settlement: Settlement) -> list[Call]:
+    """What the end of a run makes: nothing for one that was cancelled, released or lost."""
+    happened = _HAPPENINGS.get(settlement.event, ())
+    return [Call(one, hooks[one]) for one in happened if one in hooks]
+
+
+def choose(
+    own: Mapping[Happening, str | None], queue: Mapping[Happening, str | None], all_jobs: Mapping[Happening, str | None]
+) -> dict[Happening, Hook]:
+    """For each happening the nearest word about it. An empty one is a word, too: nobody is to be told."""
+    chosen: dict[Happening, Hook] = {}
+    for happening in Happening:
+        for said, words in ((Said.JOB, own), (Said.QUEUE, queue), (Said.CONFIG, all_jobs)):
+            url = words.get(happening)
+            if url is not None:
+                if url:
+                    chosen[happening] = Hook(url, said)
+                break
+    return chosen
+
+
+def pack(hooks: Hooks) -> dict[str, list[str]] | None:
+    """As plain data, for the store; None for none."""
+    return {happening.value: [hook.url, hook.said.value] for happening, hook in hooks.items()} or None
+
+
+def unpack(packed: Mapping[str, list[str]] | None) -> dict[Happening, Hook]:
+    # What a newer version may have added is not for us.
+    known = {happening.value: happening for happening in Happening}
+    return {known[name]: Hook(url, Said(said)) for name, (url, said) in (packed or {}).items() if name in known}
+
+
+def parse_url(value: object, subject: str) -> str:
+    """A URL that can be called. Where it leads is found out when it is, since names can change their mind."""
+    hint = "like https://example.org/hooks/queue"
+    if not isinstance(value, str):
+        raise InvalidInput(subject, f"expected a URL, got {shown(value)}", hint=hint)
+    if not value.isascii() or not value.isprintable() or " " in value or len(value) > LONGEST:
+        problem = f"not a URL of visible ASCII characters, at most {LONGEST}: {shown(value)}"
+        raise InvalidInput(subject, problem, hint=hint)
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError as exc:
+        raise InvalidInput(subject, f"not a URL: {shown(value)}", hint=hint) from exc
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        raise InvalidInput(subject, f"not an http or https URL: {shown(value)}", hint=hint)
+    if parts.username is not None or parts.password is not None:
+        # They would end up in logs on the other side of every proxy, and no receiver needs them: there is a signature.
+        raise InvalidInput(
+            subject, "a URL with a user or a password in it", hint="use webhook-secret: calls are signed with it"
+        )
+    return value
+
+
+def shown_url(url: str) -> str:
+    """As much of a URL as may be seen: paths and queries of webhooks are often secrets."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/…"

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from queuectl.errors import CallRefused
+from queuectl.hooks.reach import is_public, reachable, resolve
+
+PRIVATE = [
+    "127.0.0.1",
+    "127.8.8.8",
+    "0.0.0.0",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "198.18.0.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "fe80::1",
+    "fc00::1",
+    "ff02::1",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "2002:7f00:1::",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+]
+PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1"]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_an_address_of_this_machine_or_its_network_is_not_public(address: str) -> None:
+    assert not is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_an_address_of_the_world_is_public(address: str) -> None:
+    assert is_public(ipaddress.ip_address(address))
+
+
+def test_a_name_that_stands_for_a_private_address_is_not_reached_for_a_job() -> None:
+    with pytest.raises(CallRefused, match="private"):
+        reachable("localhost", 80, private=False)
+    assert reachable("localhost", 80, private=True)
+
+
+def test_a_name_that_stands_for_both_is_not_reached_at_all() -> None:
+    with pytest.raises(CallRefused, match=r"10\.0\.0\.1"):
+        reachable("mixed.example", 80, private=False, resolving=lambda host, port: ["1.1.1.1", "10.0.0.1"])
+
+
+def test_a_name_is_asked_for_once() -> None:
+    asked = []
+
+    def resolving(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return ["1.1.1.1"]
+
+    assert reachable("example.org", 443, private=False, resolving=resolving) == ["1.1.1.1"]
+    assert asked == ["example.org"]
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
+def test_a_name_that_nobody_knows_is_told(host: str) -> None:
+    with pytest.raises(CallRefused, match="not known"):
+        resolve(host, 80)

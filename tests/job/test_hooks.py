@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from queuectl.errors import InvalidInput
+from queuectl.job.hooks import Call, Happening, Hook, Said, calls, choose, pack, parse_url, shown_url, unpack
+from queuectl.job.lifecycle import Event
+from queuectl.job.outcome import Ending
+from queuectl.job.settle import Settlement
+
+URL = "https://example.org/hooks/1"
+ALL = {happening: Hook(f"{URL}/{happening}", Said.JOB) for happening in Happening}
+
+
+def end(event: Event) -> Settlement:
+    return Settlement(event, Ending.FAILED, attempts=1, crashes=0)
+
+
+@pytest.mark.parametrize(
+    "event, expected",
+    [
+        (Event.SUCCEED, ["success"]),
+        (Event.FAIL, ["failure"]),
+        (Event.EXHAUST, ["failure", "dead"]),
+        (Event.POISON, ["dead"]),
+        (Event.CANCEL, []),
+        (Event.RELEASE, []),
+        (Event.LOSE, []),
+    ],
+)
+def test_an_end_makes_the_calls_that_fit_it(event: Event, expected: list[str]) -> None:
+    assert [call.happening.value for call in calls(ALL, end(event))] == expected
+
+
+def test_nobody_is_told_who_did_not_ask() -> None:
+    assert calls({}, end(Event.EXHAUST)) == []
+    assert calls({Happening.DEAD: ALL[Happening.DEAD]}, end(Event.FAIL)) == []
+
+
+def test_a_call_says_who_asked_for_it() -> None:
+    hook = Hook(URL, Said.QUEUE)
+    assert calls({Happening.SUCCESS: hook}, end(Event.SUCCEED)) == [Call(Happening.SUCCESS, hook)]
+
+
+def test_the_nearest_word_wins() -> None:
+    def words(where: str, *happenings: Happening) -> dict[Happening, str | None]:
+        return dict.fromkeys(happenings, f"https://{where}/")
+
+    chosen = choose(
+        words("job", Happening.SUCCESS),
+        words("queue", Happening.SUCCESS, Happening.FAILURE),
+        words("all", Happening.SUCCESS, Happening.FAILURE, Happening.DEAD),
+    )
+    assert chosen == {
+        Happening.SUCCESS: Hook("https://job/", Said.JOB),
+        Happening.FAILURE: Hook("https://queue/", Said.QUEUE),
+        Happening.DEAD: Hook("https://all/", Said.CONFIG),
+    }
+
+
+def test_an_empty_word_takes_away_what_is_said_for_all() -> None:
+    assert choose({Happening.DEAD: ""}, {}, {Happening.DEAD: URL}) == {}
+
+
+def test_hooks_come_back_from_the_store_as_they_went_in() -> None:
+    assert unpack(pack(ALL)) == ALL
+    assert pack({}) is None
+    assert unpack(None) == {}
+    assert unpack({"a later idea": ["https://example.org/", "job"]}) == {}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.org",
+        "http://127.0.0.1:8080/x?y=z",
+        "https://[::1]:8443/",
+        "https://hooks.example.org/T0/B1/abc",
+    ],
+)
+def test_a_url_for_http_is_taken_as_it_is(url: str) -> None:
+    assert parse_url(url, "on_dead") == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "example.org",
+        "ftp://example.org/",
+        "file:///etc/passwd",
+        "http://",
+        "http:///path",
+        "http://example.org:99999/",
+        "http://example.org:0/",
+        "http://[::1/",
+        "http://exa mple.org/",
+        "http://example.org/\r\nX: y",
+        "http://exämple.org/",
+        "https://user:secret@example.org/",
+        "https://user@example.org/",
+        "https://example.org/" + "x" * 2048,
+        5,
+        None,
+        ["https://example.org"],
+    ],
+)
+def test_what_is_no_url_that_can_be_called_is_refused_by_the_name_of_its_field(url: object) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_url(url, "on_dead")
+    assert refused.value.subject == "on_dead"
+    assert "secret" not in refused.value.message
+
+
+def test_what_is_shown_of_a_url_has_no_secret_in_it() -> None:
+    assert shown_url("https://hooks.example.org:8443/T0/B1/secret?key=secret") == "https://hooks.example.org:8443/…"

@@ -101,7 +101,7 @@ def commands() -> Iterator[str]:
 
 def all_commands() -> Iterator[tuple[tuple[str, ...], Command | LazyGroup]]:
     """Every command that --help names, with its words, groups before what is in them."""
-    for name in COMMANDS:
+    for name in (name for name, entry in COMMANDS.items() if not entry.hidden):
         yield from _below((name,), root)
 
 

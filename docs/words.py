@@ -28,6 +28,11 @@ IN_FORCE = {
     "retain-completed": f"{AT_RETENTION}; cancelled jobs follow it, too",
     "retain-dead": AT_RETENTION,
     "retain-audit": "running workers, within an hour",
+    "webhook-success": AT_ENQUEUE,
+    "webhook-failure": AT_ENQUEUE,
+    "webhook-dead": AT_ENQUEUE,
+    "webhook-secret": "calls made from then on, also those that are tried again",
+    "webhook-allow-private": "calls made from then on, also those that are tried again",
 }
 
 # ── errors: what each code means ────────────────────────────────────────────────────────────────────────────────────
@@ -81,6 +86,8 @@ ERRORS = {
     "cannot-listen": "`dashboard`: the port is taken, or the address is not one of this machine.",
     "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
     "keeper-gone": "The process that keeps the jobs of a worker is gone, or could not be started. The worker goes too.",
+    "call-refused": "A webhook was not called: a job named it, and it leads to a private address, or to none.",
+    "call-unanswered": "A webhook was called, and nobody answered with 2xx. A redirect is not followed, and is no such answer.",
     "home-unusable": "The home is not a directory, or cannot be made or written.",
     "file-unreadable": "The file of `--file`, or of `import`, cannot be read.",
     "file-unwritable": "The file that `export` or `backup` names cannot be made or written.",

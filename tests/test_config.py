@@ -54,6 +54,11 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "output-limit": "64KiB",
         "retain-completed": "30d",
         "retain-dead": "forever",
+        "webhook-success": "none",
+        "webhook-failure": "none",
+        "webhook-dead": "none",
+        "webhook-secret": "none",
+        "webhook-allow-private": "false",
     }
 
 
@@ -383,3 +388,21 @@ def test_without_another_the_environment_is_that_of_the_process(monkeypatch: pyt
 def test_a_job_is_not_given_the_key_to_the_api() -> None:
     given = {"QUEUECTL_TOKEN": "secret", "QUEUECTL_HOME": "/home", "PATH": "/bin"}
     assert job_environment_base(given) == {"QUEUECTL_HOME": "/home", "PATH": "/bin"}
+
+
+def test_what_is_secret_is_used_and_never_shown() -> None:
+    stored = {"webhook-secret": "0123456789abcdef", "webhook-dead": "https://example.org/hidden?key=hidden"}
+    settings = load_settings(stored, {})
+    assert (settings.webhook_secret, settings.webhook_dead) == tuple(stored.values())
+    shown = {entry.key: (entry.text, entry.value) for entry in settings.entries()}
+    assert shown["webhook-secret"] == ("***", "***")
+    assert shown["webhook-dead"] == ("https://example.org/…", "https://example.org/…")
+    assert change_settings({}, stored) == stored
+
+
+@pytest.mark.parametrize("secret", ["short", "0123456789abcde\x07f", "x" * 257, "ä" * 20])
+def test_a_secret_that_cannot_be_is_refused_without_being_told(secret: str) -> None:
+    with pytest.raises(InvalidInput, match="webhook-secret: expected 16 to 256 visible") as caught:
+        load_settings({}, {}, {"webhook-secret": secret})
+    assert secret not in caught.value.message + caught.value.hint
+    assert load_settings({}, {}, {"webhook-secret": "none"}).webhook_secret is None

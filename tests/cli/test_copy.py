@@ -57,10 +57,10 @@ def test_copy_counts_both_sides_and_says_what_is_not_in_it(
         "rules of queues          0       0",
         "jobs ever enqueued       2       2",
     ]
-    assert done.lines[11] == "keyed requests           0       0"
-    assert re.fullmatch(r"points for charts +([1-9]\d*) +\1", done.lines[12])
-    assert done.lines[13].startswith(f"copied to {copy} in ")
-    assert done.lines[14:] == ["logs are files and were not copied: they stay where they are"]
+    assert done.lines[11:13] == ["keyed requests           0       0", "calls to make            0       0"]
+    assert re.fullmatch(r"points for charts +([1-9]\d*) +\1", done.lines[13])
+    assert done.lines[14].startswith(f"copied to {copy} in ")
+    assert done.lines[15:] == ["logs are files and were not copied: they stay where they are"]
     assert copy.stat().st_mode & 0o777 == 0o600
     seen = [queuectl("show", "ran", "--json", *of, check=0).json for of in ([], ["--db", str(copy)])]
     assert seen[0] == seen[1]

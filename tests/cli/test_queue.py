@@ -36,6 +36,9 @@ def test_what_is_set_is_listed(queuectl: Program) -> None:
         "priority": -5,
         "max_retries": None,
         "timeout": 90,
+        "on_success": None,
+        "on_failure": None,
+        "on_dead": None,
         "rate_now": 0,
         "next_start_at": None,
     }

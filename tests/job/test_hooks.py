@@ -3,8 +3,24 @@ from __future__ import annotations
 import pytest
 
 from queuectl.errors import InvalidInput
-from queuectl.job.hooks import Call, Happening, Hook, Said, calls, choose, pack, parse_url, shown_url, unpack
+from queuectl.job.hooks import (
+    Call,
+    Happening,
+    Hook,
+    Said,
+    calls,
+    choose,
+    hidden,
+    pack,
+    parse_hooks,
+    parse_url,
+    parse_url_or_none,
+    said_by,
+    shown_url,
+    unpack,
+)
 from queuectl.job.lifecycle import Event
+from queuectl.job.newjob import NO_URLS
 from queuectl.job.outcome import Ending
 from queuectl.job.settle import Settlement
 
@@ -43,14 +59,8 @@ def test_a_call_says_who_asked_for_it() -> None:
 
 
 def test_the_nearest_word_wins() -> None:
-    def words(where: str, *happenings: Happening) -> dict[Happening, str | None]:
-        return dict.fromkeys(happenings, f"https://{where}/")
-
-    chosen = choose(
-        words("job", Happening.SUCCESS),
-        words("queue", Happening.SUCCESS, Happening.FAILURE),
-        words("all", Happening.SUCCESS, Happening.FAILURE, Happening.DEAD),
-    )
+    queue, all_jobs = "https://queue/", "https://all/"
+    chosen = choose(("https://job/", None, None), (queue, queue, None), (all_jobs, all_jobs, all_jobs))
     assert chosen == {
         Happening.SUCCESS: Hook("https://job/", Said.JOB),
         Happening.FAILURE: Hook("https://queue/", Said.QUEUE),
@@ -59,7 +69,35 @@ def test_the_nearest_word_wins() -> None:
 
 
 def test_an_empty_word_takes_away_what_is_said_for_all() -> None:
-    assert choose({Happening.DEAD: ""}, {}, {Happening.DEAD: URL}) == {}
+    assert choose((None, None, ""), NO_URLS, (None, None, URL)) == {}
+
+
+def test_what_each_has_said_can_be_told_apart_again() -> None:
+    packed = pack(choose((URL, None, None), (None, URL, None), (URL, URL, URL)))
+    assert [said_by(who, packed) for who in Said] == [(URL, None, None), (None, URL, None), (None, None, URL)]
+    assert said_by(Said.JOB, None) == NO_URLS
+
+
+def test_hooks_are_shown_without_what_is_secret_in_them_and_cannot_be_read_back_so() -> None:
+    packed = pack({Happening.DEAD: Hook(URL, Said.JOB)})
+    assert packed is not None
+    assert parse_hooks(packed, "hooks") == packed
+    assert hidden(packed) == {"dead": ["https://example.org/…", "job"]}
+    with pytest.raises(InvalidInput, match=r"hooks\.dead: not a URL of visible"):
+        parse_hooks(hidden(packed), "hooks")
+
+
+@pytest.mark.parametrize("value", ["x", {"later": [URL, "job"]}, {"dead": URL}, {"dead": [URL]}, {"dead": [URL, "me"]}])
+def test_hooks_in_another_form_are_refused(value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^hooks"):
+        parse_hooks(value, "hooks")
+    assert parse_hooks({}, "hooks") is None
+
+
+def test_the_word_none_is_no_url() -> None:
+    assert parse_url_or_none("None", "x") == ""
+    assert parse_url_or_none(URL, "x") == URL
+    assert shown_url("none") == "none"
 
 
 def test_hooks_come_back_from_the_store_as_they_went_in() -> None:

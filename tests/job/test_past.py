@@ -187,6 +187,7 @@ NAMES = [
     "key",
     "depends_on",
     "places",
+    "hooks",
 ]
 
 

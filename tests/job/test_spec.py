@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from queuectl.config import load_settings
 from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.job.model import NewJob
+from queuectl.job.newjob import NO_URLS
 from queuectl.job.shown import shown
 from queuectl.job.spec import _FIELDS, Defaults, alike, check_field, merge, validate
 from tests.job.said import assert_well_said
@@ -37,7 +38,7 @@ def refusal(fields: object) -> UsageError:
 
 
 def test_what_a_queue_says_goes_before_the_settings_and_behind_the_job() -> None:
-    here = DEFAULTS._replace(by_queue={"mail": (7, 1, 0), "bare": (None, None, None)})
+    here = DEFAULTS._replace(by_queue={"mail": (7, 1, 0, NO_URLS), "bare": (None, None, None, NO_URLS)})
     said = validate({"command": "true", "queue": "mail"}, here)
     assert (said.priority, said.max_retries, said.timeout_ms) == (7, 1, None)
     own = {"priority": 2, "max_attempts": 5, "timeout_ms": 100}
@@ -412,3 +413,37 @@ def test_jobs_that_are_alike_differ_by_their_command_only_and_it_is_checked() ->
     assert make("second") == validate({"command": "second", **fields}, DEFAULTS)
     with pytest.raises(InvalidInput, match="command"):
         make(" ")
+
+
+def told(fields: dict[str, object], **changes: Any) -> Any:
+    return validate({"command": "true", **fields}, DEFAULTS._replace(**changes)).hooks
+
+
+URLS = ("https://a.example/s", "https://a.example/f", "https://a.example/d")
+
+
+def test_whom_to_tell_is_said_by_the_job_else_by_its_queue_else_by_the_settings() -> None:
+    by_queue = {"mail": (None, None, None, ("https://q.example/", None, "https://q.example/d"))}
+    own = {"queue": "mail", "on_success": "http://j.example/"}
+    assert told(own, by_queue=by_queue, urls=URLS) == {
+        "success": ["http://j.example/", "job"],
+        "failure": [URLS[1], "config"],
+        "dead": ["https://q.example/d", "queue"],
+    }
+    assert told({}) is None
+    assert told({"queue": "mail"}, by_queue={"mail": (7, None, None, NO_URLS)}) is None
+
+
+def test_a_job_can_say_that_nobody_is_to_be_told() -> None:
+    nobody: dict[str, object] = {"on_success": "none", "on_failure": "None", "on_dead": "none"}
+    assert told(nobody, urls=URLS) is None
+
+
+def test_what_delivers_tells_nobody() -> None:
+    assert told({"queue": "webhooks", "on_dead": URLS[2]}, urls=URLS) is None
+
+
+@pytest.mark.parametrize("name", ["on_success", "on_failure", "on_dead"])
+def test_whom_to_tell_has_to_be_a_url(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{name}: not an http or https URL"):
+        told({name: "ftp://example.org/"})

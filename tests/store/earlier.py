@@ -11,7 +11,13 @@ from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import BAD, OK, Hands
 
-OF_NOW: Final = ("points", "counters", "buckets", "sampling", "requests", "audit", "audit_ends")
+OF_NOW: Final = ("points", "counters", "buckets", "sampling", "requests", "audit", "audit_ends", "calls")
+COLUMNS_OF_NOW: Final = (
+    ("jobs", "hooks"),
+    ("queues", "on_success"),
+    ("queues", "on_failure"),
+    ("queues", "on_dead"),
+)
 
 
 def live(store: Store, home: Path, clock: FakeClock) -> None:

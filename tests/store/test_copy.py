@@ -120,6 +120,9 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     store.cancel(["off"])
     hands.end(hands.claim_one(), BAD)
     store.purge(["gone"])
+    hooks = {"success": ["https://example.org/ü \\N\t", "job"], "dead": ["https://example.org/", "config"]}
+    store.enqueue([new_job("tells", hooks=hooks, priority=1_000_000, tags=("x",))])
+    hands.end(hands.claim_one(), Exited(0))
     store.enqueue(
         [
             new_job("argv", command=None, argv=("printf", "%s\n", 'a "b" \\ ü\t\x7f 漢字 🐝'), tags=("a", "b.c:d")),
@@ -181,15 +184,16 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "jobs": len(before["jobs"]),
         "runs": sum(map(len, before["history"].values())),
         "pieces of output": 0,
-        "tags": 6,
+        "tags": 7,
         "batches": 1,
         "dependencies": 0,
         "settings": 3,
         "schedules": 2,
         "rules of queues": 2,
         "keyed requests": 1,
+        "calls to make": 1,
         "points for charts": len(before["points"]),
-        "jobs ever enqueued": 28,
+        "jobs ever enqueued": 29,
     }
     assert done.given_back == 0
     assert all(before[name] for name in SAMPLES)

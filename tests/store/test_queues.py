@@ -8,6 +8,7 @@ import pytest
 from queuectl.clock import SystemClock
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake, Rate, Rules
+from queuectl.job.newjob import NO_URLS
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -42,7 +43,7 @@ def test_rules_that_are_not_said_stay_as_they_were(store: Store, other: Store) -
     told = other.set_rules("a", {"rate": TWO_IN_TEN_SECONDS, "timeout_ms": 0})
     assert told == Rules(concurrency=2, rate=TWO_IN_TEN_SECONDS, priority=-5, timeout_ms=0)
     assert store.rules() == {"a": told}
-    assert store.queue_defaults() == {"a": (-5, None, 0)}
+    assert store.queue_defaults() == {"a": (-5, None, 0, NO_URLS)}
 
 
 def test_a_queue_about_which_nothing_is_said_any_more_is_forgotten(store: Store, backend: Backend) -> None:

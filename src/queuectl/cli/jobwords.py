@@ -36,6 +36,9 @@ FIELDS: Final = (
     "if_exists",
     "batch",
     "key",
+    "on_success",
+    "on_failure",
+    "on_dead",
 )
 # Where the option is not called as the field.
 SPELLED: Final = {"tags": "--tag", "unique_key": "--unique"}
@@ -58,6 +61,9 @@ _OPTIONS: Final = (
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
     click.option("--batch", metavar="NAME", help="The batch it belongs to, for batch show and wait --batch."),
     click.option("--key", metavar="KEY", help="Whom it is for; its queue may limit how many of a key run (--per-key)."),
+    click.option("--on-success", metavar="URL", help="Whom to call when it has completed; none: nobody."),
+    click.option("--on-failure", metavar="URL", help="Whom to call each time a run of it fails."),
+    click.option("--on-dead", metavar="URL", help="Whom to call when it has failed for good."),
     click.option("--after", multiple=True, metavar="ID[,ID]", help="Not before these jobs have completed."),
     click.option("--after-any", multiple=True, metavar="ID[,ID]", help="Not before they have ended, however."),
     click.option("--after-fail", multiple=True, metavar="ID[,ID]", help="Only if they fail for good."),

@@ -15,6 +15,7 @@ from queuectl.errors import QueuectlError
 from queuectl.job.cron.fire import MANY
 from queuectl.job.cron.model import PastTick, Schedule, format_catch_up
 from queuectl.job.duration import format_duration
+from queuectl.job.hooks import shown_url
 from queuectl.job.model import from_ms
 from queuectl.job.record import HIDDEN
 from queuectl.queue.schedules import Shown
@@ -101,7 +102,8 @@ def _facts(shown: Shown, zone: tzinfo | None, now_ms: int, *, show_env: bool) ->
     yield ("Command" if "command" in schedule.fields else "Arguments"), printable(command_of(schedule))
     for name, value in schedule.fields.items():
         if name not in {"command", "argv", "env"}:
-            yield name.replace("_", " ").capitalize(), printable(_text(value))
+            told = shown_url(value) if name.startswith("on_") and not show_env else _text(value)
+            yield name.replace("_", " ").capitalize(), printable(told)
     for name, value in schedule.fields.get("env", {}).items():
         yield "Environment", printable(f"{name}={value if show_env else HIDDEN}")
     yield "Overlap", _OVERLAP[schedule.overlap.value]

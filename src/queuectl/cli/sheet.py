@@ -13,6 +13,7 @@ from queuectl.cli.style import STATE_STYLE, age, rough, took
 from queuectl.cli.table import lay_out
 from queuectl.job.duration import format_duration
 from queuectl.job.graph import Dependency, Need, Otherwise
+from queuectl.job.hooks import hidden
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.model import Job, Run, to_ms
 from queuectl.job.outcome import Ending
@@ -74,6 +75,7 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
     yield "Key", printable(job.key or "") + ("" if job.places is None else f", {job.places:,} at a time")
     yield "Batch", job.batch or ""
     yield "Schedule", printable(job.cron or "")
+    yield "Calls", joined(f"{name}: {printable(url)}" for name, (url, _) in hidden(job.hooks or {}).items())
     if job.env:
         yield (
             "Environment",

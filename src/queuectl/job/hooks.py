@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from queuectl.errors import InvalidInput
 from queuectl.job.lifecycle import Event
-from queuectl.job.settle import Settlement
+from queuectl.job.newjob import NO_URLS, PackedHooks, Urls
 from queuectl.job.shown import shown
+
+if TYPE_CHECKING:
+    from queuectl.job.settle import Settlement
 
 LONGEST: Final = 2048  # characters of a URL
 QUEUE: Final = "webhooks"  # of the jobs that deliver; these make no calls
+TAG: Final = "webhook"  # of the same
+DELIVER: Final = "queuectl:webhook"  # in the place of a program: every host has its own, see worker/launch.py
+URL: Final = "QUEUECTL_WEBHOOK_URL"  # what such a job finds in its environment
+SAID: Final = "QUEUECTL_WEBHOOK_SAID"
 
 
 class Happening(StrEnum):
@@ -63,14 +70,12 @@ def calls(hooks: Hooks, settlement: Settlement) -> list[Call]:
     return [Call(one, hooks[one]) for one in happened if one in hooks]
 
 
-def choose(
-    own: Mapping[Happening, str | None], queue: Mapping[Happening, str | None], all_jobs: Mapping[Happening, str | None]
-) -> dict[Happening, Hook]:
+def choose(own: Urls = NO_URLS, queue: Urls = NO_URLS, all_jobs: Urls = NO_URLS) -> dict[Happening, Hook]:
     """For each happening the nearest word about it. An empty one is a word, too: nobody is to be told."""
     chosen: dict[Happening, Hook] = {}
-    for happening in Happening:
-        for said, words in ((Said.JOB, own), (Said.QUEUE, queue), (Said.CONFIG, all_jobs)):
-            url = words.get(happening)
+    for at, happening in enumerate(Happening):
+        for said, urls in ((Said.JOB, own), (Said.QUEUE, queue), (Said.CONFIG, all_jobs)):
+            url = urls[at]
             if url is not None:
                 if url:
                     chosen[happening] = Hook(url, said)
@@ -78,15 +83,50 @@ def choose(
     return chosen
 
 
+def said_by(who: Said, packed: PackedHooks | None) -> Urls:
+    """What one of them has said, of all that a job has."""
+    hooks = unpack(packed)
+    success, failure, dead = (hooks.get(happening) for happening in Happening)
+    return tuple(hook.url if hook is not None and hook.said is who else None for hook in (success, failure, dead))  # type: ignore[return-value] # three
+
+
 def pack(hooks: Hooks) -> dict[str, list[str]] | None:
     """As plain data, for the store; None for none."""
     return {happening.value: [hook.url, hook.said.value] for happening, hook in hooks.items()} or None
 
 
-def unpack(packed: Mapping[str, list[str]] | None) -> dict[Happening, Hook]:
+def unpack(packed: PackedHooks | None) -> dict[Happening, Hook]:
     # What a newer version may have added is not for us.
     known = {happening.value: happening for happening in Happening}
     return {known[name]: Hook(url, Said(said)) for name, (url, said) in (packed or {}).items() if name in known}
+
+
+def parse_hooks(value: object, subject: str) -> dict[str, list[str]] | None:
+    """As `pack` makes them, from somebody else's hands."""
+    hint = 'like {"dead": ["https://example.org/hooks/queue", "job"]}'
+    if not isinstance(value, Mapping):
+        raise InvalidInput(subject, f"expected an object, got {shown(value)}", hint=hint)
+    found = {}
+    for name, hook in value.items():
+        if name not in list(Happening) or not isinstance(hook, list | tuple) or len(hook) != 2:
+            raise InvalidInput(f"{subject}.{shown(name)[1:-1]}", "not a URL and who said it", hint=hint)
+        url, said = hook
+        if said not in list(Said):
+            raise InvalidInput(
+                f"{subject}.{name}", f"nobody is called {shown(said)}", hint=f"one of: {', '.join(Said)}"
+            )
+        found[str(name)] = [parse_url(url, f"{subject}.{name}"), str(said)]
+    return found or None
+
+
+def hidden(packed: PackedHooks) -> dict[str, list[str]]:
+    """As `pack` makes them, without what may not be seen."""
+    return {name: [shown_url(url), said] for name, (url, said) in packed.items()}
+
+
+def parse_url_or_none(value: object, subject: str) -> str:
+    """A URL, or empty for the word none: nobody is to be told."""
+    return "" if isinstance(value, str) and value.strip().lower() == "none" else parse_url(value, subject)
 
 
 def parse_url(value: object, subject: str) -> str:
@@ -115,4 +155,4 @@ def parse_url(value: object, subject: str) -> str:
 def shown_url(url: str) -> str:
     """As much of a URL as may be seen: paths and queries of webhooks are often secrets."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}/…"
+    return f"{parts.scheme}://{parts.netloc}/…" if parts.netloc else url

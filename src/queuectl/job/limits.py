@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput
 from queuectl.job.duration import DAY_MS, HOUR_MS, LONGEST_MS, MINUTE_MS, SECOND_MS, format_duration, parse_duration_ms
+from queuectl.job.hooks import shown_url
 from queuectl.job.shown import shown
 
 MOST: Final = 1_000_000  # jobs at a time, and starts in a window
@@ -38,6 +39,9 @@ class Rules(NamedTuple):
     max_retries: int | None = None
     timeout_ms: int | None = None  # 0: none at all
     per_key: int | None = None  # jobs of one key at a time
+    on_success: str | None = None  # whom to tell of jobs that do not say otherwise, see job/hooks.py
+    on_failure: str | None = None
+    on_dead: str | None = None
 
 
 class Brake(NamedTuple):
@@ -115,9 +119,10 @@ def share_out(weights: Sequence[int], account: list[int], slots: int) -> list[in
     return shares
 
 
-def rules_to_dict(rules: Rules) -> dict[str, Any]:
-    """The rules in JSON; a timeout is in seconds, and 0 for none at all."""
+def rules_to_dict(rules: Rules, *, show_urls: bool = False) -> dict[str, Any]:
+    """The rules in JSON; a timeout is in seconds, and 0 for none at all. Of URLs only where they lead, unless `show_urls`."""
     ms = rules.timeout_ms
+    urls = {name: getattr(rules, name) for name in ("on_success", "on_failure", "on_dead")}
     return {
         "concurrency": rules.concurrency,
         "per_key": rules.per_key,
@@ -125,4 +130,5 @@ def rules_to_dict(rules: Rules) -> dict[str, Any]:
         "priority": rules.priority,
         "max_retries": rules.max_retries,
         "timeout": None if ms is None else ms // 1000 if ms % 1000 == 0 else ms / 1000,
+        **{name: url if show_urls or url is None else shown_url(url) for name, url in urls.items()},
     }

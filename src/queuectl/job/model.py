@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob as NewJob
+from queuectl.job.newjob import PackedHooks
 from queuectl.job.outcome import Ending
 
 
@@ -38,6 +39,7 @@ class Claim(NamedTuple):
     log: str
     key: str | None = None  # by which its queue may be limited
     parents: tuple[str, ...] = ()
+    hooks: PackedHooks | None = None  # whom to tell what becomes of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Job:
     places: int | None = None  # at most so many of its key at a time, whatever its queue says
     is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
     depends_on: tuple[Dependency, ...] = ()
+    hooks: PackedHooks | None = None  # whom to tell what becomes of it, see job/hooks.py
 
     @property
     def timeout(self) -> float | int | None:

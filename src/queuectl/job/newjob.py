@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from queuectl.job.graph import Dependency
 
-# By queue, what its jobs get that do not say otherwise: priority, max_retries, timeout_ms (0: none); None: nothing is said.
-QueueDefaults = Mapping[str, tuple[int | None, int | None, int | None]]
+# What was happening -> whom to tell, and who said so; as plain data, see job/hooks.py.
+PackedHooks = Mapping[str, Sequence[str]]
+# Whom to tell of success, of failure, and of death.
+Urls = tuple[str | None, str | None, str | None]
+# By queue, what its jobs get that do not say otherwise: priority, max_retries, timeout_ms (0: none), whom to tell; None: nothing
+# is said.
+QueueDefaults = Mapping[str, tuple[int | None, int | None, int | None, Urls]]
+NO_URLS: Final[Urls] = (None, None, None)
 
 
 class NewJob(NamedTuple):
@@ -36,3 +42,4 @@ class NewJob(NamedTuple):
     key: str | None = None  # a limit of its queue holds for each of them
     depends_on: tuple[Dependency, ...] = ()
     places: int | None = None  # at most so many of its key at a time, whatever its queue says
+    hooks: PackedHooks | None = None  # whom to tell what becomes of it

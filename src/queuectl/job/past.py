@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from queuectl.errors import InvalidInput
 from queuectl.job import fields as read
+from queuectl.job.hooks import parse_hooks
 from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.outcome import Ending
 from queuectl.job.pastrun import Reader, count, duration, history, long_count, moment, unknown_field, whole, words
@@ -82,6 +83,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "batch": ("batch", read.batch),
     "key": ("key", read.key),
     "places": ("places", read.places),
+    "hooks": ("hooks", parse_hooks),
     "cron": ("cron", read.schedule),
     "held": ("held", flag),
     "history": ("history", history),
@@ -181,6 +183,7 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         key=said.get("key"),
         depends_on=said.get("depends_on", ()),
         places=said.get("places"),
+        hooks=said.get("hooks"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from queuectl.job.graph import Dependency, Need, Otherwise
 from queuectl.job.model import Job, to_ms
+from queuectl.job.newjob import PackedHooks
 
 HIDDEN: Final = "***"  # what stands for a value of `env` wherever jobs are shown
 
@@ -75,6 +76,7 @@ class Record(NamedTuple):
     key: str | None = None
     depends_on: tuple[Dependency, ...] = ()
     places: int | None = None
+    hooks: PackedHooks | None = None
 
 
 def pack(record: Record) -> str:
@@ -116,6 +118,7 @@ def difference(record: Record, job: Job) -> str | None:
         "batch": (record.batch, job.batch),
         "key": (record.key, job.key),
         "places": (record.places, job.places),
+        "hooks": (record.hooks, job.hooks),
         "cron": (record.cron, job.cron),
         "depends_on": (record.depends_on, job.depends_on),
     }

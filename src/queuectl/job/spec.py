@@ -13,11 +13,12 @@ from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job import fields as read
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
-from queuectl.job.newjob import NewJob, QueueDefaults
+from queuectl.job.newjob import NO_URLS, NewJob, PackedHooks, QueueDefaults, Urls
 from queuectl.job.settings import Settings
 from queuectl.job.shown import cut, shown
 
 NOTHING_SAID: Final[QueueDefaults] = {}
+_NOTHING_OWN: Final = list(NO_URLS)
 
 
 class Defaults(NamedTuple):
@@ -31,6 +32,7 @@ class Defaults(NamedTuple):
     cwd: str  # absolute
     queue: str = "default"
     by_queue: QueueDefaults = NOTHING_SAID
+    urls: Urls = NO_URLS  # whom to tell
 
     @classmethod
     def of(cls, settings: Settings, *, cwd: str, by_queue: QueueDefaults = NOTHING_SAID) -> Defaults:
@@ -42,6 +44,7 @@ class Defaults(NamedTuple):
             timeout_ms=settings.timeout_ms,
             cwd=cwd,
             by_queue=by_queue,
+            urls=(settings.webhook_success, settings.webhook_failure, settings.webhook_dead),
         )
 
 
@@ -57,9 +60,19 @@ _UNIQUE_FOR: Final = _SLOT["unique_for_ms"]
 _IF_EXISTS: Final = _SLOT["if_exists"]
 _KEY: Final = _SLOT["key"]
 _PLACES: Final = _SLOT["places"]
+_HOOKS: Final = _SLOT["hooks"]
 _NOWHERE: Final = len(_SLOT)  # looked at, then forgotten
+_ON_SUCCESS: Final = _NOWHERE + 1  # these three become one
+_BEYOND: Final = _ON_SUCCESS + 3
 
 _Reader = Callable[[object, str], object]
+
+
+def _hook(value: object, name: str) -> str:
+    from queuectl.job.hooks import parse_url_or_none  # here, since few jobs tell anybody, and enqueue has to be quick
+
+    return parse_url_or_none(value, name)
+
 
 # Every spelling -> where it goes in a NewJob, and who reads it.
 _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
@@ -93,6 +106,9 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "batch": (_SLOT["batch"], read.batch),
     "key": (_SLOT["key"], read.key),
     "places": (_SLOT["places"], read.places),
+    "on_success": (_ON_SUCCESS, _hook),
+    "on_failure": (_ON_SUCCESS + 1, _hook),
+    "on_dead": (_ON_SUCCESS + 2, _hook),
     # The rest of a job record of another tool.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -147,6 +163,10 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         (),
         None,
         None,
+        None,
+        None,
+        None,
+        None,
     ]
     spelled: dict[int, tuple[str, object]] = {}
     for name, value in fields.items():
@@ -178,8 +198,21 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
     if defaults.by_queue:
         _take_from_queue(draft, fields, defaults)
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
-    draft.pop()
+    own = draft[_ON_SUCCESS:_BEYOND]
+    if own != _NOTHING_OWN or defaults.urls != NO_URLS or defaults.by_queue:
+        draft[_HOOKS] = _hooks(tuple(own), draft[_SLOT["queue"]], defaults)
+    del draft[_NOWHERE:]
     return NewJob._make(draft)
+
+
+def _hooks(own: Urls, queue: str, defaults: Defaults) -> PackedHooks | None:
+    of_queue = defaults.by_queue[queue][3] if queue in defaults.by_queue else NO_URLS
+    if own == of_queue == defaults.urls == NO_URLS:
+        return None
+    from queuectl.job import hooks  # here, since few jobs tell anybody
+
+    # What delivers tells nobody what became of it: it might never end.
+    return None if queue == hooks.QUEUE else hooks.pack(hooks.choose(own, of_queue, defaults.urls))
 
 
 def alike(first: NewJob) -> Callable[[object], NewJob]:
@@ -190,7 +223,7 @@ def alike(first: NewJob) -> Callable[[object], NewJob]:
 
 def _take_from_queue(draft: list[Any], fields: Mapping[str, object], defaults: Defaults) -> None:
     """What its queue says goes before the settings, for what the job itself does not say."""
-    priority, max_retries, timeout_ms = defaults.by_queue.get(draft[_SLOT["queue"]], (None, None, None))
+    priority, max_retries, timeout_ms, _ = defaults.by_queue.get(draft[_SLOT["queue"]], (None, None, None, NO_URLS))
     if priority is not None and fields.get("priority") is None:
         draft[_SLOT["priority"]] = priority
     if max_retries is not None and all(fields.get(name) is None for name in ("max_retries", "max_attempts")):

@@ -9,6 +9,7 @@ from queuectl.errors import QueuectlError, StaleEdit
 from queuectl.job.change import HOLD, RELEASE, RUN_NOW, Change
 from queuectl.job.fields import MOST_PARENTS
 from queuectl.job.graph import Dependency, EdgeState
+from queuectl.job.hooks import Said, said_by
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
 from queuectl.job.model import iso
 from queuectl.job.newjob import NewJob
@@ -85,6 +86,8 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
             Dependency(link.parent, link.when, link.otherwise) for link in links if link.state is EdgeState.WAITING
         )
         fields |= {"run_at": iso(job.run_at), "depends_on": [parent.to_json() for parent in waiting]}
+    if job.hooks:
+        fields |= {f"on_{name}": url for name, (url, said) in job.hooks.items() if said == Said.JOB}
     of_job = Defaults(
         priority=job.priority,
         max_retries=job.max_retries,
@@ -93,5 +96,7 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
         timeout_ms=job.timeout_ms,
         cwd=job.cwd,
         queue=job.queue,
+        by_queue={job.queue: (None, None, None, said_by(Said.QUEUE, job.hooks))},
+        urls=said_by(Said.CONFIG, job.hooks),
     )
     return validate(merge(fields, changes), of_job)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from queuectl.errors import FileExists, FileUnwritable
+from queuectl.job.hooks import hidden
 from queuectl.queue.enqueue import Advance, untold
 from queuectl.store.protocol import Filter, Reads
 
@@ -40,6 +41,8 @@ def export(
             value["key"] = job.key
         if job.places is not None:
             value["places"] = job.places
+        if job.hooks:
+            value["hooks"] = job.hooks if show_env else hidden(job.hooks)
         if history:
             value["history"] = [run.to_dict() for run in runs]
         advance(number, total)

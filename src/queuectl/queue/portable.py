@@ -55,7 +55,7 @@ class Portable(NamedTuple):
 
 def export_rules(store: Reads, *, show_env: bool) -> Iterator[dict[str, Any]]:
     for name, rules in sorted(store.rules().items()):
-        yield {KIND: QUEUE, "name": name, "paused": rules.paused, **rules_to_dict(rules)}
+        yield {KIND: QUEUE, "name": name, "paused": rules.paused, **rules_to_dict(rules, show_urls=show_env)}
     for one in store.schedules():
         value = one.to_dict(None, show_env=show_env)
         value["anchor_at"] = moment(one.anchor_ms)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from queuectl.errors import InvalidInput, NotMovable, UnknownName, UsageError
 from queuectl.job import fields as read
+from queuectl.job.hooks import parse_url
 from queuectl.job.limits import MOST, Brake, Rules, parse_rate, rules_to_dict
 from queuectl.job.model import from_ms, iso
 from queuectl.job.nearest import nearest
@@ -178,4 +179,7 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     ),
     "max_retries": _or_nothing("max_retries", lambda value, name: _integer(value, name, low=0, high=read.MOST_RETRIES)),
     "timeout": _or_nothing("timeout", _timeout),
+    "on_success": _or_nothing("on_success", parse_url),
+    "on_failure": _or_nothing("on_failure", parse_url),
+    "on_dead": _or_nothing("on_dead", parse_url),
 }

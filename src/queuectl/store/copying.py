@@ -41,6 +41,7 @@ TABLES: Final = (
     Table("schedules", "name"),
     Table("ticks", "schedule, at, by_hand"),
     Table("requests", "key"),
+    Table("calls", "at, job, run, happening"),
     Table("points", "span, queue, at"),
     Table("counters", "queue"),
     Table("buckets", "queue, what, bucket"),

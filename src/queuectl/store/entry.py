@@ -112,6 +112,7 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
         new.key,
         aside and run_at <= now_ms,
         new.places,
+        _json(new.hooks) if new.hooks else None,
     )
 
 

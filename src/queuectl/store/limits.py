@@ -83,9 +83,9 @@ def with_places(limited: Mapping[str, Limit], queues: Iterable[str]) -> dict[str
 
 def rules(row: Row) -> Rules:
     """From the columns of `rules` behind the name."""
-    paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms, per_key = row
+    paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms, per_key, *urls = row
     rate = None if starts is None else Rate(starts, window_ms)
-    return Rules(bool(paused), concurrency, rate, priority, max_retries, timeout_ms, per_key)
+    return Rules(bool(paused), concurrency, rate, priority, max_retries, timeout_ms, per_key, *urls)
 
 
 def rules_row(queue: str, told: Rules) -> dict[str, Any]:

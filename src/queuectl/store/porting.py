@@ -152,6 +152,7 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
         record.key,
         json.dumps([parent.to_json() for parent in record.depends_on]) if record.depends_on else None,
         record.places,
+        json.dumps(record.hooks) if record.hooks else None,
     )
 
 

@@ -18,6 +18,7 @@ from queuectl.job.newjob import NewJob, QueueDefaults
 from queuectl.store.amending import Amendable
 from queuectl.store.auditing import Audited
 from queuectl.store.batches import Batching
+from queuectl.store.calling import Calling
 from queuectl.store.choosing import After as After
 from queuectl.store.choosing import Chosen as Chosen
 from queuectl.store.choosing import Filter as Filter
@@ -109,6 +110,7 @@ class Store(
     Imports,
     Prunable,
     Batching,
+    Calling,
     Schedules,
     QueueRules,
     Workforce,

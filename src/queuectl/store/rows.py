@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from queuectl.job.graph import read_dependencies
+from queuectl.job.hooks import QUEUE as HOOK_QUEUE
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake
 from queuectl.job.model import Claim, Job, Run, Worker, from_ms
@@ -23,7 +24,7 @@ JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
     " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
-    " places, depends_on"
+    " places, hooks, depends_on"
 )
 WAITED_FOR: Final = 4  # parents that the reason of a blocked job names, and one to see that there are more
 
@@ -47,7 +48,7 @@ def job(row: Row, present: Present) -> Job:
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
         duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,
-        places, depends_on, waits_for,
+        places, hooks, depends_on, waits_for,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -110,6 +111,7 @@ def job(row: Row, present: Present) -> Job:
         key=key,
         depends_on=() if depends_on is None else read_dependencies(json.loads(depends_on)),
         places=places,
+        hooks=None if hooks is None else json.loads(hooks),
     )
 
 
@@ -144,7 +146,9 @@ def subject(row: Row) -> Subject:
     return Subject(seq, id_, State(state), queue, worker, token, log, standing, run_at, bool(ready), bool(held), *rest)
 
 
-def claim(row: Row, *, token: str, run: int, log: str, key: str | None, depends_on: str | None) -> Claim:
+def claim(
+    row: Row, *, token: str, run: int, log: str, key: str | None, depends_on: str | None, hooks: str | None
+) -> Claim:
     """From the columns of `ready`, without its rank."""
     seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]
     return Claim(
@@ -166,6 +170,7 @@ def claim(row: Row, *, token: str, run: int, log: str, key: str | None, depends_
         log=log,
         key=key,
         parents=parents_of(depends_on),
+        hooks=None if hooks is None else json.loads(hooks),
     )
 
 
@@ -221,10 +226,10 @@ def worker(row: Row) -> Worker:
 
 
 def served_queues(queues_of_workers: Sequence[tuple[str, ...] | None]) -> frozenset[str] | None:
-    """The queues that some worker serves, None if one serves all."""
+    """The queues that some worker serves, None if one serves all. Whoever works delivers webhooks, too."""
     if any(queues is None for queues in queues_of_workers):
         return None
-    return frozenset(queue for queues in queues_of_workers if queues for queue in queues)
+    return frozenset(queue for queues in queues_of_workers if queues for queue in (*queues, HOOK_QUEUE))
 
 
 def _moment(ms: int | None) -> datetime | None:

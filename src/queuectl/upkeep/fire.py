@@ -71,7 +71,8 @@ class FireDuty:
         return now
 
     def _fire(self, name: str) -> Change | None:
-        defaults = Defaults.of(self._load_settings(), cwd="/")  # a schedule has a directory of its own
+        # A schedule has a directory of its own.
+        defaults = Defaults.of(self._load_settings(), cwd="/", by_queue=self._store.queue_defaults())
 
         def rule(view: View) -> Change | None:
             means = Means.of(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.clock import boot_ticks
+from queuectl.job.hooks import DELIVER
+from queuectl.job.hooks import QUEUE as HOOK_QUEUE
 from queuectl.job.model import Claim
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of
@@ -163,6 +166,16 @@ def _deadline(claim: Claim, began: float) -> float | None:
 
 
 def words(claim: Claim) -> Sequence[bytes]:
+    if claim.queue == HOOK_QUEUE and claim.argv is not None and claim.argv[0] == DELIVER:
+        # Of this host, whatever the one is that wrote the job. -P: not what lies in its directory by the name of a module.
+        return [
+            os.fsencode(sys.executable),
+            b"-P",
+            b"-m",
+            b"queuectl",
+            b"deliver",
+            *(word.encode() for word in claim.argv[1:]),
+        ]
     if claim.argv is not None:
         return [word.encode() for word in claim.argv]
     command = (claim.command or "").encode()

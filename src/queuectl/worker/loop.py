@@ -118,7 +118,7 @@ class Worker:
         idle = self._world.clock.monotonic() - self._runs.last_active
         if self._plan.idle_timeout is not None and idle >= self._plan.idle_timeout:
             return True
-        return self._plan.drain and bool(self._trouble.ask(lambda: self._store.is_drained(self._plan.queues)))
+        return self._plan.drain and bool(self._trouble.ask(lambda: self._store.is_drained(self._plan.served)))
 
     def _mind_signals(self, now: float) -> None:
         if self._signals.stops >= 2:
@@ -184,6 +184,8 @@ class Worker:
             self._world.emit(events.JobEnded(end.claim, settlement, end.duration))
         for end in written.lost:
             self._world.emit(events.JobLost(end.claim))
+        if any(end.claim.hooks for end, _ in written.settled):
+            self._duties.hint()  # somebody may be to be told
         self._jobs_done += sum(is_final(settlement.state) for _, settlement in written.settled)
         self._due.set(written.next_due_ms)
 

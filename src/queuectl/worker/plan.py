@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from queuectl.clock import Clock
 from queuectl.events import Sink
+from queuectl.job.hooks import QUEUE as HOOK_QUEUE
 from queuectl.job.settings import Settings
 from queuectl.process.protocol import Processes
 from queuectl.process.watch import Adoption
@@ -28,6 +29,11 @@ class Plan(NamedTuple):
     drain: bool = False
     idle_timeout: float | None = None
     lock: str = ""  # the mark of the lock that makes the name ours, once it does
+
+    @property
+    def served(self) -> tuple[str, ...] | None:
+        """The queues it takes jobs from: those it was given, and last the webhooks of whoever they are."""
+        return None if self.queues is None else tuple(dict.fromkeys((*self.queues, HOOK_QUEUE)))
 
 
 class Duty(Protocol):

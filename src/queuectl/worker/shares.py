@@ -18,5 +18,8 @@ class Shares:
         if not slots:
             return None
         plan = self._plan
-        shares = None if plan.weights is None else tuple(share_out(plan.weights, self._credits, slots))
-        return ClaimRequest(slots, plan.queues, plan.host, places.logs(plan.home), shares)
+        shares = None
+        if plan.weights is not None:
+            others = len(plan.served or ()) - len(plan.weights)  # what comes last has no share, and what is left over
+            shares = (*share_out(plan.weights, self._credits, slots), *[0] * others)
+        return ClaimRequest(slots, plan.served, plan.host, places.logs(plan.home), shares)

@@ -18,7 +18,7 @@ from tests import postgres
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.crowd import at_once
-from tests.store.earlier import OF_NOW, check_past, live
+from tests.store.earlier import COLUMNS_OF_NOW, OF_NOW, check_past, live
 from tests.store.postgres.conftest import Open
 
 
@@ -127,7 +127,8 @@ def test_a_store_of_the_version_before_keeps_its_counts_and_times(
     live(store, home, clock)
     store.close()
     tables = ", ".join(f"queuectl.{table}" for table in OF_NOW)
-    server.execute(f"drop table {tables}; update queuectl.meta set version = 10", empty)
+    columns = "; ".join(f"alter table queuectl.{table} drop column {column}" for table, column in COLUMNS_OF_NOW)
+    server.execute(f"drop table {tables}; {columns}; update queuectl.meta set version = 10", empty)
     store = open_store(str(home), empty, clock)
     check_past(store, clock)
     store.close()

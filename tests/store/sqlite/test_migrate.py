@@ -24,7 +24,7 @@ from queuectl.store.sqlite.schema import _statements
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.needs import require
-from tests.store.earlier import OF_NOW, check_past, live
+from tests.store.earlier import COLUMNS_OF_NOW, OF_NOW, check_past, live
 
 ROOT = Path(__file__).parents[3]
 
@@ -123,6 +123,8 @@ def test_a_store_of_the_version_before_keeps_its_counts_and_times(home: Path, pa
     with raw(path) as db:
         for table in OF_NOW:
             db.execute(f"drop table {table}")
+        for table, column in COLUMNS_OF_NOW:
+            db.execute(f"alter table {table} drop column {column}")
         db.execute("pragma user_version = 9")
     store = open_store(str(home), None, clock)
     check_past(store, clock)

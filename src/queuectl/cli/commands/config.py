@@ -9,11 +9,12 @@ from queuectl.cli.command import Entry, command, group
 from queuectl.cli.complete import complete_keys
 from queuectl.cli.result import Column, Lines, Result, Sheet, Table
 from queuectl.cli.workers import store_line
-from queuectl.config import KEYS
+from queuectl.config import KEYS, resolve_key
 from queuectl.config import Entry as Setting
 from queuectl.queue import settings
 
 _HERE = __name__
+MOST_READ = 16 * 1024  # no value is that long
 _TABLE = {
     "list": Entry(_HERE, "list_settings", "Every setting, its value and where it comes from."),
     "show": Entry(_HERE, "list_settings", "The same as list.", hidden=True),
@@ -96,13 +97,19 @@ def get(app: App, key: str) -> Result:
         queuectl config set max-retries 5
         queuectl config set timeout 1h30m
         queuectl config set priority -5
+        # from stdin: not for everybody to see in the list of processes
+        openssl rand -hex 32 | queuectl config set webhook-secret -
     """,
 )
 @_key_argument
 @click.argument("value")
 def set_setting(app: App, key: str, value: str) -> Result:
-    """Store a setting. Running workers follow within their heartbeat; jobs already queued keep what they have."""
-    return _change(app, key, value)
+    """Store a setting. Running workers follow within their heartbeat; jobs already queued keep what they have.
+
+    The word - reads the value from stdin: what is typed can be seen by others, in the list of processes and in the shell's
+    history.
+    """
+    return _change(app, key, _from_stdin(app) if value == "-" else value)
 
 
 @command(
@@ -135,4 +142,14 @@ def _change(app: App, key: str, value: str | None) -> Result:
     entry = settings.get_setting(app.settings, name)
     if entry.source == "env":
         app.say(f"the environment says otherwise here: {name} = {entry.text}")
-    return Sheet(_to_json(entry), people=lambda: [f"{name} = {changed[name] or entry.text}"], id=name)
+    return Sheet(_to_json(entry), people=lambda: [f"{name} = {_told(name, changed[name]) or entry.text}"], id=name)
+
+
+def _from_stdin(app: App) -> str:
+    return app.stdin_bytes.read(MOST_READ).decode("utf-8", "replace")
+
+
+def _told(name: str, text: str | None) -> str | None:
+    """What was written, without what is secret in it."""
+    key = resolve_key(name)
+    return None if text is None else key.shown(key.parse(text, subject=name))

@@ -11,6 +11,7 @@ from queuectl.cli.command import Entry, command, group
 from queuectl.cli.jobs import plural
 from queuectl.cli.result import Column, Done, Result, Sheet, Table
 from queuectl.job.duration import format_duration
+from queuectl.job.hooks import shown_url
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rules, format_rate
 from queuectl.queue import queues as use
@@ -100,6 +101,9 @@ def _defaults(one: QueueView) -> str:
         else format_duration(rules.timeout_ms)
         if rules.timeout_ms
         else "none",
+        "on-success": None if rules.on_success is None else shown_url(rules.on_success),
+        "on-failure": None if rules.on_failure is None else shown_url(rules.on_failure),
+        "on-dead": None if rules.on_dead is None else shown_url(rules.on_dead),
     }
     return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
 
@@ -150,6 +154,8 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
         queuectl queue set mail --per-key 2
         # what its jobs get that do not say otherwise
         queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
+        # who is told when one of them fails for good
+        queuectl queue set reports --on-dead https://example.org/hooks/queue
         queuectl queue set mail --rate none
     """,
 )
@@ -160,6 +166,9 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
 @click.option("--priority", metavar="N", help="The priority of jobs that name none.")
 @click.option("--max-retries", metavar="N", help="Failed runs after which a job is dead that does not say.")
 @click.option("--timeout", metavar="TIME", help="The time limit of jobs that have none of their own; 0: never.")
+@click.option("--on-success", metavar="URL", help="Whom to call when a job completes that does not say.")
+@click.option("--on-failure", metavar="URL", help="Whom to call each time a run of one fails.")
+@click.option("--on-dead", metavar="URL", help="Whom to call when one has failed for good.")
 def queue_set(app: App, name: str, **said: str | None) -> Result:
     """Limit how much of a queue runs, and say what its jobs get that do not say otherwise. The word none takes a rule away.
 

@@ -49,6 +49,7 @@ COMMANDS: Final = {
     "import": Entry(f"{_HERE}.importing", "import_jobs", "Take in what export wrote, or another tool.", _HOUSE),
     "reset": Entry(f"{_HERE}.reset", "reset", "Remove all jobs, keep the settings and a backup.", _HOUSE),
     "demo": Entry(f"{_HERE}.demo", "demo", "See the whole life of some jobs, in 20 seconds.", _HOUSE),
+    "deliver": Entry(f"{_HERE}.deliver", "deliver", "Call a webhook, as a job.", _HOUSE, hidden=True),
     "completion": Entry(f"{_HERE}.completion", "completion", "Completion for your shell.", _HOUSE),
 }
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput
+from queuectl.job.hooks import shown_url
 from queuectl.job.lifecycle import State
 from queuectl.job.model import from_ms, iso
 from queuectl.job.newjob import NewJob
@@ -49,6 +50,9 @@ class Schedule(NamedTuple):
         job = dict(self.fields)
         if "env" in job and not show_env:
             job["env"] = dict.fromkeys(job["env"], HIDDEN)
+        for name in () if show_env else ("on_success", "on_failure", "on_dead"):
+            if job.get(name):
+                job[name] = shown_url(job[name])
         return {
             "name": self.name,
             "schedule": self.expression,

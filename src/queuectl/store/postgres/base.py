@@ -35,7 +35,9 @@ class PostgresBase:
 
     def queue_defaults(self) -> QueueDefaults:
         (rows,) = self._db.ask(Question(SQL["queue_defaults"]))
-        return {name: (priority, retries, timeout_ms) for name, priority, retries, timeout_ms in rows}
+        return {
+            name: (priority, retries, timeout_ms, tuple(urls)) for name, priority, retries, timeout_ms, *urls in rows
+        }
 
     def _admit(self, keys: Keys) -> None:
         """Within a transaction that has made room for these keys, or may have."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from queuectl.errors import BatchNotFound
 from queuectl.store.batches import LATELY_MS, Batch, Completed, batch_of, completing
+from queuectl.store.calling import AT_ONCE, deliveries
 from queuectl.store.entry import Wave
 from queuectl.store.ids import new_job_ids
 from queuectl.store.postgres.base import read_ageing
@@ -46,6 +47,18 @@ class PostgresBatches(PostgresInbox):
         values = {"before": before_ms, "limit": limit}
         (gone,) = self._db.transact([Question(SQL["forget_requests"], values)])
         return gone.touched
+
+    def make_calls(self) -> int:
+        (found,) = self._db.ask(Question(SQL["has_calls"]))
+        return self._make_calls() if found[0][0] else 0
+
+    @run_again
+    def _make_calls(self) -> int:
+        with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
+            jobs = deliveries(self._db.all(SQL["take_calls"], {"limit": AT_ONCE}))
+            if jobs:
+                self._add(jobs, new_job_ids(len(jobs)), moves)
+        return len(jobs)
 
     @run_again
     def _complete(self, name: str) -> Completed | None:

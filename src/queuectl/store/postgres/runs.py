@@ -14,6 +14,7 @@ from queuectl.job.model import Claim
 from queuectl.job.outcome import Ending
 from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
+from queuectl.store.calling import call_rows
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
 from queuectl.store.limits import earliest, keys_of, leave_room
@@ -226,6 +227,7 @@ def _told(claim: Claim, settlement: Settlement, facts: Facts, *, now: int, calle
         "exit_code": settlement.exit_code,
         "signal": settlement.signal,
         "error": settlement.error,
+        "calls": call_rows(claim, settlement, now_ms=now) if claim.hooks else None,
     }
 
 
@@ -260,7 +262,10 @@ def _holders(pieces: Sequence[OutputPiece]) -> dict[str, Any]:
 
 def _claims(found: Sequence[Row]) -> list[Claim]:
     """From the rows of claim.sql."""
-    return [rows.claim(row[5:], token=row[2], run=row[3], log=row[4], key=row[19], depends_on=row[20]) for row in found]
+    return [
+        rows.claim(row[5:], token=row[2], run=row[3], log=row[4], key=row[19], depends_on=row[20], hooks=row[21])
+        for row in found
+    ]
 
 
 def _by_lines(told: Mapping[str, Answer], *, is_limited: bool) -> bool:

@@ -39,7 +39,9 @@ class SqliteBase:
 
     def queue_defaults(self) -> QueueDefaults:
         found = self._db.all(SQL["queue_defaults"])
-        return {name: (priority, max_retries, timeout_ms) for name, priority, max_retries, timeout_ms in found}
+        return {
+            name: (priority, retries, timeout_ms, tuple(urls)) for name, priority, retries, timeout_ms, *urls in found
+        }
 
     @contextlib.contextmanager
     def _moving(self) -> Iterator[Moves]:

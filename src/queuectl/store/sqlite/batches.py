@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from queuectl.errors import BatchNotFound
 from queuectl.store.batches import LATELY_MS, Batch, Completed, batch_of, completing
+from queuectl.store.calling import AT_ONCE, deliveries
 from queuectl.store.entry import Wave
 from queuectl.store.ids import new_job_ids
 from queuectl.store.requests import FORGET_AT_ONCE
@@ -43,6 +44,15 @@ class SqliteBatches(SqliteInbox):
     def forget_requests(self, *, before_ms: int, limit: int = FORGET_AT_ONCE) -> int:
         with self._db.transaction():
             return self._db.execute(SQL["forget_requests"], {"before": before_ms, "limit": limit}).rowcount
+
+    def make_calls(self) -> int:
+        if not self._db.value(SQL["has_calls"]):
+            return 0
+        with self._moving() as moves:
+            jobs = deliveries(self._db.all(SQL["take_calls"], {"limit": AT_ONCE}))
+            self._add(jobs, new_job_ids(len(jobs)), moves)
+        self._ring()
+        return len(jobs)
 
     def _complete(self, name: str) -> Completed | None:
         with self._moving() as moves:

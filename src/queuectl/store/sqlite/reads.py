@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from queuectl import errors
 from queuectl.clock import Clock
+from queuectl.job.hooks import QUEUE as HOOK_QUEUE
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.store import rows
@@ -187,6 +188,8 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
                 return False  # a job is about to be made
             if self._db.value("select exists (select 1 from undecided)"):
                 return False  # some of their children may be due in a moment
+            if (queues is None or HOOK_QUEUE in queues) and self._db.value(SQL["has_calls"]):
+                return False  # a job is about to be made
             tally = self.tally()
             paused = {queue for queue, rules in self.rules().items() if rules.paused}
             for queue in tally if queues is None else queues:
@@ -231,7 +234,10 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:
         """The claims of a worker, each with whether somebody cancelled it."""
         found = []
-        for seq, id_, token, run, *rest, key, log, cancelled, said in self._db.all(SQL["running"], {"worker": worker}):
-            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key, depends_on=said)
+        for seq, id_, token, run, *rest, key, log, cancelled, said, hooks in self._db.all(
+            SQL["running"], {"worker": worker}
+        ):
+            of_run = (seq, id_, run, *rest)
+            claim = rows.claim(of_run, token=token, run=run, log=log, key=key, depends_on=said, hooks=hooks)
             found.append((claim, bool(cancelled)))
         return found

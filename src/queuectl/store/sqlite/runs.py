@@ -13,6 +13,7 @@ from queuectl.job.model import Claim
 from queuectl.job.rank import ByEnqueues, Standing, effective_priority
 from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
+from queuectl.store.calling import call_rows
 from queuectl.store.counting import Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
@@ -168,12 +169,14 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         claims, archived, claimed = [], [], []
         for row, token in zip(heads, new_tokens(len(heads)), strict=True):
             seq, id_, runs = row[1:4]
-            queue, (state, priority, eligible_at, missed, key, _, said) = row[6], row[15:]
+            queue, (state, priority, eligible_at, missed, key, _, said, hooks) = row[6], row[15:]
             log = f"{request.logs}/{id_}.log"
             standing = Standing(priority, seq, eligible_at, missed)
             shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
             claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
-            claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, depends_on=said))
+            claims.append(
+                rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, depends_on=said, hooks=hooks)
+            )
             moves.add(queue, state, "processing")
             if runs:
                 archived.append((seq,))
@@ -264,4 +267,6 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         if self._db.execute(SETTLE, parameters).rowcount == 0:
             return False
         moves.add(claim.queue, "processing", state, ending=ending)
+        if claim.hooks:
+            self._db.executemany(SQL["note_call"], call_rows(claim, settlement, now_ms=at.now))
         return True

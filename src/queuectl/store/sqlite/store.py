@@ -104,6 +104,7 @@ class SqliteStore(
                         moves.add(queue, state, OUTSIDE, jobs=jobs)
             self._count_out()
             self._db.execute("delete from batches")
+            self._db.execute("delete from calls")
             removed = self._db.execute(SQL["reset_jobs"]).rowcount
             self._record(Act("reset", ["jobs"], before={"jobs": removed}))
             return removed

@@ -23,4 +23,6 @@ select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuect
 union all
 select 'keyed requests', (select count(*) from queuectl.requests)
 union all
+select 'calls to make', (select count(*) from queuectl.calls)
+union all
 select 'points for charts', (select count(*) from queuectl.points)

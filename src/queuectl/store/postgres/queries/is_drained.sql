@@ -27,6 +27,10 @@ step (queue) as (
      where step.queue is not null
 )
 select not exists (select 1 from queuectl.undecided)
+   and not (
+           exists (select 1 from queuectl.calls)
+           and (%(queues)s::text[] is null or 'webhooks' = any(%(queues)s::text[]))
+       )
    and not exists (
            select 1
              from step

@@ -19,6 +19,9 @@ names as (
 edges as (
     delete from queuectl.edges
 ),
+calls as (
+    delete from queuectl.calls
+),
 undecided as (
     delete from queuectl.undecided
 ),

@@ -7,5 +7,8 @@ update queuectl.queues
        priority = %(priority)s,
        max_retries = %(max_retries)s,
        timeout_ms = %(timeout_ms)s,
-       per_key = %(per_key)s
+       per_key = %(per_key)s,
+       on_success = %(on_success)s,
+       on_failure = %(on_failure)s,
+       on_dead = %(on_dead)s
  where name = %(name)s

@@ -2,6 +2,7 @@
 -- or if the worker is fenced; null: somebody else writes, in its place.
 -- Each end comes twice: as the worker saw it, and as it is if somebody called the job off; what is recorded in the row
 -- chooses. (SQLite asks, and writes one by one; here that would be a round trip each.)
+-- Whom to tell of the end is noted with it, see store/calling.py.
 -- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`), also if this was
 -- its last run: it may be revived.
 with present as (
@@ -42,13 +43,22 @@ written as (
                called_off boolean, seq bigint, token text,
                state text, ending text, waits boolean, is_due boolean, retry_at bigint,
                attempts integer, crashes integer, exit_code integer, signal integer, error text,
-               started_at bigint, finished_at bigint, duration_ms bigint, pid bigint, log_from bigint, log_to bigint
+               started_at bigint, finished_at bigint, duration_ms bigint, pid bigint, log_from bigint, log_to bigint,
+               calls json
            )
      where jobs.seq = told.seq
        and jobs.token = told.token
        and jobs.cancel_requested = told.called_off
        and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
-    returning told.token, told.called_off, jobs.queue, jobs.state, jobs.ending
+    returning told.token, told.called_off, jobs.queue, jobs.state, jobs.ending, told.calls
+),
+noted as (
+    insert into queuectl.calls (job, run, happening, url, said, at)
+    select call.job, call.run, call.happening, call.url, call.said, call.at
+      from written
+     cross join lateral json_to_recordset(written.calls)
+        as call (job text, run integer, happening text, url text, said text, at bigint)
+     where written.calls is not null
 ),
 counted as (
     insert into queuectl.moves (queue, was, now, ending, jobs)

@@ -3,4 +3,5 @@
 insert into queuectl.queues (name)
 values (%(name)s)
 on conflict (name) do update set name = excluded.name
-returning paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key
+returning paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success, on_failure,
+          on_dead

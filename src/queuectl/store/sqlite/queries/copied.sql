@@ -22,4 +22,6 @@ select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was
 union all
 select 'keyed requests', (select count(*) from requests)
 union all
+select 'calls to make', (select count(*) from calls)
+union all
 select 'points for charts', (select count(*) from points)

@@ -1,0 +1,191 @@
+"""Webhooks, from the end of a job to a real receiver."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import read
+from tests.e2e.hosts import Hosts
+from tests.e2e.scene import Scene
+from tests.hooks.receiver import Receiver, receiving, say
+from tests.wait import wait_until
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+def is_genuine() -> Callable[[bytes, str, str], bool]:
+    """What the page tells receivers to do."""
+    (code,) = re.findall(r"^```python\n(.*?)^```$", read("docs/how-to/webhooks.md"), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    found: Callable[[bytes, str, str], bool] = names["is_genuine"]
+    return found
+
+
+def events(receiver: Receiver) -> list[tuple[str, str]]:
+    return sorted((told["event"], told["job_id"]) for told in (json.loads(one.body) for one in receiver.received))
+
+
+def test_a_receiver_is_told_and_can_tell_that_it_is_us(scene: Scene, receiver: Receiver) -> None:
+    scene.queuectl("config", "set", "webhook-secret", "-", input=SECRET + "\n", check=0)
+    scene.configure(webhook_dead=receiver.url)
+    scene.enqueue("exit 3", id="bad", max_retries=1, env={"KEY": "hidden-value"})
+    scene.drain()
+    (one,) = receiver.received
+    assert is_genuine()(one.body, one.headers["queuectl-signature"], SECRET)
+    assert not is_genuine()(one.body + b" ", one.headers["queuectl-signature"], SECRET)
+    assert not is_genuine()(one.body, one.headers["queuectl-signature"], SECRET[::-1])
+    told = json.loads(one.body)
+    assert (one.headers["queuectl-event"], told["event"], told["job_id"]) == ("dead", "dead", "bad")
+    assert one.headers["queuectl-delivery"] == told["id"]
+    assert one.headers["content-type"] == "application/json"
+    assert (told["job"]["state"], told["run"]["number"], told["run"]["exit_code"]) == ("dead", 1, 3)
+    assert "env" not in told["job"]
+    assert b"hidden-value" not in one.body
+    log = scene.queuectl("logs", told["id"], check=0).out
+    assert f"called http://127.0.0.1:{receiver.port}/…: 204" in log
+    assert "hidden" not in log
+
+
+def test_a_call_that_fails_is_made_again_and_is_the_same(scene: Scene, receiver: Receiver) -> None:
+    receiver.answers = [say(500), say(302, Location=receiver.url)]
+    scene.configure(webhook_allow_private="true", backoff_max="10ms")
+    scene.enqueue("true", id="good", on_success=receiver.url)
+    scene.drain()
+    assert len({one.body for one in receiver.received}) == 1
+    assert len(receiver.received) == 3
+    (delivery,) = (job for job in scene.store.jobs() if job.queue == "webhooks")
+    assert (delivery.state, delivery.runs, delivery.attempts) == ("completed", 3, 2)
+    log = (scene.home / "logs" / f"{delivery.id}.log").read_text()
+    assert "it answered 500" in log
+    assert "it answered 302, elsewhere; nobody is followed there" in log
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_job_cannot_have_private_addresses_called(scene: Scene, receiver: Receiver, host: str) -> None:
+    scene.configure(backoff_max="1ms")
+    scene.enqueue("true", id="good", on_success=f"http://{host}:{receiver.port}/")
+    scene.drain("-q", "default")
+    assert receiver.received == []
+    (delivery,) = (job for job in scene.store.jobs() if job.queue == "webhooks")
+    assert (delivery.state, delivery.attempts) == ("dead", 10)
+    assert "is a private address" in scene.queuectl("logs", delivery.id, check=0).out
+
+
+def test_a_queue_and_the_settings_may_have_private_addresses_called(scene: Scene, receiver: Receiver) -> None:
+    scene.configure(webhook_success=receiver.url)
+    scene.queuectl("queue", "set", "q", "--on-failure", receiver.url, check=0)
+    scene.enqueue("true", id="good", queue="q")
+    scene.enqueue("false", id="bad", queue="q", max_retries=1)
+    scene.enqueue("true", id="quiet", on_success="none")
+    scene.drain()
+    assert events(receiver) == [("failure", "bad"), ("success", "good")]
+
+
+def test_a_slow_receiver_does_not_hold_up_other_jobs(scene: Scene, receiver: Receiver) -> None:
+    is_over = threading.Event()
+
+    def slow(handler: BaseHTTPRequestHandler) -> None:
+        is_over.wait(20)
+        say(204)(handler)
+
+    receiver.answers = [slow]
+    scene.configure(webhook_success=receiver.url)
+    scene.worker("--count", "2")
+    scene.enqueue("true", id="first")
+    wait_until(lambda: receiver.received, what="the call")
+    try:
+        for number in range(3):
+            job = scene.enqueue("true", on_success="none", id=f"other{number}")
+            scene.wait_for(job, "completed")
+    finally:
+        is_over.set()
+    scene.wait_for_all()
+
+
+def test_a_worker_that_is_killed_between_an_end_and_its_call_costs_none(scene: Scene, receiver: Receiver) -> None:
+    scene.configure(webhook_success=receiver.url)
+    worker = scene.worker("--count", "4")
+    ids = [scene.enqueue(f"echo {number}") for number in range(12)]
+    for _ in range(3):
+        worker.kill()
+        worker = scene.worker("--count", "4")
+    scene.wait_for_all()
+    wait_until(lambda: set(events(receiver)) == {("success", id_) for id_ in ids}, what="all to be told")
+
+
+def test_a_call_is_made_by_a_worker_of_another_host(hosts: Hosts, receiver: Receiver) -> None:
+    a, b = hosts("a", "b")
+    a.configure(webhook_dead=receiver.url)
+    a.enqueue("false", id="bad", max_retries=1)
+    b.worker("-q", "elsewhere")
+    a.drain("-q", "default")
+    wait_until(lambda: events(receiver) == [("dead", "bad")], what="the call")
+
+
+def test_nothing_is_made_for_a_url_that_cannot_be(scene: Scene) -> None:
+    refused = scene.queuectl("enqueue", "true", "--on-dead", "https://me:secret@example.org/")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.splitlines()[0] == "error: --on-dead: a URL with a user or a password in it"
+    assert "secret@" not in refused.err
+    assert not scene.is_there
+
+
+def test_secrets_are_shown_nowhere(scene: Scene, receiver: Receiver) -> None:
+    scene.queuectl("config", "set", "webhook-secret", SECRET, check=0)
+    scene.configure(webhook_success=receiver.url)
+    scene.queuectl("queue", "set", "q", "--on-dead", receiver.url, check=0)
+    scene.queuectl("cron", "add", "s", "@yearly", "--on-dead", receiver.url, "true", check=0)
+    scene.enqueue("true", id="a", on_dead=receiver.url)
+    said = [
+        scene.queuectl(*words, check=0).out
+        for words in (
+            ("config", "list"),
+            ("config", "list", "--json"),
+            ("config", "get", "webhook-secret"),
+            ("queue", "list"),
+            ("queue", "list", "--json"),
+            ("cron", "show", "s"),
+            ("cron", "show", "s", "--json"),
+            ("cron", "list", "--json"),
+            ("show", "a"),
+            ("show", "a", "--json"),
+            ("export",),
+        )
+    ]
+    assert not [text for text in said if "hidden" in text or SECRET in text]
+    assert f"dead: http://127.0.0.1:{receiver.port}/…" in scene.queuectl("show", "a", check=0).out
+
+
+def test_a_clone_tells_whom_its_model_tells(scene: Scene, receiver: Receiver) -> None:
+    scene.configure(webhook_success=receiver.url)
+    scene.enqueue("true", id="a", on_dead=receiver.url)
+    scene.queuectl("config", "unset", "webhook-success", check=0)
+    scene.queuectl("clone", "a", "--id", "b", check=0)
+    assert scene.store.get("b").hooks == scene.store.get("a").hooks
+    scene.queuectl("clone", "a", "--id", "c", "--on-dead", "none", check=0)
+    assert list(scene.store.get("c").hooks or ()) == ["success"]
+
+
+def test_hooks_go_out_and_come_in_with_their_jobs(scene: Scene, receiver: Receiver) -> None:
+    scene.enqueue("true", id="a", on_dead=receiver.url)
+    scene.queuectl("queue", "set", "q", "--on-dead", receiver.url, check=0)
+    before, file = scene.store.get("a").hooks, scene.path("jobs.json")
+    scene.queuectl("export", "--rules", file, check=0)
+    scene.queuectl("reset", "--yes", check=0)
+    scene.queuectl("import", file, check=0)
+    assert scene.store.get("a").hooks == before
+    assert scene.store.rules()["q"].on_dead == receiver.url

@@ -1,0 +1,158 @@
+"""Webhooks: an end that somebody is to be told of becomes one job that tells, whoever ends it and whoever looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuectl.job.hooks import SAID, URL
+from queuectl.job.lifecycle import State
+from queuectl.job.model import Job, NewJob
+from queuectl.job.outcome import Cancelled, Exited, Outcome, Released
+from queuectl.store.calling import AT_ONCE
+from queuectl.store.protocol import Filter, Store
+from tests.clock import FakeClock
+from tests.factories import new_job
+from tests.store.backends import Backend
+from tests.store.conftest import Hire
+from tests.store.hands import BAD, Hands
+
+HOOKS = {name: [f"https://example.org/{name}", "job"] for name in ("success", "failure", "dead")}
+
+
+def telling(job_id: str, **fields: Any) -> NewJob:
+    return new_job(job_id, **{"hooks": HOOKS, **fields})
+
+
+def deliveries(store: Store) -> list[Job]:
+    return list(store.jobs(Filter(queues=frozenset({"webhooks"})), descending=False))
+
+
+def told(store: Store) -> list[tuple[str, ...]]:
+    """Of what jobs have been made that tell it."""
+    while store.make_calls():
+        pass
+    return sorted((job.argv or ())[1:] for job in deliveries(store))
+
+
+@pytest.mark.parametrize(
+    "outcome, max_retries, expected",
+    [
+        (Exited(0), 3, ["success"]),
+        (BAD, 3, ["failure"]),
+        (BAD, 1, ["dead", "failure"]),
+        (Cancelled(None), 3, []),
+        (Released(None), 3, []),
+    ],
+)
+def test_an_end_is_told_to_those_who_asked(
+    store: Store, worker: Hands, outcome: Outcome, max_retries: int, expected: list[str]
+) -> None:
+    store.enqueue([telling("a", max_retries=max_retries), new_job("quiet")])
+    for claim in worker.claim(2):
+        assert claim.hooks == (HOOKS if claim.id == "a" else None)
+        worker.end(claim, outcome)
+    assert told(store) == [(name, "a", "1") for name in expected]
+    assert store.make_calls() == 0
+
+
+def test_a_delivery_is_a_job_like_any_other_and_tells_nobody(store: Store, worker: Hands) -> None:
+    store.enqueue([telling("a")])
+    worker.run()
+    assert store.make_calls() == 1
+    (job,) = deliveries(store)
+    assert (job.state, job.argv, job.tags) == (State.PENDING, ("queuectl:webhook", "success", "a", "1"), ("webhook",))
+    assert (job.max_retries, job.timeout, job.cwd, job.hooks) == (10, 30, "/", None)
+    assert job.env == {URL: "https://example.org/success", SAID: "job"}
+    assert set(job.to_dict()["env"].values()) == {"***"}
+    assert store.tally()["webhooks"][State.PENDING] == 1
+
+
+def test_each_run_that_fails_is_told_by_its_number(store: Store, worker: Hands, clock: FakeClock) -> None:
+    store.enqueue([telling("a", max_retries=2)])
+    for _ in range(2):
+        worker.end(worker.claim_one(), BAD)
+        clock.advance(3600)
+    assert told(store) == [("dead", "a", "2"), ("failure", "a", "1"), ("failure", "a", "2")]
+
+
+def test_a_cancel_that_was_first_is_not_told(store: Store, worker: Hands) -> None:
+    store.enqueue([telling("a")])
+    claim = worker.claim_one()
+    store.cancel(["a"])
+    worker.end(claim, BAD)
+    assert told(store) == []
+
+
+def test_an_end_that_does_not_count_tells_nobody(store: Store, worker: Hands) -> None:
+    store.enqueue([telling("a")])
+    claim = worker.claim_one()
+    store.fence(worker.name)
+    worker.end(claim, BAD)
+    assert told(store) == []
+
+
+def test_the_end_of_a_job_that_took_its_workers_with_it_is_told(store: Store, hire: Hire) -> None:
+    store.enqueue([telling("a")])
+    for name, crashes in (("w1", 5), ("w2", 2)):
+        hands = hire(name)
+        assert hands.claim_one().hooks == HOOKS
+        store.rescue(name, max_crashes=crashes)
+    assert told(store) == [("dead", "a", "2")]
+
+
+def test_of_one_call_two_who_look_make_one_job(store: Store, other: Store, worker: Hands) -> None:
+    store.enqueue([telling(f"j{number}") for number in range(5)])
+    for claim in worker.claim(5):
+        worker.end(claim, Exited(0))
+    assert store.make_calls() + other.make_calls() == 5
+    assert len(told(store)) == 5
+
+
+def test_more_calls_than_are_made_at_a_time_are_all_made(store: Store, worker: Hands) -> None:
+    store.enqueue([telling(f"j{number}") for number in range(AT_ONCE + 3)])
+    for claim in worker.claim(AT_ONCE + 3):
+        worker.end(claim, Exited(0))
+    assert [store.make_calls() for _ in range(3)] == [AT_ONCE, 3, 0]
+
+
+def test_a_store_with_a_call_to_make_is_not_drained(store: Store, worker: Hands) -> None:
+    store.enqueue([telling("a", queue="q")])
+    worker.run()
+    assert [store.is_drained(queues) for queues in (None, ("q",), ("q", "webhooks"))] == [False, True, False]
+    store.make_calls()
+    worker.run()
+    assert store.is_drained(None)
+
+
+def test_a_reset_forgets_whom_to_tell(store: Store, worker: Hands, backend: Backend) -> None:
+    store.enqueue([telling("a")])
+    worker.run()
+    assert len(backend.rows("calls")) == 1
+    store.reset()
+    assert backend.rows("calls") == []
+    assert store.make_calls() == 0
+
+
+def test_the_hooks_of_a_job_are_part_of_it(store: Store) -> None:
+    store.enqueue([telling("a"), new_job("b")])
+    assert (store.get("a").hooks, store.get("b").hooks) == (HOOKS, None)
+
+
+def test_what_a_queue_says_is_kept_until_it_is_taken_away(store: Store, other: Store) -> None:
+    url = "https://example.org/q"
+    assert store.set_rules("q", {"on_dead": url, "on_success": url}).on_dead == url
+    assert other.queue_defaults() == {"q": (None, None, None, (url, None, url))}
+    store.set_rules("q", {"on_dead": None, "on_success": None})
+    assert other.rules() == {}
+
+
+def test_whoever_works_serves_webhooks(store: Store, hire: Hire, worker: Hands) -> None:
+    store.enqueue([telling("a")])
+    worker.run()
+    store.make_calls()
+    store.retire(worker.name)
+    hire("w9", queues=("mail",))
+    (job,) = deliveries(store)
+    assert job.reason is None or "no worker" not in job.reason

@@ -21,6 +21,9 @@ _RULES: Final = optional(
     priority=_NUMBER_OR_NONE,
     max_retries=_NUMBER_OR_NONE,
     timeout=DURATION,
+    on_success=TEXT,
+    on_failure=TEXT,
+    on_dead=TEXT,
 )
 
 

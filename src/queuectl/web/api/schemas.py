@@ -135,6 +135,7 @@ NEW_JOB: Final[Schema] = {
             tags={"type": "array", "items": TEXT, "maxItems": 32},
             depends_on=array(DEPENDENCY),
             unique_key=TEXT,
+            **dict.fromkeys(("on_success", "on_failure", "on_dead"), TEXT),
         ),
     },
 }
@@ -244,6 +245,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         priority=maybe("integer"),
         max_retries=maybe("integer"),
         timeout=maybe("number"),
+        **dict.fromkeys(("on_success", "on_failure", "on_dead"), maybe("string")),
         rate_now=maybe("number"),
         next_start_at=MOMENT_OR_NULL,
     ),

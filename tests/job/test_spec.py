@@ -439,8 +439,9 @@ def test_a_job_can_say_that_nobody_is_to_be_told() -> None:
     assert told(nobody, urls=URLS) is None
 
 
-def test_what_delivers_tells_nobody() -> None:
-    assert told({"queue": "webhooks", "on_dead": URLS[2]}, urls=URLS) is None
+def test_nobody_adds_to_the_queue_of_the_calls() -> None:
+    with pytest.raises(InvalidInput, match=r"^queue: queuectl\.webhooks is for calls of webhooks only"):
+        told({"queue": "queuectl.webhooks"})
 
 
 @pytest.mark.parametrize("name", ["on_success", "on_failure", "on_dead"])

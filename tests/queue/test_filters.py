@@ -24,7 +24,7 @@ def test_states_are_taken_in_any_case_and_several_in_one_word() -> None:
 
 
 def test_nothing_wanted_means_all_that_there_is() -> None:
-    assert parse_filter(now_ms=never) == Filter()
+    assert parse_filter(now_ms=never) == Filter(calls=False)
 
 
 @pytest.mark.parametrize("text, nearest", [("deed", "'dead'"), ("complete", "'completed'"), ("", "known: blocked")])
@@ -56,7 +56,7 @@ def test_any_other_since_is_refused_by_name(since: object) -> None:
 
 
 def test_what_a_command_shall_hold_is_taken_as_it_is() -> None:
-    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=" 100% _é ")
+    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=" 100% _é ", calls=False)
 
 
 @pytest.mark.parametrize("match", ["", "a\0b", "\udcff", 5, b"x"])

@@ -28,8 +28,12 @@ class Hands:
         """Claim up to `limit`; None: settle and claim nothing, as a worker that stops does."""
         return self.store.exchange(self.name, claim=None if limit is None else self.request(limit))
 
-    def request(self, limit: int) -> ClaimRequest:
-        return ClaimRequest(limit, self.queues, "here", self.logs)
+    def request(self, limit: int, *, calls: int = 0) -> ClaimRequest:
+        return ClaimRequest(limit, self.queues, "here", self.logs, calls=calls)
+
+    def calls(self, limit: int) -> list[Claim]:
+        """Claim up to so many that tell of ends, and no others."""
+        return self.store.exchange(self.name, claim=self.request(0, calls=limit)).claims
 
     def claim(self, limit: int) -> list[Claim]:
         return self.exchange(limit=limit).claims

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from queuectl.job.change import Change
 from queuectl.job.hooks import SAID, URL
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, NewJob
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Cancelled, Exited, Outcome, Released
-from queuectl.store.calling import AT_ONCE
+from queuectl.store.calling import AT_ONCE, DRAIN_TRIES
 from queuectl.store.protocol import Filter, Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -26,7 +28,7 @@ def telling(job_id: str, **fields: Any) -> NewJob:
 
 
 def deliveries(store: Store) -> list[Job]:
-    return list(store.jobs(Filter(queues=frozenset({"webhooks"})), descending=False))
+    return list(store.jobs(Filter(queues=frozenset({WEBHOOKS})), descending=False))
 
 
 def told(store: Store) -> list[tuple[str, ...]]:
@@ -66,7 +68,7 @@ def test_a_delivery_is_a_job_like_any_other_and_tells_nobody(store: Store, worke
     assert (job.max_retries, job.timeout, job.cwd, job.hooks) == (10, 30, "/", None)
     assert job.env == {URL: "https://example.org/success", SAID: "job"}
     assert set(job.to_dict()["env"].values()) == {"***"}
-    assert store.tally()["webhooks"][State.PENDING] == 1
+    assert store.tally()[WEBHOOKS][State.PENDING] == 1
 
 
 def test_each_run_that_fails_is_told_by_its_number(store: Store, worker: Hands, clock: FakeClock) -> None:
@@ -120,10 +122,93 @@ def test_more_calls_than_are_made_at_a_time_are_all_made(store: Store, worker: H
 def test_a_store_with_a_call_to_make_is_not_drained(store: Store, worker: Hands) -> None:
     store.enqueue([telling("a", queue="q")])
     worker.run()
-    assert [store.is_drained(queues) for queues in (None, ("q",), ("q", "webhooks"))] == [False, True, False]
+    assert [store.is_drained(queues) for queues in (None, ("q",), ("q", WEBHOOKS))] == [False, True, False]
     store.make_calls()
-    worker.run()
+    (call,) = worker.calls(1)
+    worker.end(call)
     assert store.is_drained(None)
+
+
+def test_a_call_that_nobody_answers_holds_up_a_drain_for_some_tries_only(
+    store: Store, worker: Hands, clock: FakeClock
+) -> None:
+    store.enqueue([telling("a")])
+    worker.run()
+    store.make_calls()
+    drained = []
+    for _ in range(DRAIN_TRIES + 1):
+        (call,) = worker.calls(1)
+        worker.end(call, BAD)
+        drained.append(store.is_drained(None))
+        clock.advance(3600)
+    assert drained == [False] * (DRAIN_TRIES - 1) + [True, True]
+
+
+def waiting(store: Store, worker: Hands, number: int) -> None:
+    """So many calls that nobody has made yet."""
+    store.enqueue([telling(f"told{at}") for at in range(number)])
+    for claim in worker.claim(number):
+        worker.end(claim)
+    assert store.make_calls() == number
+
+
+def queues_of(worker: Hands, limit: int, calls: int) -> list[str]:
+    found = worker.store.exchange(worker.name, claim=worker.request(limit, calls=calls))
+    return [claim.queue for claim in found.claims]
+
+
+@pytest.mark.parametrize("queues", [None, ("default",)])
+@pytest.mark.parametrize("is_limited", [False, True])
+def test_calls_are_claimed_beside_jobs_and_never_in_their_place(
+    store: Store, hire: Hire, queues: tuple[str, ...] | None, *, is_limited: bool
+) -> None:
+    worker = hire("w1", queues=queues)
+    waiting(store, worker, 4)
+    store.enqueue([new_job(f"j{number}") for number in range(6)])
+    if is_limited:  # any queue that is makes claims go another way
+        store.set_rules("default", {"concurrency": 5})
+    assert queues_of(worker, 2, 0) == ["default"] * 2
+    assert queues_of(worker, 2, 1) == ["default"] * 2 + [WEBHOOKS]
+    assert queues_of(worker, 0, 2) == [WEBHOOKS] * 2
+    assert queues_of(worker, 9, 9) == ["default"] * (1 if is_limited else 2) + [WEBHOOKS]
+
+
+def test_a_worker_with_weights_makes_calls_beside(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 2)
+    store.enqueue([new_job("a", queue="a"), new_job("b", queue="b")])
+    request = worker.request(2, calls=1)._replace(queues=("a", "b"), shares=(1, 1))
+    claims = store.exchange(worker.name, claim=request).claims
+    assert [claim.queue for claim in claims] == ["a", "b", WEBHOOKS]
+
+
+def test_who_was_given_the_queue_of_the_calls_gives_them_slots(store: Store, hire: Hire) -> None:
+    worker = hire("w1", queues=(WEBHOOKS, "default"))
+    waiting(store, worker, 3)
+    store.enqueue([new_job("a")])
+    assert queues_of(worker, 4, 0) == [WEBHOOKS] * 3 + ["default"]
+
+
+def test_the_rules_of_the_queue_hold_for_calls(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 3)
+    store.set_rules(WEBHOOKS, {"paused": True})
+    assert queues_of(worker, 1, 3) == []
+    store.set_rules(WEBHOOKS, {"paused": False, "concurrency": 2})
+    assert queues_of(worker, 1, 3) == [WEBHOOKS] * 2
+
+
+def test_of_calls_and_of_jobs_it_is_said_whether_there_may_be_more(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 2)
+    store.enqueue([new_job("a")])
+    answers = [store.exchange(worker.name, claim=worker.request(2, calls=1)) for _ in range(3)]
+    assert [(answer.more, answer.more_calls) for answer in answers] == [(False, True), (False, True), (False, False)]
+    store.enqueue([new_job("b")])
+    answer = store.exchange(worker.name, claim=worker.request(1, calls=1))
+    assert (answer.more, answer.more_calls) == (True, False)
+
+
+def test_the_job_enqueued_last_is_one_that_somebody_enqueued(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 1)
+    assert store.resolve("last") == "told0"
 
 
 def test_a_reset_forgets_whom_to_tell(store: Store, worker: Hands, backend: Backend) -> None:
@@ -138,6 +223,32 @@ def test_a_reset_forgets_whom_to_tell(store: Store, worker: Hands, backend: Back
 def test_the_hooks_of_a_job_are_part_of_it(store: Store) -> None:
     store.enqueue([telling("a"), new_job("b")])
     assert (store.get("a").hooks, store.get("b").hooks) == (HOOKS, None)
+
+
+def test_whom_a_job_tells_can_be_changed_while_it_waits(store: Store, worker: Hands) -> None:
+    store.enqueue([telling("a"), new_job("b")])
+    url = ["https://example.org/new", "job"]
+    store.amend(["a", "b"], Change(hooks={"dead": url, "success": None}))
+    assert store.get("a").hooks == {"failure": HOOKS["failure"], "dead": url}
+    assert store.get("b").hooks == {"dead": url}
+    store.amend(["a"], Change(priority=3))
+    assert store.get("a").hooks == {"failure": HOOKS["failure"], "dead": url}
+    store.amend(["b"], Change(hooks={"dead": None}))
+    assert store.get("b").hooks is None
+
+
+def test_lists_and_counts_have_calls_in_them_only_if_that_is_asked(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 2)
+    for where, found in ((Filter(), 4), (Filter(calls=False), 2), (Filter(queues=frozenset({WEBHOOKS})), 2)):
+        assert (store.count(where), len(list(store.jobs(where))), len(store.choose(where))) == (found,) * 3
+    assert store.count(Filter(match="queuectl:webhook", calls=False)) == 0
+
+
+def test_a_call_takes_a_slot_only_of_who_was_given_its_queue(store: Store, hire: Hire) -> None:
+    every, named = hire("w1"), hire("w2", queues=(WEBHOOKS,))
+    waiting(store, every, 3)
+    assert len(every.calls(1)) == len(named.claim(2)) - 1 == 1
+    assert {worker.id: worker.busy for worker in store.workers()} == {"w1": 0, "w2": 2}
 
 
 def test_what_a_queue_says_is_kept_until_it_is_taken_away(store: Store, other: Store) -> None:

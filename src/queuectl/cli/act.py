@@ -55,7 +55,7 @@ def act_on_chosen(app: App, verb: Verb, where: Filter, *, yes: bool, what: str =
     """Say what it will touch, ask, and do it. `loses`: what is gone for good with them, for the question."""
     chosen = [job for job in app.open_reads().choose(where) if verb.wants(job)]
     if not chosen:
-        like_that = "" if where == Filter(where.states) else " like that"
+        like_that = "" if where.names_states_only else " like that"
         app.say(app.paint(f"no {what}s{like_that} to {verb.name}", "dim"))
         return Done([], verb=verb.done)
     confirm(app, f"{verb.name.capitalize()} {_jobs(chosen, what)}{loses}?", yes=yes)

@@ -21,6 +21,7 @@ from queuectl.job.settings import Settings
 from queuectl.process.raising import Raised
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.watch import Adoption
+from queuectl.queue.inspect import without_calls
 from queuectl.store.ids import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
@@ -200,7 +201,10 @@ def _remaining(store: Store, queues: tuple[str, ...] | None) -> Callable[[], int
         with contextlib.suppress(QueuectlError):  # a bar is no reason to fail
             tally = store.tally()
             return sum(
-                tally[queue][state] for queue in tally if queues is None or queue in queues for state in UNFINISHED
+                tally[queue][state]
+                for queue in without_calls(tally)
+                if queues is None or queue in queues
+                for state in UNFINISHED
             )
         return 0
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from queuectl.job.settle import Settlement
 
 LONGEST: Final = 2048  # characters of a URL
-QUEUE: Final = "webhooks"  # of the jobs that deliver; these make no calls
 TAG: Final = "webhook"  # of the same
 DELIVER: Final = "queuectl:webhook"  # in the place of a program: every host has its own, see worker/launch.py
 URL: Final = "QUEUECTL_WEBHOOK_URL"  # what such a job finds in its environment

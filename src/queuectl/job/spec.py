@@ -14,6 +14,7 @@ from queuectl.job import fields as read
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.newjob import NO_URLS, NewJob, PackedHooks, QueueDefaults, Urls
+from queuectl.job.reserved import queue_for_jobs
 from queuectl.job.settings import Settings
 from queuectl.job.shown import cut, shown
 
@@ -79,7 +80,7 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "command": (_COMMAND, read.command),
     "argv": (_ARGV, read.argv),
     "id": (_SLOT["id"], read.job_id),
-    "queue": (_SLOT["queue"], read.queue),
+    "queue": (_SLOT["queue"], queue_for_jobs),
     "priority": (_SLOT["priority"], read.priority),
     "max_retries": (_SLOT["max_retries"], read.retries),
     "max_attempts": (_SLOT["max_retries"], read.retries),
@@ -211,8 +212,7 @@ def _hooks(own: Urls, queue: str, defaults: Defaults) -> PackedHooks | None:
         return None
     from queuectl.job import hooks  # here, since few jobs tell anybody
 
-    # What delivers tells nobody what became of it: it might never end.
-    return None if queue == hooks.QUEUE else hooks.pack(hooks.choose(own, of_queue, defaults.urls))
+    return hooks.pack(hooks.choose(own, of_queue, defaults.urls))
 
 
 def alike(first: NewJob) -> Callable[[object], NewJob]:

@@ -1,4 +1,4 @@
-"""Telling somebody what became of a job: what a job of the queue `webhooks` does."""
+"""Telling somebody what became of a job: what a job of the queue `queuectl.webhooks` does."""
 
 from __future__ import annotations
 

@@ -29,6 +29,8 @@ def export(
 ) -> Iterator[dict[str, Any]]:
     """The jobs that match, in the order of enqueue and as they are at one moment: what `show` has of each but for its
     output, which is in its log."""
+    if where == Filter(calls=False):
+        where = Filter()  # whoever wants all of it wants all of it
     total = store.count(where)
     for number, (job, runs) in enumerate(store.export(where, history=history), 1):
         value = job.to_dict(show_env=show_env)

@@ -30,19 +30,22 @@ def parse_filter(
     dashes: str = "",
 ) -> Filter:
     """`states` may hold several in one text, `dead,failed`, in any case. Either state, either queue,
-    either batch, all of the tags.
+    either batch, all of the tags. Jobs that tell of the ends of others only by their queue, or a tag.
 
     `now_ms`, the time of the store, is asked for only if `since` needs it, and last: all else has been checked then. `dashes`
     stand before the names in what is said about bad ones.
     """
     wanted = [name for text in states for name in text.split(",")]
+    queues, tags = frozenset(queues), frozenset(tags)
     return Filter(
         frozenset(map(parse_state, wanted)),
-        frozenset(queues),
-        frozenset(tags),
+        queues,
+        tags,
         batches=frozenset(batches),
         match=None if match is None else _parse_match(match, subject=f"{dashes}match"),
         since_ms=None if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
+        # Nobody has enqueued them: they are meant only if they are named.
+        calls=bool(queues or tags),
     )
 
 

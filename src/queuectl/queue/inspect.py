@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker
+from queuectl.job.names import WEBHOOKS
 from queuectl.queue.cursor import place_of, read_cursor, write_cursor
 from queuectl.queue.explain import running_of_key, with_reason
 from queuectl.queue.printed import end_of_output
 from queuectl.store.protocol import Filter, Reads, Sort, Spread, Throughput
 
 States = dict[str, int]  # all seven, 0 included
+
+T = TypeVar("T")
 
 
 class Shown(NamedTuple):
@@ -118,19 +121,20 @@ def page(store: Reads, where: Filter, *, sort: Sort, descending: bool, limit: in
 
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
     tally = store.tally()
+    of_jobs = without_calls(tally)
     rules = store.rules()
     oldest = store.oldest_waiting_ms()
     workers = store.workers()
     alive = list(filter(is_alive, workers))
     return Status(
-        total=sum(sum(states.values()) for states in tally.values()),
-        states=_sum_states(tally),
+        total=sum(sum(states.values()) for states in of_jobs.values()),
+        states=_sum_states(of_jobs),
         workers=count_workers(alive),
         queues=[
             QueueCount(name, name in rules and rules[name].paused, all_states(tally.get(name, {})))
             for name in sorted({*tally, *rules})
         ],
-        oldest_waiting_ms=max(oldest.values(), default=None),
+        oldest_waiting_ms=max(without_calls(oldest).values(), default=None),
         lost=len(workers) - len(alive),
     )
 
@@ -141,7 +145,7 @@ def count_workers(alive: Sequence[Worker]) -> WorkerCount:
 
 def metrics(store: Reads) -> Metrics:
     tally = store.tally()
-    states = _sum_states(tally)
+    states = _sum_states(without_calls(tally))
     durations, waits = store.durations()
     return Metrics(
         total=sum(states.values()),
@@ -158,6 +162,11 @@ def metrics(store: Reads) -> Metrics:
 def _success_rate(states: States) -> float | None:
     completed, dead = states["completed"], states["dead"]
     return completed / (completed + dead) if completed + dead else None
+
+
+def without_calls(by_queue: dict[str, T]) -> dict[str, T]:
+    """What people have enqueued. What tells of the ends of others is counted in its own queue only."""
+    return {queue: value for queue, value in by_queue.items() if queue != WEBHOOKS}
 
 
 def all_states(counts: dict[State, int]) -> States:

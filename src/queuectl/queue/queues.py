@@ -11,6 +11,7 @@ from queuectl.job.hooks import parse_url
 from queuectl.job.limits import MOST, Brake, Rules, parse_rate, rules_to_dict
 from queuectl.job.model import from_ms, iso
 from queuectl.job.nearest import nearest
+from queuectl.job.reserved import queue_for_jobs
 from queuectl.job.shown import shown
 from queuectl.queue.inspect import States, all_states
 from queuectl.queue.pick import Answer, Refusal, find, pick
@@ -101,8 +102,8 @@ def move(
     queue: str, to: str, refs: Iterable[str] = (), *, reads: Callable[[], Reads], open_store: Callable[[], Store]
 ) -> Answer:
     """The jobs of a queue that wait go to another one: all, or those that `refs` name. Nothing is made if there are none."""
-    check_queue(queue)
-    check_queue(to)
+    for name in (queue, to):
+        queue_for_jobs(name, "queue")
     if queue == to:
         raise UsageError(f"from {queue} to {to}: that is the same queue", hint="name another queue as the second")
     wanted = list(refs)

@@ -9,6 +9,7 @@ from queuectl.clock import Clock
 from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, WaitTimeout
 from queuectl.job.lifecycle import State, is_final
 from queuectl.job.model import Job, Worker
+from queuectl.job.names import WEBHOOKS
 from queuectl.queue.patience import patient
 from queuectl.queue.pick import find
 from queuectl.store.protocol import Reads
@@ -128,4 +129,7 @@ def is_served(job: Job, alive: Sequence[Worker]) -> bool:
     if job.state is State.PROCESSING:
         return any(worker.id == job.worker for worker in alive)
     # A worker that is stopping claims nothing more.
-    return any(worker.state == "running" and (worker.queues is None or job.queue in worker.queues) for worker in alive)
+    return any(
+        worker.state == "running" and (worker.queues is None or job.queue in (*worker.queues, WEBHOOKS))
+        for worker in alive
+    )

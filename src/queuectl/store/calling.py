@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from queuectl.job.hooks import DELIVER, QUEUE, SAID, TAG, URL, calls, unpack
+from queuectl.job.hooks import DELIVER, SAID, TAG, URL, calls, unpack
 from queuectl.job.model import Claim
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.newjob import NewJob
 from queuectl.job.settle import Settlement
 
 AT_ONCE: Final = 200
 RETRIES: Final = 10  # with a base of 2: for a good half hour, or as long as backoff-max lets them
 TIMEOUT_MS: Final = 30_000
+# A worker that is to leave when all is done waits for so many tries of each call, which is half a minute if nobody is there: a
+# receiver that is being restarted is back by then, one that is gone is left to whoever works next.
+DRAIN_TRIES: Final = 5
 
 
 class Noted(NamedTuple):
@@ -63,7 +67,7 @@ def _delivery(noted: Noted) -> NewJob:
         command=None,
         argv=(DELIVER, noted.happening, noted.job, str(noted.run)),
         id=None,
-        queue=QUEUE,
+        queue=WEBHOOKS,
         priority=0,
         max_retries=RETRIES,
         first_is_free=False,

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from queuectl.job.lifecycle import State
+from queuectl.job.names import WEBHOOKS
 
 
 class Filter(NamedTuple):
@@ -20,11 +21,20 @@ class Filter(NamedTuple):
         None  # is in the command, or in the words of the argv with a space between; every character is plain
     )
     batches: frozenset[str] = frozenset()
+    calls: bool = True  # also jobs that tell of the ends of others
+
+    @property
+    def names_states_only(self) -> bool:
+        """Whether nobody has said which jobs, but for their states."""
+        return self == Filter(self.states, calls=self.calls)
 
     @property
     def is_tallied(self) -> bool:
         """Whether the counts of queues and states are all that is asked for."""
-        return self == Filter(self.states, self.queues)
+        return self == Filter(self.states, self.queues, calls=self.calls)
+
+    def has_queue(self, queue: str) -> bool:
+        return queue in self.queues if self.queues else self.calls or queue != WEBHOOKS
 
 
 class Chosen(NamedTuple):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.job.limits import Brake, Earlier, Rate, Rules, allowed
 from queuectl.job.model import Claim
+from queuectl.job.names import WEBHOOKS
 from queuectl.store.entry import Keys
+
+if TYPE_CHECKING:
+    from queuectl.store.protocol import ClaimRequest
 
 APART_MS: Final = 1000
 # How many at the head of a line one claim sets aside: they have no room by their key. If there are more, it comes again.
@@ -152,6 +156,34 @@ def with_room(
         else:
             full.append(row)
     return fit, full
+
+
+def lines_of(request: ClaimRequest, ready: Callable[[], Iterable[str]]) -> list[tuple[str, int]]:
+    """The lines to look at, and how many each may give; last, if any are asked for, of those that tell of ends."""
+    if not request.limit:
+        lines: Iterable[str] = ()
+    elif request.queues is None:
+        lines = [queue for queue in ready() if queue != WEBHOOKS]
+    else:
+        lines = dict.fromkeys(request.queues)
+    calls = [(WEBHOOKS, request.calls)] if request.calls else []
+    return [*((line, request.limit) for line in lines), *calls]
+
+
+def without(request: ClaimRequest, claims: Sequence[Claim]) -> ClaimRequest:
+    """What is still to be asked for, if there are these already."""
+    calls = sum(claim.queue == WEBHOOKS for claim in claims) if request.calls else 0
+    limit = max(0, request.limit - len(claims) + calls)
+    shares = request.shares if limit else None
+    return request._replace(limit=limit, shares=shares, calls=max(0, request.calls - calls))
+
+
+def filled(request: ClaimRequest | None, claims: Sequence[Claim]) -> tuple[bool, bool]:
+    """Whether all was found that was asked for, so that there may be more: of jobs, and of those that tell of ends."""
+    if request is None:
+        return False, False
+    calls = sum(claim.queue == WEBHOOKS for claim in claims) if request.calls else 0
+    return 0 < request.limit == len(claims) - calls, 0 < request.calls == calls
 
 
 def choose(

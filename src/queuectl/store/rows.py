@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from queuectl.job.graph import read_dependencies
-from queuectl.job.hooks import QUEUE as HOOK_QUEUE
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Brake
 from queuectl.job.model import Claim, Job, Run, Worker, from_ms
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Ending
 from queuectl.job.rank import Ageing, Standing, effective_priority
 from queuectl.job.reason import reason
@@ -229,7 +229,7 @@ def served_queues(queues_of_workers: Sequence[tuple[str, ...] | None]) -> frozen
     """The queues that some worker serves, None if one serves all. Whoever works delivers webhooks, too."""
     if any(queues is None for queues in queues_of_workers):
         return None
-    return frozenset(queue for queues in queues_of_workers if queues for queue in (*queues, HOOK_QUEUE))
+    return frozenset(queue for queues in queues_of_workers if queues for queue in (*queues, WEBHOOKS))
 
 
 def _moment(ms: int | None) -> datetime | None:

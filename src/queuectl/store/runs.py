@@ -19,6 +19,7 @@ class ClaimRequest(NamedTuple):
     host: str
     logs: str  # the directory that will hold the jobs' logs
     shares: tuple[int, ...] | None = None  # how many of each queue go first; the rest is filled in their order
+    calls: int = 0  # so many jobs that tell of ends, beside the limit; among those of all queues there are none
 
 
 class Start(NamedTuple):
@@ -59,6 +60,7 @@ class Exchange(NamedTuple):
         int | None
     )  # milliseconds until a waiting job comes due or its queue's rate lets it start, None if none does
     more: bool  # there may be more to claim or to promote right now
+    more_calls: bool = False  # the same of jobs that tell of ends
     undecided: bool = False  # some jobs have not been told yet what became of their parents: come back at once
 
 

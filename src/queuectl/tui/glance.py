@@ -106,13 +106,13 @@ def detail(seat: Seat, job_id: str) -> Detail:
 def _jobs(reads: Reads, wish: Wish) -> Iterator[Job]:
     if wish.text:
         yield from _named(reads, wish)
-    tally = reads.tally()
+    tally = reads.tally() if wish.queue is not None else inspect.without_calls(reads.tally())
     queues = frozenset() if wish.queue is None else frozenset({wish.queue})
     for state in SHARES if wish.state is None else [wish.state]:
         counted = tally if wish.queue is None else {wish.queue: tally.get(wish.queue, {})}
         if not any(states.get(state) for states in counted.values()):
             continue
-        where = Filter(frozenset({state}), queues, match=wish.text or None)
+        where = Filter(frozenset({state}), queues, match=wish.text or None, calls=wish.queue is not None)
         most = SHARES[state] if wish.state is None else ALL_OF_ONE
         yield from reads.jobs(where, descending=state not in _OLDEST_FIRST, limit=most)
 

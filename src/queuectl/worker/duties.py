@@ -17,7 +17,9 @@ class Duties:
         self._due = dict.fromkeys(duties, 0.0)
         self._trouble = trouble
 
-    def step(self, now: float) -> None:
+    def step(self, now: float) -> bool:
+        """Whether there is more work than before."""
+        has_more = False
         for duty, due in self._due.items():
             if now < due:
                 continue
@@ -26,6 +28,8 @@ class Duties:
                 continue
             again = self._trouble.ask(lambda: duty.step(now))  # noqa: B023 - called at once
             self._due[duty] = now + RETRY_EVERY if again is None else again
+            has_more |= duty.adds_work and self._due[duty] <= now  # whoever has done something looks again at once
+        return has_more
 
     def hint(self) -> None:
         """Somebody wrote: there may be more to do than was known."""

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from queuectl.clock import boot_ticks
 from queuectl.job.hooks import DELIVER
-from queuectl.job.hooks import QUEUE as HOOK_QUEUE
 from queuectl.job.model import Claim
+from queuectl.job.names import WEBHOOKS
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
@@ -166,7 +166,7 @@ def _deadline(claim: Claim, began: float) -> float | None:
 
 
 def words(claim: Claim) -> Sequence[bytes]:
-    if claim.queue == HOOK_QUEUE and claim.argv is not None and claim.argv[0] == DELIVER:
+    if claim.queue == WEBHOOKS and claim.argv is not None and claim.argv[0] == DELIVER:
         # Of this host, whatever the one is that wrote the job. -P: not what lies in its directory by the name of a module.
         return [
             os.fsencode(sys.executable),

@@ -11,13 +11,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from queuectl import errors, events
+from queuectl import events
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Claim
 from queuectl.store.protocol import Exchange, StopMode
+from queuectl.worker.aside import MOST as MOST_CALLS
 from queuectl.worker.due import Due
 from queuectl.worker.duties import Duties
+from queuectl.worker.following import Following
 from queuectl.worker.launch import Launcher
+from queuectl.worker.look import Look, Rooms
 from queuectl.worker.membership import Membership
 from queuectl.worker.parents import PROBLEM, ParentLogs
 from queuectl.worker.plan import Duty, Plan, World
@@ -42,9 +45,10 @@ class Worker:
         self._world = world
         self._store = world.store
         self._signals = signals
-        self._settings = world.load_settings()
+        self._following = Following(world)
+        self._settings = self._following.latest
         self._slots = plan.slots or self._settings.worker_count
-        self._runs = Runs(world, launcher, self._settings)
+        self._runs = Runs(world, launcher, self._settings, calls=MOST_CALLS if plan.calls_aside else 0)
         self._streaming = Streaming(is_shared=world.store.is_shared)
         self._trouble = Trouble(world.clock, world.emit)
         self._parent_logs = ParentLogs(world.store, host=plan.host, trouble=self._trouble)
@@ -52,7 +56,7 @@ class Worker:
         self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
         self._shares = Shares(plan)
         self._stopping = Stopping(self._runs, world.emit)
-        self._look = True  # there may be something to claim
+        self._look = Look()
         self._is_undecided = False  # not all have been told what became of their parents
         self._jobs_done = 0
         now = world.clock.monotonic()
@@ -61,7 +65,6 @@ class Worker:
         self._poll_at = now
         self._retry_at = 0.0  # after trouble: not before
         self._due = Due(world.clock)
-        self._complaint: str | None = None  # what was wrong with the settings, when we last said so
 
     def run(self, on_ready: Callable[[], None]) -> bool:
         """Work until told to stop, drained or idle for too long. Returns whether we are to begin anew: then what runs goes
@@ -113,7 +116,7 @@ class Worker:
             return False
         if self._stopping.mode is not None:
             return True
-        if self._look:
+        if self._look.pays(*self._runs.rooms(self._slots)):
             return False
         idle = self._world.clock.monotonic() - self._runs.last_active
         if self._plan.idle_timeout is not None and idle >= self._plan.idle_timeout:
@@ -141,16 +144,16 @@ class Worker:
         starts = self._runs.unrecorded(now)
         printed = self._streaming.look(self._runs.under_way, now)
         may_claim = self._stopping.mode is None and now >= self._runs.log_pause.until
-        free = self._runs.room(self._slots) if may_claim else 0
-        has_more = self._runs.over or self._is_undecided or (free and self._look)
+        rooms = self._runs.rooms(self._slots) if may_claim else (0, 0)
+        has_more = self._runs.over or self._is_undecided or self._look.pays(*rooms)
         if not (starts or printed or (has_more and now >= self._runs.settle_at(self._slots))):
             return
-        written = self._exchange(starts, printed, free)
+        written = self._exchange(starts, printed, rooms)
         if written is None:
             self._retry_at = now + RETRY_EVERY
             return
         self._note(written, starts)
-        self._look = written.more or (self._look and not free) or now < self._runs.log_pause.until
+        self._look.note(written, *rooms, again=now < self._runs.log_pause.until)
         self._is_undecided = written.undecided
         ready, unready = self._parent_logs.bring(written.claims)
         self._runs.put_off(unready, PROBLEM)
@@ -162,7 +165,7 @@ class Worker:
     def _are_ours(self) -> bool:
         return self._membership.is_sure(self._say_alive, self._settings)
 
-    def _exchange(self, starts: Sequence[Running], printed: Sequence[Running], free: int) -> Exchange | None:
+    def _exchange(self, starts: Sequence[Running], printed: Sequence[Running], rooms: Rooms) -> Exchange | None:
         plan, now = self._plan, self._world.clock.monotonic()
         return self._trouble.attempt(
             lambda: self._store.exchange(
@@ -170,7 +173,7 @@ class Worker:
                 starts=[run.as_start(now) for run in starts],
                 outputs=self._streaming.pieces(printed, self._runs.over, limit=self._settings.output_limit),
                 ends=[end._replace(age=now - end.age) for end in self._runs.over],
-                claim=self._shares.request(free),
+                claim=self._shares.request(*rooms),
             )
         )
 
@@ -198,22 +201,23 @@ class Worker:
             self._poll(now)
         if self._runs.forsaken and not self._runs.is_ending_lost and now >= self._retry_at:
             self._give_back(now)
-        self._duties.step(now)
+        self._look.calls |= self._duties.step(now)
         if self._runs.take_in(self._world.foundlings):
             self._attend(now)  # one of them may have been called off meanwhile
 
     def _poll(self, now: float) -> None:
         """The net below the bell: a ring may be lost, and the wall clock may have jumped past a due time."""
         self._poll_at = now + self._settings.poll_interval_ms / 1000
-        if self._trouble.ask(self._store.changed):
+        if has_changed := self._trouble.ask(self._store.changed):
             self._attend(now)
         if self._trouble.is_outdated:
             self._begin_stop(StopMode.FINISH, now)
-        self._look |= self._due.is_past
+        if has_changed or self._due.is_past:
+            self._look.everywhere()  # for calls not at every ring: with all slots taken, we would ask for nothing else
 
     def _attend(self, now: float) -> None:
         """Somebody wrote: there may be work, a wish to cancel, or a wish that we stop."""
-        self._look = True
+        self._look.jobs = True
         self._duties.hint()
         orders = self._trouble.ask(lambda: self._store.orders(self._plan.id))
         if orders is None or not orders.known:  # the next heartbeat sees to it
@@ -231,17 +235,11 @@ class Worker:
         self._last_beat = now
         if not known:
             self._begin_anew(now)
-        try:
-            self._settings = self._runs.follow(self._world.load_settings())
-            self._complaint = None
-        except (errors.UsageError, errors.Unavailable) as exc:
-            if exc.message != self._complaint:  # once, not at every beat
-                self._complaint = exc.message
-                self._world.emit(events.StoreTrouble(exc.message))
+        self._settings = self._runs.follow(self._following.settings())
         self._poll_at = now  # whatever the interval: a store that has become too new is noticed within a heartbeat
         slots = self._plan.slots or self._settings.worker_count
         if slots != self._slots:
-            self._slots, self._look = slots, True
+            self._slots, self._look.jobs = slots, True
             self._world.emit(events.WorkerResized(slots))
             self._say_alive()  # or more would be busy than there are slots, until the next beat
         return True
@@ -275,7 +273,8 @@ class Worker:
         self._signals.hush()
         if self._membership.bell.hush():
             self._attend(now)
-        self._look |= self._due.take(now)
+        if self._due.take(now):
+            self._look.everywhere()
 
     def _wake_times(self, now: float) -> Iterator[float]:
         """Every moment that needs us, whether or not something else wakes us before."""
@@ -291,8 +290,9 @@ class Worker:
             yield max(self._streaming.look_at, self._retry_at)
         if self._runs.over or self._is_undecided:
             yield settle_at
-        if self._stopping.mode is None and self._runs.room(self._slots):
-            if self._look:
+        rooms = self._runs.rooms(self._slots)
+        if self._stopping.mode is None and any(rooms):
+            if self._look.pays(*rooms):
                 yield max(self._runs.log_pause.until, settle_at)
             if self._due.at is not None:
                 yield self._due.at

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from queuectl.clock import Clock
 from queuectl.events import Sink
-from queuectl.job.hooks import QUEUE as HOOK_QUEUE
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.settings import Settings
 from queuectl.process.protocol import Processes
 from queuectl.process.watch import Adoption
@@ -31,9 +31,14 @@ class Plan(NamedTuple):
     lock: str = ""  # the mark of the lock that makes the name ours, once it does
 
     @property
+    def calls_aside(self) -> bool:
+        """Whether jobs that tell of ends take none of its slots. Who was given their queue gives them what it has."""
+        return self.queues is None or WEBHOOKS not in self.queues
+
+    @property
     def served(self) -> tuple[str, ...] | None:
         """The queues it takes jobs from: those it was given, and last the webhooks of whoever they are."""
-        return None if self.queues is None else tuple(dict.fromkeys((*self.queues, HOOK_QUEUE)))
+        return None if self.queues is None else tuple(dict.fromkeys((*self.queues, WEBHOOKS)))
 
 
 class Duty(Protocol):

@@ -15,6 +15,7 @@ from queuectl.job.outcome import Cancelled, NotStarted, Outcome, Released
 from queuectl.job.settings import Settings
 from queuectl.process.watch import Adoption, Child, Untold
 from queuectl.store.protocol import Span
+from queuectl.worker.aside import Aside
 from queuectl.worker.endings import begin_endings, press_endings
 from queuectl.worker.launch import Launcher, Ready, Unlogged, Unstarted
 from queuectl.worker.over import Over
@@ -31,7 +32,7 @@ AT_ONCE: Final = 16  # so many processes are started in a row
 class Runs:
     """The runs under way, by slot, and those that are over but not written yet."""
 
-    def __init__(self, world: World, launcher: Launcher, settings: Settings) -> None:
+    def __init__(self, world: World, launcher: Launcher, settings: Settings, *, calls: int = 0) -> None:
         self.settings = settings
         world.processes.limit_logs(settings.log_limit)
         self.over = Over(world, settings)
@@ -47,18 +48,19 @@ class Runs:
         self._unwritten: dict[str, Running] = {}
         self._kept: dict[str, str] = {}  # by token, where the end of a run that was adopted is written
         self._refusals = Refusals(world.clock, world.emit)
+        self._aside = Aside(most=calls)
         self._reserve = Reserve(world.clock, launcher.note_unbegun)
 
     def __len__(self) -> int:
-        return self._busy + len(self._reserve)
+        return self._busy + len(self._aside) + len(self._reserve)
 
     @property
     def _busy(self) -> int:
-        return len(self._by_slot) + len(self._starting)
+        return len(self._by_slot) + len(self._starting) - len(self._aside)
 
-    def room(self, slots: int) -> int:
-        """How many to claim, with so many slots."""
-        return max(0, slots + self._reserve.size(slots) - len(self))
+    def rooms(self, slots: int) -> tuple[int, int]:
+        """How many to claim, with so many slots: jobs, and calls beside them."""
+        return max(0, slots + self._reserve.size(slots) - self._busy - len(self._reserve)), self._aside.room
 
     def follow(self, settings: Settings) -> Settings:
         """From now on."""
@@ -78,19 +80,20 @@ class Runs:
         somebody else's meanwhile."""
         if not (claims or self._reserve):
             return
-        busy = self._busy
-        claims = self._reserve.draw(claims, room=slots - busy, slots=slots, is_busy=busy > 0)
+        busy, (claims, calls) = self._busy, self._aside.split(claims)
+        claims = [*self._reserve.draw(claims, room=slots - busy, slots=slots, is_busy=busy > 0), *calls]
         for first in range(0, len(claims), AT_ONCE):
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
             # So all that can be done before or after a row of starts is done there.
             now_ms = self._world.clock.now_ms()
             ready = [
                 self._launcher.prepare(claim, slot=slot, place=place, now_ms=now_ms)
-                for claim, (slot, place) in zip(claims[first : first + AT_ONCE], self._free_slots(), strict=False)
+                for claim, slot, place in self._places(claims[first : first + AT_ONCE])
             ]
             # Asked last of all: we may have been stopped for long since they were claimed.
             if ready and not are_ours():
                 for one in ready:
+                    self._aside.remove(one.claim)
                     self._add_unbegun(one.claim, Released(None, "its worker stood still for too long"))
                 continue
             self._starting += ready
@@ -119,7 +122,7 @@ class Runs:
         claim, footprint, ledger, worker, ending = adoption
         age = self._world.processes.adopt(Child(footprint.pid, footprint.started), claim.token, ledger)
         self.last_active = self._world.clock.monotonic()
-        slot, place = self._free_slots()[0]
+        ((_, slot, place),) = self._places([claim])
         run = self._launcher.adopt(adoption, slot=slot, place=place, began=self.last_active - age)
         if self._world.processes.lasted(run.child) is not None:
             run.deadline = None  # it has ended, by itself: who ends it now for want of time would write what is not so
@@ -153,18 +156,20 @@ class Runs:
     def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
         self.over.add(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
 
-    def _free_slots(self) -> list[tuple[int, int]]:
-        """With each a place in the ledger, where an end that is not written needs one, too."""
-        runs = (*self._by_slot.values(), *self._unwritten.values())
-        places = _free({*(run.place for run in runs), *(one.order.place for one in self._starting)})
-        return [*zip(_free({*self._by_slot, *(one.slot for one in self._starting)}), places, strict=False)]
+    def _places(self, claims: Sequence[Claim]) -> list[tuple[Claim, int, int]]:
+        """For each a slot, and a place in the ledger, where an end that is not written needs one, too."""
+        slots = {*self._by_slot, *(one.slot for one in self._starting)}
+        places = {run.place for run in (*self._by_slot.values(), *self._unwritten.values())}
+        return self._aside.places(claims, slots, places | {one.order.place for one in self._starting})
 
     def _note_start(self, run: Running | Unstarted | Unlogged) -> None:
         self.last_active = self._world.clock.monotonic()
         match run:
             case Unlogged():
+                self._aside.remove(run.claim)
                 self.put_off([run.claim], "its log could not be written", problem=run.problem)
             case Unstarted():
+                self._aside.remove(run.claim)
                 self.over.add(run.claim, NotStarted(run.problem), began=run.began, pid=None, log_from=run.log_from)
             case Running():
                 self._by_slot[run.slot] = run
@@ -202,6 +207,7 @@ class Runs:
             if run.why is not None and run.slot not in gone:
                 continue
             del self._by_slot[run.slot]
+            is_job = not self._aside.remove(run.claim)
             self.last_active = self._world.clock.monotonic()
             if run.is_lost or run.why is Why.UNTOLD:
                 processes.reap(run.child)
@@ -215,7 +221,8 @@ class Runs:
             outcome = run.outcome(told) if told is None or log_to is None else told
             span = {"log_from": run.log_from, "log_to": log_to}
             self.over.add(run.claim, outcome, began=run.began, pid=run.child.pid, lasted=lasted, **span)
-            self._reserve.judge(self.over[-1].duration)
+            if is_job:
+                self._reserve.judge(self.over[-1].duration)
         processes.reap_strays()
 
     def end_overdue(self, now: float) -> None:
@@ -289,7 +296,3 @@ class Runs:
             begin_endings(fresh, why, self._world.processes, now=now, grace=self.settings.kill_grace_ms / 1000)
         except OSError as exc:  # then they have their grace without having been asked
             self._refusals.note(exc)
-
-
-def _free(taken: Collection[int]) -> list[int]:
-    return [number for number in range(len(taken) + AT_ONCE) if number not in taken]

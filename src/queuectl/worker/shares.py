@@ -13,13 +13,13 @@ class Shares:
         self._plan = plan
         self._credits = [0] * len(plan.weights or ())
 
-    def request(self, slots: int) -> ClaimRequest | None:
-        """What to ask for when so many slots are free. Weights decide who goes first; no slot stays empty for them."""
-        if not slots:
+    def request(self, slots: int, calls: int = 0) -> ClaimRequest | None:
+        """What to ask for when so many slots are free, and so many calls may be made beside. Weights decide who goes first; no slot
+        stays empty for them."""
+        if not (slots or calls):
             return None
         plan = self._plan
         shares = None
-        if plan.weights is not None:
-            others = len(plan.served or ()) - len(plan.weights)  # what comes last has no share, and what is left over
-            shares = (*share_out(plan.weights, self._credits, slots), *[0] * others)
-        return ClaimRequest(slots, plan.served, plan.host, places.logs(plan.home), shares)
+        if plan.weights is not None and slots:
+            shares = tuple(share_out(plan.weights, self._credits, slots))
+        return ClaimRequest(slots, plan.queues, plan.host, places.logs(plan.home), shares, calls)

@@ -19,10 +19,10 @@ from tests.store.hands import BAD, Hands
 NOW: Final = 1_900_000_000_000
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
 SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW, "error": "x"}
-RULES: Final = dict.fromkeys(("command", "argv", "queue", "max_retries", "first_is_free", "timeout_ms"))
+RULES: Final = dict.fromkeys(("command", "argv", "queue", "max_retries", "first_is_free", "timeout_ms", "hooks"))
 NUMBERS: Final = {name: [1] for name in ("seqs", "priorities", "ranks", "eligible_ats", "run_ats")}
 PLACES: Final = {**RULES, **NUMBERS, "readies": [True], "helds": [False], "now": NOW}
-LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "tokens": ["x"] * 5, "seen": "1:1:", "chosen": []}
+LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "calls": 2, "tokens": ["x"] * 7, "seen": "1:1:", "chosen": []}
 END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
 TOLD: Final = {"seqs": [1], "tokens": ["x"], "worker": "w1"}
@@ -66,7 +66,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "ids_from": ({"ref": "a", "limit": 5}, "jobs_id_key"),
     "completed_since": ({"since": NOW}, "jobs_completed"),
     "oldest_waiting": (ONE, "jobs_oldest"),
-    "is_drained": ({**ONE, "queues": ["q"]}, "jobs_due"),
+    "is_drained": ({**ONE, "queues": ["q"], "patience": 5}, "jobs_due"),
     "place": (ONE, "jobs_id_key"),
     "ahead": ({**ONE, "queue": "q", "limit": 5}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) <"),
     "ahead_of_all": ({**ONE, "limit": 5}, r"jobs_line on jobs.*\n.*Index Cond: .*ROW\(rank, seq\) <"),

@@ -1,4 +1,4 @@
-"""queuectl deliver: what jobs of the queue `webhooks` run. Not for people."""
+"""queuectl deliver: what jobs of the queue `queuectl.webhooks` run. Not for people."""
 
 from __future__ import annotations
 

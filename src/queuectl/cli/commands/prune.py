@@ -24,7 +24,7 @@ from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.retention import retention
 from queuectl.queue.pick import Answer, find, for_each, pick, refuse
 from queuectl.store.open import store_exists
-from queuectl.store.protocol import Filter, Store
+from queuectl.store.protocol import Store
 from queuectl.upkeep import prune as use
 
 _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel calls off a job that waits or runs"
@@ -65,7 +65,7 @@ def prune(
     wanted = _ended_states(where.states)
     reads = app.open_reads()
     only = None
-    if where != Filter(where.states):
+    if not where.names_states_only:
         only = frozenset(job.id for job in reads.choose(where._replace(states=wanted)))
     ages = retention(app.settings) if age is None else dict.fromkeys(FINAL, age)
     ages = {state: ages[state] for state in State if state in wanted}

@@ -73,7 +73,7 @@ def _workers(seen: Status) -> str:
 
 
 def _columns(seen: Status) -> list[Column[QueueCount]]:
-    states = [state.value for state in State if seen.states[state.value]]
+    states = [state.value for state in State if any(queue.states[state.value] for queue in seen.queues)]
     return [
         Column("QUEUE", lambda queue: queue.name + (" (paused)" if queue.paused else "")),
         *(_count(state) for state in states),

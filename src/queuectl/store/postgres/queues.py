@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import SOON_MS, Brake, Earlier, Rules
+from queuectl.job.names import WEBHOOKS
 from queuectl.store import limits, rows
 from queuectl.store.auditing import moved, ruled
 from queuectl.store.limits import ASIDE_AT_ONCE, Limit, Limits, Room, choose, earliest, with_room
@@ -69,9 +70,10 @@ def in_order(claimed: Sequence[Row]) -> list[Row]:
 class PostgresLimits(PostgresQueueReads):
     """A claim where queues are limited, or served by weight: in steps, within a transaction that holds the limits."""
 
-    def _claim_chosen(self, request: ClaimRequest, *, worker: str, slots: int, values: Mapping[str, Any]) -> Chosen:
+    def _claim_chosen(self, request: ClaimRequest, *, worker: str, values: Mapping[str, Any]) -> Chosen:
         """`values`: those of claim.sql, which do not say yet what is chosen."""
-        wanted = None if request.queues is None else list(dict.fromkeys(request.queues))
+        # Also of what tells of ends, whether or not that is asked for.
+        wanted = None if request.queues is None else list(dict.fromkeys((*request.queues, WEBHOOKS)))
         now, queues = self._clock.now_ms(), {"queues": wanted}
         # In one round trip, though each of them sees what was committed while those before it waited.
         locks = Question(SQL["hold_limits"], queues), Question(SQL["hold_places"], queues)
@@ -81,8 +83,9 @@ class PostgresLimits(PostgresQueueReads):
             held = {row[0] for row in (*limits_held, *places_held)}
             limited = limits.with_places(self._limits_now(told, now), [name for (name,) in placed])
             ready = [name for (name,) in found_ready]
-            lines = ready if wanted is None else wanted
-            rooms = self._rooms(lines, limited, held, most=slots, now=now, ready=frozenset(ready))
+            most = dict(limits.lines_of(request, lambda: ready))
+            lines = list(most)
+            rooms = self._rooms(most, limited, held, now=now, ready=frozenset(ready))
             heads: dict[str, list[Row]] = {line: [] for line in lines}
             by_key = {line: rule.per_key for line, rule in limited.items() if rule.is_by_key}
             places = [0 if line in by_key else room.places for line, room in zip(lines, rooms, strict=True)]
@@ -93,13 +96,16 @@ class PostgresLimits(PostgresQueueReads):
                 if line in by_key and room.places:
                     heads[line], more = self._keyed_head(line, room.places, by_key[line])
                     may_be_more |= more
-            found = choose(list(heads.values()), limit=slots, shares=request.shares, in_one_order=wanted is None)
+            calls = heads[WEBHOOKS] if request.calls else []
+            of_jobs = [heads[line] for line in (lines[:-1] if request.calls else lines)]
+            found = choose(of_jobs, limit=request.limit, shares=request.shares, in_one_order=wanted is None) + calls
             # One that has no more than it may give does not wait for its rate.
             opens_at = earliest(
                 *(room.opens_at for room, line in zip(rooms, lines, strict=True) if len(heads[line]) == room.places)
             )
             chosen = [row[1] for row in found]
-            claimed = in_order(self._db.all(SQL["claim"], {**values, "chosen": chosen, "now": now}) if chosen else [])
+            by_seq = {**values, "chosen": chosen, "calls": 0, "now": now}
+            claimed = in_order(self._db.all(SQL["claim"], by_seq) if chosen else [])
             self._note_starts(claimed, limited, now)
         if may_be_more:
             opens_at = now
@@ -117,10 +123,11 @@ class PostgresLimits(PostgresQueueReads):
         return {one.queue: one for one in found}
 
     def _rooms(
-        self, lines: Sequence[str], limited: Limits, held: set[str], *, most: int, now: int, ready: Collection[str]
+        self, lines: Mapping[str, int], limited: Limits, held: set[str], *, now: int, ready: Collection[str]
     ) -> list[Room]:
+        """`lines`: with how many each may give."""
         questions = {}
-        for line in lines:
+        for line, most in lines.items():
             if (limit := limited.get(line)) is not None and limit.rate is not None and line in held:
                 first = limit.last + 1 - limit.rate.starts
                 values = {"queue": line, "first": first, "last": first + most - 1, "now": now}
@@ -131,7 +138,7 @@ class PostgresLimits(PostgresQueueReads):
             for line, answer in zip(questions, answers, strict=True)
         }
         rooms = []
-        for line in lines:
+        for line, most in lines.items():
             if line not in limited:
                 rooms.append(Room(most))
             elif line not in held:  # paused, or it has had something to claim only since we looked

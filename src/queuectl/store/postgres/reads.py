@@ -11,6 +11,7 @@ from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
 from queuectl.store import rows
+from queuectl.store.calling import DRAIN_TRIES
 from queuectl.store.order import Order
 from queuectl.store.postgres import select
 from queuectl.store.postgres.base import read_ageing
@@ -128,7 +129,7 @@ class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
             return sum(
                 jobs
                 for queue, states in tally.items()
-                if not where.queues or queue in where.queues
+                if where.has_queue(queue)
                 for state, jobs in states.items()
                 if not where.states or state in where.states
             )
@@ -195,7 +196,8 @@ class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         wanted = None if queues is None else list(queues)
         drained, due = self._db.ask(
-            Question(SQL["is_drained"], {"queues": wanted, "now": self._clock.now_ms()}), Question(SQL["batch_due"])
+            Question(SQL["is_drained"], {"queues": wanted, "now": self._clock.now_ms(), "patience": DRAIN_TRIES}),
+            Question(SQL["batch_due"]),
         )
         return bool(drained[0][0]) and not due  # of a batch that is due a job is about to be made
 

@@ -11,13 +11,14 @@ from typing import Any, Final
 from queuectl import errors
 from queuectl.job.lifecycle import WAITING
 from queuectl.job.model import Claim
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Ending
 from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
 from queuectl.store.calling import call_rows
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
-from queuectl.store.limits import earliest, keys_of, leave_room
+from queuectl.store.limits import earliest, filled, keys_of, leave_room, without
 from queuectl.store.postgres.base import admit
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
@@ -52,9 +53,11 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
         """As in the protocol, in one round trip; where queues are limited, or served by weight, the claim follows in a
         transaction of its own. If the connection is lost before the answer, the same may be sent again:
         ends that were written come back as settled, jobs that were claimed are given out."""
-        wanted = 0 if claim is None else max(0, claim.limit)
-        claims = self._claims_in_doubt(worker, wanted)
-        tokens = new_tokens(wanted - len(claims))
+        claims = self._claims_in_doubt(worker, 0 if claim is None else claim.limit + claim.calls)
+        asked = claim
+        if claim is not None:
+            claim = without(claim, claims)
+        tokens = new_tokens(0 if claim is None else claim.limit + claim.calls)
         now = self._clock.now_ms()
         questions = {"hold": Question(SQL["hold_worker"], {"worker": worker})}
         if starts:
@@ -85,7 +88,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             chosen = None
             if claim is not None and tokens and is_complete and not _by_lines(told, is_limited=self._is_limited):
                 values = _claim_values(claim, worker=worker, tokens=tokens, now=now, floors=NO_FLOORS)
-                chosen = self._claim_chosen(claim, worker=worker, slots=len(tokens), values=values)
+                chosen = self._claim_chosen(claim, worker=worker, values=values)
         except errors.Unavailable as exc:
             self._doubt.take_back(claims)
             if was_done or isinstance(exc, ConnectionLost):
@@ -94,7 +97,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
         if claim is not None and "claim" in told:
             found = in_order(told["claim"].rows)
             claims += _claims(found)
-            places = [(row[10], row[1], row[5]) for row in found]
+            places = [(row[10], row[1], row[5]) for row in found if not (claim.calls and row[10] == WEBHOOKS)]
             seen, heads = told["hold"].rows[0][0], told["claim"].rows[0][-1]
             self._floors.learn(claim.queues, places, seen=seen, heads=heads, session=self._db.session)
         if chosen is not None:
@@ -102,6 +105,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
         self._tell_of_room(ends, chosen)
         due = earliest(told["next_due"].rows[0][0] if told["next_due"].rows else None, chosen and chosen.opens_at)
         children = self._tell_some(is_undecided=told["is_undecided"].rows[0][0], beside_ends=bool(ends))
+        more, more_calls = filled(asked, claims)
         # Taken out as they are told: the same end told twice is written once.
         settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
         return Exchange(
@@ -109,7 +113,8 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             lost=[end for end, settlement in settlements if settlement is None],
             claims=claims,
             next_due_ms=None if due is None else max(0, due - now),
-            more=not is_complete or 0 < wanted == len(claims) or children.freed,
+            more=not is_complete or more or children.freed,
+            more_calls=more_calls,
             undecided=children.more,
         )
 
@@ -194,7 +199,8 @@ def _claim_values(
         "host": request.host,
         "logs": request.logs,
         **floors,
-        "limit": len(tokens),
+        "limit": request.limit,
+        "calls": request.calls,
         "tokens": tokens,
         "now": now,
         "chosen": [],

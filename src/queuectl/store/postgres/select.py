@@ -28,6 +28,8 @@ def where(filters: Filter, behind: tuple[str, list[Any]] | None = None) -> tuple
         if wanted:
             clauses.append(f"{column} = any(%s::text[])")
             values.append(sorted(map(_bindable, wanted)))
+    if not filters.calls:
+        clauses.append("queue <> 'queuectl.webhooks'")
     for tag in sorted(filters.tags):
         clauses.append("seq in (select job from queuectl.job_tags where tag = %s)")
         values.append(_bindable(tag))

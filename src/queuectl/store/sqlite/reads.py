@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from queuectl import errors
 from queuectl.clock import Clock
-from queuectl.job.hooks import QUEUE as HOOK_QUEUE
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, Job, Run, Worker
+from queuectl.job.names import WEBHOOKS
 from queuectl.store import rows
+from queuectl.store.calling import DRAIN_TRIES
 from queuectl.store.migrate import LATEST
 from queuectl.store.order import Order
 from queuectl.store.protocol import (
@@ -121,7 +122,7 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
             return sum(
                 jobs
                 for queue, states in tally.items()
-                if not where.queues or queue in where.queues
+                if where.has_queue(queue)
                 for state, jobs in states.items()
                 if not where.states or state in where.states
             )
@@ -188,7 +189,7 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
                 return False  # a job is about to be made
             if self._db.value("select exists (select 1 from undecided)"):
                 return False  # some of their children may be due in a moment
-            if (queues is None or HOOK_QUEUE in queues) and self._db.value(SQL["has_calls"]):
+            if (queues is None or WEBHOOKS in queues) and self._db.value(SQL["has_calls"]):
                 return False  # a job is about to be made
             tally = self.tally()
             paused = {queue for queue, rules in self.rules().items() if rules.paused}
@@ -198,7 +199,8 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
                 states = tally.get(queue, {})
                 if states.get(State.PROCESSING):
                     return False
-                if states.get(State.FAILED) and self._db.value(SQL["is_retrying"], {"queue": queue}):
+                retrying = {"queue": queue, "patience": DRAIN_TRIES}
+                if states.get(State.FAILED) and self._db.value(SQL["is_retrying"], retrying):
                     return False
                 if self._db.value(SQL["is_ready"], {"queue": queue}):
                     return False

@@ -10,6 +10,7 @@ from typing import Final
 
 from queuectl.job.lifecycle import WAITING, Event, State, is_final
 from queuectl.job.model import Claim
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.rank import ByEnqueues, Standing, effective_priority
 from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
@@ -17,7 +18,7 @@ from queuectl.store.calling import call_rows
 from queuectl.store.counting import Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
-from queuectl.store.limits import Limits, Room, choose, earliest, keys_of, leave_room, with_places
+from queuectl.store.limits import Limits, Room, choose, earliest, filled, keys_of, leave_room, lines_of, with_places
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Sign, Span, Start
 from queuectl.store.sqlite.base import SQL, read_ageing
 from queuectl.store.sqlite.connection import Row
@@ -104,7 +105,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
             if has_places:
                 limited = with_places(limited, self._placed_queues())
             # Not before all whose time has come are in: the first of the line may be among those still outside.
-            if claim is not None and claim.limit > 0 and is_complete and is_known:
+            if claim is not None and claim.limit + claim.calls > 0 and is_complete and is_known:
                 heads, opens_at = (
                     self._heads(claim, limited, now) if limited or claim.shares else (self._head_of(claim), None)
                 )
@@ -115,12 +116,14 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
             due_at = earliest(due_at, opens_at)
         if some_wait_again or leave_room(limited, [end.claim for end, _ in settled], claims):
             self._ring()  # somebody else may have a slot, now or when they come due
+        more, more_calls = filled(claim, claims)
         return Exchange(
             settled=settled,
             lost=lost,
             claims=claims,
             next_due_ms=None if due_at is None else max(0, due_at - now),
-            more=not is_complete or (claim is not None and 0 < claim.limit == len(claims)),
+            more=not is_complete or more,
+            more_calls=more_calls,
             undecided=told.more,
         )
 
@@ -191,16 +194,18 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
             found: list[Row] = []
             for queue in dict.fromkeys(request.queues):
                 found += self._head(queue, request.limit - len(found))
-            return found
-        queues = [row[0] for row in self._db.all(SQL["ready_queues"])]
+            return found + self._head(WEBHOOKS, request.calls)
+        queues = {row[0] for row in self._db.all(SQL["ready_queues"])}
+        calls = self._head(WEBHOOKS, request.calls) if WEBHOOKS in queues else []
+        queues.discard(WEBHOOKS)
         # Rank and seq come first in a row, and no two rows share a seq: nothing behind them is ever compared.
-        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit]
+        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit] + calls
 
     def _heads(self, request: ClaimRequest, limited: Limits, now: int) -> tuple[list[Row], int | None]:
         """The same where queues are limited, or served by weight; and when a rate lets the next one start."""
-        limit, lines, opens_at = request.limit, [], None
-        ready = (row[0] for row in self._db.all(SQL["ready_queues"])) if request.queues is None else request.queues
-        for queue in dict.fromkeys(ready):
+        lines, opens_at = [], None
+        asked = lines_of(request, lambda: [row[0] for row in self._db.all(SQL["ready_queues"])])
+        for queue, limit in asked:
             rule = limited.get(queue)
             room = Room(limit) if rule is None else self._room(rule, most=limit, now=now)
             if rule is None or not rule.is_by_key:
@@ -213,8 +218,9 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
             # One that has no more than it may give does not wait for its rate.
             if room.opens_at is not None and (len(lines[-1]) == room.places):
                 opens_at = earliest(opens_at, room.opens_at)
-        chosen = choose(lines, limit=limit, shares=request.shares, in_one_order=request.queues is None)
-        return chosen, opens_at
+        calls = lines.pop() if request.calls else []
+        chosen = choose(lines, limit=request.limit, shares=request.shares, in_one_order=request.queues is None)
+        return chosen + calls, opens_at
 
     def _head(self, queue: str, limit: int) -> list[Row]:
         return self._db.all(SQL["ready"], {"queue": queue, "limit": limit}) if limit > 0 else []

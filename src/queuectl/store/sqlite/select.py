@@ -43,6 +43,8 @@ def where(filters: Filter, behind: tuple[str, list[Any]] | None = None) -> tuple
         if wanted:
             clauses.append(f"{column} in ({', '.join('?' * len(wanted))})")
             values.extend(sorted(map(_bindable, wanted)))
+    if not filters.calls:
+        clauses.append("queue <> 'queuectl.webhooks'")
     for tag in sorted(filters.tags):
         clauses.append("seq in (select job from job_tags where tag = ?)")
         values.append(_bindable(tag))

@@ -8,6 +8,7 @@ from queuectl.events import Event, JobRescued
 from queuectl.home import worker_log
 from queuectl.job.duration import format_duration
 from queuectl.job.model import Worker, to_ms
+from queuectl.job.names import WEBHOOKS
 from queuectl.upkeep.adoption import adoptable
 from queuectl.upkeep.doctor.finding import RUNNING, Finding, Patient, Seen, count, named, note, problem
 from queuectl.upkeep.liveness import is_alive
@@ -96,7 +97,7 @@ def _unserved(patient: Patient, alive: list[Worker]) -> list[Finding]:
     serving = [worker for worker in alive if worker.state == "running"]
     if not serving or any(worker.queues is None for worker in serving):
         return []
-    served = {queue for worker in serving for queue in worker.queues or ()}
+    served = {WEBHOOKS, *(queue for worker in serving for queue in worker.queues or ())}
     waiting = sorted(patient.opened.oldest_waiting_ms().keys() - served)
     hint = f"queuectl worker start --queue {waiting[0]}" if waiting else ""
     message = f"jobs wait in {named(waiting)}, and no live worker serves {'it' if len(waiting) == 1 else 'them'}"

@@ -11,7 +11,6 @@ from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.retention import retention
 from queuectl.patient import patient
 from queuectl.queue.filters import able_only
-from queuectl.store.protocol import Filter
 from queuectl.upkeep import prune as use
 from queuectl.upkeep.doctor.checks import examine, fix, report
 from queuectl.web.api.operation import Call, Operation, Room
@@ -47,7 +46,7 @@ def prune(desk: Desk, call: Call) -> Any:
     age = None if older is None else parse_duration_ms(older, subject="older_than")
     where = able_only(where_of(said.get("where"), desk.reads), FINAL, done="pruned", subject="state")
     only = None
-    if where != Filter(where.states):
+    if not where.names_states_only:
         only = frozenset(job.id for job in desk.reads.choose(where))
     ages = retention(desk.settings) if age is None else dict.fromkeys(FINAL, age)
     ages = {state: ages[state] for state in State if state in where.states}

@@ -24,7 +24,7 @@ def wait_for_job(desk: Desk, call: Call) -> Any:
 
 def wait_for_jobs(desk: Desk, call: Call) -> Any:
     where, seconds = to_filter(call.query, desk.reads), _seconds(call)
-    if bool(call.query["id"]) == (where != Filter()):
+    if bool(call.query["id"]) == (where != Filter(calls=where.calls)):
         raise UsageError("expected either ids or what to choose by", hint="like ?id=7f3a&id=81bc, or ?queue=mail")
     if call.query["id"]:
         ids = [desk.reads.resolve(one) for one in call.query["id"]]

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
+from queuectl.job.names import WEBHOOKS
 from queuectl.web.pages.wording import part, plural, span
 
 LATE_MS: Final = 5 * 60 * 1000  # to have waited this long is worth a look
@@ -61,7 +62,7 @@ def _unserved(sight: Sight) -> list[Concern]:
             "Jobs",
         )
         for queue, count in waits.items()
-        if not any(worker["queues"] is None or queue in worker["queues"] for worker in alive)
+        if queue != WEBHOOKS and not any(worker["queues"] is None or queue in worker["queues"] for worker in alive)
     ]
 
 

@@ -16,7 +16,7 @@ from queuectl.web.pages.asked import Ask, Done, Shown, back_to
 
 GROUPS: Final = 50
 LATEST: Final = 25
-DEAD: Final = Filter(frozenset({State.DEAD}))
+DEAD: Final = Filter(frozenset({State.DEAD}), calls=False)
 _DEEDS: Final = ("retry", "purge")
 
 

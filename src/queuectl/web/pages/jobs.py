@@ -8,7 +8,7 @@ from typing import Any, Final
 from queuectl.errors import UsageError
 from queuectl.job.lifecycle import FINAL, WAITING, State
 from queuectl.queue.filters import parse_sort
-from queuectl.queue.inspect import Page, page
+from queuectl.queue.inspect import Page, page, without_calls
 from queuectl.store.protocol import Filter, Reads
 from queuectl.web.desk import Desk
 from queuectl.web.pages.asked import Ask, Pairs, Shown, with_query
@@ -85,7 +85,7 @@ def _total(reads: Reads, where: Filter) -> int | None:
 
 def _tabs(chosen: Selecting, tally: dict[str, dict[State, int]], sort: str, limit: int) -> list[dict[str, Any]]:
     """The states, each with how many there are, of the queues that are chosen; no numbers where other filters would make them wrong."""
-    queues = chosen.all("queue") or tuple(tally)
+    queues = chosen.all("queue") or tuple(without_calls(tally))
     is_known = not any(name not in {"state", "queue"} for name, _ in chosen.pairs)
     counts = {state: sum(tally.get(queue, {}).get(state, 0) for queue in queues) for state in State}
     tabs: list[dict[str, Any]] = [{"name": "all", "label": "All", "states": (), "count": sum(counts.values())}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from queuectl.job.lifecycle import WAITING, State
+from queuectl.queue.inspect import without_calls
 from queuectl.store.protocol import Filter, Reads, Sort
 from queuectl.web.desk import Desk
 from queuectl.web.pages.asked import Ask, Shown
@@ -19,7 +20,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
     reads, people = desk.reads, workers(desk)
     tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
-    counts = {state: sum(counts.get(state, 0) for counts in tally.values()) for state in State}
+    counts = {state: sum(counts.get(state, 0) for counts in without_calls(tally).values()) for state in State}
     sight = Sight(tally, paused, oldest, people, _last_dead(reads, counts[State.DEAD]), reads.now_ms())
     values: dict[str, Any] = {
         "concerns": concerns(sight),
@@ -48,5 +49,5 @@ def show(desk: Desk, ask: Ask) -> Shown:
 def _last_dead(reads: Reads, dead: int) -> Any:
     if not dead:
         return None
-    latest = reads.jobs(Filter(frozenset({State.DEAD})), sort=Sort.FINISHED, limit=1)
+    latest = reads.jobs(Filter(frozenset({State.DEAD}), calls=False), sort=Sort.FINISHED, limit=1)
     return next((job.finished_at for job in latest), None)

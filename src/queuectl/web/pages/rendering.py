@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from queuectl import __version__
 from queuectl.job.lifecycle import State
+from queuectl.queue.inspect import without_calls
 from queuectl.web.desk import Desk
 from queuectl.web.pages import wording
 from queuectl.web.pages.asked import Ask, Shown
@@ -42,7 +43,7 @@ class Renderer:
 
     def page(self, desk: Desk, ask: Ask, shown: Shown, *, notice_name: str | None, notice: Notice | None) -> str:
         now_ms = desk.reads.now_ms()
-        dead = sum(counts.get(State.DEAD, 0) for counts in desk.reads.tally().values())
+        dead = sum(counts.get(State.DEAD, 0) for counts in without_calls(desk.reads.tally()).values())
         return self._render(
             shown.template,
             {

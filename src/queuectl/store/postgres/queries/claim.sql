@@ -18,6 +18,8 @@
 -- a transaction that holds the limits, see heads.sql and hold_limits.sql. It names no lines then. A claim by lines finds nothing
 -- while any queue is paused or limited.
 --
+-- Calls: jobs that tell of the ends of others take no slot, and have a number of their own. They are not among those of all queues.
+--
 -- Conditions are written as ranges in the order of an index, also where they mean one value: no other index gives that order.
 with late as (
     select 1
@@ -83,7 +85,7 @@ floors as materialized (
                and not exists (
                    select 1
                      from fresh
-                    where (floor.queue is null or fresh.queue = floor.queue)
+                    where (fresh.queue = floor.queue or (floor.queue is null and fresh.queue <> 'queuectl.webhooks'))
                       and (fresh.rank, fresh.seq) <= (floor.rank, floor.seq)
                ) as is_sure
           from unnest(%(queues)s::text[], %(floor_ranks)s::bigint[], %(floor_seqs)s::bigint[], %(looks)s::boolean[])
@@ -98,6 +100,7 @@ heads as (
             select rank, seq
               from queuectl.jobs
              where floors.queue is null
+               and queue <> 'queuectl.webhooks'
                and ready
                and not aside
                and (rank, seq) > (floors.rank, floors.seq)
@@ -123,6 +126,7 @@ any_queue as (
       from queuectl.jobs
      where ready
        and not aside
+       and queue <> 'queuectl.webhooks'
        and (rank, seq) > ((select rank from floors where queue is null), (select seq from floors where queue is null))
        and (select is_open and is_free from gate)
      order by rank, seq
@@ -146,6 +150,18 @@ named_queues as (
      ) as line
      limit %(limit)s
 ),
+calls as (
+    select 9223372036854775807 as turn, jobs.*
+      from queuectl.jobs
+     where ready
+       and not aside
+       and (jobs.queue, jobs.rank, jobs.seq) > ('queuectl.webhooks', -9223372036854775808, 0)
+       and jobs.queue <= 'queuectl.webhooks'
+       and (select is_open and is_free from gate)
+     order by jobs.queue, jobs.rank, jobs.seq
+     limit %(calls)s
+       for update skip locked
+),
 chosen as (
     select told.turn, jobs.*
       from unnest(%(chosen)s::bigint[]) with ordinality as told (seq, turn)
@@ -158,7 +174,15 @@ chosen as (
 ),
 line as (
     select *, row_number() over (order by turn, rank, seq) as place
-      from (select * from any_queue union all select * from named_queues union all select * from chosen) as found
+      from (
+        select * from any_queue
+        union all
+        select * from named_queues
+        union all
+        select * from calls
+        union all
+        select * from chosen
+      ) as found
 ),
 archived as (
     insert into queuectl.runs (

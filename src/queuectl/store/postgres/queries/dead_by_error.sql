@@ -7,6 +7,7 @@ with deaths as (
            max(array[finished_at, seq]) as newest
       from queuectl.jobs
      where state = 'dead'
+       and queue <> 'queuectl.webhooks'
      group by why
      order by jobs desc, max(finished_at) desc, why
      limit %(limit)s

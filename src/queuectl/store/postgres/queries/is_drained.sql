@@ -1,5 +1,5 @@
 -- is_drained: has everybody been told what became of their parents, is nothing due in those of these queues (null: all) that are not
--- paused, does nothing run, and waits no retry? What is held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
+-- paused, does nothing run, and waits no retry (of a call: none of the first few)? What is held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
 -- paused one may have a million jobs.
 with recursive paused as (
     select name
@@ -29,7 +29,7 @@ step (queue) as (
 select not exists (select 1 from queuectl.undecided)
    and not (
            exists (select 1 from queuectl.calls)
-           and (%(queues)s::text[] is null or 'webhooks' = any(%(queues)s::text[]))
+           and (%(queues)s::text[] is null or 'queuectl.webhooks' = any(%(queues)s::text[]))
        )
    and not exists (
            select 1
@@ -50,6 +50,7 @@ select not exists (select 1 from queuectl.undecided)
              from queuectl.jobs
             where state = 'failed'
               and not held
+              and (queue <> 'queuectl.webhooks' or attempts < %(patience)s)
               and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
               and queue not in (select name from paused)
        )

@@ -7,6 +7,7 @@ select substr(coalesce(error, ''), 1, :shown) as why,
        max(finished_at) as at
   from jobs indexed by jobs_ended
  where state = 'dead'
+   and queue <> 'queuectl.webhooks'
  group by why
  order by jobs desc, at desc, why
  limit :limit

@@ -1,4 +1,4 @@
--- is_retrying: waits a retry of this queue that nobody holds back?
+-- is_retrying: waits a retry of this queue that nobody holds back (of a call: one of the first few)?
 select exists (
     select 1
       from jobs indexed by jobs_state
@@ -6,4 +6,5 @@ select exists (
        and state <> 'processing'
        and held = 0
        and queue = :queue
+       and (queue <> 'queuectl.webhooks' or attempts < :patience)
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +27,10 @@ FLEETING = {
 }
 
 
+URL = "https://hooks.example.org/k9z8"  # of what happens to no job here
+HOOKS = {"on_success": URL, "on_failure": "none", "on_dead": URL}
+
+
 def lasting(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: lasting(part) for name, part in value.items() if name not in FLEETING}
@@ -37,12 +42,13 @@ def full(server: Server, house: Program, worker: WorkerProcess) -> Server:
     """A store with something of everything."""
     server.post("/jobs", {"id": "good", "command": "echo out", "env": {"A": "b"}, "tags": ["t"]}, status=201)
     server.post("/jobs", {"id": "bad", "command": "exit 3", "max_retries": 0, "queue": "mail"}, status=201)
-    server.post("/jobs", {"id": "later", "command": "true", "delay": "1d", "queue": "mail"}, status=201)
+    server.post("/jobs", {"id": "later", "command": "true", "delay": "1d", "queue": "mail", **HOOKS}, status=201)
     server.post("/jobs", {"id": "child", "command": "true", "depends_on": ["later"]}, status=201)
     server.post("/jobs/many", {"jobs": [{"command": "true"}], "batch": "some", "on_complete": "true"}, status=201)
     server.post("/cron", {"name": "nightly", "schedule": "0 2 * * *", "command": "true", "env": {"A": "b"}}, status=201)
-    server.http.patch("/queues/mail", json={"concurrency": 2, "rate": "10/m"}).raise_for_status()
+    server.http.patch("/queues/mail", json={"concurrency": 2, "rate": "10/m", "on_success": URL}).raise_for_status()
     server.http.put("/config/max-retries", json={"value": 5}).raise_for_status()
+    server.http.put("/config/webhook-success", json={"value": URL}).raise_for_status()
     wait_for_state(server, "good", "completed")
     wait_for_state(server, "bad", "dead")
     assert server.get("/batches/some/wait", timeout="10s")["done"] == 1
@@ -56,6 +62,7 @@ def full(server: Server, house: Program, worker: WorkerProcess) -> Server:
         ("metrics", "/metrics"),
         ("show good", "/jobs/good"),
         ("show bad", "/jobs/bad"),
+        ("show later", "/jobs/later"),
         ("dlq show bad", "/dlq/bad"),
         ("explain later", "/jobs/later/explain"),
         ("explain bad", "/jobs/bad/explain"),
@@ -68,6 +75,7 @@ def full(server: Server, house: Program, worker: WorkerProcess) -> Server:
         ("worker list", "/workers"),
         ("config list", "/config"),
         ("config get max-retries", "/config/max-retries"),
+        ("config get webhook-success", "/config/webhook-success"),
         ("wait good bad", "/wait?id=good&id=bad"),
         ("wait --any good later", "/wait?id=good&id=later&any=true"),
         ("wait --batch some", "/batches/some/wait"),
@@ -177,6 +185,22 @@ def test_all_ways_to_add_many_are_there(server: Server) -> None:
     assert len(server.post("/jobs/many", array, status=201)) == 3
     assert server.get("/batches/rows")["jobs"] == 3
     assert len(server.post("/jobs", [{"command": "true", "delay": "1d"}] * 2, status=201)) == 2
+
+
+def test_whom_to_call_is_said_in_the_same_words(server: Server, house: Program) -> None:
+    def told() -> list[str]:
+        return re.findall(r"(success|failure|dead): https://hooks\.example\.org/…", house("show", job, check=0).out)
+
+    job = server.post("/jobs", {"command": "true", "delay": "1d", "on_success": "none", "on_dead": URL}, status=201)[
+        "id"
+    ]
+    assert told() == ["dead"]
+    server.http.patch(f"/jobs/{job}", json={"on_failure": URL, "on_dead": "none"}).raise_for_status()
+    assert told() == ["failure"]
+    house("edit", job, "--on-failure", "none", "--on-success", URL, check=0)
+    assert told() == ["success"]
+    refused = server.http.post("/jobs", json={"command": "true", "on_dead": "https://me:key@example.org/"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid-input")
 
 
 def test_an_edit_of_what_has_changed_meanwhile_is_refused(server: Server) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job import fields as read
+from queuectl.job.hooks import Said, parse_url_or_none
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
+from queuectl.job.reserved import queue_for_jobs
 
 # What a person may write; `first_is_free` and `held` have ways of their own.
 EDITABLE: Final = (
@@ -22,6 +24,9 @@ EDITABLE: Final = (
     "max_retries",
     "max_attempts",
     "timeout",
+    "on_success",
+    "on_failure",
+    "on_dead",
 )
 _RIVALS: Final = (("command", "argv"), ("run_at", "delay"), ("max_retries", "max_attempts"))
 
@@ -39,6 +44,7 @@ class Change(NamedTuple):
     first_is_free: bool | None = None
     timeout_ms: int | None = None
     held: bool | None = None
+    hooks: Mapping[str, Sequence[str] | None] | None = None  # of each that is named: whom to tell, None for nobody
 
     def run_at(self, now_ms: int) -> int | None:
         """When it is to run; a time that has passed means now."""
@@ -74,6 +80,10 @@ def read_change(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo
                 kept["delay_ms"] = read.delay(value, spelled)
             case "timeout":
                 kept["timeout_ms"] = read.timeout(value, spelled) or 0
+            case "on_success" | "on_failure" | "on_dead":
+                url = parse_url_or_none(value, spelled)
+                told = [url, Said.JOB.value] if url else None
+                kept["hooks"] = {**kept.get("hooks", {}), name.removeprefix("on_"): told}
             case "max_retries":
                 kept["max_retries"] = read.retries(value, spelled)
             case "max_attempts":
@@ -83,7 +93,7 @@ def read_change(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo
     return Change()._replace(**kept)
 
 
-_READERS: Final = {"command": read.command, "argv": read.argv, "queue": read.queue, "priority": read.priority}
+_READERS: Final = {"command": read.command, "argv": read.argv, "queue": queue_for_jobs, "priority": read.priority}
 
 
 def _spelled(dashes: str, name: str) -> str:

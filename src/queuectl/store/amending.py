@@ -73,6 +73,7 @@ def new_rules(change: Change) -> dict[str, Any]:
         "max_retries": change.max_retries,
         "first_is_free": change.first_is_free,
         "timeout_ms": change.timeout_ms,
+        "hooks": None if change.hooks is None else json.dumps(change.hooks),
     }
 
 

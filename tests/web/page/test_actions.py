@@ -196,6 +196,33 @@ def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None
     notice(page, "1 job moved from valve to elsewhere")
 
 
+def test_whom_a_queue_calls_is_said_on_its_panel_and_never_shown_whole(visit: Visit, site: Site) -> None:
+    url = "https://hooks.example.org/k9z8"
+    site.queuectl("queue", "set", "bells", "--on-dead", url, check=0)
+    site.queuectl("enqueue", "--id", "bell", "--queue", "bells", "--delay", "1h", "true", check=0)
+
+    def said() -> list[str | None]:
+        (one,) = (one for one in site.queuectl("queue", "list", "--json").json if one["name"] == "bells")
+        return [one["on_success"], one["on_failure"], one["on_dead"]]
+
+    page = visit("/queues")
+    panel = page.locator("section", has=page.locator("#q-bells"))
+    panel.get_by_text("Limits and defaults").click()
+    expect(panel.get_by_label("Call when dead")).to_have_value("https://hooks.example.org/…")
+    panel.get_by_label("Call on success").fill(url)
+    panel.get_by_role("button", name="Save").click()
+    notice(page, "on success https://hooks.example.org/…")
+    assert said() == ["https://hooks.example.org/…", None, "https://hooks.example.org/…"]
+    panel.get_by_label("Call when dead").fill("")
+    panel.get_by_role("button", name="Save").click()
+    notice(page, "on dead none")
+    press(page, "Undo")
+    notice(page, "as it was")
+    assert said()[2] == "https://hooks.example.org/…"
+    assert "k9z8" not in page.content()
+    visit("/jobs/bell").get_by_text("dead: https://hooks.example.org/…").wait_for()
+
+
 def test_dead_jobs_are_retried_and_purged_by_their_error(visit: Visit, site: Site) -> None:
     for name, code in (("dead-1", 41), ("dead-2", 41), ("dead-3", 42)):
         site.queuectl("enqueue", "--id", name, "--max-retries", "1", f"test -e {site.queuectl.home}/go || exit {code}")

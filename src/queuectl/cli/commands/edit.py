@@ -45,6 +45,9 @@ from queuectl.store.protocol import Store
 @click.option("--max-retries", "--retries", type=integer, metavar="N", help="Failed runs after which it is dead.")
 @click.option("--max-attempts", type=integer, metavar="N", help="The same, whatever first-attempt-is-free says.")
 @click.option("--timeout", metavar="TIME", help="End a run that takes longer; 0: never.")
+@click.option("--on-success", metavar="URL", help="Whom to call when it has completed; none: nobody.")
+@click.option("--on-failure", metavar="URL", help="Whom to call when a run of it fails; none: nobody.")
+@click.option("--on-dead", metavar="URL", help="Whom to call when it has failed for good; none: nobody.")
 @click.option("--move-to", metavar="NAME", help="The queue they go to. Beside ids --queue says the same.")
 @selectors()
 @yes_option

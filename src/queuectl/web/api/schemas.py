@@ -122,6 +122,7 @@ _OF_JOBS: Final[Schema] = optional(
     run_at={"type": "string", "description": "ISO 8601; local to the server without a zone."},
     delay=DURATION,
 )
+_HOOKS: Final[Schema] = optional(on_success=TEXT, on_failure=TEXT, on_dead=TEXT)
 NEW_JOB: Final[Schema] = {
     "type": "object",
     "description": "The fields of enqueue: command or argv, and what else is to hold. docs/reference/json.md has all of them.",
@@ -135,14 +136,14 @@ NEW_JOB: Final[Schema] = {
             tags={"type": "array", "items": TEXT, "maxItems": 32},
             depends_on=array(DEPENDENCY),
             unique_key=TEXT,
-            **dict.fromkeys(("on_success", "on_failure", "on_dead"), TEXT),
         ),
+        **_HOOKS,
     },
 }
 CHANGE: Final[Schema] = {
     "type": "object",
     "description": "What to change of a job that waits; timeout 0 takes the limit away.",
-    "properties": _OF_JOBS,
+    "properties": {**_OF_JOBS, **_HOOKS},
 }
 NEW_SCHEDULE: Final[Schema] = {
     "type": "object",

@@ -7,6 +7,7 @@ from typing import Any, Final
 from queuectl.config import host_name
 from queuectl.errors import UnknownName, UsageError
 from queuectl.job.change import read_change
+from queuectl.job.hooks import hidden
 from queuectl.job.lifecycle import WAITING, is_final
 from queuectl.job.model import Job, iso, to_ms
 from queuectl.job.retry import allowed_failures
@@ -34,6 +35,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
     find = ask.query.one("find")
     values: dict[str, Any] = {
         "job": job,
+        "hooks": hidden(job.hooks or {}),
         "history": list(reversed(shown.history)),
         "allowed": allowed_failures(job.max_retries, first_is_free=job.first_is_free),
         "reasons": explain.explain(reads, job_id, is_alive=serves).reasons,

@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 from queuectl.errors import UnknownName, UsageError
+from queuectl.job.hooks import shown_url
 from queuectl.job.lifecycle import WAITING
+from queuectl.job.limits import Rules
 from queuectl.job.nearest import nearest
 from queuectl.queue import queues as use
 from queuectl.web.desk import Desk
@@ -15,7 +17,8 @@ from queuectl.web.pages.notices import Notice, done
 from queuectl.web.pages.trend import lately
 from queuectl.web.pages.wording import plural
 
-RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout")
+HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown without what may not be seen
+RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout", *HOOKS)
 MOST_DRAWN: Final = 40  # each is a question to the store
 _DEEDS: Final = ("pause", "resume", "set", "move")
 
@@ -63,7 +66,7 @@ def _pause_back(name: str, paused: bool, desk: Desk) -> Notice:
 
 def _set(desk: Desk, name: str, ask: Ask) -> Notice:
     """What was left empty is taken away: the form shows all that holds."""
-    before = use.view(desk.reads, name).to_dict()
+    before, rules = use.view(desk.reads, name).to_dict(), desk.reads.rules().get(name, Rules())
     said = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
     changes = {
         rule: use.NOTHING if text is None else text for rule, text in said.items() if text != _text(before[rule])
@@ -71,7 +74,8 @@ def _set(desk: Desk, name: str, ask: Ask) -> Notice:
     if not changes:
         return done(f"Queue {name} is as it was")
     desk.set_queue(name, **changes)
-    earlier = {rule: use.NOTHING if before[rule] is None else before[rule] for rule in changes}
+    whole = {**before, **{hook: getattr(rules, hook) for hook in HOOKS}}
+    earlier = {rule: use.NOTHING if whole[rule] is None else whole[rule] for rule in changes}
 
     def back(again: Desk) -> Notice:
         again.set_queue(name, **earlier)
@@ -81,7 +85,8 @@ def _set(desk: Desk, name: str, ask: Ask) -> Notice:
 
 
 def _told(changes: dict[str, Any]) -> list[str]:
-    return [f"{rule.replace('_', ' ')} {value}" for rule, value in changes.items()]
+    shown = {rule: shown_url(value) if rule in HOOKS else value for rule, value in changes.items()}
+    return [f"{rule.replace('_', ' ')} {value}" for rule, value in shown.items()]
 
 
 def _text(value: object) -> str | None:

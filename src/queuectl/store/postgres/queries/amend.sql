@@ -15,6 +15,10 @@ update queuectl.jobs
        max_retries = coalesce(%(max_retries)s::integer, max_retries),
        first_is_free = coalesce(%(first_is_free)s::boolean, first_is_free),
        timeout_ms = nullif(coalesce(%(timeout_ms)s::bigint, timeout_ms), 0),
+       hooks = case
+           when %(hooks)s::text is null then hooks
+           else nullif(jsonb_strip_nulls(coalesce(hooks, '{}')::jsonb || %(hooks)s::jsonb), '{}'::jsonb)::text
+       end,
        updated_at = greatest(%(now)s, created_at)
   from unnest(
            %(seqs)s::bigint[], %(priorities)s::integer[], %(ranks)s::bigint[], %(eligible_ats)s::bigint[], %(run_ats)s::bigint[],

@@ -14,6 +14,7 @@ update jobs
        max_retries = coalesce(:max_retries, max_retries),
        first_is_free = coalesce(:first_is_free, first_is_free),
        timeout_ms = nullif(coalesce(:timeout_ms, timeout_ms), 0),
+       hooks = iif(:hooks is null, hooks, nullif(json_patch(coalesce(hooks, '{}'), :hooks), '{}')),
        updated_at = max(:now, created_at)
  where seq = :seq
    and state in ('blocked', 'pending', 'failed')

@@ -6,16 +6,25 @@ import json
 import os
 import signal
 import subprocess
+from collections import deque
+from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
 from queuectl.clock import SystemClock
 from queuectl.home import kept_file, runs_file
-from queuectl.process.ledger import Identity, Ledger, read_ledger
+from queuectl.job.model import Worker, from_ms
+from queuectl.job.outcome import Signalled
+from queuectl.process.ledger import EndBegun, Finish, Footprint, Identity, Ledger, read_ledger
 from queuectl.process.table import started
+from queuectl.store.sqlite.connection import MEMORY
+from queuectl.store.sqlite.store import SqliteStore
+from queuectl.upkeep.adoption import Heir, adoptable, leave_to
 from tests.e2e.processes import children, is_running
 from tests.e2e.scene import Scene, family_of
+from tests.factories import unknown_claim
 from tests.program import WorkerProcess
 from tests.wait import wait_until
 
@@ -119,6 +128,23 @@ def test_an_heir_that_dies_before_it_has_noted_what_it_adopted_has_an_heir_too(s
     job = scene.wait_for(job_id, "dead")
     assert (job["exit_code"], job["runs"], job["crashes"]) == (5, 1, 0)
     wait_until(lambda: not list((scene.home / "workers").glob("*.kept")), what="the old ledger to go")
+
+
+def test_what_an_heir_was_about_to_end_is_known_after_one_of_its_name_that_died_at_once(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "workers").mkdir()
+    home, claim, ending = str(tmp_path), unknown_claim("a"), EndBegun("timeout", 7)
+    kept = Ledger(kept_file(home, "w1", 1))
+    kept.write(0, claim.token, Footprint(1, 2, 0, Finish(Signalled(signal.SIGTERM), 8)))
+    heir = Ledger(runs_file(home, "w2"))
+    heir.write(0, claim.token, Footprint(1, 2, 0, kept="w1.1.kept"))
+    heir.note_end(0, claim.token, ending)
+    dead = Worker("w2", "here", 0, home, "running", 1, 0, None, from_ms(0), from_ms(0), 0, 0)
+    with closing(SqliteStore(MEMORY, clock=SystemClock())) as store:
+        assert leave_to(Heir("w2", home, deque()), dead, [claim], store=store) == {claim.token}
+    Ledger(runs_file(home, "w2")).close()  # all that the next w2 has done
+    assert adoptable(dead, [claim])[claim.token].ending == ending
 
 
 def test_the_timeout_of_an_adopted_job_counts_from_its_start(scene: Scene) -> None:

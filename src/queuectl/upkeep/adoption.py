@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from queuectl import home as places
 from queuectl.job.model import Claim, Worker
-from queuectl.process.ledger import LOST, EndBegun, Footprint, Records, read_ledger
+from queuectl.process.ledger import LOST, EndBegun, Footprint, Records, add_end, read_ledger
 from queuectl.process.watch import Adoption, is_there
 from queuectl.store.protocol import Store
 
@@ -52,6 +52,11 @@ def leave_to(heir: Heir, worker: Worker, claims: Sequence[Claim], *, store: Stor
         path = places.runs_file(worker.home, worker.id)
         with contextlib.suppress(FileNotFoundError):
             os.rename(path, _kept(worker, read_ledger(path)))
+    for token, adoption in found.items():
+        if adoption.ending is not None and adoption.footprint.kept is not None:
+            # The dead one had adopted it, and noted in its own ledger that it ends it. The next worker of this name begins that anew.
+            with contextlib.suppress(OSError):  # a full disk: then it counts as ended by itself
+                add_end(adoption.ledger, [token], adoption.ending, create=False)
     # Under our own name they are ours already.
     taken = set(found) if worker.id == heir.name else set(store.adopt(worker.id, found, by=heir.name))
     heir.foundlings.extend(adoption for token, adoption in found.items() if token in taken)

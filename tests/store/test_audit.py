@@ -136,6 +136,18 @@ def test_a_secret_setting_is_recorded_without_its_value(audited: Store) -> None:
     assert last(audited)["after"] == {"webhook-secret": "***"}
 
 
+def test_whom_to_call_is_recorded_without_what_may_be_a_secret(audited: Store) -> None:
+    url, shown = "https://hooks.example.org/k9z8", "https://hooks.example.org/…"
+    audited.set_config({"webhook-dead": url})
+    assert last(audited)["after"] == {"webhook-dead": shown}
+    audited.set_rules("q", {"on_dead": url, "priority": 3})
+    assert last(audited)["after"] == {"on_dead": shown, "priority": 3}
+    audited.enqueue([new_job("a", hooks={"dead": [url, "job"]})])
+    audited.amend(["a"], Change(hooks={"success": [url, "job"], "dead": None}))
+    assert last(audited)["after"] == {"hooks": {"success": shown, "dead": None}}
+    assert not any("k9z8" in entry.record for entry in audited.audit())
+
+
 def test_a_worker_that_is_told_to_stop_is_recorded(audited: Store, worker: Hands) -> None:
     audited.request_stop(worker.name, StopMode.NOW)
     assert (last(audited)["what"], last(audited)["subjects"]) == ("worker stop", [worker.name])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TOLD_IN_FULL: Final = 20  # jobs; of more that are added at once, their ids have to do
 LONGEST: Final = 1000  # characters of a command
 HIDDEN_SETTINGS: Final = ("secret",)
+HOOKS: Final = ("on_", "webhook-")  # of fields, of rules and of settings
 _TIMES: Final = ("created_ms", "updated_ms", "tick_ms", "start_ms", "look_ms", "last_ms", "waiting")
 
 
@@ -67,6 +68,8 @@ def of_states(what: str, found: Iterable[Subject], *, after: Mapping[str, Any] |
 def changed(change: Change, rows: Iterable[tuple[Any, ...]]) -> Act:
     """`rows`: of audit_before.sql, as they were."""
     after = _given(change._asdict())
+    if change.hooks is not None:
+        after["hooks"] = {name: _hidden("on_", hook and hook[0]) for name, hook in change.hooks.items()}
     if times := [after.pop(name) for name in ("delay_ms", "run_at_ms") if name in after]:
         after["run_at"] = times[0]
     names = ("command", "argv", "queue", "priority", "max_retries", "timeout_ms", "run_at", "held")
@@ -84,7 +87,7 @@ def ruled(queue: str, before: Rules, after: Rules) -> Act:
     was, now = (rules._asdict() | {"rate": rules.rate and list(rules.rate)} for rules in (before, after))
     differs = [name for name in now if was[name] != now[name]]
     what = {"paused": "queue pause" if after.paused else "queue resume"}.get(",".join(differs), "queue set")
-    return Act(what, [queue], {name: was[name] for name in differs}, {name: now[name] for name in differs})
+    return Act(what, [queue], *({name: _hidden(name, told[name]) for name in differs} for told in (was, now)))
 
 
 def scheduled(before: Schedule | None, after: Schedule | None) -> Act | None:
@@ -108,7 +111,7 @@ def run_by_hand(ticks: Iterable[Tick]) -> Act:
 def _schedule(one: Schedule | None) -> dict[str, Any] | None:
     if one is None:
         return None
-    fields = {name: sorted(value) if name == "env" else value for name, value in one.fields.items()}
+    fields = {name: sorted(value) if name == "env" else _hidden(name, value) for name, value in one.fields.items()}
     values = one._asdict() | {"fields": fields, "overlap": one.overlap.value}
     return {name: value for name, value in values.items() if name not in _TIMES}
 
@@ -122,7 +125,12 @@ def forgotten_until(base: Link) -> Act:
     return Act(FORGET, [str(base.seq)], after=base._asdict())
 
 
-def _hidden(name: str, value: str | None) -> str | None:
+def _hidden(name: str, value: Any) -> Any:
+    """Without what may not be seen: secrets, and what of a webhook's URL leads further than to its host."""
+    if isinstance(value, str) and name.startswith(HOOKS):
+        from queuectl.job.hooks import shown_url  # here, since enqueue has to be quick
+
+        value = shown_url(value)
     return "***" if value is not None and name.endswith(HIDDEN_SETTINGS) else value
 
 

@@ -128,7 +128,10 @@ def test_a_store_of_the_version_before_keeps_its_counts_and_times(
     store.close()
     tables = ", ".join(f"queuectl.{table}" for table in OF_NOW)
     columns = "; ".join(f"alter table queuectl.{table} drop column {column}" for table, column in COLUMNS_OF_NOW)
-    server.execute(f"drop table {tables}; {columns}; update queuectl.meta set version = 10", empty)
+    server.execute(
+        f"drop table {tables}; drop function queuectl.refuse_audit, queuectl.keep_audit; {columns}; update queuectl.meta set version = 10",
+        empty,
+    )
     store = open_store(str(home), empty, clock)
     check_past(store, clock)
     store.close()

@@ -19,8 +19,8 @@ from tests.sim.scene import LEASE, STORED
 from tests.sim.themes import seeds_of
 
 ROOT = Path(__file__).parents[2]
-SEEDS = 500  # .ci/run plays 2,000 more
-PORTION = 125  # each its own test: they are played side by side
+SEEDS = 200  # .ci/run plays 2,000 more
+PORTION = 50  # each its own test: they are played side by side
 BOUND = 1000  # within so many seeds every defect has to be found; most are within ten
 
 ONE = os.environ.get("QUEUECTL_SIM_SEED")

@@ -364,7 +364,7 @@ def test_memory_does_not_grow_with_what_was_looked_at(home: Path, queue: Queue) 
                 return len(gc.get_objects())
 
             # What textual keeps for later is bounded and fills up in jumps; what leaks, leaks each time.
-            counts = [await look(200) for _ in range(5)]
-            assert min(after - before for before, after in pairwise(counts)) < 200
+            counts = [await look(100) for _ in range(5)]
+            assert min(after - before for before, after in pairwise(counts)) < 100
 
     play(scene)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import importlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,22 @@ from tests.warm import warm
 settings.register_profile("queuectl", deadline=None)
 settings.load_profile("queuectl")
 
+HERE = Path(__file__).resolve().parent
+
 # Where `tmp_path` is: read by pytest when it makes the first one.
 if SWIFT is not None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", SWIFT)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Where several processes load all tests, each begins with other files. What pytest makes of a file is kept beside it for
+    whoever loads it next, and takes longer than all the rest of loading: so each file is read by one and not by all."""
+    number, count = os.environ.get("PYTEST_XDIST_WORKER", ""), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
+    if number and [Path(word).resolve() for word in session.config.args] == [HERE]:
+        for file in sorted(HERE.rglob("test_*.py"))[int(number.removeprefix("gw")) :: int(count)]:
+            with suppress(Exception):  # told by whoever collects it
+                importlib.import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

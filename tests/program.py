@@ -217,7 +217,7 @@ class Leftovers:
     def end_the_late(self) -> list[str]:
         """Whoever does not end by itself within some seconds is killed: what `end` says of it."""
         try:
-            self.wait_until_none(timeout=3)
+            self.wait_until_none()
         except AssertionError:
             return self.end()
         return []

@@ -65,7 +65,7 @@ def test_ctrl_c_ends_following_and_not_the_job(queuectl: Program, worker: Worker
     assert following.stdout is not None
     assert following.stdout.readline() == b"on\n"
     following.send_signal(signal.SIGINT)
-    out, err = following.communicate(timeout=10)
+    out, err = following.communicate(timeout=20)
     assert (out, err, following.returncode) == (b"", b"", 130)
     assert queuectl("show", "j", "--json", check=0).json["state"] == "processing"
 

@@ -82,7 +82,7 @@ def test_watching_through_a_pipe_prints_a_line_of_json_for_each_change(queuectl:
     queuectl("enqueue", "true", check=0)
     assert json.loads(watching.stdout.readline())["total"] == 1
     watching.send_signal(signal.SIGINT)
-    out, err = watching.communicate(timeout=10)
+    out, err = watching.communicate(timeout=20)
     assert (out, err, watching.returncode) == (b"", b"", 130)
 
 
@@ -101,7 +101,7 @@ def test_watching_through_a_pipe_prints_a_block_for_each_change(queuectl: Progra
     queuectl("enqueue", "true", check=0)
     assert read_to_total() == b"1"
     watching.send_signal(signal.SIGINT)
-    watching.communicate(timeout=10)
+    watching.communicate(timeout=20)
     assert watching.returncode == 130
 
 

@@ -162,7 +162,7 @@ def _run_on_terminal(words: list[str], *, cwd: Path, env: Mapping[str, str]) -> 
             break
         screen += data
     os.close(ours)
-    process.wait(timeout=10)
+    process.wait(timeout=20)
     return screen.decode()
 
 

@@ -36,7 +36,7 @@ def test_a_worker_finishes_what_runs_says_why_and_goes(upgraded: tuple[Scene, Ca
     worker = scene.worker("--count", "2")
     scene.wait_for_file("begun")
     upgrade()
-    wait_until(lambda: "schema version" in worker.output, timeout=5, what="the worker to notice")
+    wait_until(lambda: "schema version" in worker.output, what="the worker to notice")
     assert worker.process.poll() is None
     # Longer than its lease: it lives, so nobody may take its job from it; and it takes no other.
     (waiting,) = store.enqueue([new_job()])
@@ -60,7 +60,7 @@ def test_an_idle_worker_goes_at_once_and_none_begins(upgraded: tuple[Scene, Call
     scene.configure(**BEAT)
     worker = scene.worker()
     upgrade()
-    assert worker.wait(timeout=5) == 1
+    assert worker.wait() == 1
     for words in (["worker", "start"], ["enqueue", "true"], ["status"]):
         done = scene.queuectl(*words, check=1)
         assert "schema version" in done.err.splitlines()[0]
@@ -76,5 +76,5 @@ def test_who_waits_for_a_job_is_told_that_the_store_has_become_too_new(
         waiting = scene.queuectl.start("wait", job_id, stdout=file, stderr=file)
     wait_until(lambda: "no live worker" in log.read_text(), what="it to wait")
     upgrade()
-    assert waiting.wait(10) == 1
+    assert waiting.wait(20) == 1
     assert "schema version" in log.read_text()

@@ -80,7 +80,7 @@ def test_a_process_that_took_over_a_number_is_not_signalled(sleeper: subprocess.
     assert is_running(sleeper.pid)
     send(signal.SIGKILL, [Entry(2**22 + 1, "S", 1, 1, 1, 1)])  # nobody
     send(signal.SIGKILL, [found])
-    assert sleeper.wait(10) == -9
+    assert sleeper.wait(20) == -9
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def at_once(*tasks: Callable[[], None]) -> None:
 
     def guarded(task: Callable[[], None]) -> None:
         try:
-            gate.wait(10)
+            gate.wait(20)
             task()
         except BaseException as exc:  # noqa: BLE001 # a thread's failure is the test's
             failures.append(exc)

@@ -75,7 +75,7 @@ def test_a_stopped_worker_can_be_ended(worker: Worker) -> None:
     with process(lock_file(worker.home, worker.id)) as child:
         stop(child)
         stopped.kill(replace(worker, pid=child.pid), here=HERE)
-        assert child.wait(10) == -signal.SIGKILL
+        assert child.wait(20) == -signal.SIGKILL
 
 
 def test_who_has_the_number_of_a_worker_and_not_its_lock_is_left_alone(worker: Worker) -> None:

@@ -107,7 +107,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(15)
+            return self.process.wait(20)
         finally:
             self.process.kill()
             self._log.close()

@@ -35,7 +35,7 @@ def begin(
 
 def end(process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
     process.send_signal(number)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=20)
     return process.returncode, out.decode(), err.decode()
 
 

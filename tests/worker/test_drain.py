@@ -39,7 +39,7 @@ def test_draining_waits_for_what_runs_on_another_worker(scene: Scene) -> None:
     assert drainer.process.poll() is None  # it has run dry, but not all is done
     scene.open("go")
     scene.wait_for(job_id, "completed")
-    assert drainer.wait(timeout=10) == 0
+    assert drainer.wait(timeout=20) == 0
 
 
 def test_draining_looks_only_at_the_queues_it_serves(scene: Scene) -> None:

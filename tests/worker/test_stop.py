@@ -79,7 +79,7 @@ def test_worker_stop_waits_until_what_runs_has_finished(scene: Scene) -> None:
     scene.open("go")
     out, _ = stopping.communicate(timeout=20)
     assert (stopping.returncode, out.strip()) == (0, b'{"done": ["w1"], "refused": []}')
-    assert worker.process.wait(5) == 0
+    assert worker.process.wait(20) == 0
     assert scene.state(job_id) == "completed"
 
 
@@ -203,9 +203,9 @@ def test_a_reader_that_reads_no_more_does_not_hold_up_the_jobs(scene: Scene) -> 
     except BlockingIOError:
         os.set_blocking(writing, True)
     worker = scene.worker(stdout=writing)
-    scene.wait_for(scene.enqueue("true"), "completed", timeout=10)
+    scene.wait_for(scene.enqueue("true"), "completed")
     worker.send(signal.SIGTERM)
-    assert worker.wait(10) == 0
+    assert worker.wait() == 0
     os.close(reading)
     os.close(writing)
 

@@ -33,7 +33,7 @@ def test_a_delayed_job_starts_at_its_time_and_not_before(rare: Scene) -> None:
 def test_a_retry_starts_at_its_time_on_the_worker_that_saw_it_fail(rare: Scene) -> None:
     job_id = rare.enqueue("[ $QUEUECTL_RUN = 2 ]", backoff_base=1)
     rare.worker()
-    rare.wait_for(job_id, "completed", timeout=10)
+    rare.wait_for(job_id, "completed")
 
 
 def test_a_retry_starts_at_its_time_also_if_the_worker_that_saw_it_fail_is_busy(rare: Scene) -> None:
@@ -43,10 +43,10 @@ def test_a_retry_starts_at_its_time_also_if_the_worker_that_saw_it_fail_is_busy(
     rare.worker("--name", "w1", "--queue", "default", "--queue", "mine")
     rare.wait_for_file("begun")
     rare.worker("--name", "w2", "--queue", "default")
-    long = rare.enqueue(rare.until("end"), queue="mine")
+    long = rare.enqueue(rare.until("end"), queue="mine", priority=1)  # before the retry, also if that is due by then
     rare.open("go")
     rare.wait_for(long, "processing")
-    job = rare.wait_for(job_id, "completed", timeout=5)
+    job = rare.wait_for(job_id, "completed")
     assert (job["runs"], job["worker"]) == (2, "w2")
     rare.open("end")
 
@@ -70,13 +70,13 @@ def test_a_retry_by_hand_starts_at_once(rare: Scene) -> None:
     rare.wait_for(job_id, "dead")
     rare.open("good")
     rare.queuectl("dlq", "retry", job_id, check=0)
-    rare.wait_for(job_id, "completed", timeout=10)
+    rare.wait_for(job_id, "completed")
 
 
 def test_a_free_slot_is_filled_at_once(rare: Scene) -> None:
     rare.worker("--count", "2")
     rare.enqueue_all([{"command": "true"}] * 40)
-    rare.wait_for_all(timeout=10)
+    rare.wait_for_all()
 
 
 @pytest.mark.parametrize("grow", [True, False])
@@ -87,7 +87,7 @@ def test_a_change_of_worker_count_is_followed_within_a_heartbeat(rare: Scene, gr
     worker = rare.worker()
     rare.wait_for_lines("begun", before)
     rare.configure(worker_count=after)
-    wait_until(lambda: f"now {after} slot" in worker.output, what="the worker to follow", timeout=5)
+    wait_until(lambda: f"now {after} slot" in worker.output, what="the worker to follow")
     if grow:
         rare.wait_for_lines("begun", 3)
         assert worker.listed()["slots"] == 3  # type: ignore[index]
@@ -123,7 +123,7 @@ def test_a_change_of_poll_interval_is_followed_within_a_heartbeat(rare: Scene) -
     bell = rare.home / "workers" / "w1.bell"
     bell.unlink()  # from now on nobody can wake it
     rare.configure(poll_interval="100ms")
-    rare.wait_for(rare.enqueue("true"), "completed", timeout=10)
+    rare.wait_for(rare.enqueue("true"), "completed")
 
 
 def wait_for_beats(scene: Scene, count: int) -> None:

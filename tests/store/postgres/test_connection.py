@@ -104,7 +104,7 @@ def lose_the_answer(proxy: Proxy, call: object) -> None:
     """Make a call whose answer never comes though the server has done it."""
     assert callable(call)
     proxy.swallow()
-    threading.Thread(target=lambda: (proxy.answered.wait(10), proxy.cut()), daemon=True).start()
+    threading.Thread(target=lambda: (proxy.answered.wait(20), proxy.cut()), daemon=True).start()
     with pytest.raises(errors.StoreUnreachable):
         call()
 
@@ -165,7 +165,7 @@ def test_jobs_whose_answer_was_lost_are_in_doubt_and_the_hint_says_how_to_find_t
 ) -> None:
     ours = open_pg(address=proxy.url)
     proxy.swallow()
-    threading.Thread(target=lambda: (proxy.answered.wait(10), proxy.cut()), daemon=True).start()
+    threading.Thread(target=lambda: (proxy.answered.wait(20), proxy.cut()), daemon=True).start()
     with pytest.raises(errors.StoreUnreachable) as raised:
         ours.enqueue([new_job() for _ in range(jobs)])
     assert raised.value.in_doubt

@@ -335,7 +335,8 @@ def test_a_body_that_takes_too_long_is_not_waited_for(hasty: Server) -> None:
 
 
 def test_whoever_reads_nothing_loses_its_seat_to_others(hasty: Server, hasty_program: Program) -> None:
-    hasty_program("enqueue", "--id", "long", "head -c 3000000 /dev/zero", check=0)
+    # More than the kernel takes for a connection that nobody reads from.
+    hasty_program("enqueue", "--id", "long", "head -c 40000000 /dev/zero", check=0)
     hasty_program("worker", "start", "--drain", check=0)
     line = f"GET {API}/jobs/long/logs HTTP/1.1\r\nHost: {hasty.host}\r\nAuthorization: Bearer {FULL}\r\n\r\n"
     crowd: list[socket.socket] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,6 +75,11 @@ def test_the_readme_names_every_command_once() -> None:
     assert first_column(section(read("README.md"), "Commands")) == [
         f"queuectl {name}" for name, entry in COMMANDS.items() if not entry.hidden
     ]
+
+
+def test_the_readme_names_every_extra() -> None:
+    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    assert sorted(first_column(section(read("README.md"), "Install"))) == sorted(extras)
 
 
 def test_the_fields_of_jobs_runs_and_workers_are_those_of_the_page(

@@ -16,8 +16,10 @@ from queuectl.tui.table import Rows
 
 
 @asynccontextmanager
-async def view(home: Path, *, size: tuple[int, int] = (100, 30)) -> AsyncIterator[tuple[Top, Pilot[None]]]:
-    app = Top(str(home), None)
+async def view(
+    home: Path, *, db: str | None = None, size: tuple[int, int] = (100, 30)
+) -> AsyncIterator[tuple[Top, Pilot[None]]]:
+    app = Top(str(home), db)
     try:
         async with app.run_test(size=size) as pilot:
             yield app, pilot

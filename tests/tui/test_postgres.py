@@ -1,0 +1,84 @@
+"""The same view on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from queuectl.client import Queue
+from queuectl.job.lifecycle import State
+from queuectl.tui.dialogs import Ask
+from queuectl.tui.follow import LogPane
+from queuectl.tui.jobscreen import JobScreen
+from tests.postgres import FragileServer, fragile_server
+from tests.program import WorkerProcess
+from tests.tui.view import play, rows_of, states_of, text_of, view
+from tests.wait import until
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[FragileServer]:
+    with fragile_server() as one:
+        yield one
+
+
+@pytest.fixture
+def db(postgres: FragileServer) -> str:
+    return postgres.database(postgres.create())
+
+
+@pytest.fixture
+def queue(home: Path, db: str) -> Iterator[Queue]:
+    with Queue(home, db) as made:
+        yield made
+
+
+def test_a_job_is_seen_followed_and_cancelled_and_another_found_and_held(
+    home: Path, db: str, queue: Queue, start_worker: Callable[..., WorkerProcess]
+) -> None:
+    start_worker("--db", db, "--name", "anna")
+    job = queue.enqueue("echo hello; exec sleep 60").id
+    later = queue.enqueue("true", queue="mail", delay="1h").id
+
+    async def scene() -> None:
+        async with view(home, db=db) as (app, pilot):
+            await until(lambda: states_of(app).get(job) == "processing", what="the job to run")
+            assert rows_of(app, "#workers")["anna"][0] == "anna"
+            assert "postgresql://" in text_of(app, "#head")
+            await pilot.press("l")
+            await until(lambda: isinstance(app.screen, JobScreen), what="the log")
+            log = app.screen.query_one(LogPane)
+            await until(lambda: any("hello" in line.text for line in log.lines), what="what it printed")
+            await pilot.press("escape", "c", "y")
+            await until(lambda: states_of(app).get(job) == "cancelled", what="the job to be cancelled")
+            await pilot.press("slash")
+            await until(lambda: isinstance(app.screen, Ask), what="the question")
+            await pilot.press(*later[:6], "enter")
+            await until(lambda: list(states_of(app)) == [later], what="the one that is looked for")
+            await pilot.press("h")
+            await until(lambda: states_of(app).get(later) == "held", what="it to be held")
+
+    play(scene)
+    assert queue.get(job).state is State.CANCELLED
+    assert queue.get(later).held
+
+
+def test_a_server_that_goes_is_told_and_one_that_comes_back_is_shown_again(
+    postgres: FragileServer, home: Path, db: str, queue: Queue
+) -> None:
+    job = queue.enqueue("true", delay="1h").id
+    queue.close()
+
+    async def scene() -> None:
+        async with view(home, db=db) as (app, _):
+            await until(lambda: job in states_of(app), what="the job")
+            postgres.halt()
+            await until(lambda: "trying again" in text_of(app, "#problem"), what="the problem to be told")
+            assert job in states_of(app), "what was known is still there to see"
+            postgres.start()
+            await until(lambda: not text_of(app, "#problem").strip(), what="the server to be found again")
+            assert job in states_of(app)
+
+    play(scene)

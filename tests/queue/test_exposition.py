@@ -110,3 +110,26 @@ def test_what_is_exposed_only_grows_when_jobs_are_removed(store: Store, home: Pa
 
 def test_labels_are_escaped_as_the_format_asks() -> None:
     assert escape('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
+
+
+def test_queues_beyond_so_many_are_one_together(store: Store, home: Path) -> None:
+    register(store, home)
+    for number, queue in enumerate(("a", "b", "c", "often", "often", "often")):
+        enqueue(store, f"j{number}", queue=queue)
+    for _ in range(6):
+        run(store, home)
+    enqueue(store, "waits", queue="d")
+
+    def seen(most: int) -> dict[str, float]:
+        return samples(exposition(store, is_alive=lambda _: True, clock=SystemClock(), most_queues=most))
+
+    whole, bounded = seen(5), seen(2)
+    assert {name for name in whole if "queue=" in name and '"*"' in name} == set()
+    queues = {found[1] for name in bounded if (found := re.search(r'queue="([^"]*)"', name))}
+    assert queues == {"a", "often", "*"}
+    for name in ("queuectl_jobs_completed_total", "queuectl_jobs_enqueued_total", "queuectl_run_seconds_count"):
+        assert bounded[f'{name}{{queue="often"}}'] == whole[f'{name}{{queue="often"}}'] == 3
+        others = [whole.get(f'{name}{{queue="{queue}"}}', 0) for queue in "bcd"]
+        assert bounded[f'{name}{{queue="*"}}'] == sum(others) >= 2
+    assert bounded['queuectl_jobs{state="pending",queue="*"}'] == 1
+    assert bounded['queuectl_wait_seconds_bucket{queue="*",le="+Inf"}'] == 2

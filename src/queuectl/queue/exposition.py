@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from queuectl.clock import Clock
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Worker
+from queuectl.job.points import OTHERS
 from queuectl.queue.inspect import count_workers
 from queuectl.store.protocol import Histogram, Reads
 
@@ -21,21 +23,55 @@ _TOTALS: Final = {
     "rescued": "Jobs ever taken back from a worker that died.",
 }
 
+# By name; what is beyond them is one together. Whoever may enqueue may make queues, and every label is kept for as long as Prometheus
+# keeps anything.
+MOST_QUEUES: Final = 100
+
 
 class _Seen(NamedTuple):
-    tally: dict[str, dict[State, int]]
-    totals: dict[str, dict[str, int]]
+    tally: Mapping[str, Mapping[State, int]]
+    totals: Mapping[str, Mapping[str, int]]
     histograms: dict[str, tuple[Histogram, Histogram]]
     workers: list[Worker]
-    oldest_waiting_ms: dict[str, int]
+    oldest_waiting_ms: Mapping[str, int]
 
 
-def exposition(store: Reads, *, is_alive: Callable[[Worker], bool], clock: Clock) -> str:
+def exposition(
+    store: Reads, *, is_alive: Callable[[Worker], bool], clock: Clock, most_queues: int = MOST_QUEUES
+) -> str:
     """Asked every few seconds: nothing here costs more at a million jobs than at a thousand."""
     began = clock.monotonic()
     seen = _Seen(store.tally(), store.totals(), store.histograms(), store.workers(), store.oldest_waiting_ms())
     took = clock.monotonic() - began
-    return "".join(line + "\n" for line in _lines(seen, is_alive, took))
+    return "".join(line + "\n" for line in _lines(_bounded(seen, most_queues), is_alive, took))
+
+
+def _bounded(seen: _Seen, most: int) -> _Seen:
+    """Those queues by name to which most was ever enqueued, which seldom are others; the rest as one."""
+    known = sorted(
+        {*seen.tally, *seen.totals}, key=lambda queue: (-seen.totals.get(queue, {}).get("enqueued", 0), queue)
+    )
+    if len(known) <= most:
+        return seen
+    names = {queue: queue if place < most else OTHERS for place, queue in enumerate(known)}
+    tally: dict[str, Counter[State]] = {}
+    totals: dict[str, Counter[str]] = {}
+    histograms: dict[str, tuple[Histogram, Histogram]] = {}
+    oldest: dict[str, int] = {}
+    for queue, name in names.items():
+        tally.setdefault(name, Counter()).update(seen.tally.get(queue, {}))
+        totals.setdefault(name, Counter()).update(seen.totals.get(queue, {}))
+        oldest[name] = max(oldest.get(name, 0), seen.oldest_waiting_ms.get(queue, 0))
+    for queue, (run, wait) in seen.histograms.items():
+        name = names.get(queue, OTHERS)
+        there = histograms.get(name)
+        histograms[name] = (run, wait) if there is None else (_together(there[0], run), _together(there[1], wait))
+    return seen._replace(tally=dict(tally), totals=dict(totals), histograms=histograms, oldest_waiting_ms=oldest)
+
+
+def _together(one: Histogram, other: Histogram) -> Histogram:
+    buckets = tuple((bound, a + b) for (bound, a), (_, b) in zip(one.buckets, other.buckets, strict=True))
+    return Histogram(buckets, one.sum + other.sum, one.count + other.count)
 
 
 def _lines(seen: _Seen, is_alive: Callable[[Worker], bool], took: float) -> Iterator[str]:

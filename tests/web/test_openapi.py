@@ -170,13 +170,17 @@ def quiet(server: Server) -> Server:
     suppress_health_check=list(HealthCheck),
 )
 def test_whatever_is_asked_is_answered_as_documented(case: Any, quiet: Server) -> None:
+    left_out = LEFT_OUT
     if "timeout" in {param.name for param in BY_NAME[case.operation.definition.raw["operationId"]].params}:
         case.query = {**(case.query or {}), "timeout": "1ms"}
+        # A job that it happens to name has not ended in time: 504, as documented.
+        left_out = LEFT_OUT | {"not_a_server_error"}
     if case.operation.path.endswith("/logs"):
         case.query = {name: value for name, value in (case.query or {}).items() if name != "follow"}
-    case.call_and_validate(
+    answer = case.call_and_validate(
         base_url=quiet.url,
         headers={"Authorization": f"Bearer {FULL}"},
-        excluded_checks=[check for check in CHECKS.get_all() if check.__name__ in LEFT_OUT],
+        excluded_checks=[check for check in CHECKS.get_all() if check.__name__ in left_out],
         timeout=20,
     )
+    assert answer.status_code != 500

@@ -24,6 +24,8 @@ PAGES = (
     "/jobs?state=pending&queue=mail",
     "/jobs?state=dead&sort=finished",
     "/jobs?since=1h",
+    "/jobs?state=pending&queue=mail&sort=priority",
+    "/jobs?state=completed&sort=duration",  # too many to be sorted: it says so
     "/jobs/{last}",
     "/queues",
     "/workers",
@@ -32,11 +34,7 @@ PAGES = (
     "/settings",
 )
 # They look at all that match, whatever that costs: shown beside the others, and not bound.
-LOOK_AT_ALL = (
-    "/jobs?match=nothing-has-this",
-    "/jobs?state=pending&sort=priority",
-    "/jobs?state=completed&sort=duration",
-)
+LOOK_AT_ALL = ("/jobs?match=nothing-has-this", "/act?action=cancel&all=1&match=nothing-has-this")
 
 
 def fetch(connection: http.client.HTTPConnection, token: str, path: str) -> float:

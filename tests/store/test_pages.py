@@ -6,6 +6,7 @@ import base64
 import json
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -168,3 +169,27 @@ def test_a_cursor_of_another_order_is_refused(store: Store, sort: Sort, descendi
     cursor = write_cursor(After(5, 5), Sort.CREATED, descending=True)
     with pytest.raises(InvalidInput, match="another order"):
         page(store, Filter(), sort=sort, descending=descending, limit=5, cursor=cursor)
+
+
+@pytest.mark.parametrize("sort", [Sort.PRIORITY, Sort.STATE, Sort.QUEUE, Sort.RUN_AT, Sort.FINISHED, Sort.DURATION])
+def test_an_order_that_no_index_has_is_refused_beyond_so_many_jobs(store: Store, sort: Sort) -> None:
+    store.enqueue([new_job(f"j{number}", queue="many") for number in range(4)])
+    store.enqueue([new_job("alone", queue="few", tags=["rare"])])
+    look = partial(page, store, sort=sort, descending=True, limit=2, most_sorted=3)
+    for where in (Filter(), Filter(queues=frozenset({"many"})), Filter(match="true"), Filter(since_ms=2**40)):
+        with pytest.raises(InvalidInput, match="more than 3 jobs are too many to be put in the order of"):
+            look(where)
+    for where in (Filter(queues=frozenset({"few"})), Filter(tags=frozenset({"rare"})), Filter(ids=("alone",))):
+        assert [job.id for job in look(where).jobs] == ["alone"]
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.DEAD, State.CANCELLED])
+def test_an_order_that_an_index_has_is_given_of_any_number(
+    store: Store, worker: Hands, clock: FakeClock, state: State
+) -> None:
+    crowd(store, worker, clock)
+    look = partial(page, store, descending=True, limit=2, most_sorted=1)
+    assert look(Filter(), sort=Sort.CREATED).jobs
+    assert look(Filter(states=frozenset({state})), sort=Sort.FINISHED).jobs
+    with pytest.raises(InvalidInput, match="more than 1 jobs"):
+        look(Filter(states=frozenset({state, State.PENDING})), sort=Sort.FINISHED)

@@ -11,6 +11,7 @@ from queuectl.job.model import Job, Run, Worker
 from queuectl.job.names import WEBHOOKS
 from queuectl.queue.cursor import place_of, read_cursor, write_cursor
 from queuectl.queue.explain import running_of_key, with_reason
+from queuectl.queue.ordering import MOST_SORTED, check_order
 from queuectl.queue.printed import end_of_output
 from queuectl.store.protocol import Filter, Reads, Sort, Spread, Throughput
 
@@ -105,13 +106,24 @@ def show(
     return Shown(job, history, end.data.decode("utf-8", "replace"), end.gone)
 
 
-def page(store: Reads, where: Filter, *, sort: Sort, descending: bool, limit: int, cursor: str | None = None) -> Page:
-    """Up to `limit` jobs (1 or more) that match, from the cursor on. Raises InvalidInput for one that is not of this order.
+def page(
+    store: Reads,
+    where: Filter,
+    *,
+    sort: Sort,
+    descending: bool,
+    limit: int,
+    cursor: str | None = None,
+    most_sorted: int = MOST_SORTED,
+) -> Page:
+    """Up to `limit` jobs (1 or more) that match, from the cursor on. Raises InvalidInput for one that is not of this order, and
+    for an order that no index has if more than `most_sorted` jobs would have to be sorted.
 
     Not by counting: a job that is there all the time, and whose key does not change, comes exactly once, whatever comes and goes
     between two pages.
     """
     after = None if cursor is None else read_cursor(cursor, sort, descending=descending)
+    check_order(store, where, sort, most=most_sorted)
     found = list(store.jobs(where, sort=sort, descending=descending, limit=limit + 1, after=after))
     jobs = found[:limit]
     if len(found) == len(jobs):

@@ -15,6 +15,7 @@ from queuectl.queue import explain as explaining
 from queuectl.queue import inspect
 from queuectl.queue.filters import parse_sort
 from queuectl.queue.intake import Given
+from queuectl.queue.ordering import MOST_SORTED
 from queuectl.store.protocol import Sort
 from queuectl.web.api.operation import Call, Made, Operation, Param, Room
 from queuectl.web.api.schemas import MOMENT, array, optional, ref
@@ -134,7 +135,8 @@ def _act(path: str, does: Callable[[Desk, Call], Any], summary: str, *, room: Ro
 
 SORT: Final = Param(
     "sort",
-    "By what; a - before it reverses the order.",
+    f"By what; a - before it reverses the order. Up to {MOST_SORTED:,} jobs are sorted; created, and finished of one state that "
+    "has ended, is the order of any number.",
     {"type": "string", "enum": [sign + sort.value for sort in Sort for sign in ("", "-")], "default": "created"},
 )
 

@@ -9,6 +9,7 @@ from queuectl.errors import UsageError
 from queuectl.job.lifecycle import FINAL, WAITING, State
 from queuectl.queue.filters import parse_sort
 from queuectl.queue.inspect import Page, page, without_calls
+from queuectl.queue.ordering import MOST_SORTED, is_sortable
 from queuectl.store.protocol import Filter, Reads
 from queuectl.web.desk import Desk
 from queuectl.web.pages.asked import Ask, Pairs, Shown, with_query
@@ -17,7 +18,7 @@ from queuectl.web.pages.verbs import VERBS
 
 LIMITS: Final = (25, 50, 100, 250)
 LIMIT: Final = 50
-# Offered where they mean something, which is also where they are cheap: over all states they would have to sort every job.
+# Offered where they mean something.
 ALWAYS: Final = {"created": "newest first", "-created": "oldest first"}
 WAITS: Final = {**ALWAYS, "run_at": "due next", "priority": "highest priority"}
 ENDED: Final = {**ALWAYS, "finished": "ended last", "duration": "longest run"}
@@ -30,9 +31,11 @@ def show(desk: Desk, ask: Ask) -> Shown:
     view = _view(sort, limit)
     tally = reads.tally()
     problem: UsageError | None = None
-    found, total = Page([], None), None
+    found, total, sorts = Page([], None), None, _sorts(chosen.all("state"))
+    offered: Mapping[str, str] = ALWAYS
     try:
         where = chosen.where(reads)
+        offered = _offered(reads, where, sorts)
         key, descending = parse_sort(sort)
         found = page(reads, where, sort=key, descending=descending, limit=limit, cursor=ask.query.one("cursor"))
         total = _total(reads, where)
@@ -48,7 +51,9 @@ def show(desk: Desk, ask: Ask) -> Shown:
         "tabs": _tabs(chosen, tally, sort, limit),
         "queue_names": sorted({*tally, *chosen.all("queue")}),
         "sort": sort,
-        "sorts": {sort: sort, **_sorts(chosen.all("state"))},
+        "sorts": {sort: sort, **sorts},
+        "unsortable": sorts.keys() - offered.keys(),
+        "most_sorted": MOST_SORTED,
         "limit": limit,
         "limits": LIMITS,
         "since_choices": SINCE,
@@ -72,6 +77,11 @@ def _sorts(states: Sequence[str]) -> Mapping[str, str]:
     if states and WAITING.issuperset(states):
         return WAITS
     return ENDED if states and FINAL.issuperset(states) else ALWAYS
+
+
+def _offered(reads: Reads, where: Filter, sorts: Mapping[str, str]) -> dict[str, str]:
+    """Those that can be had of so many jobs."""
+    return {value: label for value, label in sorts.items() if is_sortable(reads, where, parse_sort(value)[0])}
 
 
 def _limit(text: str | None) -> int:

@@ -135,5 +135,7 @@ def test_the_dead_are_told_apart_by_their_error_the_most_frequent_first(
     assert [deaths.error for deaths in found[:2]] == errors_seen
     assert len(found[2].error) == ERROR_SHOWN
     assert store.dead_by_error(limit=1) == found[:1]
+    # Of many, those that died last: g, e and d.
+    assert [deaths[1:4] for deaths in store.dead_by_error(limit=5, most=3)] == [("q", 2, "e"), ("q", 1, "g")]
     store.revive(["c", "d", "e"], states=frozenset(State))
     assert [deaths.jobs for deaths in store.dead_by_error(limit=5)] == [2, 1]

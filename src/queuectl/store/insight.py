@@ -10,6 +10,7 @@ from queuectl.job.graph import EdgeState, Need, Otherwise
 from queuectl.job.lifecycle import State
 
 ERROR_SHOWN: Final = 200  # characters of an error by which it is told from others
+MOST_DEATHS: Final = 20_000  # dead jobs that are gone through for one look: some 50 ms
 LAST_RANK: Final = 2**63 - 1  # behind every job there is
 
 
@@ -52,8 +53,8 @@ class Deaths(NamedTuple):
 
 
 class Insight(Protocol):
-    def dead_by_error(self, *, limit: int) -> list[Deaths]:
-        """What jobs are dead of, the most frequent first. Goes through all that are dead."""
+    def dead_by_error(self, *, limit: int, most: int = MOST_DEATHS) -> list[Deaths]:
+        """What jobs are dead of, the most frequent first, as far as the `most` that died last tell: the rest is not counted."""
         ...
 
     def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:

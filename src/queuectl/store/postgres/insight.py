@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl.store.insight import ERROR_SHOWN, Deaths, Health, Link, Place, bounds, count_late
+from queuectl.store.insight import ERROR_SHOWN, MOST_DEATHS, Deaths, Health, Link, Place, bounds, count_late
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Question
 from queuectl.store.postgres.schema import LATEST
@@ -47,8 +47,8 @@ class PostgresInsight(PostgresBase):
         (found,) = self._db.ask(Question(SQL["children"], {"ids": list(ids), "limit": limit}))
         return [Link.of(row) for row in found]
 
-    def dead_by_error(self, *, limit: int) -> list[Deaths]:
-        question = Question(SQL["dead_by_error"], {"limit": limit, "shown": ERROR_SHOWN})
+    def dead_by_error(self, *, limit: int, most: int = MOST_DEATHS) -> list[Deaths]:
+        question = Question(SQL["dead_by_error"], {"limit": limit, "most": most, "shown": ERROR_SHOWN})
         (found,) = self._db.ask(question, plan_freely=True)
         return [Deaths(*row) for row in found]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl.store.insight import ERROR_SHOWN, Deaths, Health, Link, Place, bounds, count_late
+from queuectl.store.insight import ERROR_SHOWN, MOST_DEATHS, Deaths, Health, Link, Place, bounds, count_late
 from queuectl.store.migrate import LATEST
 from queuectl.store.sqlite.base import SQL, SqliteBase
 
@@ -36,8 +36,8 @@ class SqliteInsight(SqliteBase):
     def children(self, ids: Sequence[str], *, limit: int) -> list[Link]:
         return [Link.of(row) for row in self._db.all(SQL["children"], {"ids": json.dumps(ids), "limit": limit})]
 
-    def dead_by_error(self, *, limit: int) -> list[Deaths]:
-        found = self._db.all(SQL["dead_by_error"], {"limit": limit, "shown": ERROR_SHOWN})
+    def dead_by_error(self, *, limit: int, most: int = MOST_DEATHS) -> list[Deaths]:
+        found = self._db.all(SQL["dead_by_error"], {"limit": limit, "most": most, "shown": ERROR_SHOWN})
         return [Deaths(*row) for row in found]
 
     def is_called_off(self, job_id: str) -> bool:

@@ -8,7 +8,7 @@ from queuectl.errors import UnknownName
 from queuectl.job.lifecycle import State
 from queuectl.job.model import from_ms
 from queuectl.job.nearest import nearest
-from queuectl.store.insight import ERROR_SHOWN
+from queuectl.store.insight import ERROR_SHOWN, MOST_DEATHS
 from queuectl.store.protocol import Filter, Sort
 from queuectl.web.desk import Desk
 from queuectl.web.pages import verbs
@@ -26,6 +26,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
     values: dict[str, Any] = {
         "count": reads.count(DEAD),
         "groups": groups,
+        "grouped": MOST_DEATHS,
         "latest": list(reads.jobs(DEAD, sort=Sort.FINISHED, limit=LATEST)),
     }
     return Shown("dlq.html", "Dead jobs", values)

@@ -22,11 +22,17 @@ NAMED: Final = 5  # workers that a sentence names
 
 
 class Reason(NamedTuple):
-    """`facts` are what the message says, for programs: the same names for the same code, always."""
+    """What is so, without the stop at its end, and what can be done about it in a terminal: other surfaces have words of their own
+    for that. `facts` are what it says, for programs: the same names for the same code, always."""
 
     code: str
-    message: str
+    saying: str
     facts: dict[str, Any]
+    advice: str = ""  # with the sign that it is joined by
+
+    @property
+    def message(self) -> str:
+        return f"{self.saying}{self.advice}."
 
     def to_dict(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, **self.facts}
@@ -107,17 +113,17 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
         match wait:
             case Wait.BLOCKED:
                 who, parents = waits_for(store, job.id)
-                yield Reason(wait, f"It waits for {who}.", {"parents": parents})
+                yield Reason(wait, f"It waits for {who}", {"parents": parents})
             case Wait.HELD:
                 yield _held(job)
             case Wait.RETRY:
                 yield _retry(job, run_at_ms - now_ms)
             case Wait.NOT_DUE:
                 facts = {"run_at": iso(job.run_at), "due_in_ms": run_at_ms - now_ms}
-                yield Reason(wait, f"It is not due until {iso(job.run_at)}, in {_span(run_at_ms - now_ms)}.", facts)
+                yield Reason(wait, f"It is not due until {iso(job.run_at)}, in {_span(run_at_ms - now_ms)}", facts)
             case Wait.PAUSED:
-                message = f"Its queue {job.queue!r} is paused: queuectl queue resume {job.queue} lets it go on."
-                yield Reason(wait, message, {"queue": job.queue})
+                advice = f": queuectl queue resume {job.queue} lets it go on"
+                yield Reason(wait, f"Its queue {job.queue!r} is paused", {"queue": job.queue}, advice)
             case Wait.FULL | Wait.RATE:
                 assert brake is not None
                 yield _limited(wait, job.queue, brake, now_ms)
@@ -133,40 +139,41 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
 
 def _held(job: Job) -> Reason:
     if job.cron is None:
-        return Reason(Wait.HELD, f"It is held: no worker takes it until it is let go: queuectl release {job.id}.", {})
-    words = f"It waits until the job before it of the schedule {job.cron} has ended: queuectl cron show {job.cron}."
-    return Reason(Wait.HELD, words, {"cron": job.cron})
+        saying = "It is held: no worker takes it until it is let go"
+        return Reason(Wait.HELD, saying, {}, f": queuectl release {job.id}")
+    saying = f"It waits until the job before it of the schedule {job.cron} has ended"
+    return Reason(Wait.HELD, saying, {"cron": job.cron}, f": queuectl cron show {job.cron}")
 
 
 def _retry(job: Job, due_in_ms: int) -> Reason:
     attempt, allowed = job.attempts + 1, allowed_failures(job.max_retries, first_is_free=job.first_is_free)
-    message = (
+    saying = (
         f"It waits for a retry: run {job.runs} failed ({job.error}). "
-        f"Attempt {attempt} of {allowed} is due at {iso(job.run_at)}, in {_span(due_in_ms)}."
+        f"Attempt {attempt} of {allowed} is due at {iso(job.run_at)}, in {_span(due_in_ms)}"
     )
     facts = {"run_at": iso(job.run_at), "due_in_ms": due_in_ms}
-    return Reason(Wait.RETRY, message, {**facts, "attempt": attempt, "allowed": allowed, "error": job.error})
+    return Reason(Wait.RETRY, saying, {**facts, "attempt": attempt, "allowed": allowed, "error": job.error})
 
 
 def _unserved(job: Job, alive: Sequence[Worker]) -> Reason:
     facts = {"queue": job.queue, "workers": [_card(worker) for worker in alive]}
     if not alive:
-        message = f"No worker is alive, so nobody serves its queue {job.queue!r}: queuectl worker start."
-        return Reason("no-worker", message, facts)
+        saying = f"No worker is alive, so nobody serves its queue {job.queue!r}"
+        return Reason("no-worker", saying, facts, ": queuectl worker start")
     who = "; ".join(_serves(worker) for worker in alive[:NAMED]) + _and_more(len(alive))
-    message = f"No live worker serves its queue {job.queue!r} ({who}): queuectl worker start --queue {job.queue}."
-    return Reason(Wait.UNSERVED, message, facts)
+    saying = f"No live worker serves its queue {job.queue!r} ({who})"
+    return Reason(Wait.UNSERVED, saying, facts, f": queuectl worker start --queue {job.queue}")
 
 
 def _limited(wait: Wait, queue: str, brake: Brake, now_ms: int) -> Reason:
     if wait is Wait.FULL:
         runs = "one job runs" if brake.running == 1 else f"{brake.running:,} jobs run"
-        message = f"The limit of its queue {queue!r} is reached: {runs}, and not more than {brake.concurrency:,} may."
-        return Reason(wait, message, {"queue": queue, "concurrency": brake.concurrency, "running": brake.running})
+        saying = f"The limit of its queue {queue!r} is reached: {runs}, and not more than {brake.concurrency:,} may"
+        return Reason(wait, saying, {"queue": queue, "concurrency": brake.concurrency, "running": brake.running})
     opens_at = now_ms if brake.opens_at is None else brake.opens_at
     rate = None if brake.rate is None else format_rate(brake.rate)
-    message = f"The rate of its queue {queue!r} is reached ({rate}): the next may start at {iso(from_ms(opens_at))}."
-    return Reason(wait, message, {"queue": queue, "rate": rate, "opens_at": iso(from_ms(opens_at))})
+    saying = f"The rate of its queue {queue!r} is reached ({rate}): the next may start at {iso(from_ms(opens_at))}"
+    return Reason(wait, saying, {"queue": queue, "rate": rate, "opens_at": iso(from_ms(opens_at))})
 
 
 def running_of_key(store: Reads, job: Job, brake: Brake | None) -> Sequence[str]:
@@ -179,7 +186,7 @@ def running_of_key(store: Reads, job: Job, brake: Brake | None) -> Sequence[str]
 def _key_full(job: Job, most: int | None, of_key: Sequence[str]) -> Reason:
     words = key_full(job.key, of_key, most)
     facts = {"queue": job.queue, "key": job.key, "per_key": most, "running": list(of_key)}
-    return Reason(Wait.KEY, f"{words[0].upper()}{words[1:]}.", facts)
+    return Reason(Wait.KEY, f"{words[0].upper()}{words[1:]}", facts)
 
 
 def _serves(worker: Worker) -> str:
@@ -195,18 +202,18 @@ def _in_line(store: Reads, job: Job, alive: Sequence[Worker]) -> Iterator[Reason
     if is_full:
         who = ", ".join(f"{one.id} {one.busy} of {one.slots}" for one in serving[:NAMED]) + _and_more(len(serving))
         which = "The only slot that serves" if slots == 1 else f"All {slots:,} slots that serve"
-        message = f"{which} its queue {job.queue!r} {'is' if slots == 1 else 'are'} busy ({who})."
-        yield Reason("slots-busy", message, {"slots": slots, "busy": busy, "workers": cards})
+        saying = f"{which} its queue {job.queue!r} {'is' if slots == 1 else 'are'} busy ({who})"
+        yield Reason("slots-busy", saying, {"slots": slots, "busy": busy, "workers": cards})
     # Several lines lead to it if workers serve other queues: the shortest one is how it will come to run first.
     lines = dict.fromkeys(worker.queues for worker in serving)
     ahead = min(store.ahead(job.id, queues=queues, most=MOST + 1) for queues in lines)
     if ahead:
         more, count = ahead > MOST, min(ahead, MOST)
         named = f"More than {count:,} jobs go" if more else "One job goes" if count == 1 else f"{count:,} jobs go"
-        yield Reason("behind-others", f"{named} before it in the line.", {"ahead": count, "more": more})
+        yield Reason("behind-others", f"{named} before it in the line", {"ahead": count, "more": more})
     elif not is_full:
-        message = "It is next: a slot is free, and a worker should take it within moments."
-        yield Reason("next", message, {"slots": slots, "busy": busy, "workers": cards})
+        saying = "It is next: a slot is free, and a worker should take it within moments"
+        yield Reason("next", saying, {"slots": slots, "busy": busy, "workers": cards})
 
 
 def _card(worker: Worker) -> dict[str, Any]:
@@ -221,14 +228,12 @@ def _running(
     job: Job, history: Sequence[Run], alive: Sequence[Worker], now_ms: int, *, is_called_off: bool
 ) -> Iterator[Reason]:
     if not is_served(job, alive):
-        message = (
-            f"Its worker {job.worker} is gone or gives no sign: a worker that lives, the next that is started, or "
-            "queuectl doctor --fix sees to it."
-        )
-        yield Reason("worker-lost", message, {"worker": job.worker})
+        saying = f"Its worker {job.worker} is gone or gives no sign"
+        advice = ": a worker that lives, the next that is started, or queuectl doctor --fix sees to it"
+        yield Reason("worker-lost", saying, {"worker": job.worker}, advice)
     if is_called_off:
-        message = "It is being cancelled: its processes get TERM, then KILL after kill-grace."
-        yield Reason("being-cancelled", message, {"worker": job.worker})
+        saying = "It is being cancelled: its processes get TERM, then KILL after kill-grace"
+        yield Reason("being-cancelled", saying, {"worker": job.worker})
     yield _run(job, next((run for run in reversed(history) if run.outcome is Ending.RUNNING), None), now_ms)
 
 
@@ -238,12 +243,12 @@ def _run(job: Job, run: Run | None, now_ms: int) -> Reason:
     left_ms = None if job.timeout_ms is None else max(0, job.timeout_ms - ran_ms)
     host, pid = (None, None) if run is None else (run.host, run.pid)
     where = f"on worker {job.worker}" + (f" at {host}" if host else "") + (f", pid {pid}" if pid else "")
-    message = f"It runs now: run {job.runs}, since {iso(started_at)}, for {_span(ran_ms)}, {where}."
+    saying = f"It runs now: run {job.runs}, since {iso(started_at)}, for {_span(ran_ms)}, {where}"
     if left_ms is not None and job.timeout_ms is not None:
-        message += f" {_span(left_ms)} of its timeout of {format_duration(job.timeout_ms)} are left."
+        saying += f". {_span(left_ms)} of its timeout of {format_duration(job.timeout_ms)} are left"
     facts = {"run": job.runs, "worker": job.worker, "host": host, "pid": pid}
     times = {"started_at": iso(started_at), "running_ms": ran_ms, "timeout_left_ms": left_ms}
-    return Reason("running", message, {**facts, **times})
+    return Reason("running", saying, {**facts, **times})
 
 
 # ── it has ended ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -256,17 +261,16 @@ def _ended(job: Job, now_ms: int) -> Reason:
     match job.state:
         case State.COMPLETED:
             took = "" if job.duration_ms is None else f" after {_span(job.duration_ms)}"
-            message, again = f"It has completed{took}, {when}.", None
+            saying, again = f"It has completed{took}, {when}", None
         case State.DEAD:
-            message, again = f"It is dead, {when}: {_why_dead(job)}.", f"queuectl dlq retry {job.id}"
+            saying, again = f"It is dead, {when}: {_why_dead(job)}", f"queuectl dlq retry {job.id}"
         case _:
-            message, again = f"It was cancelled, {when}.", f"queuectl retry {job.id}"
-    advice = [f"{again} gives it another chance"] if again else []
-    advice += [logs] if job.runs else []
-    if advice:
-        message += f" {' and '.join(advice)}."
+            saying, again = f"It was cancelled, {when}", f"queuectl retry {job.id}"
+    words = [f"{again} gives it another chance"] if again else []
+    words += [logs] if job.runs else []
+    advice = f". {' and '.join(words)}" if words else ""
     facts = {"finished_at": iso(job.finished_at), "exit_code": job.exit_code, "signal": job.signal}
-    return Reason(job.state.value, message, {**facts, "error": job.error, "retry": again})
+    return Reason(job.state.value, saying, {**facts, "error": job.error, "retry": again}, advice)
 
 
 def _why_dead(job: Job) -> str:

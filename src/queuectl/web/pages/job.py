@@ -19,6 +19,7 @@ from queuectl.web.pages.enqueue import whole
 from queuectl.web.pages.family import family
 from queuectl.web.pages.joblog import TAIL, read_log
 from queuectl.web.pages.notices import Notice, done
+from queuectl.web.pages.reasons import told
 from queuectl.web.pages.timeline import timeline
 from queuectl.web.pages.wording import part
 
@@ -38,7 +39,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
         "hooks": hidden(job.hooks or {}),
         "history": list(reversed(shown.history)),
         "allowed": allowed_failures(job.max_retries, first_is_free=job.first_is_free),
-        "reasons": explain.explain(reads, job_id, is_alive=serves).reasons,
+        "reasons": [told(one, job) for one in explain.explain(reads, job_id, is_alive=serves).reasons],
         "timeline": timeline(job, shown.history, reads.now_ms()),
         "family": family(graph.graph(reads, job_id)),
         "log": read_log(reads, job_id, run=number, find=find),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from queuectl.job.lifecycle import WAITING, State
+from queuectl.job.lifecycle import FINAL, WAITING, State
 from queuectl.queue.inspect import without_calls
 from queuectl.store.protocol import Filter, Reads, Sort
 from queuectl.web.desk import Desk
@@ -14,6 +15,7 @@ from queuectl.web.pages.trend import WINDOWS, trend
 from queuectl.web.pages.workers import workers
 
 RUNNING = 6  # of those that run now
+MOST_QUEUES = 15  # the busiest, where there are more
 
 
 def show(desk: Desk, ask: Ask) -> Shown:
@@ -36,14 +38,26 @@ def show(desk: Desk, ask: Ask) -> Shown:
                 "completed": tally.get(queue, {}).get(State.COMPLETED, 0),
                 "oldest_ms": oldest.get(queue),
             }
-            for queue in sorted({*tally, *rules})
+            for queue in _busiest({*tally, *rules}, tally)
         ],
+        "queue_count": len({*tally, *rules}),
         "workers": people,
         "running": list(reads.jobs(Filter(frozenset({State.PROCESSING})), limit=RUNNING)),
         "trend": trend(desk, ask.query.one("span")),
         "windows": WINDOWS,
     }
     return Shown("overview.html", "Overview", values)
+
+
+def _busiest(queues: set[str], tally: Mapping[str, Mapping[State, int]]) -> list[str]:
+    """By name; where there are too many, those in which most waits or runs, or has died."""
+
+    def rank(queue: str) -> tuple[int, int, str]:
+        counts = tally.get(queue, {})
+        under_way = sum(count for state, count in counts.items() if state not in FINAL)
+        return -under_way, -counts.get(State.DEAD, 0), queue
+
+    return sorted(sorted(queues, key=rank)[:MOST_QUEUES])
 
 
 def _last_dead(reads: Reads, dead: int) -> Any:

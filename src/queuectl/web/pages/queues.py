@@ -19,13 +19,15 @@ from queuectl.web.pages.wording import plural
 
 HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown without what may not be seen
 RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout", *HOOKS)
+MOST_SHOWN: Final = 100  # the others are found by their names
 MOST_DRAWN: Final = 40  # each is a question to the store
 _DEEDS: Final = ("pause", "resume", "set", "move")
 
 
 def show(desk: Desk, ask: Ask) -> Shown:
-    oldest = desk.reads.oldest_waiting_ms()
-    found = use.list_queues(desk.reads)
+    oldest, part = desk.reads.oldest_waiting_ms(), ask.query.one("name") or ""
+    known = use.list_queues(desk.reads)
+    found = [one for one in known if part in one.name]
     rows = [
         {
             **one.to_dict(),
@@ -35,9 +37,17 @@ def show(desk: Desk, ask: Ask) -> Shown:
             "lately": lately(desk, one.name) if index < MOST_DRAWN else None,
             "next_start_at": None if one.brake is None or one.brake.opens_at is None else one.brake.opens_at,
         }
-        for index, one in enumerate(found)
+        for index, one in enumerate(found[:MOST_SHOWN])
     ]
-    return Shown("queues.html", "Queues", {"queues": rows, "rules": RULES})
+    values = {
+        "queues": rows,
+        "rules": RULES,
+        "known": len(known),
+        "found": len(found),
+        "most": MOST_SHOWN,
+        "part": part,
+    }
+    return Shown("queues.html", "Queues", values)
 
 
 def do(desk: Desk, ask: Ask) -> Done:

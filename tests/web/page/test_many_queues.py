@@ -1,0 +1,42 @@
+"""A queue for each customer: the pages stay small, and every queue can be found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from queuectl.store.open import open_store
+from tests.factories import new_job
+from tests.web.page.site import TOKEN, Site
+
+QUEUES = 400
+
+
+@pytest.fixture(scope="module")
+def client(site: Site) -> Iterator[httpx.Client]:
+    store = open_store(str(site.queuectl.home))
+    store.enqueue([new_job(queue=f"customer-{number:04}") for number in range(QUEUES)])
+    store.enqueue([new_job(queue="customer-0399") for _ in range(5)])
+    store.close()
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "text/html"}
+    with httpx.Client(base_url=site.url, headers=headers, timeout=20, trust_env=False) as one:
+        yield one
+
+
+def test_so_many_queues_are_shown_and_the_others_found_by_name(client: httpx.Client) -> None:
+    page = client.get("/queues").text
+    assert page.count('<section class="panel"') == 100
+    assert f"100 of {QUEUES} queues are shown" in page
+    found = client.get("/queues", params={"name": "er-039"}).text
+    assert found.count('<section class="panel"') == 10
+    assert 'id="q-customer-0399"' in found
+    assert "No queue has that in its name" in client.get("/queues", params={"name": "<nobody>"}).text
+
+
+def test_at_a_glance_the_busiest_are_shown(client: httpx.Client) -> None:
+    page = client.get("/").text
+    assert page.count('href="/jobs?queue=customer-') == 15
+    assert 'href="/jobs?queue=customer-0399"' in page
+    assert f">all {QUEUES}</a>" in page

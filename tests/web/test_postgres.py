@@ -76,7 +76,17 @@ def test_a_crowd_uses_no_more_connections_than_there_are_desks(postgres: Fragile
 
 @pytest.mark.parametrize(
     "path",
-    ["/jobs/a%00b", "/jobs?queue=%00", "/jobs?match=%00", "/cron/%00", "/jobs/%ff", "/dlq/%00", "/jobs/%00/logs"],
+    [
+        "/jobs/a%00b",
+        "/jobs/a%00b/logs",
+        "/jobs?queue=%00",
+        "/jobs?match=%00",
+        "/cron/%00",
+        "/jobs/%ff",
+        "/dlq/%00",
+        "/history?queue=%00",
+        "/export?queue=%00",
+    ],
 )
 def test_what_postgresql_cannot_be_asked_is_refused_in_words(server: Server, path: str) -> None:
     assert server.http.get(path).status_code in {404, 422}

@@ -118,6 +118,18 @@ def test_what_is_dead_is_listed_the_same(full: Server, house: Program) -> None:
     assert lasting(full.get("/dlq")["items"]) == lasting(house("dlq", "list", "--json", check=0).json)
 
 
+def test_what_jobs_are_dead_of_is_told_with_the_one_that_died_last(full: Server) -> None:
+    (bad,) = full.get("/dlq")["items"]
+    (told,) = full.get("/deaths")
+    assert told == {
+        "error": bad["error"],
+        "queue": bad["queue"],
+        "jobs": 1,
+        "newest": bad["id"],
+        "at": bad["finished_at"],
+    }
+
+
 def test_what_is_exported_is_the_same_byte_by_byte(full: Server, house: Program) -> None:
     words = ("export", "--history", "--rules", "--format", "jsonl")
     answer = full.http.get("/export?history=true&rules=true")

@@ -201,8 +201,14 @@ def test_where_no_worker_lives_the_server_writes_the_minutes_down(
 ) -> None:
     with contextlib.closing(open_store(str(home))) as store:
         store.enqueue([new_job()])
-        start_server()
+        server = start_server()
         wait_until(lambda: store.points(Span.MINUTE, since_ms=0), what="a point")
+        for query in ("", "?span=hour", "?since=10m", "?queue=default"):
+            point, *_ = server.get(f"/history{query}")
+            assert (point["enqueued"], point["waiting"], point["wait_ms"]["p95"]) == (1, 1, None)
+        for query in ("?queue=other", "?queue=*"):
+            assert not any(point["enqueued"] or point["waiting"] for point in server.get(f"/history{query}"))
+        assert server.http.get("/history?queue=a%2Fb").status_code == 422
 
 
 # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,8 +18,8 @@ TOKEN, READER = "a-token-of-these-tests", "a-token-that-only-reads"
 class Site:
     """A dashboard in a process of its own, on a home of its own."""
 
-    def __init__(self, folder: Path, *, db: str | None = None) -> None:
-        self.queuectl = Program(folder / "home", {"QUEUECTL_DB": db})
+    def __init__(self, folder: Path, *, db: str | None = None, env: dict[str, str | None] | None = None) -> None:
+        self.queuectl = Program(folder / "home", {"QUEUECTL_DB": db, **(env or {})})
         self._log = folder / "dashboard.log"
         self._tokens = folder / "tokens"
         self._tokens.write_text(f"tests full {TOKEN}\nlooker read {READER}\n")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from queuectl.config import environ
-from queuectl.errors import QueuectlError, Unavailable, UnknownName
+from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName
 from queuectl.job.model import from_ms
 from queuectl.job.nearest import nearest
 from queuectl.queue import schedules as use
@@ -14,7 +14,7 @@ from queuectl.web.desk import Desk
 from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
 from queuectl.web.pages.notices import Notice, done
 from queuectl.web.pages.wording import part
-from queuectl.zones import local_zone_name
+from queuectl.zones import find_zone, local_zone_name
 
 UPCOMING: Final = 5
 NEW: Final = "+"  # where the form for a new one is sent to: no schedule can have that name
@@ -32,7 +32,10 @@ def _page(desk: Desk, said: Fields, error: QueuectlError | None) -> Shown:
         rows.append(
             {
                 **schedule.to_dict(one.last),
-                "next": [from_ms(at) for at in use.upcoming(desk.reads, schedule.name, UPCOMING)],
+                "next": [
+                    (from_ms(at), _on_its_clock(at, schedule.tz))
+                    for at in use.upcoming(desk.reads, schedule.name, UPCOMING)
+                ],
                 "last_at": None if one.last is None else from_ms(one.last.at_ms),
             }
         )
@@ -41,9 +44,23 @@ def _page(desk: Desk, said: Fields, error: QueuectlError | None) -> Shown:
         "new": NEW,
         "said": lambda name: said.text(name) or "",
         "error": error,
-        "zone": local_zone_name(environ()),
+        "zone": _zone_here(),
     }
     return Shown("cron.html", "Schedules", values, status=200 if error is None else 422)
+
+
+def _on_its_clock(at_ms: int, zone: str) -> str:
+    """As the clocks of the schedule's zone show it: people think of a schedule by those."""
+    moment = from_ms(at_ms).astimezone(find_zone(zone))
+    return moment.strftime("%a %Y-%m-%d %H:%M:%S" if moment.second else "%a %Y-%m-%d %H:%M")
+
+
+def _zone_here() -> str:
+    """Empty where this machine's zone has no name that another would know: then a schedule has to say which it means."""
+    try:
+        return local_zone_name(environ())
+    except InvalidInput:
+        return ""
 
 
 def do(desk: Desk, ask: Ask) -> Shown | Done:
@@ -78,9 +95,9 @@ def _add(desk: Desk, ask: Ask) -> Shown | Done:
     job: dict[str, Any] = {"command": form.text("command")}
     if (queue := form.one("queue")) is not None:
         job["queue"] = queue
-    zone = form.one("tz") or local_zone_name(environ())
     overlap = form.one("overlap") or "skip"
     try:
+        zone = form.one("tz") or local_zone_name(environ())
         added = desk.schedules.add(form.one("name") or "", form.one("schedule") or "", tz=zone, overlap=overlap, **job)
     except Unavailable:
         raise

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from queuectl.errors import AmbiguousId, JobNotFound, QueuectlError, StoreFull, WrongState
+from queuectl.job.change import HOLD
 from queuectl.queue import control
 from queuectl.queue.pick import AT_ONCE, find, for_each, pick
 from queuectl.store.protocol import Store
@@ -89,3 +90,17 @@ def test_jobs_are_found_in_the_order_of_their_ids_however_many(store: Store) -> 
     ids = store.enqueue([new_job(f"j{number}") for number in range(2 * AT_ONCE + 1)])
     wanted = [*reversed(ids), "gone"]
     assert list(find(store, wanted)) == wanted[:-1]
+
+
+def test_between_two_times_of_many_others_get_in(store: Store, other: Store) -> None:
+    ids = store.enqueue([new_job() for _ in range(2 * AT_ONCE + 1)])
+    came: list[str] = []
+
+    def hold(some: Sequence[str]) -> dict[str, QueuectlError]:
+        store.amend(some, HOLD)
+        return {}
+
+    answer = for_each(store, ids, hold, exact=True, rest=lambda _: came.extend(other.enqueue([new_job()])))
+    assert answer.done == list(ids)
+    assert len(came) == 2, "once after each but the last"
+    assert len({*came, *ids}) == store.count()

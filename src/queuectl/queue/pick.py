@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from queuectl.clock import SystemClock
 from queuectl.errors import Conflict, JobNotFound, NotFound, QueuectlError, WrongState
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
@@ -32,20 +33,31 @@ class Answer(NamedTuple):
 
 # As many ids as one question to a store names, and one change: whoever waits for it to be done waits for a moment only.
 AT_ONCE: Final = 500
+# Between two changes: whoever else waits for SQLite's one lock asks for it every 2 ms, and would not get it before the last one.
+PAUSE: Final = 0.005
 
 Act = Callable[[list[str]], Mapping[str, QueuectlError]]
 
 
-def for_each(store: Reads, refs: Iterable[str], act: Act, *, exact: bool = False) -> Answer:
+def for_each(
+    store: Reads,
+    refs: Iterable[str],
+    act: Act,
+    *,
+    exact: bool = False,
+    rest: Callable[[float], None] = SystemClock.sleep,
+) -> Answer:
     """Resolve each ref and `act` on the jobs that they name, some at a time, each once, whatever spellings of it were given.
 
     `act` tells which it refused, and why. What is raised ends the command. `exact`: these are the ids of jobs that were there
-    a moment ago, not to be taken for the beginnings of others if they are gone.
+    a moment ago, not to be taken for the beginnings of others if they are gone. `rest` lets others in between two times.
     """
     tried: set[str] = set()
     answer = Answer([], [])
     left = iter(refs)
     while some := list(islice(left, AT_ONCE)):
+        if tried:
+            rest(PAUSE)
         meant: dict[str, str | QueuectlError] = {}
         for ref in some:
             if ref not in tried:
@@ -98,4 +110,4 @@ def find(store: Reads, ids: Iterable[str]) -> dict[str, Job]:
 
 def pick(store: Reads, refs: Iterable[str]) -> Answer:
     """The full ids of the jobs that there are."""
-    return for_each(store, refs, lambda _: {})
+    return for_each(store, refs, lambda _: {}, rest=lambda _: None)

@@ -45,6 +45,14 @@ def test_whoever_watches_is_told_of_a_change_and_of_the_job_that_it_named(busy: 
         assert any(name == "job" and said["held"] for name, said in told)
 
 
+def test_a_page_is_only_told_that_there_is_something_to_see(busy: Server) -> None:
+    with busy.http.stream("GET", "/events?brief=true") as answer:
+        told = events(answer)
+        assert next(told) == ("status", {})
+        busy.post("/jobs", {"command": "true", "delay": "1d"}, status=201)
+        assert next(told) == ("status", {})
+
+
 def test_whoever_watches_before_there_is_a_store_sees_it_come(
     start_server: Callable[..., Server], queuectl: Program, home: Path
 ) -> None:

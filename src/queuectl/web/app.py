@@ -41,7 +41,7 @@ def make_app(rooms: Rooms, door: Door, feed: Feed) -> ASGIApp:
     async def events(request: Request) -> Response:
         query = LIVE.read_query(request.query_params.multi_items())
         feed.check()
-        return StreamingResponse(feed.stream(query["id"]), media_type="text/event-stream")
+        return StreamingResponse(feed.stream(query["id"], brief=query["brief"]), media_type="text/event-stream")
 
     async def log(request: Request) -> Response:
         return await logs.answer(request, rooms)

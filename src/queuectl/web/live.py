@@ -38,7 +38,10 @@ EVENTS: Final = Operation(
     watch_events,
     "Server-sent events: `status` whenever something has changed, `job` for each job that is named, `problem` while the store is away.",
     {"type": "string"},
-    (Param("id", "Also whenever this job changes; up to 100 of them.", many=True),),
+    (
+        Param("id", "Also whenever this job changes; up to 100 of them.", many=True),
+        Param("brief", "Only that something has changed: `status` is empty.", {"type": "boolean", "default": False}),
+    ),
     tag="figures",
     media_type="text/event-stream",
 )
@@ -83,8 +86,9 @@ class Feed:
         finally:
             self._listeners.discard(bell)
 
-    async def stream(self, ids: Sequence[str]) -> AsyncIterator[bytes]:
-        """Server-sent events: `status`, and `job` for each of these ids whenever it changes; `problem` while the store is away."""
+    async def stream(self, ids: Sequence[str], *, brief: bool = False) -> AsyncIterator[bytes]:
+        """Server-sent events: `status`, and `job` for each of these ids whenever it changes; `problem` while the store is away.
+        `brief`: without the figures, which a page has by its own question; of very many queues they are long."""
         seen: dict[str, Any] = {}
         yield b"retry: 2000\n\n"
         async with self.listen() as bell:
@@ -94,7 +98,7 @@ class Feed:
                     continue
                 bell.clear()
                 for news in list(self._news):
-                    yield news.encode()
+                    yield (news._replace(data={}) if brief and news.event == "status" else news).encode()
                 if ids:
                     for news in await self._jobs(ids, seen):
                         yield news.encode()

@@ -25,7 +25,7 @@ export function start() {
 function open(anew = false) {
   if (anew) close();
   if (source) return;
-  source = new EventSource("/api/v1/events");
+  source = new EventSource("/api/v1/events?brief=true");
   source.addEventListener("open", () => {
     clearTimeout(timer);
     tell("");
@@ -36,7 +36,7 @@ function open(anew = false) {
   });
   source.addEventListener("problem", (event) => {
     const { detail, hint } = JSON.parse(event.data);
-    tell(`The store does not answer: ${detail}. ${hint}`, "bad");
+    tell(`The store does not answer: ${detail}. ${hint[0].toUpperCase()}${hint.slice(1)}. What you see is as it was.`, "bad");
   });
   source.addEventListener("error", () => {
     clearTimeout(timer);

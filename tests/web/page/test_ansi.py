@@ -23,6 +23,7 @@ CASES = {
     "10 %\r50 %\r100 %": [("", "100 %")],
     "ends so\r": [("", "ends so")],
     "\x1b(Bset\x07\x00bell": [("", "set"), ("", "bell")],
+    "rm \u202eecho\u202c \x9b2Jend\u2028": [("", "rm "), ("", "echo"), ("", " "), ("", "2Jend")],
     "<b>\x1b[3m&amp;": [("", "<b>"), ("t-i", "&amp;")],
     f"\x1b[{'1' * 5000}mlong": [("", "long")],
     f"\x1b[31{';' * 5000}mmany": [("", "many")],

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-# A sequence for a terminal: a colour (CSI … m), another order, a title or a link (OSC), a character set; or a lone control.
+# A sequence for a terminal: a colour (CSI … m), another order, a title or a link (OSC), a character set; or a lone control, also of
+# those that turn the direction of text.
 # Colours of some length are no colours: a job may print numbers that nobody wants to read, and more of them than anybody could.
 _SEQUENCE: Final = re.compile(
-    r"\x1b\[([0-9;:]{0,64})m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f]"
+    r"\x1b\[([0-9;:]{0,64})m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
 _PLAIN: Final[dict[int, tuple[str, str]]] = {1: ("bold", "b"), 2: ("dim", "d"), 3: ("italic", "i"), 4: ("under", "u")}
 _OFF: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("under",), 39: ("fg",), 49: ("bg",)}

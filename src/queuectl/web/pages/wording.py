@@ -48,15 +48,25 @@ def exact(moment: datetime | None) -> str:
 
 
 def command(job: Job | dict[str, Any]) -> str:
-    """As one could type it: of an argv its words, quoted where that is needed."""
-    said, argv = (job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))
-    return safe(str(said) if said is not None else shlex.join(argv or ()))
+    """On one line, of an argv its words, quoted where that is needed. What would make it look like another one is written as an
+    escape, as in a terminal."""
+    return printable(_command(job))
+
+
+def whole_command(job: Job | dict[str, Any]) -> str:
+    """The same with the lines that it has."""
+    return safe(_command(job))
 
 
 def safe(text: str) -> str:
     """With its lines, and with everything else that would order a reader about written as an escape: what is read from right to left
     in between is not what runs."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def _command(job: Job | dict[str, Any]) -> str:
+    said, argv = (job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))
+    return str(said) if said is not None else shlex.join(argv or ())
 
 
 def percent(share: float | None) -> str:
@@ -79,6 +89,7 @@ FILTERS: Final = {
     "exact": exact,
     "command": command,
     "safe_text": safe,
+    "whole_command": whole_command,
     "percent": percent,
     "part": part,
 }

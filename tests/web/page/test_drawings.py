@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from queuectl.job.lifecycle import State
+from queuectl.job.model import to_ms
+from queuectl.store.open import open_store
 from queuectl.web.pages import charts, wording
 from queuectl.web.pages.attention import Sight, concerns
+from queuectl.web.pages.timeline import timeline
+from queuectl.web.pages.wording import command, whole_command
+from tests.queue import life
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
@@ -105,3 +112,28 @@ def test_nothing_is_said_while_work_is_being_done() -> None:
 def test_what_keeps_work_from_being_done_is_said_first(sight: Sight, kind: str, words: str) -> None:
     first = concerns(sight)[0]
     assert (first.kind, first.text) == (kind, words)
+
+
+# ── a job ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_command_cannot_look_like_another_one() -> None:
+    job = {"command": "echo safe\n\trm \u202egnihton\u202c \x1b[2K"}
+    assert command(job) == "echo safe\\n\\trm \\u202egnihton\\u202c \\x1b[2K"
+    assert whole_command(job) == "echo safe\n\\trm \\u202egnihton\\u202c \\x1b[2K"
+    assert command({"command": None, "argv": ["a b", "שלום"]}) == "'a b' 'שלום'"
+
+
+def test_the_line_of_a_job_that_waits_for_another_chance_goes_on(home: Path) -> None:
+    with closing(open_store(str(home))) as store:
+        life.register(store, home)
+        life.enqueue(store, "again", max_retries=5)
+        life.run(store, home, life.KILLED)
+        job, history = store.get("again"), store.history("again")
+        assert job.finished_at is not None
+        later = to_ms(job.finished_at) + 5000
+        assert timeline(job, history, later).end_ms == later
+        store.cancel(["again"])
+        job = store.get("again")
+        assert job.finished_at is not None
+        assert timeline(job, history, to_ms(job.finished_at) + 5000).end_ms == to_ms(job.finished_at)

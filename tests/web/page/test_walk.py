@@ -22,6 +22,7 @@ PAGES = {
     "job-running": "/jobs/talker",
     "job-dead": "/jobs/broken",
     "job-held": "/jobs/held",
+    "job-long": f"/jobs/{'l' * 128}",
     "preview": "/act?action=cancel&all=1&queue=mail",
     "enqueue": "/enqueue",
     "queues": "/queues",
@@ -73,6 +74,7 @@ def filled(site: Site, worker: WorkerProcess) -> None:
     enqueue("--id", "broken", "--max-retries", "2", "--queue", "mail", "echo sending; exit 3")
     enqueue("--id", "held", "--delay", "1h", "echo " + "a rather long command " * 12)
     site.queuectl("hold", "held", check=0)
+    enqueue("--id", "l" * 128, "--queue", "q" * 64, "--tag", "t" * 60, "--delay", "1h", "echo " + "w" * 500)
     site.queuectl("queue", "pause", "paused", check=0)
     enqueue("--queue", "paused", "echo wait for me")
     site.queuectl("queue", "set", "mail", "--concurrency", "2", "--rate", "100/m", check=0)

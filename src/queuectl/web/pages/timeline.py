@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Job, Run, to_ms
 from queuectl.job.outcome import Ending
 from queuectl.web.pages.charts import r
@@ -32,7 +33,8 @@ class Timeline(NamedTuple):
 def timeline(job: Job, history: Sequence[Run], now_ms: int) -> Timeline:
     runs = [run for run in history if run.started_at is not None][-MOST:]
     begin = to_ms(job.created_at)
-    end = now_ms if job.finished_at is None else to_ms(job.finished_at)
+    # Of one that waits for another chance only its last run has ended.
+    end = to_ms(job.finished_at) if is_final(job.state) and job.finished_at is not None else now_ms
     if runs and runs[0].started_at is not None and len(runs) == MOST:
         begin = to_ms(runs[0].started_at)
     end = max(end, begin + 1, *(to_ms(run.finished_at) for run in runs if run.finished_at is not None), 0)

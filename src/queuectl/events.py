@@ -81,6 +81,14 @@ class ScheduleFired(NamedTuple):
     reason: str | None
 
 
+class AlertTold(NamedTuple):
+    """Somebody is to be told that things go wrong, or that it is over."""
+
+    alert: str
+    word: str
+    text: str
+
+
 class WakeUpSilent(NamedTuple):
     """Nobody can wake us: we look by ourselves now and then."""
 
@@ -109,6 +117,7 @@ Event = (
     | JobRescued
     | DeclaredLost
     | ScheduleFired
+    | AlertTold
     | WakeUpSilent
     | StoreTrouble
     | StoreRecovered

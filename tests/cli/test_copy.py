@@ -44,7 +44,7 @@ def test_copy_counts_both_sides_and_says_what_is_not_in_it(
     queuectl("enqueue", "--id", "waits", "true", check=0)
     copy = tmp_path / "copy.db"
     done = queuectl("copy", "--from", home / "queue.db", "--to", f"sqlite:///{copy}", check=0)
-    assert done.lines[:11] == [
+    assert done.lines[:12] == [
         "WHAT                SOURCE  TARGET",
         "jobs                     2       2",
         "runs                     1       1",
@@ -54,13 +54,14 @@ def test_copy_counts_both_sides_and_says_what_is_not_in_it(
         "dependencies             0       0",
         "settings                 1       1",
         "schedules                0       0",
+        "alerts                   0       0",
         "rules of queues          0       0",
         "jobs ever enqueued       2       2",
     ]
-    assert done.lines[11:13] == ["keyed requests           0       0", "calls to make            0       0"]
-    assert re.fullmatch(r"points for charts +([1-9]\d*) +\1", done.lines[13])
-    assert done.lines[14].startswith(f"copied to {copy} in ")
-    assert done.lines[15:] == ["logs are files and were not copied: they stay where they are"]
+    assert done.lines[12:14] == ["keyed requests           0       0", "calls to make            0       0"]
+    assert re.fullmatch(r"points for charts +([1-9]\d*) +\1", done.lines[14])
+    assert done.lines[15].startswith(f"copied to {copy} in ")
+    assert done.lines[16:] == ["logs are files and were not copied: they stay where they are"]
     assert copy.stat().st_mode & 0o777 == 0o600
     seen = [queuectl("show", "ran", "--json", *of, check=0).json for of in ([], ["--db", str(copy)])]
     assert seen[0] == seen[1]

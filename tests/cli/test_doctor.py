@@ -37,6 +37,7 @@ CHECKS = [
     "logs",
     "workers",
     "jobs",
+    "alerts",
     "processes",
     "leftovers",
 ]

@@ -11,7 +11,7 @@ from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import BAD, OK, Hands
 
-OF_NOW: Final = ("points", "counters", "buckets", "sampling", "requests", "audit", "audit_ends", "calls")
+OF_NOW: Final = ("points", "counters", "buckets", "sampling", "requests", "audit", "audit_ends", "calls", "alerts")
 COLUMNS_OF_NOW: Final = (
     ("jobs", "hooks"),
     ("queues", "on_success"),

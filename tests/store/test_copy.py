@@ -12,6 +12,7 @@ import pytest
 from queuectl import errors
 from queuectl.clock import SystemClock
 from queuectl.errors import JobsRunning, SameStore, StoreNotEmpty
+from queuectl.job.alert import Kind, Telling, Word, owe
 from queuectl.job.cron.model import Tick
 from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
@@ -26,6 +27,7 @@ from tests.factories import new_job, settlement
 from tests.store.backends import BACKENDS, Backend
 from tests.store.hands import BAD, PID, Hands
 from tests.store.invariants import check_invariants
+from tests.store.test_alerts import alert
 from tests.store.test_schedules import firing, schedule, tick
 
 PAIRS = list(itertools.product(BACKENDS, repeat=2))
@@ -141,6 +143,9 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     store.add_schedule(schedule("s", fields={"argv": ["ü", "\\N"], "env": {"A": "\t"}}, until_ms=BIG))
     store.add_schedule(schedule("t", is_paused=True, tick_ms=None, start_ms=None, look_ms=None))
     store.change_schedule("s", firing(tick("fired"), Tick(BIG, None, "why", times=9), waiting="fired", last_ms=BIG))
+    store.add_alert(alert("a", queue="mail", repeat_ms=BIG, url="https://example.org/\\N", command=None))
+    store.add_alert(alert("b", kind=Kind.NO_WORKER, command="echo '\t\\N'"))
+    store.turn_alert(owe(store.alert("b")._replace(is_firing=True), Telling("t", Word.FIRING, BIG, BIG)))
     store.enqueue([new_job("asked")], idempotency=("ü \\N\t", "digest"))
     clock.advance(60)
     store.sample()
@@ -189,6 +194,7 @@ def test_all_of_a_store_arrives_as_it_was(move: Move, clock: FakeClock) -> None:
         "dependencies": 0,
         "settings": 3,
         "schedules": 2,
+        "alerts": 2,
         "rules of queues": 2,
         "keyed requests": 1,
         "calls to make": 1,

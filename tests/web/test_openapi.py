@@ -69,6 +69,11 @@ STORY: list[tuple[str, str, Any]] = [
     ("pause_schedule", "s", None),
     ("resume_schedule", "s", None),
     ("remove_schedule", "s", None),
+    ("add_alert", "", {"name": "t", "dead": 99, "within": "1h", "for": "1s", "repeat": 60, "command": "echo told"}),
+    ("list_alerts", "", ""),
+    ("show_alert", "t", ""),
+    ("test_alert", "t", None),
+    ("remove_alert", "t", None),
     ("list_settings", "", ""),
     ("set_setting", "timeout", {"value": "90s"}),
     ("get_setting", "timeout", ""),
@@ -179,6 +184,8 @@ def test_whatever_is_asked_is_answered_as_documented(case: Any, quiet: Server) -
         left_out = LEFT_OUT | {"not_a_server_error"}
     if case.operation.path.endswith("/logs"):
         case.query = {name: value for name, value in (case.query or {}).items() if name != "follow"}
+    if case.operation.path.endswith("/alerts") and isinstance(case.body, dict):
+        case.body = {**case.body, "webhook": None, **({"command": "true"} if case.body.get("command") else {})}
     answer = case.call_and_validate(
         base_url=quiet.url,
         headers={"Authorization": f"Bearer {FULL}"},

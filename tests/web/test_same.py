@@ -19,6 +19,7 @@ FLEETING = {
     "due_in_ms",
     "message",
     "oldest_waiting_ms",
+    "checked_at",
     "rate",
     "rate_now",
     "left_ms",
@@ -47,6 +48,7 @@ def full(server: Server, house: Program, worker: WorkerProcess) -> Server:
     server.post("/jobs", {"id": "child", "command": "true", "depends_on": ["later"]}, status=201)
     server.post("/jobs/many", {"jobs": [{"command": "true"}], "batch": "some", "on_complete": "true"}, status=201)
     server.post("/cron", {"name": "nightly", "schedule": "0 2 * * *", "command": "true", "env": {"A": "b"}}, status=201)
+    server.post("/alerts", {"name": "deaths", "dead": 99, "webhook": "https://example.org/secret"}, status=201)
     server.http.patch("/queues/mail", json={"concurrency": 2, "rate": "10/m", "on_success": URL}).raise_for_status()
     server.http.put("/config/max-retries", json={"value": 5}).raise_for_status()
     server.http.put("/config/webhook-success", json={"value": URL}).raise_for_status()
@@ -75,6 +77,8 @@ def full(server: Server, house: Program, worker: WorkerProcess) -> Server:
         ("batch show some", "/batches/some"),
         ("cron list", "/cron"),
         ("cron show nightly", "/cron/nightly"),
+        ("alert list", "/alerts"),
+        ("alert show deaths", "/alerts/deaths"),
         ("worker list", "/workers"),
         ("config list", "/config"),
         ("config get max-retries", "/config/max-retries"),
@@ -148,6 +152,8 @@ def test_what_is_refused_has_the_same_code_and_words(full: Server, house: Progra
         ("show nothing", "GET", "/jobs/nothing"),
         ("retry good", "POST", "/jobs/good/retry"),
         ("cron show nothing", "GET", "/cron/nothing"),
+        ("alert show nothing", "GET", "/alerts/nothing"),
+        ("alert test nothing", "POST", "/alerts/nothing/test"),
         ("batch show nothing", "GET", "/batches/nothing"),
         ("config get nothing", "GET", "/config/nothing"),
     ):
@@ -296,5 +302,8 @@ def test_the_rest_of_what_the_command_line_can_do_is_there(server: Server, house
     assert len(server.get("/cron/c/next", n=3)) == 3
     assert server.post("/cron/c/run", status=201)["cron"] == "c"
     assert server.http.delete("/cron/c").json()["done"] == ["c"]
+    server.post("/alerts", {"name": "a", "oldest": "1d", "for": 5, "command": "echo told"}, status=201)
+    assert server.post("/alerts/a/test")["text"] == "ran echo told: told"
+    assert server.http.delete("/alerts/a").json()["done"] == ["a"]
     gone = server.post("/dlq/purge", {"where": {}})
     assert gone["refused"] == []

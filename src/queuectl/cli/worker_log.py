@@ -120,6 +120,8 @@ class WorkerLog:
                 return STATE_STYLE[State.PENDING], "fired", f"{schedule}  job {job}"
             case events.ScheduleFired(schedule, _, reason):
                 return "dim", "skipped", f"{schedule}  {printable(reason or '')}"
+            case events.AlertTold(alert, word, text):
+                return "green" if word == "over" else "bold red", "alert", f"{alert} {word}: {printable(text)}"
             case events.WakeUpSilent(why):
                 return "yellow", "polling", printable(why)
             case events.StoreTrouble(problem, is_retried):

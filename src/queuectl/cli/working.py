@@ -26,6 +26,7 @@ from queuectl.store.ids import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
 from queuectl.upkeep.adoption import Heir
+from queuectl.upkeep.alert import AlertDuty
 from queuectl.upkeep.call import CallDuty
 from queuectl.upkeep.complete import CompleteDuty
 from queuectl.upkeep.fire import FireDuty
@@ -107,6 +108,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log),
         CompleteDuty(store, settings, by=actor(app.environ)),
         CallDuty(store),
+        AlertDuty(store=store, here=where, settings=settings, emit=log),
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=log),
         SampleDuty(store=store, emit=log),
         FireDuty(store=store, settings=settings, chance=random.random, emit=log),

@@ -1,4 +1,4 @@
-"""About batches, dependencies, schedules, unique keys, queues, and changes to what waits."""
+"""About batches, dependencies, schedules, alerts, unique keys, queues, and changes to what waits."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ class KeyReused(Conflict):
         super().__init__(
             f"the key {key!r} was given to another request", hint="repeat a request as it was, or choose another key"
         )
+
+
+class AlertNotFound(NotFound):
+    code = "alert-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no alert {name!r}", hint="queuectl alert list shows the alerts there are")
+        self.name = name
+
+
+class AlertExists(Conflict):
+    code = "alert-exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is an alert {name!r} already", hint=f"choose another name, or queuectl alert remove {name}"
+        )
+        self.name = name
 
 
 class ScheduleNotFound(NotFound):

@@ -171,6 +171,17 @@ class CallUnanswered(Unavailable):
         )
 
 
+class CommandFailed(Unavailable):
+    """What an alert runs, and what it said last."""
+
+    code = "command-failed"
+
+    def __init__(self, alert: str, problem: str) -> None:
+        super().__init__(
+            f"the command of {alert}: {problem}", hint="run it by hand; until it exits with 0 it is tried again"
+        )
+
+
 class StoreUnsupported(Unavailable):
     code = "store-unsupported"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from queuectl.errors import InvalidInput, JobNotFound
@@ -31,18 +32,29 @@ def read_delivery(happening: str, job: str, run: str, *, id_: str, url: str | No
 
 def deliver(reads: Reads, delivery: Delivery, settings: Settings, *, version: str) -> Answer:
     """Raises CallRefused or CallUnanswered."""
-    body = json.dumps(payload(reads, delivery), ensure_ascii=False).encode()
+    what = payload(reads, delivery)
+    return send(reads, what, settings, url=delivery.url, said=delivery.said, version=version)
+
+
+def deliver_alert(reads: Reads, facts: Mapping[str, str], settings: Settings, *, url: str, version: str) -> Answer:
+    """`facts`: the variables of the alert, see job/alert.py. Raises CallRefused or CallUnanswered."""
+    return send(reads, alert_payload(facts), settings, url=url, said=Said.CONFIG, version=version)
+
+
+def send(reads: Reads, what: Mapping[str, Any], settings: Settings, *, url: str, said: Said, version: str) -> Answer:
+    """Raises CallRefused or CallUnanswered."""
+    body = json.dumps(what, ensure_ascii=False).encode()
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"queuectl/{version}",
-        "Queuectl-Event": delivery.happening.value,
-        "Queuectl-Delivery": delivery.id,
+        "Queuectl-Event": what["event"],
+        "Queuectl-Delivery": what["id"],
     }
     if settings.webhook_secret is not None:
         headers[HEADER] = sign(body, settings.webhook_secret, at=reads.now_ms() // 1000)
     # Operators know what is in their network; who may only add jobs is not to find out by them.
-    private = delivery.said is not Said.JOB or settings.webhook_allow_private
-    return post(delivery.url, body, headers, private=private)
+    private = said is not Said.JOB or settings.webhook_allow_private
+    return post(url, body, headers, private=private)
 
 
 def payload(reads: Reads, delivery: Delivery) -> dict[str, Any]:
@@ -61,4 +73,28 @@ def payload(reads: Reads, delivery: Delivery) -> dict[str, Any]:
         "job_id": delivery.job,
         "job": job,
         "run": runs[0] if runs else None,
+    }
+
+
+def alert_payload(facts: Mapping[str, str]) -> dict[str, Any]:
+    """What whoever is called for an alert gets: the same each time it is tried."""
+
+    def fact(name: str) -> str:
+        return facts.get(f"QUEUECTL_ALERT_{name}", "")
+
+    if not (fact("ID") and fact("VALUE") and fact("THRESHOLD")):
+        raise InvalidInput("deliver", "this is for jobs that queuectl makes itself", hint="see alert add --webhook URL")
+    return {
+        "event": "alert",
+        "id": fact("ID"),
+        "created_at": fact("AT"),
+        "alert": {
+            "name": facts.get("QUEUECTL_ALERT", ""),
+            "state": fact("STATE"),
+            "kind": fact("KIND"),
+            "queue": fact("QUEUE") or None,
+            "value": json.loads(fact("VALUE")),
+            "threshold": json.loads(fact("THRESHOLD")),
+            "text": fact("TEXT"),
+        },
     }

@@ -59,6 +59,7 @@ class Status(NamedTuple):
     queues: list[QueueCount]
     oldest_waiting_ms: int | None
     lost: int = 0  # workers that are gone and whose jobs nobody has dealt with yet; for people
+    firing: tuple[str, ...] = ()  # alerts, by name; for people
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -148,6 +149,7 @@ def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
         ],
         oldest_waiting_ms=max(without_calls(oldest).values(), default=None),
         lost=len(workers) - len(alive),
+        firing=tuple(alert.name for alert in store.alerts() if alert.is_firing),
     )
 
 

@@ -40,6 +40,7 @@ TABLES: Final = (
     Table("moves", "queue, was, now, ending"),
     Table("schedules", "name"),
     Table("ticks", "schedule, at, by_hand"),
+    Table("alerts", "name"),
     Table("requests", "key"),
     Table("calls", "at, job, run, happening"),
     Table("points", "span, queue, at"),

@@ -15,6 +15,7 @@ from queuectl.errors import KeyTaken
 from queuectl.job.audit import Actor
 from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob, QueueDefaults
+from queuectl.store.alerting import Alerts
 from queuectl.store.amending import Amendable
 from queuectl.store.auditing import Audited
 from queuectl.store.batches import Batching
@@ -112,6 +113,7 @@ class Store(
     Batching,
     Calling,
     Schedules,
+    Alerts,
     QueueRules,
     Workforce,
     Amendable,

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker
+from queuectl.store.alerting import AlertReads
 from queuectl.store.auditing import AuditReads
 from queuectl.store.batches import BatchReads
 from queuectl.store.choosing import After, Chosen, Filter, Sort
@@ -36,7 +37,9 @@ class LatestRun(NamedTuple):
     run: Run
 
 
-class Reads(Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads, SampleReads, AuditReads, Protocol):
+class Reads(
+    Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads, SampleReads, AlertReads, AuditReads, Protocol
+):
     """Looking only: no method here writes or waits for a lock."""
 
     def now_ms(self) -> int:

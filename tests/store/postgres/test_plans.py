@@ -116,6 +116,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "placed_queues": ({}, "jobs_places on jobs"),
     "measured": ({"since": NOW, "until": NOW}, "jobs_completed on jobs"),
     "count_out": ({"ids": ["a"], "before": NOW}, "jobs_completed on jobs"),
+    "died_since": ({"since": NOW}, r"jobs_ended on jobs.*\n.*finished_at >"),
     "first_created": ({}, "jobs_pkey"),
     "hold_places": ({"queues": ["q"]}, "jobs_places on jobs"),
 }

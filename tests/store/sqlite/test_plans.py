@@ -105,6 +105,7 @@ HOT: Final = {
     "placed_queues": "jobs_places (queue>?)",
     "measured": "jobs_completed (finished_at>? AND finished_at<?)",
     "dead_by_error": "jobs_ended (state=?)",
+    "died_since": "jobs_ended (state=? AND finished_at>?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
 SCAN: Final = "SCAN (jobs(?! USING INDEX jobs_running)|runs|output|job_tags|edges)"
@@ -127,6 +128,10 @@ APART: Final = [
     "schedules",
     "schedule",
     "looks",
+    "alerts",
+    "alert",
+    "turn_alert",
+    "remove_alert",
     "trim_ticks",
     "rules",
     "queue_defaults",
@@ -180,7 +185,7 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves or removes.
     aside = {"oldest_waiting", "workers", "tally", "unended", "movable", "running_keys", "parents", "children"}
-    aside |= {"ended_of", "measured", "dead_by_error"}
+    aside |= {"ended_of", "measured", "dead_by_error", "died_since"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
 

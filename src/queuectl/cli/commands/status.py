@@ -45,6 +45,9 @@ def _lines(app: App, seen: Status) -> Iterator[str]:
     yield app.paint(_workers(seen), "bold" if seen.workers.live else "yellow")
     if seen.lost:
         yield app.paint(f"{plural(seen.lost, 'worker')} lost, with jobs to be dealt with: queuectl worker list", "red")
+    if seen.firing:
+        names = ", ".join(seen.firing)
+        yield app.paint(f"{plural(len(seen.firing), 'alert')} firing: {names}: queuectl alert list", "red")
     if (store := store_line(app)) is not None:
         yield app.paint(store, "dim")
     yield ""

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "release": Entry(f"{_HERE}.hold", "release", "Let go jobs that are held.", _STEER),
     "run-now": Entry(f"{_HERE}.hold", "run_now", "Make delayed and failed jobs due now.", _STEER),
     "cron": Entry(f"{_HERE}.cron", "cron", "Add jobs by the clock: every night, every 90 seconds.", _STEER),
+    "alert": Entry(f"{_HERE}.alert", "alert", "Be told when jobs die, wait too long, or nobody works.", _STEER),
     "dlq": Entry(f"{_HERE}.dlq", "dlq", "The dead letter queue: jobs that failed for good.", _STEER),
     "doctor": Entry(f"{_HERE}.doctor", "doctor", "What is wrong here, and what to do about it.", _HOUSE),
     "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),

@@ -13,6 +13,7 @@ from queuectl.job.lifecycle import WAITING, Event, State, is_final, states_that_
 from queuectl.job.rank import rank
 from queuectl.store.auditing import configured, of_states
 from queuectl.store.ids import Ids
+from queuectl.store.postgres.alerting import PostgresAlerts
 from queuectl.store.postgres.amending import PostgresAmending
 from queuectl.store.postgres.auditing import PostgresAudit
 from queuectl.store.postgres.backup import backup
@@ -46,6 +47,7 @@ class _Awaited(Exception):  # not an error: the reason to try again
 class PostgresStore(
     PostgresBatches,
     PostgresSchedules,
+    PostgresAlerts,
     PostgresRuns,
     PostgresPorting,
     PostgresMovable,

@@ -15,6 +15,7 @@ from queuectl.store.auditing import configured, of_states
 from queuectl.store.counting import OUTSIDE
 from queuectl.store.ids import Ids
 from queuectl.store.protocol import Bell, CancelAnswer, NewWorker, Orders, Revived, StopMode
+from queuectl.store.sqlite.alerting import SqliteAlerts
 from queuectl.store.sqlite.amending import SqliteAmending
 from queuectl.store.sqlite.auditing import SqliteAudit
 from queuectl.store.sqlite.base import SQL
@@ -35,6 +36,7 @@ from queuectl.store.unique import free_to_revive, keys_of
 class SqliteStore(
     SqliteBatches,
     SqliteSchedules,
+    SqliteAlerts,
     SqliteRuns,
     SqlitePorting,
     SqliteMovable,

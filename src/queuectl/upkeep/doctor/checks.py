@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import QueuectlError
+from queuectl.upkeep.doctor.alerts import alerts
 from queuectl.upkeep.doctor.disk import file_system, space
 from queuectl.upkeep.doctor.files import home, leftovers, logs, permissions
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, Severity, problem
@@ -33,6 +34,7 @@ CHECKS: Final = (
     Check("logs", logs, needs_store=True),
     Check("workers", workers, needs_store=True),
     Check("jobs", jobs, needs_store=True),
+    Check("alerts", alerts, needs_store=True),
     Check("processes", processes, needs_store=True),
     Check("leftovers", leftovers, needs_store=True),
 )

@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from queuectl.web import export, live, logs
-from queuectl.web.api import audit, bulk, cron, dlq, figures, house, jobs, many, queues, settings, waiting, workers
+from queuectl.web.api import (
+    alerts,
+    audit,
+    bulk,
+    cron,
+    dlq,
+    figures,
+    house,
+    jobs,
+    many,
+    queues,
+    settings,
+    waiting,
+    workers,
+)
 from queuectl.web.api.operation import Operation
 
 ROOT: Final = "/api/v1"
@@ -22,6 +36,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *dlq.OPERATIONS,
     *queues.OPERATIONS,
     *cron.OPERATIONS,
+    *alerts.OPERATIONS,
     *workers.OPERATIONS,
     *settings.OPERATIONS,
     *house.OPERATIONS,

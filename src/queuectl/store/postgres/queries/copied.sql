@@ -17,6 +17,8 @@ select 'settings', (select count(*) from queuectl.config)
 union all
 select 'schedules', (select count(*) from queuectl.schedules)
 union all
+select 'alerts', (select count(*) from queuectl.alerts)
+union all
 select 'rules of queues', (select count(*) from queuectl.queues)
 union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuectl.moves where was = '')

@@ -1,4 +1,4 @@
--- is_untouched: has there never been a job, a setting or a schedule here? Every job that ever came has left its mark in `moves`.
+-- is_untouched: has there never been a job, a setting, a schedule or an alert here? Every job that ever came has left its mark in `moves`.
 select not exists (select 1 from queuectl.jobs)
    and not exists (select 1 from queuectl.runs)
    and not exists (select 1 from queuectl.config)
@@ -6,3 +6,4 @@ select not exists (select 1 from queuectl.jobs)
    and not exists (select 1 from queuectl.moves)
    and not exists (select 1 from queuectl.batches)
    and not exists (select 1 from queuectl.schedules)
+   and not exists (select 1 from queuectl.alerts)

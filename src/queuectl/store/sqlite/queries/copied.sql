@@ -16,6 +16,8 @@ select 'settings', (select count(*) from config)
 union all
 select 'schedules', (select count(*) from schedules)
 union all
+select 'alerts', (select count(*) from alerts)
+union all
 select 'rules of queues', (select count(*) from queues)
 union all
 select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was = '')

@@ -1,0 +1,36 @@
+"""Alerts: what they say, whether anybody looks, and whether those who are to be told can be reached."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from queuectl.job.alert import Alert
+from queuectl.job.duration import format_duration
+from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, count, named, note
+
+UNLOOKED_MS: Final = 10 * 60 * 1000
+
+
+def alerts(patient: Patient) -> Seen:
+    found = patient.opened.alerts()
+    now_ms = patient.opened.now_ms()
+    findings = [_firing(alert) for alert in found if alert.is_firing]
+    if unlooked := [alert for alert in found if now_ms - (alert.checked_ms or alert.created_ms) > UNLOOKED_MS]:
+        since = max(now_ms - (alert.checked_ms or alert.created_ms) for alert in unlooked)
+        message = f"nobody has looked at {named([alert.name for alert in unlooked])} for {_whole(since)}"
+        hint = "a worker and the dashboard do; from a crontab: queuectl alert check"
+        findings.append(note("alert-unchecked", message, hint))
+    if untold := [alert for alert in found if alert.untold]:
+        message = f"nobody has been told yet of {named([alert.name for alert in untold])}"
+        hint = f"see whether they can be reached: queuectl alert test {untold[0].name}"
+        findings.append(note("alert-untold", message, hint))
+    return Seen(f"{count(len(found), 'alert')}, none firing" if found else "none: queuectl alert add", findings)
+
+
+def _firing(alert: Alert) -> Finding:
+    message = f"{alert.name} fires: {alert.describe(alert.value or 0)}"
+    return note("alert-firing", message, f"queuectl alert show {alert.name}")
+
+
+def _whole(ms: int) -> str:
+    return format_duration(ms - ms % 1000)

@@ -1,0 +1,112 @@
+"""Alerts: who is told when things go wrong. The server looks at them by itself, see web/alerting.py."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from queuectl.alerting import Teller
+from queuectl.config import environ, working_directory
+from queuectl.job.alert import Kind
+from queuectl.queue import alerts as use
+from queuectl.web.api.operation import Call, Made, Operation, Room
+from queuectl.web.api.schemas import (
+    COUNT,
+    DURATION,
+    MOMENT,
+    MOMENT_OR_NULL,
+    NUMBER,
+    TEXT,
+    Schema,
+    array,
+    exactly,
+    maybe,
+    optional,
+    ref,
+)
+from queuectl.web.api.words import an_object
+from queuectl.web.desk import Desk
+
+
+def list_alerts(desk: Desk, call: Call) -> Any:
+    return [alert.to_dict() for alert in desk.reads.alerts()]
+
+
+def show_alert(desk: Desk, call: Call) -> Any:
+    return desk.reads.alert(call.path["name"]).to_dict()
+
+
+def add_alert(desk: Desk, call: Call) -> Any:
+    said = an_object(call.body, "body", known=list(_NEW["properties"]))
+    said = {"hold" if name == "for" else name: value for name, value in said.items()}
+    wish = use.Wish(**{"name": None, **said})
+    added = use.add(wish, cwd=working_directory(), reads=lambda: desk.reads, open_store=desk.open_store)
+    return Made(added.to_dict(), location=f"/alerts/{added.name}")
+
+
+def remove_alert(desk: Desk, call: Call) -> Any:
+    answer = use.remove_all([call.path["name"]], reads=lambda: desk.reads, open_store=desk.open_store)
+    for _, error in answer.refused:
+        raise error
+    return {"done": answer.done, "refused": []}
+
+
+def test_alert(desk: Desk, call: Call) -> Any:
+    name = call.path["name"]
+    return {"name": name, "state": "test", "text": Teller(desk.reads, lambda: desk.settings, environ()).test(name)}
+
+
+_STATE: Final[Schema] = {"type": "string", "enum": ["ok", "firing"]}
+_ALERT: Final = exactly(
+    name=TEXT,
+    kind={"type": "string", "enum": [kind.value for kind in Kind]},
+    threshold=NUMBER,
+    within=maybe("number"),
+    queue=maybe("string"),
+    **{"for": NUMBER},
+    repeat=maybe("number"),
+    webhook=maybe("string"),
+    command=maybe("string"),
+    state=_STATE,
+    value=maybe("number"),
+    changed_at=MOMENT_OR_NULL,
+    checked_at=MOMENT_OR_NULL,
+    told_at=MOMENT_OR_NULL,
+    untold=COUNT,
+    created_at=MOMENT,
+)
+_NEW: Final[Schema] = {
+    "type": "object",
+    "description": "One of dead, oldest and no_worker, and one of webhook and command.",
+    "additionalProperties": False,
+    "required": ["name"],
+    "properties": {
+        "name": TEXT,
+        **optional(
+            dead={"type": "integer", "minimum": 1, "maximum": use.MOST_DEAD},
+            within=DURATION,
+            oldest=DURATION,
+            no_worker=DURATION,
+            queue={"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"},
+            **{"for": DURATION},
+            repeat=DURATION,
+            webhook=TEXT,
+            command={"type": "string", "minLength": 1},
+        ),
+    },
+}
+
+OPERATIONS: Final = (
+    Operation("GET", "/alerts", list_alerts, "All alerts, and how each stands.", array(_ALERT), tag="alerts"),
+    Operation("POST", "/alerts", add_alert, "Add an alert.", _ALERT, body=_NEW, status=201, tag="alerts"),
+    Operation("GET", "/alerts/{name}", show_alert, "One alert.", _ALERT, tag="alerts"),
+    Operation("DELETE", "/alerts/{name}", remove_alert, "Remove an alert.", ref("Answer"), tag="alerts"),
+    Operation(
+        "POST",
+        "/alerts/{name}/test",
+        test_alert,
+        "Call its webhook or run its command now, from the server; nothing changes.",
+        exactly(name=TEXT, state=TEXT, text=TEXT),
+        tag="alerts",
+        room=Room.WAIT,
+    ),
+)

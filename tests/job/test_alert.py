@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuectl.job.alert import (
+    MOST_UNTOLD,
+    TRY_AGAIN_MS,
+    Alert,
+    Figures,
+    Kind,
+    Telling,
+    Word,
+    decide,
+    is_due_again,
+    look,
+    owe,
+    variables,
+)
+from queuectl.job.names import WEBHOOKS
+
+NOW = 1_900_000_000_000
+URL = "https://example.org/secret"
+
+
+def alert(**fields: Any) -> Alert:
+    plain = Alert("a", Kind.DEAD, 10, None, None, 0, None, URL, None, "/", NOW)
+    return plain._replace(**fields)
+
+
+def figures(**fields: Any) -> Figures:
+    return Figures(NOW, {}, {}, {}, ())._replace(**fields)
+
+
+def told(one: Alert, *values: tuple[int, int]) -> list[tuple[int, str]]:
+    """What is said of values at moments: seconds from now, and the value."""
+    said = []
+    numbers = map(str, count())
+    for seconds, value in values:
+        one, telling = decide(one, value, now_ms=NOW + seconds * 1000, new_id=lambda: next(numbers))
+        if telling is not None:
+            said.append((seconds, telling.word.value))
+    return said
+
+
+# ── when ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_fires_at_its_threshold_and_is_over_below_four_fifths_of_it() -> None:
+    assert told(alert(), (0, 9), (1, 10), (2, 11), (3, 9), (4, 8), (5, 7)) == [(1, "firing"), (5, "over")]
+
+
+def test_a_threshold_of_one_is_over_with_none() -> None:
+    assert told(alert(threshold=1), (0, 1), (1, 1), (2, 0)) == [(0, "firing"), (2, "over")]
+
+
+def test_it_has_to_stay_so_for_a_while_both_ways() -> None:
+    slow = alert(for_ms=60_000)
+    assert told(slow, (0, 10), (59, 10), (60, 10)) == [(60, "firing")]
+    assert told(slow, (0, 10), (30, 9), (60, 10), (119, 10)) == []
+    firing = slow._replace(is_firing=True)
+    assert told(firing, (0, 0), (59, 0), (60, 0)) == [(60, "over")]
+    assert told(firing, (0, 0), (30, 9), (60, 0), (119, 0)) == []
+
+
+def test_it_is_said_again_only_to_those_who_asked() -> None:
+    assert told(alert(), (0, 10), (3600, 10)) == [(0, "firing")]
+    often = alert(repeat_ms=60_000)
+    expected = [(0, "firing"), (60, "still-firing"), (130, "still-firing"), (140, "over")]
+    assert told(often, (0, 10), (59, 10), (60, 10), (119, 10), (130, 9), (140, 0), (300, 0)) == expected
+
+
+def test_what_has_not_been_told_yet_is_not_said_again() -> None:
+    one = alert(is_firing=True, repeat_ms=1000, told_ms=NOW)
+    assert is_due_again(one, NOW + 1000)
+    assert not is_due_again(owe(one, Telling("t", Word.FIRING, 10, NOW)), NOW + 1000)
+
+
+def test_a_clock_that_was_put_back_makes_it_wait_anew_and_not_for_ever() -> None:
+    assert told(alert(for_ms=60_000, since_ms=NOW + 10**9), (0, 10), (59, 10), (60, 10)) == [(60, "firing")]
+    one, _ = decide(alert(for_ms=60_000, since_ms=NOW + 10**9), 10, now_ms=NOW, new_id=str)
+    assert one.since_ms == NOW
+    assert is_due_again(alert(is_firing=True, repeat_ms=1000, told_ms=NOW + 10**9), NOW)
+
+
+Steps = list[tuple[int, int]]
+RULES = st.builds(
+    lambda threshold, hold, repeat: alert(threshold=threshold, for_ms=hold, repeat_ms=repeat),
+    st.integers(1, 50),
+    st.sampled_from([0, 1000, 60_000]),
+    st.sampled_from([None, 1000, 120_000]),
+)
+STEPS: st.SearchStrategy[Steps] = st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 60)), max_size=60)
+
+
+def play(one: Alert, steps: Steps) -> Iterator[tuple[int, int, Alert, Telling | None]]:
+    now = NOW
+    for passed, value in steps:
+        now += passed
+        one, telling = decide(one, value, now_ms=now, new_id=lambda: "x")
+        yield now, value, one, telling
+
+
+@given(RULES, STEPS)
+def test_it_never_fires_twice_without_being_over_between(one: Alert, steps: Steps) -> None:
+    said = [telling.word for *_, telling in play(one, steps) if telling is not None]
+    turns = [word for word in said if word is not Word.STILL_FIRING]
+    assert turns == [Word.FIRING, Word.OVER] * (len(turns) // 2) + [Word.FIRING] * (len(turns) % 2)
+    is_firing = False
+    for word in said:
+        assert is_firing is (word is not Word.FIRING)
+        is_firing = word is not Word.OVER
+
+
+@given(RULES, STEPS)
+def test_it_turns_only_after_it_has_looked_so_for_the_whole_while(one: Alert, steps: Steps) -> None:
+    since: int | None = None
+    for (now, value, after, telling), before in zip(
+        play(one, steps), [one, *(seen for _, _, seen, _ in play(one, steps))], strict=False
+    ):
+        looks_so = value * 5 < one.threshold * 4 if before.is_firing else value >= one.threshold
+        since = (since or now) if looks_so else None
+        assert (after.is_firing is not before.is_firing) is (since is not None and now - since >= one.for_ms)
+        if after.is_firing is not before.is_firing:
+            assert telling is not None
+            since = None
+
+
+@given(RULES, st.booleans(), STEPS)
+def test_within_the_band_it_stays_as_it_is(one: Alert, is_firing: bool, steps: Steps) -> None:
+    low, high = -(-one.threshold * 4 // 5), one.threshold - 1
+    within = [(passed, low + value % (high - low + 1)) for passed, value in steps] if low <= high else []
+    for _, _, after, telling in play(one._replace(is_firing=is_firing, told_ms=NOW), within):
+        assert after.is_firing is is_firing
+        assert telling is None or telling.word is Word.STILL_FIRING
+
+
+# ── what it goes by ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+DEAD: Mapping[str, int] = {"default": 3, "mail": 2, WEBHOOKS: 50}
+
+
+def test_dead_jobs_are_counted_but_for_those_that_tell_of_others() -> None:
+    assert look(alert(), figures(dead=DEAD)).value == 5
+    assert look(alert(queue="mail"), figures(dead=DEAD)).value == 2
+    assert look(alert(queue=WEBHOOKS), figures(dead=DEAD)).value == 50
+    assert look(alert(queue="none"), figures(dead=DEAD)).value == 0
+    assert look(alert(within_ms=1000), figures(dead={}, died={1000: DEAD})).value == 5
+
+
+def test_the_oldest_is_that_of_the_queue_or_of_all() -> None:
+    ages = {"default": 3000, "mail": 9000, WEBHOOKS: 99_000}
+    assert look(alert(kind=Kind.OLDEST), figures(oldest=ages)).value == 9000
+    assert look(alert(kind=Kind.OLDEST, queue="default"), figures(oldest=ages)).value == 3000
+    assert look(alert(kind=Kind.OLDEST), figures()).value == 0
+
+
+def test_no_worker_is_as_long_as_none_was_seen() -> None:
+    one = alert(kind=Kind.NO_WORKER, created_ms=NOW - 5000)
+    assert look(one, figures()).value == 5000
+    seen = look(one, figures(served=[("mail",)]))
+    assert (seen.value, seen.seen_ms, seen.checked_ms) == (0, NOW, NOW)
+    assert look(seen, figures(now_ms=NOW + 7000)).value == 7000
+    assert look(seen, figures(now_ms=NOW - 7000)).value == 0
+
+
+def test_no_worker_of_a_queue_minds_who_serves_it() -> None:
+    one = alert(kind=Kind.NO_WORKER, queue="q", created_ms=NOW - 5000)
+    assert [look(one, figures(served=served)).value for served in ([("mail",)], [None], [("mail",), ("q",)])] == [
+        5000,
+        0,
+        0,
+    ]
+
+
+# ── who is to be told ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_nobody_could_be_told_is_kept_the_latest_of_many() -> None:
+    one = alert()
+    for number in range(MOST_UNTOLD + 5):
+        one = owe(one, Telling(str(number), Word.FIRING, 10, NOW))
+    assert [telling.id for telling in one.untold] == [str(number) for number in range(5, MOST_UNTOLD + 5)]
+
+
+def test_what_another_set_out_to_tell_is_left_to_it_for_a_while() -> None:
+    assert not alert().is_owed(NOW)
+    owed = owe(alert(), Telling("t", Word.FIRING, 10, NOW))
+    assert owed.is_owed(NOW)
+    tried = owed._replace(tried_ms=NOW)
+    assert [tried.is_owed(NOW + ms) for ms in (0, TRY_AGAIN_MS - 1, TRY_AGAIN_MS, -1)] == [False, False, True, True]
+
+
+def test_a_command_finds_all_of_it_in_its_environment() -> None:
+    one = alert(kind=Kind.OLDEST, threshold=600_000, queue="mail")
+    assert variables(one, Telling("t7", Word.OVER, 61_500, NOW)) == {
+        "QUEUECTL_ALERT": "a",
+        "QUEUECTL_ALERT_ID": "t7",
+        "QUEUECTL_ALERT_STATE": "over",
+        "QUEUECTL_ALERT_KIND": "oldest",
+        "QUEUECTL_ALERT_VALUE": "61.5",
+        "QUEUECTL_ALERT_THRESHOLD": "600",
+        "QUEUECTL_ALERT_QUEUE": "mail",
+        "QUEUECTL_ALERT_AT": "2030-03-17T17:46:40.000Z",
+        "QUEUECTL_ALERT_TEXT": "the oldest job of mail has waited for 1m1s",
+    }
+    assert variables(alert(), Telling("t8", Word.TEST, 3, NOW))["QUEUECTL_ALERT_QUEUE"] == ""
+
+
+@pytest.mark.parametrize(
+    "fields, value, condition, text",
+    [
+        ({}, 1, "10 jobs dead", "1 job is dead"),
+        ({"threshold": 1}, 1234, "1 job dead", "1,234 jobs are dead"),
+        (
+            {"within_ms": 3_600_000, "queue": "q"},
+            2,
+            "10 jobs dead within 1h in q",
+            "2 jobs of q died within 1h",
+        ),
+        ({"kind": Kind.OLDEST, "threshold": 1000}, 0, "oldest job waits 1s", "no job waits"),
+        ({"kind": Kind.NO_WORKER, "threshold": 1000}, 1, "no worker for 1s", "no worker has been there for 0s"),
+        ({"kind": Kind.NO_WORKER, "queue": "q", "threshold": 1}, 0, "no worker for 1ms in q", "a worker of q is there"),
+    ],
+)
+def test_people_are_told_in_words(fields: dict[str, Any], value: int, condition: str, text: str) -> None:
+    one = alert(**fields)
+    assert (one.condition, one.describe(value)) == (condition, text)
+
+
+def test_programs_get_numbers_and_no_secrets() -> None:
+    shown = alert(is_firing=True, value=12, for_ms=1500, repeat_ms=3_600_000, checked_ms=NOW).to_dict()
+    assert shown == {
+        "name": "a",
+        "kind": "dead",
+        "threshold": 10,
+        "within": None,
+        "queue": None,
+        "for": 1.5,
+        "repeat": 3600,
+        "webhook": "https://example.org/…",
+        "command": None,
+        "state": "firing",
+        "value": 12,
+        "changed_at": None,
+        "checked_at": "2030-03-17T17:46:40.000Z",
+        "told_at": None,
+        "untold": 0,
+        "created_at": "2030-03-17T17:46:40.000Z",
+    }
+    other = alert(kind=Kind.OLDEST, threshold=90_000, url=None, command="page").to_dict()
+    assert (other["threshold"], other["webhook"], other["command"], other["state"]) == (90, None, "page", "ok")

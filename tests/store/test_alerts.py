@@ -1,0 +1,114 @@
+"""Alerts: how each stands is written by one of all who look, with the job that tells of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuectl.errors import AlertExists, AlertNotFound
+from queuectl.job.alert import Alert, Kind, Telling, Word, owe
+from queuectl.job.hooks import SAID, URL
+from queuectl.job.lifecycle import State
+from queuectl.job.names import WEBHOOKS
+from queuectl.job.outcome import Exited
+from queuectl.store.alerting import telling_job
+from queuectl.store.protocol import Store
+from tests.clock import FakeClock
+from tests.factories import new_job
+from tests.store.hands import BAD, Hands
+
+NOW = 1_900_000_000_000
+TELLING = Telling("told", Word.FIRING, 12, NOW)
+
+
+def alert(name: str = "a", **fields: Any) -> Alert:
+    return Alert(name, Kind.DEAD, 10, 3_600_000, None, 0, None, None, "page", "/tmp", NOW)._replace(**fields)
+
+
+def test_an_alert_is_kept_as_it_was_given(store: Store, other: Store) -> None:
+    full = alert("b", queue="q", repeat_ms=5, url="https://example.org/x", command=None, seen_ms=7)
+    store.add_alert(full)
+    store.add_alert(alert())
+    assert other.alerts() == [alert(), full]
+    assert other.alert("b") == full
+
+
+def test_a_name_that_is_taken_is_refused(store: Store) -> None:
+    store.add_alert(alert())
+    with pytest.raises(AlertExists):
+        store.add_alert(alert(threshold=5))
+    assert store.alerts() == [alert()]
+
+
+def test_one_that_is_not_there_is_not_found(store: Store) -> None:
+    for act in (store.alert, store.remove_alert):
+        with pytest.raises(AlertNotFound):
+            act("none")
+    assert not store.turn_alert(alert())
+    store.add_alert(alert())
+    store.remove_alert("a")
+    assert store.alerts() == []
+
+
+def test_how_it_stands_is_written_with_the_job_that_tells(store: Store, other: Store) -> None:
+    store.add_alert(alert())
+    firing = owe(alert(is_firing=True, value=12, told_ms=NOW, checked_ms=NOW, tried_ms=3), TELLING)
+    assert store.turn_alert(firing, [telling_job(firing, TELLING)])
+    assert other.alert("a") == firing._replace(turn=1)
+    job = other.get("told")
+    assert (job.state, job.queue, job.command, job.cwd, job.tags) == (
+        State.PENDING,
+        WEBHOOKS,
+        "page",
+        "/tmp",
+        ("alert",),
+    )
+    assert (job.env or {})["QUEUECTL_ALERT_STATE"] == "firing"
+    assert store.tally()[WEBHOOKS][State.PENDING] == 1
+
+
+def test_a_call_says_nothing_of_its_url_to_those_who_look(store: Store) -> None:
+    calls = alert(url="https://example.org/secret", command=None)
+    store.add_alert(calls)
+    store.turn_alert(calls, [telling_job(calls, TELLING)])
+    job = store.get("told")
+    assert job.argv == ("queuectl:webhook", "alert", "a", "firing")
+    assert ((job.env or {})[URL], (job.env or {})[SAID]) == ("https://example.org/secret", "config")
+    assert "secret" not in str(job.to_dict())
+
+
+def test_of_those_who_have_seen_the_same_one_writes(store: Store, other: Store) -> None:
+    store.add_alert(alert())
+    seen = [one.alert("a")._replace(is_firing=True) for one in (store, other)]
+    jobs = [telling_job(seen[0], TELLING._replace(id=name)) for name in ("first", "second")]
+    assert [store.turn_alert(seen[0], [jobs[0]]), other.turn_alert(seen[1], [jobs[1]])] == [True, False]
+    assert [job.id for job in store.jobs()] == ["first"]
+    assert not other.turn_alert(seen[1])
+    assert other.turn_alert(other.alert("a"))
+
+
+def test_one_that_was_removed_and_made_anew_is_another(store: Store) -> None:
+    store.add_alert(alert())
+    seen = store.alert("a")
+    store.remove_alert("a")
+    store.add_alert(alert(created_ms=NOW + 1))
+    assert not store.turn_alert(seen._replace(is_firing=True))
+
+
+def test_the_dead_are_counted_by_queue_and_from_a_moment_on(store: Store, worker: Hands, clock: FakeClock) -> None:
+    moments = []
+    for queue in ("q", "r", "r"):
+        moments.append(store.now_ms())
+        clock.advance(10)
+        store.enqueue([new_job(queue=queue, max_retries=1), new_job(queue=queue)])
+        worker.run(BAD)
+        worker.run(Exited(0))
+    assert [store.died_since(moment) for moment in moments] == [{"q": 1, "r": 2}, {"r": 2}, {"r": 1}]
+    assert store.died_since(store.now_ms()) == {}
+
+
+def test_a_reset_keeps_the_alerts(store: Store) -> None:
+    store.add_alert(alert())
+    store.reset()
+    assert store.alerts() == [alert()]

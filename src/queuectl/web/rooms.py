@@ -53,9 +53,9 @@ class Room:
     def leave(self) -> None:
         self._left.set()
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         self.leave()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=wait, cancel_futures=True)
 
 
 class Lounge:
@@ -106,6 +106,8 @@ class Rooms:
         self.streaming = Lounge(make, size=STREAMING, name="stream")
         # One desk: whether something has changed is a question about what that one has seen.
         self.watching = Room(make, size=1, name="watch")
+        # Apart: whoever is told of an alert may be slow.
+        self.alerting = Room(make, size=1, name="alert")
 
     def __enter__(self) -> Self:
         return self
@@ -115,9 +117,11 @@ class Rooms:
 
     def leave(self) -> None:
         """Let all go home who wait: this server ends."""
-        for room in (self.asking, self.waiting, self.streaming, self.watching):
+        for room in (self.asking, self.waiting, self.streaming, self.watching, self.alerting):
             room.leave()
 
     def close(self) -> None:
         for room in (self.asking, self.waiting, self.streaming, self.watching):
             room.close()
+        # Not for whoever is slow to be told: what was not told is tried again, by another.
+        self.alerting.close(wait=False)

@@ -9,13 +9,13 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Final, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from queuectl.errors import CannotListen, FileUnreadable, InvalidInput
+from queuectl.web.alerting import keep_watch
 from queuectl.web.app import make_app
 from queuectl.web.connection import IDLE_SECONDS, Connection
 from queuectl.web.frame import LONGEST_HEAD
@@ -149,7 +149,10 @@ def serve(make: MakeDesk, plan: Plan, listener: socket.socket, *, started: Calla
             rooms.leave()
 
         config = _configure(make_app(rooms, door, feed), plan)
-        beside = partial(keep_minutes, rooms.asking)
+
+        async def beside() -> None:
+            await asyncio.gather(keep_minutes(rooms.asking), keep_watch(rooms.alerting))
+
         _Server(config, started=lambda: started(port), beside=beside, ending=ending).run(sockets=[listener])
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from queuectl.job.alert import Alert, Kind
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
 from queuectl.store.open import open_store
@@ -137,3 +139,28 @@ def test_the_line_of_a_job_that_waits_for_another_chance_goes_on(home: Path) -> 
         job = store.get("again")
         assert job.finished_at is not None
         assert timeline(job, history, to_ms(job.finished_at) + 5000).end_ms == to_ms(job.finished_at)
+
+
+FIRING = Alert(
+    "deaths", Kind.DEAD, 10, 3_600_000, None, 0, None, None, "page", "/", NOW_MS, True, NOW_MS - 60_000, value=12
+)
+
+
+@pytest.mark.parametrize(
+    "fields, url",
+    [
+        ({}, "/dlq"),
+        ({"queue": "a b"}, "/jobs?state=dead&queue=a%20b"),
+        ({"kind": Kind.OLDEST}, "/jobs?state=pending&sort=run_at"),
+        ({"kind": Kind.OLDEST, "queue": "mail"}, "/jobs?state=pending&queue=mail&sort=run_at"),
+        ({"kind": Kind.NO_WORKER}, "/workers"),
+    ],
+)
+def test_an_alert_that_fires_is_said_before_all_else_and_leads_to_what_it_is_about(
+    fields: dict[str, Any], url: str
+) -> None:
+    first = concerns(CALM._replace(workers=[], firing=[FIRING._replace(**fields)]))[0]
+    assert first.kind == "bad"
+    assert first.text.startswith("The alert deaths fires: ")
+    assert first.more.startswith("Since 1m")
+    assert first.url == url

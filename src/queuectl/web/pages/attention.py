@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from queuectl.job.alert import Alert, Kind
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
 from queuectl.job.names import WEBHOOKS
@@ -34,10 +35,35 @@ class Sight(NamedTuple):
     workers: Sequence[dict[str, Any]]
     last_dead_at: datetime | None
     now_ms: int
+    firing: Sequence[Alert] = ()
 
 
 def concerns(sight: Sight) -> list[Concern]:
-    return [*_unserved(sight), *_lost(sight), *_dead(sight), *_paused(sight), *_late(sight)][:MOST]
+    return [*_alerts(sight), *_unserved(sight), *_lost(sight), *_dead(sight), *_paused(sight), *_late(sight)][:MOST]
+
+
+def _alerts(sight: Sight) -> list[Concern]:
+    return [
+        Concern(
+            "bad",
+            f"The alert {alert.name} fires: {alert.describe(alert.value or 0)}",
+            f"Since {span(sight.now_ms - (alert.changed_ms or sight.now_ms))}; it is over below four fifths of its threshold",
+            *_where(alert),
+        )
+        for alert in sight.firing
+    ]
+
+
+def _where(alert: Alert) -> tuple[str, str]:
+    """Where one sees more of what it fires for."""
+    of = "" if alert.queue is None else f"&queue={part(alert.queue)}"
+    match alert.kind:
+        case Kind.DEAD:
+            return (f"/jobs?state=dead{of}", "Jobs") if of else ("/dlq", "Look")
+        case Kind.OLDEST:
+            return f"/jobs?state=pending{of}&sort=run_at", "Jobs"
+        case Kind.NO_WORKER:
+            return "/workers", "Workers"
 
 
 def _waiting(sight: Sight, queue: str) -> int:

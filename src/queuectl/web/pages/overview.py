@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from queuectl.job.lifecycle import FINAL, WAITING, State
+from queuectl.queue.alerts import firing
 from queuectl.queue.inspect import without_calls
 from queuectl.store.protocol import Filter, Reads, Sort
 from queuectl.web.desk import Desk
@@ -23,7 +24,8 @@ def show(desk: Desk, ask: Ask) -> Shown:
     tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
     counts = {state: sum(counts.get(state, 0) for counts in without_calls(tally).values()) for state in State}
-    sight = Sight(tally, paused, oldest, people, _last_dead(reads, counts[State.DEAD]), reads.now_ms())
+    last_dead, now_ms = _last_dead(reads, counts[State.DEAD]), reads.now_ms()
+    sight = Sight(tally, paused, oldest, people, last_dead, now_ms, firing(reads))
     values: dict[str, Any] = {
         "concerns": concerns(sight),
         "counts": {state.value: count for state, count in counts.items()},

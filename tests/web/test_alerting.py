@@ -1,0 +1,80 @@
+"""The server looks at the alerts, and tells of them where no worker lives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.hooks.receiver import Receiver, receiving, say
+from tests.program import Program, WorkerProcess
+from tests.wait import wait_until
+from tests.web.server import FULL, Server
+
+StartServer = Callable[..., Server]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+def states(receiver: Receiver) -> list[str]:
+    return [json.loads(one.body)["alert"]["state"] for one in receiver.received]
+
+
+def page(server: Server) -> str:
+    return httpx.get(server.url + "/", headers={"Authorization": f"Bearer {FULL}"}, trust_env=False).text
+
+
+def test_that_no_worker_lives_is_told_by_the_server_and_shown_first(
+    queuectl: Program, start_server: StartServer, receiver: Receiver, tmp_path: Path
+) -> None:
+    server = start_server()
+    words = {"name": "nobody", "no_worker": 0.001, "for": 0, "webhook": receiver.url}
+    assert server.post("/alerts", words, status=201)["webhook"] == f"http://127.0.0.1:{receiver.port}/…"
+    wait_until(lambda: states(receiver) == ["firing"], what="it to be told")
+    wait_until(lambda: server.get("/alerts/nobody")["untold"] == 0, what="it to be written that it was told")
+    assert server.get("/alerts/nobody")["state"] == "firing"
+    assert "The alert nobody fires: no worker has been there for" in page(server)
+    worker = WorkerProcess(queuectl, tmp_path / "worker.log").wait_until_ready()
+    wait_until(lambda: states(receiver) == ["firing", "over"], what="it to be over")
+    assert "The alert nobody" not in page(server)
+    worker.end()
+
+
+def test_a_receiver_that_is_away_is_no_trouble_of_those_who_look(start_server: StartServer, receiver: Receiver) -> None:
+    receiver.answers = [say(500)]
+    server = start_server()
+    server.post("/alerts", {"name": "a", "no_worker": "1ms", "for": 0, "webhook": receiver.url}, status=201)
+    wait_until(lambda: "nobody was told of the alert a: 127.0.0.1: it answered 500" in server.log, what="a word of it")
+    assert server.get("/alerts/a")["untold"] == 1
+    assert server.get("/status")["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "fields, subject",
+    [
+        ({"name": "a b", "dead": 1, "command": "x"}, "name"),
+        ({"dead": 1, "command": "x"}, "name"),
+        ({"name": "a", "dead": "many", "command": "x"}, "dead"),
+        ({"name": "a", "dead": True, "command": "x"}, "dead"),
+        ({"name": "a", "oldest": "soon", "command": "x"}, "oldest"),
+        ({"name": "a", "dead": 1, "command": 5}, "command"),
+        ({"name": "a", "dead": 1, "webhook": "ftp://x"}, "webhook"),
+        ({"name": "a", "command": "x"}, "no condition"),
+        ({"name": "a", "dead": 1}, "whom to tell?"),
+        ({"name": "a", "dead": 1, "command": "x", "colour": 1}, "body: unknown field 'colour'"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_name_of_its_field(
+    server: Server, fields: dict[str, object], subject: str
+) -> None:
+    answer = server.http.post("/alerts", json=fields)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(subject)
+    assert server.get("/alerts") == []

@@ -24,7 +24,7 @@ PAGES = (
     "/jobs?state=pending&queue=mail",
     "/jobs?state=dead&sort=finished",
     "/jobs?since=1h",
-    "/jobs?state=pending&queue=mail&sort=priority",
+    "/jobs?state=dead&sort=duration",
     "/jobs?state=completed&sort=duration",  # too many to be sorted: it says so
     "/jobs/{last}",
     "/queues",

@@ -7,10 +7,11 @@ import logging
 from typing import Final
 
 from queuectl.alerting import Teller
+from queuectl.clock import Left
 from queuectl.config import environ
 from queuectl.errors import QueuectlError
 from queuectl.web.desk import Desk
-from queuectl.web.rooms import Left, Room
+from queuectl.web.rooms import Room
 
 EVERY: Final = 5.0
 AGAIN_AFTER: Final = 30.0  # where it cannot look

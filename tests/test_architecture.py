@@ -66,6 +66,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "cli/stage.py": "the demo sweeps its stage before a signal ends it",
         "web/serve.py": "hears INT and TERM, which end the server in peace",
         "tui/app.py": "gives the terminal back before TERM or HUP ends it",
+        "hooks/command.py": "ends what takes too long",
     },
 }
 
@@ -90,6 +91,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "os.killpg": {
         "process/ending.py": "the group of a leader that was recorded, compared with its start time",
         "process/spawn.py": "the group of a child that was not reaped, whose number is certainly its own",
+        "hooks/command.py": "the same, of what an alert runs and that takes too long",
     },
     "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
     "os.posix_spawn": {},

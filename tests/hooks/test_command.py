@@ -6,6 +6,7 @@ import pytest
 
 from queuectl.errors import CommandFailed
 from queuectl.hooks.command import run
+from tests.e2e.processes import wait_until_gone
 
 
 def test_a_command_is_run_where_and_with_what_it_is_to_be(tmp_path: Path) -> None:
@@ -34,3 +35,17 @@ def test_one_that_does_not_end_or_cannot_begin_is_given_up(tmp_path: Path) -> No
         run("exec sleep 60", alert="a", cwd="/", env={"PATH": "/bin:/usr/bin"}, seconds=0.05)
     with pytest.raises(CommandFailed, match="cannot be run"):
         run("true", alert="a", cwd=str(tmp_path / "gone"), env={})
+
+
+def test_what_takes_too_long_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    with pytest.raises(CommandFailed, match="took more than"):
+        run(
+            f"sleep 600 & echo $! > {child}.new; mv {child}.new {child}; wait",
+            alert="a",
+            cwd=str(tmp_path),
+            env={"PATH": "/usr/bin:/bin"},
+            seconds=2,
+        )
+    assert child.exists(), "it had no time to begin"
+    wait_until_gone([int(child.read_text())])

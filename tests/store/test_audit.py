@@ -12,6 +12,8 @@ from queuectl.errors import QueuectlError
 from queuectl.job.audit import Act, Actor, faults
 from queuectl.job.change import HOLD, Change
 from queuectl.job.lifecycle import State
+from queuectl.queue.alerts import Wish
+from queuectl.queue.alerts import read as read_alert
 from queuectl.store.protocol import StopMode, Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -220,3 +222,11 @@ def test_pages_of_records_leave_none_out(audited: Store) -> None:
             audited.note(Act("test", [str(number)]))
     assert [entry.seq for entry in audited.audit()] == list(range(1, 1201))
     assert [entry.seq for entry in audited.audit(newest=True)] == list(range(1200, 0, -1))
+
+
+def test_alerts_are_recorded_without_the_secret_part_of_their_address(audited: Store) -> None:
+    audited.add_alert(read_alert(Wish("deaths", dead=3, webhook="https://h.example/swordfish"), cwd="/", now_ms=1))
+    assert (last(audited)["what"], last(audited)["subjects"]) == ("alert add", ["deaths"])
+    assert last(audited)["after"] == {"when": "3 jobs dead", "tells": "https://h.example/…"}
+    audited.remove_alert("deaths")
+    assert last(audited)["what"] == "alert remove"

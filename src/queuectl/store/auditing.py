@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from queuectl.job.audit import FORGET, Act, Actor, Ends, Entry, Link, alike
 
 if TYPE_CHECKING:
+    from queuectl.job.alert import Alert
     from queuectl.job.change import Change
     from queuectl.job.cron.model import Schedule, Tick
     from queuectl.job.limits import Rules
@@ -102,6 +103,12 @@ def scheduled(before: Schedule | None, after: Schedule | None) -> Act | None:
         was, now = ({name: values[name] for name in differs} for values in (was, now))
     what = "cron add" if was is None else "cron remove" if now is None else "cron change"
     return Act(what, [one.name], was, now)
+
+
+def alert_added(alert: Alert) -> Act:
+    """Without the path of a URL, which may be a secret."""
+    shown = alert.to_dict()
+    return Act("alert add", [alert.name], after={"when": alert.condition, "tells": shown["webhook"] or shown["command"]})
 
 
 def run_by_hand(ticks: Iterable[Tick]) -> Act:

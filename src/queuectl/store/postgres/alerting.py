@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from queuectl.errors import AlertExists, AlertNotFound
 from queuectl.job.alert import Alert
+from queuectl.job.audit import Act
 from queuectl.job.newjob import NewJob
 from queuectl.store.alerting import alert_of, alert_values
+from queuectl.store.auditing import alert_added
 from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.trouble import run_again
@@ -30,9 +32,10 @@ class PostgresAlerts(PostgresInbox):
 
     @run_again
     def add_alert(self, alert: Alert) -> None:
-        (added,) = self._db.transact([Question(SQL["add_alert"], alert_values(alert))], after=self._ring())
-        if not added.touched:
-            raise AlertExists(alert.name)
+        with self._db.transaction(after=self._ring()):
+            if not self._db.execute(SQL["add_alert"], alert_values(alert)):
+                raise AlertExists(alert.name)
+            self._record(alert_added(alert))
 
     @run_again
     def turn_alert(self, alert: Alert, jobs: Sequence[NewJob] = ()) -> bool:
@@ -48,6 +51,7 @@ class PostgresAlerts(PostgresInbox):
 
     @run_again
     def remove_alert(self, name: str) -> None:
-        (removed,) = self._db.transact([Question(SQL["remove_alert"], {"name": name})])
-        if not removed.touched:
-            raise AlertNotFound(name)
+        with self._db.transaction():
+            if not self._db.execute(SQL["remove_alert"], {"name": name}):
+                raise AlertNotFound(name)
+            self._record(Act("alert remove", [name]))

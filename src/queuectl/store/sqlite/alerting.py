@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from queuectl.errors import AlertExists, AlertNotFound
 from queuectl.job.alert import Alert
+from queuectl.job.audit import Act
 from queuectl.job.newjob import NewJob
 from queuectl.store.alerting import alert_of, alert_values
+from queuectl.store.auditing import alert_added
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.inbox import SqliteInbox
 
@@ -29,6 +31,7 @@ class SqliteAlerts(SqliteInbox):
         with self._db.transaction():
             if not self._db.execute(SQL["add_alert"], alert_values(alert)).rowcount:
                 raise AlertExists(alert.name)
+            self._record(alert_added(alert))
         self._ring()
 
     def turn_alert(self, alert: Alert, jobs: Sequence[NewJob] = ()) -> bool:
@@ -44,3 +47,4 @@ class SqliteAlerts(SqliteInbox):
         with self._db.transaction():
             if not self._db.execute(SQL["remove_alert"], {"name": name}).rowcount:
                 raise AlertNotFound(name)
+            self._record(Act("alert remove", [name]))

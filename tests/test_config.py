@@ -54,6 +54,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "output-limit": "64KiB",
         "retain-completed": "30d",
         "retain-dead": "forever",
+        "retain-audit": "365d",
         "webhook-success": "none",
         "webhook-failure": "none",
         "webhook-dead": "none",

@@ -30,6 +30,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "worker/detach.py": "starts a worker in the background",
         "cli/stage.py": "the demo runs real commands, as a person would type them",
         "hooks/command.py": "runs what an alert runs, where no worker lives to do so",
+        "service/manager.py": "asks systemctl and launchctl",
     },
     "time": {"clock.py": "the only caller of time"},
     "ctypes": {"process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal"},

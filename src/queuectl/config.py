@@ -47,6 +47,8 @@ JOB_VARIABLES: Final = frozenset(
 )
 # The key to the HTTP API: who starts a worker in the same shell does not mean to give it to every job.
 TOKEN_VARIABLE: Final = PREFIX + "TOKEN"
+# What the service manager has told the worker, and no one else: see worker/notify.py.
+MANAGER_VARIABLES: Final = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
 NO_FLAGS: Final[Mapping[str, str]] = {}
 
 
@@ -257,7 +259,7 @@ def working_directory() -> str:
 
 def job_environment_base(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment that every job of this worker starts from."""
-    held_back = JOB_VARIABLES | {TOKEN_VARIABLE}
+    held_back = JOB_VARIABLES | MANAGER_VARIABLES | {TOKEN_VARIABLE}
     return {name: value for name, value in (os.environ if env is None else env).items() if name not in held_back}
 
 

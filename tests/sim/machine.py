@@ -172,6 +172,7 @@ class Signals:
     def __init__(self) -> None:
         self.stops = 0
         self.last_stop = 0
+        self.is_leaving = False
         self.is_pending = False
 
     def fileno(self) -> int:

@@ -10,11 +10,12 @@ from typing import Final, assert_never
 
 from queuectl import events
 from queuectl.cli.app import App
+from queuectl.cli.json_log import facts_of
 from queuectl.cli.printable import printable
 from queuectl.cli.style import STATE_STYLE, paint, took
 from queuectl.cli.workers import store_line
 from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim, from_ms
+from queuectl.job.model import Claim, from_ms, iso
 from queuectl.job.retry import allowed_failures
 from queuectl.job.settle import Settlement
 
@@ -27,12 +28,14 @@ LONGEST_COMMAND: Final = 200
 class WorkerLog:
     """A sink of events that prints. A terminal that vanishes never ends a worker, nor does one that is paused stop it."""
 
-    def __init__(self, app: App, *, remaining: Callable[[], int] | None = None) -> None:
+    def __init__(self, app: App, *, remaining: Callable[[], int] | None = None, json_for: str | None = None) -> None:
+        """`json_for`: for programs, as the worker of that name."""
         self._app = app
+        self._json_for = json_for
         self._store = store_line(app)
-        self._colour = app.colour_on(app.stdout)
+        self._colour = app.colour_on(app.stdout) and json_for is None
         self._silent = app.flags.quiet or app.flags.json
-        self._remaining = remaining if app.stdout_is_terminal and not self._silent else None
+        self._remaining = remaining if app.stdout_is_terminal and not self._silent and json_for is None else None
         self._done = 0
         self._began = app.clock.monotonic()
         self._drawn_at = 0.0
@@ -50,7 +53,25 @@ class WorkerLog:
             self._done += 1
         if not self._silent:
             style, head, words = self._words(event)
+            if self._json_for is not None:
+                self._lines.append(self._object(event, self._json_for, head, words))
+                return
             self._lines.append(f"{self._moment()} {self._paint(f'{head:<9}', style)} {words}\n")
+
+    def _object(self, event: events.Event, worker: str, head: str, words: str) -> str:
+        import json
+
+        level, facts = facts_of(event)
+        time = iso(from_ms(self._app.clock.now_ms()))
+        shown = {
+            "time": time,
+            "level": level,
+            "event": head,
+            "worker": worker,
+            "message": " ".join(words.split()),
+            **facts,
+        }
+        return json.dumps(shown, separators=(",", ":")) + "\n"
 
     def flush(self) -> None:
         """Print what there is to say: before the worker sleeps, and all of a turn at once."""
@@ -104,7 +125,7 @@ class WorkerLog:
                 return "bold", "stopping", f"{how} {_count(running, 'job')}{more}"
             case events.WorkerRestarting(running):
                 on = "" if not running else f"; {_count(running, 'job')} {'runs' if running == 1 else 'run'} on"
-                return "bold", "restart", f"in place{on}"
+                return "bold", "restart", f"beginning anew{on}"
             case events.WorkerStopped(jobs_done, unwritten):
                 left = f"; {_count(unwritten, 'result')} not written: such a job runs again" if unwritten else ""
                 return "bold", "stopped", f"after {_count(jobs_done, 'job')}{left}"

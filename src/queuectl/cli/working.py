@@ -16,6 +16,7 @@ from queuectl.cli.app import App
 from queuectl.cli.worker_log import WorkerLog
 from queuectl.config import actor, here, job_environment_base, load_settings
 from queuectl.errors import QueuectlError
+from queuectl.events import Event, Sink
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
 from queuectl.process.raising import Raised
@@ -34,6 +35,7 @@ from queuectl.upkeep.prune import PruneDuty
 from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.upkeep.sample import SampleDuty
 from queuectl.worker.detach import detach, say_failed, say_ready
+from queuectl.worker.notify import Notifier
 from queuectl.worker.plan import Duty, HasFileno, Plan, World, wait_for_any
 from queuectl.worker.serve import serve
 
@@ -55,6 +57,7 @@ class Order(NamedTuple):
     weights: tuple[int, ...] | None
     drain: bool
     idle_timeout: float | None
+    log_format: str = "text"
 
 
 class Started(NamedTuple):
@@ -101,34 +104,44 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         drain=order.drain,
         idle_timeout=order.idle_timeout,
     )
-    log = WorkerLog(app, remaining=_remaining(store, order.queues) if order.drain else None)
+    remaining = _remaining(store, order.queues) if order.drain else None
+    log = WorkerLog(app, remaining=remaining, json_for=plan.id if order.log_format == "json" else None)
+    manager = Notifier(app.environ, app.clock)
+
+    def emit(event: Event) -> None:
+        log(event)
+        manager(event)
+
+    sink: Sink = emit if manager.is_wanted else log
     foundlings: deque[Adoption] = deque()
     heir = Heir(plan.id, plan.home, foundlings)
     duties: list[Duty] = [
-        RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=log),
+        RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=sink),
         CompleteDuty(store, settings, by=actor(app.environ)),
         CallDuty(store),
-        AlertDuty(store=store, here=where, settings=settings, emit=log),
-        PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=log),
-        SampleDuty(store=store, emit=log),
-        FireDuty(store=store, settings=settings, chance=random.random, emit=log),
+        AlertDuty(store=store, here=where, settings=settings, emit=sink),
+        PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=sink),
+        SampleDuty(store=store, emit=sink),
+        FireDuty(store=store, settings=settings, chance=random.random, emit=sink),
     ]
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
 
     def wait(sources: Sequence[HasFileno], seconds: float) -> None:
         log.flush()
-        wait_for_any(sources, seconds)
+        soon = manager.turn()
+        wait_for_any(sources, seconds if soon is None else min(seconds, soon))
 
-    world = World(store, processes, app.clock, random.random, settings, log, wait, foundlings)
+    world = World(store, processes, app.clock, random.random, settings, sink, wait, foundlings)
 
     def inherit() -> None:
-        rescue_namesake(opening, heir, clock=app.clock, settings=settings(), emit=log)
+        rescue_namesake(opening, heir, clock=app.clock, settings=settings(), emit=sink)
         opening.close()
 
     def on_ready() -> None:
         if ready_fd is not None:
             say_ready(ready_fd)
+        manager.ready()
 
     try:
         signal = serve(
@@ -172,6 +185,7 @@ def start_detached(app: App, order: Order) -> Started:
     for which, queue in enumerate(order.queues or ()):
         words += ["--queue", queue if order.weights is None else f"{queue}={order.weights[which]}"]
     words += ["--drain"] if order.drain else []
+    words += ["--log-format", order.log_format] if order.log_format != "text" else []
     words += ["--idle-timeout", f"{order.idle_timeout}s"] if order.idle_timeout is not None else []
     environment = {**job_environment_base(app.environ), "QUEUECTL_HOME": app.home}
     if app.db is not None:

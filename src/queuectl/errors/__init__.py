@@ -26,6 +26,7 @@
     │   ├── StoreUnreachable  StoreRefused  DriverMissing  ExtraMissing  CannotListen
     │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported  SystemRefused  ZonesMissing
     │   ├── CallRefused  CallUnanswered   of a webhook
+    │   ├── ServiceManagerMissing  ServiceFailed
     │   ├── KeeperGone         the process beside a worker
     │   └── WorkerFailed       a detached worker that did not come up
     └── WaitTimeout            waited too long (also a TimeoutError)              exit 124

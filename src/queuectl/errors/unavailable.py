@@ -250,3 +250,21 @@ class ZonesMissing(Unavailable):
             f"cannot find the time zone {name!r}: this machine has no time zone database",
             hint="install the package tzdata of the system, or: pip install tzdata; UTC needs none",
         )
+
+
+class ServiceManagerMissing(Unavailable):
+    code = "no-service-manager"
+
+    def __init__(self, manager: str, problem: str) -> None:
+        super().__init__(
+            f"{manager} cannot be asked: {problem}",
+            hint="--print shows what would be installed; without a service: queuectl worker start --detach",
+        )
+
+
+class ServiceFailed(Unavailable):
+    code = "service-failed"
+
+    def __init__(self, problem: str, *, hint: str = "queuectl service status shows how it stands") -> None:
+        super().__init__(problem, hint=hint)
+        self.problem = problem

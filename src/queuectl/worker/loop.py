@@ -124,6 +124,8 @@ class Worker:
         return self._plan.drain and bool(self._trouble.ask(lambda: self._store.is_drained(self._plan.served)))
 
     def _mind_signals(self, now: float) -> None:
+        if self._signals.is_leaving:
+            self._begin_stop(StopMode.RESTART, now)
         if self._signals.stops >= 2:
             self._begin_stop(StopMode.NOW, now)
         elif self._signals.stops == 1:

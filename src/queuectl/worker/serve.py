@@ -32,8 +32,8 @@ def serve(
     inherit: Callable[[], None],
     on_ready: Callable[[], None],
 ) -> int | None:
-    """Work until it is over. Returns the signal that ended us at once, 0 after a graceful end, None if this process is to
-    begin anew.
+    """Work until it is over. Returns the signal that ended us at once, 0 after a graceful end or when we
+    were told to leave what runs to the next worker, None if this process is to begin anew.
 
     `inherit` deals with what a dead worker of our name has left; it is called when the name is ours, before we put
     anything of our own in its place. Raises WorkerNameTaken if a worker of this name lives.
@@ -63,7 +63,7 @@ def serve(
             is_over = not worker.run(on_ready)
             ledger.close()
             if not is_over:
-                return None
+                return 0 if signals.is_leaving else None
             with contextlib.suppress(OSError):  # the whole home may be gone by now
                 os.unlink(runs_file)
             return signals.last_stop if signals.stops >= 2 else 0

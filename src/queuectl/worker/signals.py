@@ -8,6 +8,8 @@ import signal
 from types import FrameType
 from typing import Any, Final, Self
 
+from queuectl.process.leaving import LEAVE
+
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -17,6 +19,7 @@ class SignalPipe:
     def __init__(self, *, ignore_hangup: bool) -> None:
         self.stops = 0
         self.last_stop = 0
+        self.is_leaving = False  # whoever restarts us wants us gone, and what we run to go on
         self._ignore_hangup = ignore_hangup or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
@@ -33,7 +36,7 @@ class SignalPipe:
             # Python itself ignores these two, and subprocess restores them.
             if signal.getsignal(number) is signal.SIG_IGN and number not in (signal.SIGPIPE, signal.SIGXFSZ):
                 self._handle(number)
-        for number in (*STOPPING, signal.SIGCHLD):
+        for number in (*STOPPING, LEAVE, signal.SIGCHLD):
             self._handle(number)
         return self
 
@@ -57,6 +60,7 @@ class SignalPipe:
             self._old_handlers[number] = signal.signal(number, self._note)
 
     def _note(self, number: int, _: FrameType | None) -> None:
+        self.is_leaving |= number == LEAVE
         if number not in STOPPING or (number == signal.SIGHUP and self._ignore_hangup):
             return
         self.stops += 1

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "dashboard": Entry(f"{_HERE}.dashboard", "dashboard", "A web page to look and act, and the HTTP API.", _LOOK),
     "top": Entry(f"{_HERE}.top", "top", "All of it live in the terminal, with actions on keys.", _LOOK),
     "worker": Entry(f"{_HERE}.worker", "worker", "Start, stop and list the processes that run jobs.", _STEER),
+    "service": Entry(f"{_HERE}.service", "service", "A worker that is always there: systemd, launchd.", _STEER),
     "queue": Entry(f"{_HERE}.queue", "queue", "Pause and limit queues, and what their jobs get.", _STEER),
     "wait": Entry(f"{_HERE}.wait", "wait", "Wait until jobs have ended.", _STEER),
     "cancel": Entry(f"{_HERE}.cancel", "cancel", "Call off jobs; running ones are ended.", _STEER),
@@ -56,7 +57,7 @@ COMMANDS: Final = {
 
 
 def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value and isinstance(ctx.obj, App):
+    if value and isinstance(ctx.obj, App) and not ctx.resilient_parsing:
         from queuectl import __version__
 
         ctx.obj.print(f"queuectl {__version__}")

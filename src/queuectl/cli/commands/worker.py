@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Final
 
 import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
+from queuectl.cli.complete import complete_workers
 from queuectl.cli.numbers import integer
 from queuectl.cli.printable import printable
-from queuectl.cli.progress import progress
 from queuectl.cli.result import Column, Done, Lines, Nothing, Result, Sheet, Table
-from queuectl.cli.style import age, took
-from queuectl.cli.workers import hands, is_alive, is_serving, store_line
-from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
+from queuectl.cli.stopping import named_workers, stop_and_wait
+from queuectl.cli.style import age
+from queuectl.cli.workers import is_alive, is_serving, store_line
+from queuectl.cli.workerwords import queue_and_weight, serving_options, slot_count, worker_name
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Worker, to_ms
 from queuectl.queue.restart import restart_workers
-from queuectl.queue.stop import Silent, stop_workers
 from queuectl.store.protocol import StopMode
 
 _HERE: Final = "queuectl.cli.commands.worker"
-MOST_SLOTS: Final = 1000
-HEAVIEST: Final = 1000
 RESTART: Final = 30.0  # seconds, as long as any command waits for a locked store
-FAREWELL: Final = 5.0  # what a worker that was woken to end gets beyond the kill-grace of its jobs, in seconds
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 worker = group(
     "worker",
@@ -62,19 +56,9 @@ worker = group(
         queuectl worker start -q high=5 -q low=1
     """,
 )
-@click.option("--count", "-c", metavar="N", help="How many jobs at a time (1 to 1,000); else as worker-count says.")
-@click.option(
-    "--queue",
-    "-q",
-    "queues",
-    multiple=True,
-    metavar="NAME[=N]",
-    help="Serve this queue; the first is first, or by weight.",
-)
-@click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
-@click.option("--drain", is_flag=True, help="End when nothing is due, running or waiting for a retry.")
-@click.option("--idle-timeout", metavar="TIME", help="End when nothing ran here for this long: 90, 90s, 5m.")
+@serving_options
 @click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
+@click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
 @click.option("--ready-fd", type=integer, hidden=True)
 @click.option("--left", type=integer, multiple=True, hidden=True)
 def worker_start(
@@ -84,6 +68,7 @@ def worker_start(
     detach: bool,
     drain: bool,
     idle_timeout: str | None,
+    log_format: str,
     name: str | None,
     ready_fd: int | None,
     left: tuple[int, ...],
@@ -92,9 +77,9 @@ def worker_start(
 
     The first TERM or Ctrl-C: finish what runs, then end. The second: end it now, the jobs go back to the line uncharged.
     """
-    name = None if name is None else _name(name)
-    slots = None if count is None else _slots(count)
-    named = dict(_queue(queue) for queue in queues)
+    name = None if name is None else worker_name(name)
+    slots = None if count is None else slot_count(count)
+    named = dict(queue_and_weight(queue) for queue in queues)
     patience = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
     raised = None
     if not detach:
@@ -110,6 +95,7 @@ def worker_start(
         weights=tuple(weight or 1 for weight in named.values()) if any(named.values()) else None,
         drain=drain,
         idle_timeout=patience,
+        log_format=log_format,
     )
     if not detach:
         return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left, raised=raised))
@@ -127,7 +113,7 @@ def worker_start(
         queuectl worker stop --now
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
 @click.option("--timeout", metavar="TIME", help="End what still runs after this time: 90, 90s, 5m.")
 @click.option("--now", is_flag=True, help="End what runs (TERM, kill-grace, KILL); the jobs go back to the line.")
 @click.option("--all", "everywhere", is_flag=True, help="The workers of every home and host of the store.")
@@ -139,26 +125,14 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
     """
     patience = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
     registered = app.open_reads().workers()
-    targets, refused = _named(app, registered, ids, everywhere=everywhere)
+    targets, refused = named_workers(app, registered, ids, everywhere=everywhere)
     if not targets and not refused:
         nobody = "no worker is running"
         if registered:
             nobody = f"no worker of this home is running; {len(registered)} elsewhere: queuectl worker stop --all"
         return Lines([nobody], {"done": [], "refused": []})
-    with progress(app, "finishing") as advance:
-        most = sum(target.busy for target in targets)
-        stopped = stop_workers(
-            app.open_store(),
-            app.clock,
-            targets,
-            mode=StopMode.NOW if now else StopMode.FINISH,
-            timeout=patience,
-            patience=app.settings.kill_grace_ms / 1000 + FAREWELL,
-            lease=app.settings.lease_ms / 1000,
-            hands=hands(app),
-            on_progress=lambda left: advance(most - sum(target.busy for target in left), most),
-            on_silent=lambda silent: app.warn(_silent_words(app, silent, ends=now or patience is not None)),
-        )
+    mode = StopMode.NOW if now else StopMode.FINISH
+    stopped = stop_and_wait(app, targets, mode=mode, timeout=patience)
     return Done(stopped, refused=refused, verb="stopped")
 
 
@@ -169,37 +143,18 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
         queuectl worker restart
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
 def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
     """Let workers begin anew, in place: the same process, options and terminal, and the queuectl that is installed now.
 
     The jobs that run go on and notice nothing. Without ids: every worker of this home.
     """
-    targets, refused = _named(app, app.open_reads().workers(), ids, everywhere=False)
+    targets, refused = named_workers(app, app.open_reads().workers(), ids, everywhere=False)
     if not targets and not refused:
         return Lines(["no worker of this home is running"], {"done": [], "refused": []})
     patience = RESTART + 2 * app.settings.heartbeat_ms / 1000
     answer = restart_workers(app.open_store(), app.clock, targets, is_alive=is_alive(app), patience=patience)
     return Done(answer.done, refused=[*refused, *answer.refused], verb="restarted")
-
-
-def _named(
-    app: App, registered: Sequence[Worker], ids: Sequence[str], *, everywhere: bool
-) -> tuple[list[Worker], list[tuple[str, QueuectlError]]]:
-    """The workers that are meant, without ids those of this home; and the ids of which there is none."""
-    if not ids:
-        return [found for found in registered if everywhere or found.home == app.home], []
-    known = {found.id: found for found in registered}
-    refused: list[tuple[str, QueuectlError]] = [(name, WorkerNotFound(name)) for name in ids if name not in known]
-    return [known[name] for name in dict.fromkeys(ids) if name in known], refused
-
-
-def _silent_words(app: App, silent: Silent, *, ends: bool) -> str:
-    name, pid = silent.worker.id, silent.worker.pid
-    if not silent.is_stopped:
-        return f"worker {name} does not answer: no sign of it for {took(app.settings.lease_ms)}; still waiting"
-    more = "when it is time, it is woken to end" if ends else f"kill -CONT {pid} lets it go on, --now ends it"
-    return f"worker {name} does not answer: its process {pid} is stopped; {more}"
 
 
 @command("list", examples="queuectl worker list")
@@ -237,30 +192,3 @@ def worker_list(app: App) -> Result:
         empty="no worker is running: queuectl worker start",
         footer=store_line(app) if app.stdout_is_terminal else None,
     )
-
-
-def _slots(text: str) -> int:
-    if text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_SLOTS:
-        return int(text)
-    raise InvalidInput("--count", f"not a number from 1 to {MOST_SLOTS:,}: {text!r}", hint="like --count 4")
-
-
-def _name(text: str) -> str:
-    if NAME.fullmatch(text):
-        return text
-    raise InvalidInput(
-        "--name", f"not a name: {text!r}", hint="up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
-    )
-
-
-def _queue(text: str) -> tuple[str, int | None]:
-    """The name, and the weight if one is given."""
-    name, equals, weight = text.partition("=")
-    if not NAME.fullmatch(name):
-        raise InvalidInput("--queue", f"not the name of a queue: {name!r}", hint="like --queue default")
-    if not equals:
-        return name, None
-    if not weight.isascii() or not weight.isdecimal() or not 1 <= int(weight[:9]) <= HEAVIEST:
-        problem = f"expected a weight from 1 to {HEAVIEST:,}, got {weight!r}"
-        raise InvalidInput("--queue", problem, hint="like --queue high=5 --queue low=1")
-    return name, int(weight)

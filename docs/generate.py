@@ -18,6 +18,7 @@ from textwrap import wrap
 import click
 
 import queuectl
+from docs import man, topics
 from docs.words import COUNTS, ERRORS, IN_FORCE, NOT_OVER_HTTP, REFUSALS, STATES
 from queuectl.cli.command import GLOBAL_OPTIONS, Command, LazyGroup
 from queuectl.cli.commands.table import COMMANDS, root
@@ -29,7 +30,9 @@ from queuectl.web.api.operation import Operation
 from queuectl.web.api.table import OPERATIONS, ROOT
 
 WIDTH = 110
+ROOT_DIRECTORY = Path(__file__).parent.parent
 REFERENCE = Path(__file__).parent / "reference"
+TOPICS = Path(queuectl.__path__[0]) / "cli" / "topics"
 NOTICE = (
     "<!-- Made by docs/generate.py: scripts/docs makes it anew. Change the code or the generator, not this page. -->"
 )
@@ -418,22 +421,41 @@ def page(name: str) -> str:
     return "\n".join([NOTICE, "", *PAGES[name]()]) + "\n"
 
 
+def everything() -> dict[Path, str]:
+    """All that is made, by where it lies. Topics come last: they are made of pages."""
+    made = {REFERENCE / name: page(name) for name in PAGES}
+    made |= {ROOT_DIRECTORY / "man" / name: text for name, text in man.pages().items()}
+    return made
+
+
+def readable() -> dict[Path, str]:
+    return {TOPICS / f"{name}.txt": text for name, text in topics.topics().items()}
+
+
+def stale(wanted: Mapping[Path, str], *, is_check: bool) -> Iterator[str]:
+    """What is not as it should be, by its name from here; made so unless it is only checked."""
+    folders = {path.parent for path in wanted} - {REFERENCE}
+    for path in sorted({*wanted, *(old for folder in folders for old in folder.glob("*") if folder.is_dir())}):
+        text = wanted.get(path)
+        if text is not None and path.exists() and path.read_text("utf-8") == text:
+            continue
+        yield path.relative_to(ROOT_DIRECTORY).as_posix()
+        if not is_check and text is None:
+            path.unlink()
+        elif not is_check and text is not None:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+
+
 def main() -> int:
     is_check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not is_check:
         print("usage: scripts/docs [--check]", file=sys.stderr)
         return 2
-    stale = []
-    for name in PAGES:
-        path = REFERENCE / name
-        made = page(name)
-        if not path.exists() or path.read_text("utf-8") != made:
-            stale.append(name)
-            if not is_check:
-                path.write_text(made, "utf-8")
-    for name in stale:
-        print(f"docs/reference/{name} {'is not up to date: scripts/docs' if is_check else 'made anew'}")
-    return 1 if stale and is_check else 0
+    found = [*stale(everything(), is_check=is_check), *stale(readable(), is_check=is_check)]
+    for name in found:
+        print(f"{name} {'is not up to date: scripts/docs' if is_check else 'made anew'}")
+    return 1 if found and is_check else 0
 
 
 if __name__ == "__main__":

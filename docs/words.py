@@ -195,4 +195,5 @@ NOT_OVER_HTTP = {
     "top": "it is for a terminal",
     "demo": "it is for a terminal",
     "completion": "it is for a shell",
+    "help": "`/api/v1/docs` is the same for it",
 }

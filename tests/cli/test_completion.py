@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,58 @@ def test_the_script_of_each_shell_is_one_it_can_read(queuectl: Program, tmp_path
 
 def test_a_shell_that_we_do_not_know_is_refused(queuectl: Program) -> None:
     assert "bash" in queuectl("completion", "tcsh", check=2).err
+
+
+@pytest.fixture
+def offered(queuectl: Program, tmp_path: Path) -> Callable[..., list[str]]:
+    """What bash offers, by the words that its script would ask with; a store may be there."""
+
+    def offer(*words: str) -> list[str]:
+        env = {"_QUEUECTL_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["queuectl", *words])}
+        env["COMP_CWORD"] = str(len(words))
+        lines = queuectl(env=env, check=0).lines
+        return [line.partition(",")[2] for line in lines if line]
+
+    return offer
+
+
+def test_ids_queues_and_names_come_from_the_store(queuectl: Program, offered: Callable[..., list[str]]) -> None:
+    for job in ("build-1", "build-2", "deploy"):
+        queuectl(
+            "enqueue", "--id", job, "--queue", "mail" if job == "deploy" else "web", "--batch", "b1", "true", check=0
+        )
+    queuectl("cron", "add", "nightly", "0 2 * * *", "true", check=0)
+    assert offered("show", "") == ["deploy", "build-2", "build-1"]
+    assert offered("logs", "bui") == ["build-2", "build-1"]
+    assert offered("cancel", "build-1", "b") == ["build-2"]
+    assert offered("dlq", "retry", "d") == ["deploy"]
+    assert offered("list", "--queue", "") == ["mail", "web"]
+    assert offered("worker", "start", "-q", "w") == ["web"]
+    assert offered("enqueue", "--queue", "m") == ["mail"]
+    assert offered("queue", "pause", "") == ["mail", "web"]
+    assert offered("cron", "show", "n") == ["nightly"]
+    assert offered("batch", "show", "") == ["b1"]
+    assert offered("worker", "stop", "") == []
+
+
+def test_the_home_that_is_named_on_the_line_is_the_one_that_is_asked(
+    queuectl: Program, offered: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    other = str(tmp_path / "other")
+    queuectl("enqueue", "--home", other, "--id", "there", "true", check=0)
+    assert offered("show", "") == []
+    assert offered("--home", other, "show", "") == ["there"]
+
+
+def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(
+    queuectl: Program, offered: Callable[..., list[str]], home: Path
+) -> None:
+    home.mkdir()
+    (home / "queue.db").write_text("this is not a store" * 100)
+    assert offered("show", "") == []
+    assert offered("list", "--help", "--quiet", "--sta") == ["--state"]
+
+
+def test_completing_makes_no_home(offered: Callable[..., list[str]], home: Path) -> None:
+    assert offered("show", "") == []
+    assert not home.exists()

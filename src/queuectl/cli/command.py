@@ -30,13 +30,12 @@ class Entry(NamedTuple):
 
 
 def _note(ctx: click.Context, param: click.Parameter, value: object) -> None:
-    # Completion parses without an application.
     if isinstance(ctx.obj, App) and value not in (None, False):
         setattr(ctx.obj.flags, param.name or "", value)
 
 
 def _help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value and isinstance(ctx.obj, App):
+    if value and isinstance(ctx.obj, App) and not ctx.resilient_parsing:  # completion only looks
         show_help(ctx)
         ctx.exit()
 

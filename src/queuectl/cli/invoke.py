@@ -46,7 +46,7 @@ def _attempt(app: App, words: Sequence[str], *, as_json: bool) -> int:
         if COMPLETE in app.environ:
             from click.shell_completion import shell_complete
 
-            return shell_complete(root, {}, PROGRAM, COMPLETE, app.environ[COMPLETE])
+            return shell_complete(root, {"obj": app}, PROGRAM, COMPLETE, app.environ[COMPLETE])
         with root.make_context(PROGRAM, list(words), obj=app) as ctx:
             return render(app, root.invoke(ctx))
     except (BrokenPipeError, OutputFailed):

@@ -9,6 +9,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Command
+from queuectl.cli.complete import complete_queues
 from queuectl.cli.failure import from_click
 from queuectl.cli.numbers import integer, number
 from queuectl.config import load_settings, working_directory
@@ -48,7 +49,13 @@ AFTER: Final = {"after": "completed", "after_any": "ended", "after_fail": "faile
 _OPTIONS: Final = (
     click.option("--id", metavar="ID", help="Its id; made up if left away."),
     click.option("--command", metavar="CMD", help="What the shell shall run, instead of a word."),
-    click.option("-q", "--queue", metavar="NAME", help="The queue it goes to; the one named default if none is."),
+    click.option(
+        "-q",
+        "--queue",
+        metavar="NAME",
+        shell_complete=complete_queues,
+        help="The queue it goes to; the one named default if none is.",
+    ),
     click.option("-p", "--priority", type=integer, metavar="N", help="Higher goes first; -1000000 to 1000000."),
     click.option("--delay", metavar="TIME", help="Not before this time has passed: 90, 90s, 1h30m, 2d."),
     click.option("--run-at", metavar="WHEN", help="Not before this moment: ISO 8601, local without a zone."),

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.complete import complete_states
+from queuectl.cli.complete import complete_batches, complete_queues, complete_states
 from queuectl.errors import UsageError
 from queuectl.job.lifecycle import State
 from queuectl.queue.filters import able_only, parse_filter
@@ -29,13 +29,24 @@ _OPTIONS: Final[Mapping[str, Callable[[Function], Function]]] = {
         help="Only in one of these states.",
     ),
     "queues": click.option(
-        "--queue", "-q", "queues", multiple=True, metavar="NAME", help="Only of this queue; repeatable: either."
+        "--queue",
+        "-q",
+        "queues",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_queues,
+        help="Only of this queue; repeatable: either.",
     ),
     "tags": click.option(
         "--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them."
     ),
     "batches": click.option(
-        "--batch", "batches", multiple=True, metavar="NAME", help="Only of this batch; repeatable: either."
+        "--batch",
+        "batches",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_batches,
+        help="Only of this batch; repeatable: either.",
     ),
     "since": click.option(
         "--since", metavar="WHEN", help="Only those enqueued since: 90m or 2d ago, or 2026-11-15 20:30."

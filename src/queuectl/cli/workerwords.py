@@ -25,7 +25,7 @@ _OPTIONS: Final = (
         "queues",
         multiple=True,
         metavar="NAME[=N]",
-
+        shell_complete=complete_queues,
         help="Serve this queue; the first is first, or by weight.",
     ),
     click.option("--drain", is_flag=True, help="End when nothing is due, running or waiting for a retry."),

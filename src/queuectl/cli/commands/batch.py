@@ -10,6 +10,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.bar import bar_line
 from queuectl.cli.command import Entry, command, group
+from queuectl.cli.complete import complete_batches
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column, Result, Sheet, Table
 from queuectl.cli.style import age
@@ -47,7 +48,7 @@ def batch_list(app: App) -> Result:
 
 
 @command("show", examples="queuectl batch show nightly")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", shell_complete=complete_batches)
 def batch_show(app: App, name: str) -> Result:
     """How far a batch is: done, failed, running, its rate and the time that is left.
 

@@ -9,6 +9,7 @@ import click
 from queuectl.cli.act import Verb, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.jobs import joined
 from queuectl.cli.printable import printable
@@ -29,7 +30,7 @@ from queuectl.store.protocol import Store
         queuectl cancel --match ffmpeg --since 1h --yes
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors()
 @yes_option
 def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:

@@ -9,6 +9,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.commands.enqueue import single
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.jobwords import field_options, read_flags
 from queuectl.cli.result import Result
 from queuectl.config import working_directory
@@ -26,7 +27,7 @@ from queuectl.queue.enqueue import queued
         queuectl wait $(queuectl clone last)
     """,
 )
-@click.argument("ref", metavar="ID")
+@click.argument("ref", metavar="ID", shell_complete=complete_jobs)
 @field_options
 def clone(app: App, ref: str, **options: Any) -> Result:
     """Add a new job with the same fields as another one, in any state, and print its id.

@@ -23,7 +23,7 @@ from queuectl.cli.result import Lines, Result
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(app: App, shell: str) -> Result:
-    """Print the script that makes a shell complete commands, options, states and settings."""
+    """Print the script that makes a shell complete commands, options, states, settings, and from the store ids, queues and names."""
     from click.shell_completion import ShellComplete, get_completion_class
 
     from queuectl.cli.commands.table import root

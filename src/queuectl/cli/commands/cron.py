@@ -11,6 +11,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.commands.enqueue import from_words, single
+from queuectl.cli.complete import complete_schedules
 from queuectl.cli.jobwords import JobCommand, job_options, read_fields, refuse_parents
 from queuectl.cli.numbers import integer
 from queuectl.cli.printable import printable
@@ -54,8 +55,8 @@ class CronCommand(JobCommand):
     words_before = 2
 
 
-_name = click.argument("name", metavar="NAME")
-_names = click.argument("names", nargs=-1, metavar="NAME...", required=True)
+_name = click.argument("name", metavar="NAME", shell_complete=complete_schedules)
+_names = click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_schedules)
 
 
 @command(

@@ -11,6 +11,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.commands.list import list_table, page_options
 from queuectl.cli.commands.show import show_job
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.confirm import confirm, yes_option
 from queuectl.cli.jobs import plural
 from queuectl.cli.result import Result
@@ -54,7 +55,7 @@ def dlq_list(app: App, states: tuple[str, ...], selection: Selection, limit: int
 
 
 @command("show", examples="queuectl dlq show 7f3a")
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
 @click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
 def dlq_show(app: App, id: str, show_env: bool) -> Result:
     """Everything about a dead job."""
@@ -70,7 +71,7 @@ def dlq_show(app: App, id: str, show_env: bool) -> Result:
         queuectl dlq retry --queue mail --since 24h
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
 @selectors()
 @yes_option
@@ -91,7 +92,7 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Sele
         queuectl dlq purge --match ffmpeg
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
 @selectors()
 @yes_option

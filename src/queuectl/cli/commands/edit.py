@@ -10,6 +10,7 @@ import click
 from queuectl.cli.act import Verb, act, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.editor import edit_page, keep, page, read_page
 from queuectl.cli.numbers import integer
@@ -37,7 +38,7 @@ from queuectl.store.protocol import Store
         queuectl edit --match ffmpeg --max-retries 5 --move-to slow
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @click.option("--command", metavar="CMD", help="What the shell shall run.")
 @click.option("-p", "--priority", type=integer, metavar="N", help="Higher goes first; -1000000 to 1000000.")
 @click.option("--delay", metavar="TIME", help="Not before this time has passed from now: 90, 90s, 1h30m, 2d.")

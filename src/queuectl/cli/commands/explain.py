@@ -8,6 +8,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Result, Sheet
 from queuectl.cli.style import STATE_STYLE
@@ -24,7 +25,7 @@ from queuectl.queue.explain import explain as explain_job
         queuectl explain 7f3a --json | jq -r '.reasons[0].code'
     """,
 )
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def explain(app: App, id: str) -> Result:
     """Why a job is not running: all reasons that apply, the one that decides first.
 

@@ -9,6 +9,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.jobs import command_text
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Result, Sheet
@@ -30,7 +31,7 @@ DEEP: Final = 30  # below each other
         queuectl graph deploy --json | jq -r '.edges[] | select(.state == "waiting") | .parent'
     """,
 )
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def graph(app: App, id: str) -> Result:
     """What a job waits for, drawn above it, and what waits for it, below; each with its state.
 

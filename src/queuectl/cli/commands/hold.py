@@ -10,6 +10,7 @@ import click
 from queuectl.cli.act import Verb, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.numbers import integer
 from queuectl.cli.result import Result
@@ -34,7 +35,7 @@ _RUN_NOW: Final = Verb(amend.run_now, "run", "due now", amend.CLAIMABLE)
         queuectl hold --queue mail
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors()
 @yes_option
 def hold(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
@@ -52,7 +53,7 @@ def hold(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Res
         queuectl release --queue mail --yes
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors()
 @yes_option
 def release(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
@@ -68,7 +69,7 @@ def release(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> 
         queuectl run-now --state failed --queue mail
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors()
 @yes_option
 def run_now(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:

@@ -10,6 +10,7 @@ import click
 from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.jobs import columns
 from queuectl.cli.numbers import integer
@@ -59,7 +60,7 @@ def page_options(function: F) -> F:
         queuectl list 7f3a 91bc
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors()
 @page_options
 def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:

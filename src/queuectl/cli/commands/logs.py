@@ -10,6 +10,7 @@ import click
 from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.gone import tell_gone
 from queuectl.cli.numbers import integer
@@ -38,7 +39,7 @@ from queuectl.queue.printed import is_log_gone
         queuectl logs --state dead --since 24h --tail 5
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors()
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended for good.")
 @click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")

@@ -12,6 +12,7 @@ import click
 from queuectl.cli.act import Verb, act
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.confirm import confirm, yes_option
 from queuectl.cli.jobs import plural
 from queuectl.cli.progress import progress
@@ -42,7 +43,7 @@ _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel calls off a job
         queuectl prune 7f3a
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @click.option("--older-than", metavar="D", help="Those that ended so long ago, like 7d; else as the settings say.")
 @selectors()
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")

@@ -8,6 +8,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
+from queuectl.cli.complete import complete_jobs, complete_queues
 from queuectl.cli.jobs import plural
 from queuectl.cli.result import Column, Done, Result, Sheet, Table
 from queuectl.job.duration import format_duration
@@ -115,14 +116,14 @@ def _defaults(one: QueueView) -> str:
         queuectl queue pause mail reports
     """,
 )
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_pause(app: App, names: tuple[str, ...]) -> Result:
     """Start nothing more of these queues. What runs goes on; what is enqueued waits."""
     return _set_paused(app, names, paused=True)
 
 
 @command("resume", examples="queuectl queue resume mail")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_resume(app: App, names: tuple[str, ...]) -> Result:
     """Go on with these queues."""
     return _set_paused(app, names, paused=False)
@@ -159,7 +160,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
         queuectl queue set mail --rate none
     """,
 )
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", shell_complete=complete_queues)
 @click.option("--concurrency", metavar="N", help="At most so many at a time, over all workers and hosts.")
 @click.option("--per-key", metavar="N", help="At most so many of one key (enqueue --key) at a time.")
 @click.option("--rate", metavar="N/TIME", help="At most N starts in any such time: 10/m, 5/s, 100/h, 5/10s.")
@@ -199,9 +200,9 @@ def _said(one: QueueView) -> str:
         queuectl queue move mail mail-slow 7f3a 81bc
     """,
 )
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("source", metavar="FROM", shell_complete=complete_queues)
+@click.argument("target", metavar="TO", shell_complete=complete_queues)
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)
 def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Result:
     """Put the jobs that wait in a queue into another one: all of them, or those named. Each keeps its priority and its place
     by time. What runs stays where it is."""

@@ -9,6 +9,7 @@ import click
 from queuectl.cli.act import Verb, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.result import Result
 from queuectl.cli.selectors import Selection, selectors
@@ -26,7 +27,7 @@ _RETRY: Final = Verb(control.retry, "retry", "queued again", control.REVIVABLE)
         queuectl retry --state cancelled --since 24h
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors()
 @yes_option
 def retry(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:

@@ -6,6 +6,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.result import Result, Sheet
 from queuectl.cli.sheet import job_sheet
 from queuectl.cli.workers import is_serving
@@ -21,7 +22,7 @@ from queuectl.queue import inspect
         queuectl show last --json
     """,
 )
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
 @click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
 def show(app: App, id: str, show_env: bool) -> Result:
     """Everything about one job: its rules, its history, the end of its output."""

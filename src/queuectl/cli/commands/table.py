@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "reset": Entry(f"{_HERE}.reset", "reset", "Remove all jobs, keep the settings and a backup.", _HOUSE),
     "demo": Entry(f"{_HERE}.demo", "demo", "See the whole life of some jobs, in 20 seconds.", _HOUSE),
     "deliver": Entry(f"{_HERE}.deliver", "deliver", "Call a webhook, as a job.", _HOUSE, hidden=True),
+    "help": Entry(f"{_HERE}.help", "help_topic", "Read about a topic, or a command.", _HOUSE),
     "completion": Entry(f"{_HERE}.completion", "completion", "Completion for your shell.", _HOUSE),
 }
 

@@ -9,6 +9,7 @@ import click
 from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.exits import REFUSED
 from queuectl.cli.jobs import end_line
 from queuectl.cli.result import Nothing, Result, Sheet
@@ -35,7 +36,7 @@ from queuectl.queue.patience import patient
         queuectl wait --queue mail
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors(but=("batches",))
 @click.option("--batch", metavar="NAME", help="Until all jobs of this batch have ended.")
 @click.option("--timeout", metavar="TIME", help="Wait no longer than this (90, 90s, 1h30m); exit 124.")

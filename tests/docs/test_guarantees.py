@@ -40,3 +40,15 @@ def test_every_module_of_real_faults_holds_a_guarantee() -> None:
     modules = {f"tests/e2e/{path.name}" for path in (ROOT / "tests" / "e2e").glob("test_faults*.py")}
     assert modules
     assert modules <= set(FILE.findall(PAGE))
+
+
+def test_every_claim_about_security_names_a_test_that_exists() -> None:
+    page = read("docs/explanation/security.md")
+    named = set(FILE.findall(page))
+    assert not [name for name in sorted(named) if not (ROOT / name).exists()]
+    claims = re.split(r"^- ", section(page, "Claims"), flags=re.MULTILINE)[1:]
+    assert len(claims) > 5
+    assert not [claim for claim in claims if not FILE.search(claim)]
+    rows = [line for line in section(page, "What each file's mode protects").splitlines() if line.startswith("| ")][2:]
+    assert rows
+    assert not [row for row in rows if not FILE.search(row)]

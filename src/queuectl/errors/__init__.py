@@ -110,7 +110,8 @@ class UnknownName(UsageError):
 
     def __init__(self, what: str, name: str, *, nearest: str | None, known: Sequence[str]) -> None:
         hint = f"did you mean {nearest!r}?" if nearest else f"known: {', '.join(known)}"
-        super().__init__(f"unknown {what} {name!r}", hint=hint)
+        shown = name if len(name) <= 200 else f"{name[:199]}…"  # it may be a whole file
+        super().__init__(f"unknown {what} {shown!r}", hint=hint)
         self.name = name
 
 

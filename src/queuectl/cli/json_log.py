@@ -45,6 +45,8 @@ def facts_of(event: events.Event) -> tuple[str, dict[str, Any]]:
             return _ERROR, {"running": runs}
         case events.ScheduleFired(schedule, job, reason):
             return _INFO, {"schedule": schedule, "job": job, "reason": reason}
+        case events.AlertTold(alert, word, text):
+            return (_INFO if word == "over" else _WARNING), {"alert": alert, "word": word, "text": text}
         case events.WakeUpSilent(why):
             return _WARNING, {"error": why}
         case events.StoreTrouble(problem, _):

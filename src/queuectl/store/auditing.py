@@ -108,7 +108,9 @@ def scheduled(before: Schedule | None, after: Schedule | None) -> Act | None:
 def alert_added(alert: Alert) -> Act:
     """Without the path of a URL, which may be a secret."""
     shown = alert.to_dict()
-    return Act("alert add", [alert.name], after={"when": alert.condition, "tells": shown["webhook"] or shown["command"]})
+    return Act(
+        "alert add", [alert.name], after={"when": alert.condition, "tells": shown["webhook"] or shown["command"]}
+    )
 
 
 def run_by_hand(ticks: Iterable[Tick]) -> Act:

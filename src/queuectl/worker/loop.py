@@ -28,7 +28,7 @@ from queuectl.worker.running import Running
 from queuectl.worker.runs import Runs
 from queuectl.worker.shares import Shares
 from queuectl.worker.signals import SignalPipe
-from queuectl.worker.stopping import Stopping
+from queuectl.worker.stopping import Stopping, asked_by
 from queuectl.worker.streaming import Streaming
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
 
@@ -124,12 +124,8 @@ class Worker:
         return self._plan.drain and bool(self._trouble.ask(lambda: self._store.is_drained(self._plan.served)))
 
     def _mind_signals(self, now: float) -> None:
-        if self._signals.is_leaving:
-            self._begin_stop(StopMode.RESTART, now)
-        if self._signals.stops >= 2:
-            self._begin_stop(StopMode.NOW, now)
-        elif self._signals.stops == 1:
-            self._begin_stop(StopMode.FINISH, now)
+        if (mode := asked_by(self._signals)) is not None:
+            self._begin_stop(mode, now)
         if self._signals.stops >= 3:  # somebody is in a great hurry
             self._runs.kill_all(now)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from queuectl.events import Sink, WorkerRestarting, WorkerStopping
 from queuectl.store.protocol import StopMode
 from queuectl.worker.runs import Runs
+from queuectl.worker.signals import SignalPipe
 
 
 class Stopping:
@@ -26,3 +27,12 @@ class Stopping:
         if mode is StopMode.NOW:
             self._runs.release_all(now)
         return True
+
+
+def asked_by(signals: SignalPipe) -> StopMode | None:
+    """What the signals ask for that have come so far."""
+    if signals.stops >= 2:
+        return StopMode.NOW
+    if signals.stops == 1:
+        return StopMode.FINISH
+    return StopMode.RESTART if signals.is_leaving else None

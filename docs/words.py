@@ -108,6 +108,7 @@ ERRORS = {
     "store-gone": "The store was removed or replaced while it was in use.",
     "store-unsupported": "An address of a kind that this version cannot use.",
     "sqlite-too-old": "This Python comes with a SQLite older than 3.37.",
+    "policy-unusable": "The policy that a worker is to obey is not there, or somebody but its user and root could change it. It does not start; one that runs keeps the policy it has.",
     "zones-missing": "A schedule is in another zone than UTC, and this machine has no time zone database.",
     "system-unsupported": "Workers cannot run on this system: it lacks what tells processes apart.",
     "system-refused": "The system did not do what it does every day: no descriptor is left, the disk is full or may only be read. A worker says so and tries again.",
@@ -144,6 +145,7 @@ COUNTS = """
       [`first-attempt-is-free`](configuration.md#first-attempt-is-free)), else `failed` with `run_at` = now +
       `backoff_base ** attempts` seconds, at most `backoff-max`. See [retry policy](../how-to/retry-policy.md).
     - A cancel that is recorded before the end of a run wins, whatever the exit code, and charges nothing.
+    - A job that the [policy](../how-to/policy.md) of its worker's host is against is `dead` at once: nothing is charged, and there was no run.
     - A worker that is told to end at once gives its jobs back: `pending`, nothing charged.
     - A worker that dies costs a crash and no attempt: `pending`, or `dead` when `crashes` reaches `max-crashes`.
     - `retry` makes a job due now. It keeps its place in the line, its runs and its history. Completed, pending,
@@ -191,6 +193,8 @@ NOT_OVER_HTTP = {
     "service install": "it belongs to the machine that it is done on",
     "service status": "as service install",
     "service uninstall": "as service install",
+    "policy check": "a policy is of the host that runs the job, and the server may be another",
+    "policy show": "as policy check",
     "dashboard": "it is this",
     "top": "it is for a terminal",
     "demo": "it is for a terminal",

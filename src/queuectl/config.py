@@ -29,6 +29,7 @@ __all__ = [
     "db_address",
     "environ",
     "faults",
+    "file_path",
     "here",
     "home_path",
     "host_name",
@@ -182,6 +183,13 @@ def home_path(
         path = (env.get("HOME") or user_directory(os.getuid())) + path[1:]
     path = path if os.path.isabs(path) else os.path.join(working_directory(), path)
     return _readable(os.path.normpath(path), "home")
+
+
+def file_path(given: str, *, spelled: str) -> str:
+    """The absolute path of a file that somebody has named by this option: also for who works elsewhere."""
+    if not given or "\0" in given:
+        raise InvalidInput(spelled, "holds a NUL" if given else "empty", hint=f"give a file, or leave {spelled} away")
+    return _readable(os.path.normpath(os.path.join(working_directory(), given)), spelled)
 
 
 def user_directory(uid: int) -> str:

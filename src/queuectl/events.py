@@ -95,6 +95,12 @@ class WakeUpSilent(NamedTuple):
     why: str
 
 
+class PolicyInForce(NamedTuple):
+    """From now on this file says what may run."""
+
+    path: str
+
+
 class StoreTrouble(NamedTuple):
     problem: str
     is_retried: bool = True
@@ -119,6 +125,7 @@ Event = (
     | ScheduleFired
     | AlertTold
     | WakeUpSilent
+    | PolicyInForce
     | StoreTrouble
     | StoreRecovered
 )

@@ -34,6 +34,7 @@ CHECKS = [
     "schema",
     "clock",
     "settings",
+    "policy",
     "logs",
     "workers",
     "jobs",

@@ -39,6 +39,7 @@ def end(event: Event) -> Settlement:
         (Event.FAIL, ["failure"]),
         (Event.EXHAUST, ["failure", "dead"]),
         (Event.POISON, ["dead"]),
+        (Event.REFUSE, ["dead"]),
         (Event.CANCEL, []),
         (Event.RELEASE, []),
         (Event.LOSE, []),

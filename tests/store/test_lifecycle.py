@@ -9,7 +9,7 @@ import pytest
 
 from queuectl.job.lifecycle import TRANSITIONS, Event, State, after
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, Exited, Released
+from queuectl.job.outcome import Cancelled, Exited, Refused, Released
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job, unknown_claim
@@ -53,7 +53,7 @@ class Life:
     def claim_it(self) -> None:
         self.worker.claim(9)
 
-    def end_with(self, outcome: Exited | Released) -> None:
+    def end_with(self, outcome: Exited | Refused | Released) -> None:
         self.worker.end(self.claim, outcome)
 
     def cancel(self) -> None:
@@ -73,6 +73,7 @@ HAPPENINGS: Final[dict[Event, Callable[[Life], None]]] = {
     Event.FAIL: lambda life: life.end_with(BAD),
     Event.EXHAUST: lambda life: life.end_with(BAD),
     Event.RELEASE: lambda life: life.end_with(Released(None)),
+    Event.REFUSE: lambda life: life.end_with(Refused("shell", "none here")),
     Event.CANCEL: Life.cancel,
     Event.LOSE: lambda life: life.lose(max_crashes=99),
     Event.POISON: lambda life: life.lose(max_crashes=1),

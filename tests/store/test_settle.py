@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from queuectl import errors
+from queuectl.job.audit import Actor
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, to_ms
-from queuectl.job.outcome import Cancelled, Ending, Exited, NotStarted, Outcome, Released, Signalled, TimedOut
+from queuectl.job.outcome import Cancelled, Ending, Exited, NotStarted, Outcome, Refused, Released, Signalled, TimedOut
 from queuectl.store.protocol import End, Start, Store
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement, unknown_claim
@@ -321,3 +322,76 @@ def test_what_is_due_stays_due_when_the_clock_steps_back(store: Store, worker: H
     store.enqueue([new_job("a")])
     clock.jump(-3600)
     assert worker.claim_one().id == "a"
+
+
+# ── refused by a policy ─────────────────────────────────────────────────────────────────────────────────────────────
+
+REFUSED = Refused("programs", "/bin/rm is not among them")
+
+
+def test_a_refused_job_is_dead_at_once_and_has_not_run(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a", max_retries=3)])
+    exchange = worker.end(worker.claim_one(), REFUSED)
+    assert [written.state for _, written in exchange.settled] == [State.DEAD]
+    job = store.get("a")
+    assert (job.state, job.attempts, job.runs, job.crashes) == (State.DEAD, 0, 0, 0)
+    assert job.error == "refused by policy: programs: /bin/rm is not among them"
+    assert (job.started_at, job.duration_ms, job.wait_ms, job.log, job.exit_code) == (None, None, None, None, None)
+    assert job.finished_at is not None
+    assert store.history("a") == []
+    assert store.tally()["default"][State.DEAD] == 1
+
+
+def test_a_refusal_leaves_the_history_of_earlier_runs_as_it_was(store: Store, worker: Hands, clock: FakeClock) -> None:
+    store.enqueue([new_job("a", max_retries=3)])
+    worker.end(worker.claim_one(), BAD)
+    before = store.history("a")
+    clock.advance(60)
+    worker.end(worker.claim_one(), REFUSED)
+    job = store.get("a")
+    assert (job.state, job.attempts, job.runs) == (State.DEAD, 1, 1)
+    assert store.history("a") == before
+    assert job.started_at == before[0].started_at
+
+
+def test_a_refused_job_can_be_given_another_chance(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    worker.end(worker.claim_one(), REFUSED)
+    store.revive(["a"], states=frozenset({State.DEAD}))
+    job = store.get("a")
+    assert (job.state, job.error, job.finished_at, job.runs) == (State.PENDING, None, None, 0)
+    worker.end(worker.claim_one(), OK)
+    assert [run.number for run in store.history("a")] == [1]
+
+
+def test_a_cancel_that_came_before_the_refusal_wins(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    store.cancel(["a"])
+    worker.end(claim, REFUSED)
+    assert (store.get("a").state, len(store.history("a"))) == (State.CANCELLED, 1)
+
+
+def test_a_refusal_is_in_the_audit_with_whose_worker_it_was(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a"), new_job("b")])
+    for claim, outcome in zip(worker.claim(2), (REFUSED, OK), strict=True):
+        end = End(claim, settlement(claim, outcome), None, 0, 0, None, None, by=Actor(7, "me", "here", "queuectl"))
+        store.exchange(worker.name, ends=[end])
+    (entry,) = store.audit(has="policy refuse")
+    assert all(word in entry.record for word in ('"a"', '"me"', "/bin/rm is not among them"))
+
+
+def test_a_refusal_that_is_told_twice_is_written_once(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a", max_retries=3)])
+    claim = worker.claim_one()
+    worker.end(claim, REFUSED)
+    worker.end(claim, REFUSED)
+    assert (store.get("a").state, store.get("a").runs) == (State.DEAD, 0)
+
+
+def test_a_refusal_without_the_token_changes_nothing(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    exchange = worker.end(claim._replace(token="another"), REFUSED)
+    assert len(exchange.lost) == 1
+    assert (store.get("a").state, store.get("a").runs) == (State.PROCESSING, 1)

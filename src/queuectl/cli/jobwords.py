@@ -127,7 +127,7 @@ def read_fields(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[
     """As `read_flags`, without the jobs to wait for."""
     flags = {name: options[name] for name in FIELDS if options[name] is not None}
     if options["env"]:
-        flags["env"] = dict(_variable(text, environ) for text in options["env"])
+        flags["env"] = read_variables(options["env"], environ)
     if options["tag"]:
         flags["tags"] = list(options["tag"])
     if options["unique"] is not None:
@@ -136,6 +136,11 @@ def read_fields(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[
         # Here, and not only with the job: what is wrong with an option is said in terms of the option.
         check_field(name, value, spelled=SPELLED.get(name, f"--{name.replace('_', '-')}"))
     return flags
+
+
+def read_variables(texts: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """What --env says."""
+    return dict(_variable(text, environ) for text in texts)
 
 
 def _variable(text: str, environ: Mapping[str, str]) -> tuple[str, str]:

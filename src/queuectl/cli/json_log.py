@@ -47,6 +47,8 @@ def facts_of(event: events.Event) -> tuple[str, dict[str, Any]]:
             return _INFO, {"schedule": schedule, "job": job, "reason": reason}
         case events.AlertTold(alert, word, text):
             return (_INFO if word == "over" else _WARNING), {"alert": alert, "word": word, "text": text}
+        case events.PolicyInForce(path):
+            return _INFO, {"policy": path}
         case events.WakeUpSilent(why):
             return _WARNING, {"error": why}
         case events.StoreTrouble(problem, _):

@@ -145,6 +145,8 @@ class WorkerLog:
                 return "green" if word == "over" else "bold red", "alert", f"{alert} {word}: {printable(text)}"
             case events.WakeUpSilent(why):
                 return "yellow", "polling", printable(why)
+            case events.PolicyInForce(path):
+                return "bold", "policy", f"{printable(path)} says what may run"
             case events.StoreTrouble(problem, is_retried):
                 return "red", "trouble", printable(problem) + ("; trying again" if is_retried else "")
             case events.StoreRecovered():

@@ -16,9 +16,10 @@ from queuectl.cli.app import App
 from queuectl.cli.worker_log import WorkerLog
 from queuectl.config import actor, here, job_environment_base, load_settings
 from queuectl.errors import QueuectlError
-from queuectl.events import Event, Sink
+from queuectl.events import Event, PolicyInForce, Sink
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
+from queuectl.policy.force import open_policy
 from queuectl.process.raising import Raised
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.watch import Adoption
@@ -31,6 +32,7 @@ from queuectl.upkeep.alert import AlertDuty
 from queuectl.upkeep.call import CallDuty
 from queuectl.upkeep.complete import CompleteDuty
 from queuectl.upkeep.fire import FireDuty
+from queuectl.upkeep.policy import PolicyDuty
 from queuectl.upkeep.prune import PruneDuty
 from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.upkeep.sample import SampleDuty
@@ -58,6 +60,7 @@ class Order(NamedTuple):
     drain: bool
     idle_timeout: float | None
     log_format: str = "text"
+    policy: str | None = None  # an absolute path; None: that of the home, if there is one
 
 
 class Started(NamedTuple):
@@ -83,6 +86,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     where = here(app.environ)
     _check_settings(app)
+    force = open_policy(app.home, order.policy, user=os.geteuid())
     # With the patience of a command: what follows is only begun, and two may well begin at once.
     opening = open_store(app.home, app.db, app.clock)
     _make_place(app, opening)
@@ -103,6 +107,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         weights=order.weights,
         drain=order.drain,
         idle_timeout=order.idle_timeout,
+        actor=actor(app.environ),
     )
     remaining = _remaining(store, order.queues) if order.drain else None
     log = WorkerLog(app, remaining=remaining, json_for=plan.id if order.log_format == "json" else None)
@@ -123,6 +128,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=sink),
         SampleDuty(store=store, emit=sink),
         FireDuty(store=store, settings=settings, chance=random.random, emit=sink),
+        PolicyDuty(force, emit=sink),
     ]
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
@@ -139,6 +145,8 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         opening.close()
 
     def on_ready() -> None:
+        if force.guard is not None and force.path is not None:
+            sink(PolicyInForce(force.path))
         if ready_fd is not None:
             say_ready(ready_fd)
         manager.ready()
@@ -154,6 +162,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
             detached=ready_fd is not None,
             inherit=inherit,
             on_ready=on_ready,
+            force=force,
         )
     finally:
         log.close()
@@ -178,12 +187,14 @@ def start_detached(app: App, order: Order) -> Started:
     """Start a worker in the background and return once it serves."""
     name = order.name or new_worker_id()
     _check_settings(app)
+    open_policy(app.home, order.policy, user=os.geteuid())
     _make_place(app, app.open_store())  # refuse here, in words, what the worker would only refuse in its log
     log = places.worker_log(app.home, name)
     words = ["worker", "start", "--name", name]
     words += ["--count", str(order.slots)] if order.slots is not None else []
     for which, queue in enumerate(order.queues or ()):
         words += ["--queue", queue if order.weights is None else f"{queue}={order.weights[which]}"]
+    words += ["--policy", order.policy] if order.policy is not None else []
     words += ["--drain"] if order.drain else []
     words += ["--log-format", order.log_format] if order.log_format != "text" else []
     words += ["--idle-timeout", f"{order.idle_timeout}s"] if order.idle_timeout is not None else []

@@ -27,6 +27,7 @@
     │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported  SystemRefused  ZonesMissing
     │   ├── CallRefused  CallUnanswered   of a webhook
     │   ├── ServiceManagerMissing  ServiceFailed
+    │   ├── PolicyUnusable     one that others could change, or that is not there
     │   ├── KeeperGone         the process beside a worker
     │   └── WorkerFailed       a detached worker that did not come up
     └── WaitTimeout            waited too long (also a TimeoutError)              exit 124

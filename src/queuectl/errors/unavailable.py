@@ -242,6 +242,15 @@ class WorkerFailed(Unavailable):
         self.code = code or self.code  # type: ignore[misc] # of the class, but here it is another's
 
 
+class PolicyUnusable(Unavailable):
+    code = "policy-unusable"
+
+    def __init__(
+        self, path: str, problem: str, *, hint: str = "a worker does not run without the policy it was given"
+    ) -> None:
+        super().__init__(f"the policy {path} cannot be relied on: {problem}", hint=hint)
+
+
 class ZonesMissing(Unavailable):
     code = "zones-missing"
 

@@ -53,6 +53,7 @@ _HAPPENINGS: Final[Mapping[Event, tuple[Happening, ...]]] = {
     Event.FAIL: (Happening.FAILURE,),
     Event.EXHAUST: (Happening.FAILURE, Happening.DEAD),
     Event.POISON: (Happening.DEAD,),  # its worker died too often: no run failed
+    Event.REFUSE: (Happening.DEAD,),  # a policy was against it: there was no run
 }
 
 

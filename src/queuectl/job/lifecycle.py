@@ -28,6 +28,7 @@ class Event(StrEnum):
     FAIL = "fail"  # the run failed and there is a next one
     EXHAUST = "exhaust"  # the run failed and it was the last one
     CANCEL = "cancel"  # a person or a rule called it off
+    REFUSE = "refuse"  # the policy of its worker's host is against it
     RELEASE = "release"  # its worker was told to end at once
     LOSE = "lose"  # its worker died
     POISON = "poison"  # its worker died, once too often
@@ -47,6 +48,7 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     (State.PROCESSING, Event.FAIL): State.FAILED,
     (State.PROCESSING, Event.EXHAUST): State.DEAD,
     (State.PROCESSING, Event.CANCEL): State.CANCELLED,
+    (State.PROCESSING, Event.REFUSE): State.DEAD,
     (State.PROCESSING, Event.RELEASE): State.PENDING,
     (State.PROCESSING, Event.LOSE): State.PENDING,
     (State.PROCESSING, Event.POISON): State.DEAD,

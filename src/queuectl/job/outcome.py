@@ -20,6 +20,13 @@ class NotStarted(NamedTuple):
     problem: str
 
 
+class Refused(NamedTuple):
+    """The policy of the host is against it: by which rule, and why. There was no run."""
+
+    rule: str
+    problem: str
+
+
 class TimedOut(NamedTuple):
     """We ended it because its time was over; `how` is what the process made of that, if anybody can say."""
 
@@ -40,7 +47,7 @@ class Cancelled(NamedTuple):
     how: Exited | Signalled | None
 
 
-Outcome = Exited | Signalled | NotStarted | TimedOut | Released | Cancelled
+Outcome = Exited | Signalled | NotStarted | Refused | TimedOut | Released | Cancelled
 
 
 class Ending(StrEnum):

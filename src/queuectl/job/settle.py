@@ -16,6 +16,7 @@ from queuectl.job.outcome import (
     Exited,
     NotStarted,
     Outcome,
+    Refused,
     Released,
     Signalled,
     TimedOut,
@@ -25,10 +26,11 @@ from queuectl.job.retry import RetryPolicy, allowed_failures, backoff_ms
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What to write at the end of a run. Delays are relative: only the store knows the time."""
+    """What to write at the end of a run. Delays are relative: only the store knows the time. `ending` None: there was no run,
+    and none is counted."""
 
     event: Event
-    ending: Ending
+    ending: Ending | None
     attempts: int
     crashes: int
     exit_code: int | None = None
@@ -54,6 +56,9 @@ def settle(claim: Claim, outcome: Outcome, *, policy: RetryPolicy, chance: float
         case NotStarted(problem):
             error = f"could not start: {problem}"
             return _fail(claim, Ending.UNSTARTABLE, error, None, policy=policy, chance=chance)
+        case Refused(rule, problem):
+            error = f"refused by policy: {rule}: {problem}"
+            return Settlement(Event.REFUSE, None, claim.attempts, claim.crashes, error=error)
         case TimedOut(limit_ms, how):
             error = f"timeout after {format_duration(limit_ms)}"
             return _fail(claim, Ending.TIMEOUT, error, how, policy=policy, chance=chance)

@@ -13,7 +13,13 @@ def start_line(number: int, *, worker: str, now_ms: int) -> bytes:
 
 
 def end_line(
-    ending: Ending, *, exit_code: int | None, signal: int | None, error: str | None, duration: float | None, now_ms: int
+    ending: Ending | None,
+    *,
+    exit_code: int | None,
+    signal: int | None,
+    error: str | None,
+    duration: float | None,
+    now_ms: int,
 ) -> bytes:
     how = _how(ending, exit_code=exit_code, signal=signal, error=error)
     took = "" if duration is None else f" duration={duration:.3f}s"
@@ -28,11 +34,11 @@ def gap_line(count: int) -> bytes:
 _stamp = lru_cache(maxsize=2)(stamp)  # several frames are written within a millisecond
 
 
-def _how(ending: Ending, *, exit_code: int | None, signal: int | None, error: str | None) -> str:
+def _how(ending: Ending | None, *, exit_code: int | None, signal: int | None, error: str | None) -> str:
     match ending:
         case Ending.SIGNALLED:
             return f"signal={signal}"
-        case Ending.UNSTARTABLE:
+        case Ending.UNSTARTABLE | None:
             return error or "unstartable"
         case Ending.COMPLETED | Ending.FAILED:
             return f"rc={exit_code}"

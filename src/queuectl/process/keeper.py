@@ -26,7 +26,7 @@ from queuectl.job.outcome import Ending, Exited, Signalled
 from queuectl.output.frames import end_line
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of
-from queuectl.process.making import Made, Making, Unmade
+from queuectl.process.making import Made, Making, Unmade, enter
 from queuectl.process.orders import BASE, LEAVE, LIMIT, MAKE, STAYS, WIRE, CannotLog
 from queuectl.process.pipe import Pipe
 from queuectl.process.pump import Pump
@@ -45,6 +45,7 @@ class _Ordered(NamedTuple):
     pipe: Pipe | None = None  # None: it will not be made
     out: int = -1  # its other end
     log_error: int = 0
+    inside: int = -1  # the directory that it is to run in, if it may be no other
 
 
 class _Kept(NamedTuple):
@@ -161,7 +162,11 @@ class Keeper:
         self._helper.join(row)
         while (number := row.take()) is not None:
             row.make(number)
-        self._record(rows, row.wait(), orders)
+        made = row.wait()
+        for order in orders:
+            if order.inside >= 0:
+                os.close(order.inside)
+        self._record(rows, made, orders)
 
     def _order(
         self,
@@ -170,18 +175,28 @@ class Keeper:
         base: Sequence[bytes] | None,
         env: Sequence[bytes],
         cwd: bytes,
+        inside: tuple[int, int] | None,
         log: bytes,
         head: bytes,
         is_first: bool,
         *_: Any,
     ) -> _Ordered:
         words = self._base if base is None else Words(base)
-        pipe, out = self._pump.open(os.fsdecode(log), head, is_first=is_first)
+        place = -1
+        if inside is not None:
+            place = enter(cwd, inside)
+            cwd = b"/proc/self/fd/%d" % place
+        try:
+            pipe, out = self._pump.open(os.fsdecode(log), head, is_first=is_first)
+        except BaseException:
+            if place >= 0:
+                os.close(place)
+            raise
         making = Making(programs, argv, words, env, cwd=cwd, descriptors=(self._null, out, out))
-        return _Ordered(making, pipe, out)
+        return _Ordered(making, pipe, out, inside=place)
 
     def _keep(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
-        for (*_, ends_log, place, token), (one, at), (_, pipe, _, _) in zip(rows, made, orders, strict=True):
+        for (*_, ends_log, place, token), (one, at), (_, pipe, *_) in zip(rows, made, orders, strict=True):
             if pipe is None:
                 continue
             if one.errors:
@@ -200,7 +215,7 @@ class Keeper:
         self._tell(
             [
                 (*one, at, 0 if pipe is None else pipe.log_from, log_error)
-                for (one, at), (_, pipe, _, log_error) in zip(made, orders, strict=True)
+                for (one, at), (_, pipe, _, log_error, _) in zip(made, orders, strict=True)
             ]
         )
 

@@ -72,3 +72,13 @@ class Making:
                 errors += [error] * (len(self._programs) - len(errors))
                 break
         return Made(0, 0, errors)
+
+
+def enter(cwd: bytes, inside: tuple[int, int]) -> int:
+    """The directory itself, and not what may stand under its name a moment later. Raises OSError."""
+    place = os.open(cwd, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    found = os.fstat(place)
+    if (found.st_dev, found.st_ino) != inside:
+        os.close(place)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+    return place

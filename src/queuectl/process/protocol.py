@@ -26,6 +26,8 @@ class Order(NamedTuple):
     ends_log: bool  # if it ends by itself, its log says so when we hear of it; else that is ours to write
     place: int  # in the ledger, as what follows
     token: str
+    program: bytes | None = None  # the file to run, whatever argv says; None: looked for by what that says
+    inside: tuple[int, int] | None = None  # device and inode of the directory that `cwd` has to lead to; None: any
 
 
 class CannotSpawn(Exception):

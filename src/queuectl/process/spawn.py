@@ -98,7 +98,19 @@ class SystemProcesses:
             base = None if shared else list(order.base.words)
             argv, env, cwd, log = list(order.argv), list(order.env), order.cwd.encode(), os.fsencode(order.log)
             of_log = (log, order.head, order.is_first, order.ends_log)
-            rows.append((list(_places(order)), argv, base, env, cwd, *of_log, order.place, order.token))
+            rows.append(
+                (
+                    list(_places(order)),
+                    argv,
+                    base,
+                    env,
+                    cwd,
+                    order.inside,
+                    *of_log,
+                    order.place,
+                    order.token,
+                )
+            )
         self._orders += orders
         self._send(MAKE, rows)
 
@@ -240,6 +252,8 @@ def forbid_inheritance() -> None:
 def _places(order: Order) -> Sequence[bytes]:
     """Where a program may be: looked for on the PATH that the job will have, not on ours."""
     program = order.argv[0]
+    if order.program is not None:
+        return (order.program,)
     if b"/" in program:
         return (program,)
     words = chain(order.base.words, order.env)
@@ -254,6 +268,8 @@ def _why(order: Order, failures: Sequence[int]) -> str:
         os.stat(os.path.join(cwd, b"."))
     except (OSError, ValueError) as exc:
         return f"the working directory {_shown(cwd)} cannot be entered: {_words(exc)}"
+    if errno.ESTALE in failures:
+        return f"the working directory {_shown(cwd)} was replaced while it was looked at"
     for program, error in zip(_places(order), failures, strict=True):
         if error == errno.ENOENT and os.path.exists(os.path.join(cwd, program)):  # so it was not the program
             return f"{_shown(program)}: its interpreter is missing (see its first line)"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from queuectl.job.limits import Rules
     from queuectl.job.newjob import NewJob
     from queuectl.store.rows import Subject
+    from queuectl.store.runs import End
 
 TOLD_IN_FULL: Final = 20  # jobs; of more that are added at once, their ids have to do
 LONGEST: Final = 1000  # characters of a command
@@ -59,6 +60,14 @@ def added(jobs: Sequence[NewJob], ids: Sequence[str]) -> Act:
 def _job(job: NewJob) -> dict[str, Any]:
     said = {"queue": job.queue, "priority": job.priority, "batch": job.batch, "unique": job.unique_key}
     return {"command": _cut(" ".join(job.argv) if job.argv else job.command or ""), **_given(said)}
+
+
+def refused(ends: Iterable[End]) -> Iterator[tuple[Act, Actor]]:
+    """What the policies of workers were against, each by itself: each has its own reason."""
+    for end in ends:
+        if end.by is not None and end.settlement.ending is None:
+            after = {"state": end.settlement.state.value, "error": end.settlement.error}
+            yield Act("policy refuse", [end.claim.id], {"state": "pending"}, after), end.by
 
 
 def of_states(what: str, found: Iterable[Subject], *, after: Mapping[str, Any] | None = None) -> Act:

@@ -12,6 +12,7 @@ ELSEWHERE: Final = (
     "elsewhere"  # in another queue: who comes from there has not been enqueued, who goes there is not gone
 )
 NO_RUN: Final = ""  # the ending of a move that ends no run
+REFUSED: Final = "refused"  # that of a claim which did not become one
 
 
 class Moves:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from queuectl.job.audit import Actor
 from queuectl.job.model import Claim, Worker, to_ms
 from queuectl.job.settle import Settlement
 
@@ -41,6 +42,7 @@ class End(NamedTuple):
     duration: float
     log_from: int | None
     log_to: int | None
+    by: Actor | None = None  # whose worker it was: recorded if its policy was against the job, which no history tells
 
 
 class OutputPiece(NamedTuple):

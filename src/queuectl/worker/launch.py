@@ -13,8 +13,12 @@ from queuectl.clock import boot_ticks
 from queuectl.job.hooks import DELIVER
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
+from queuectl.job.outcome import Refused
+from queuectl.job.policy import Refusal
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of
+from queuectl.policy.force import Force
+from queuectl.policy.guard import Guard, Permit, Wish
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
@@ -85,8 +89,9 @@ class Launcher:
         base_environment: Mapping[str, str],
         ledger: Ledger,
         is_shared: bool,
+        force: Force | None = None,
     ) -> None:
-        """`is_shared`: what runs print goes to a store that others read, see streaming.py."""
+        """`is_shared`: what runs print goes to a store that others read, see streaming.py. `force`: the policy, if there is one."""
         self._worker = worker
         # While we read it for others, all that is in a log behind its START line has to be output.
         self._ends_logs = not is_shared
@@ -97,13 +102,62 @@ class Launcher:
         self._base = _encoded({**inherited, **ours})
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
         self._base_words = _joined(self._base, without=(*_OF_A_RUN, *_OF_PARENTS))
+        self._force = Force(None) if force is None else force
+        self._listed: dict[tuple[str, ...], tuple[Mapping[bytes, bytes], Words]] = {}
 
-    def prepare(self, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready:
+    def prepare_all(
+        self, placed: Sequence[tuple[Claim, int, int]], *, now_ms: int
+    ) -> tuple[list[Ready], list[tuple[Claim, Refused]]]:
+        """Those that can begin, each with its slot and place, and those that the policy is against."""
+        ready: list[Ready] = []
+        refused: list[tuple[Claim, Refused]] = []
+        for claim, slot, place in placed:
+            one = self.prepare(claim, slot=slot, place=place, now_ms=now_ms)
+            if isinstance(one, Ready):
+                ready.append(one)
+            else:
+                refused.append((claim, one))
+        return ready, refused
+
+    def prepare(self, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready | Refused:
         """Everything up to the process. `place`: in the ledger."""
-        base, env = self._environment(claim, slot)
+        guard = self._force.guard
+        if guard is not None and not is_ours(claim):
+            return self._prepare_guarded(guard, claim, slot=slot, place=place, now_ms=now_ms)
+        base, env = self._environment(claim, slot, self._base, self._base_words)
+        return Ready(self._order(claim, base, env, place=place, now_ms=now_ms), claim, slot)
+
+    def _prepare_guarded(self, guard: Guard, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready | Refused:
+        """The same, if the policy lets it: what it has judged is what will run."""
+        variables, joined = self._seen(guard, claim.queue)
+        of_job = claim.env or {}
+        path = of_job.get("PATH", os.fsdecode(variables.get(b"PATH", os.fsencode(os.defpath))))
+        wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, claim.timeout_ms, path)
+        permit = guard.judge(wish)
+        if isinstance(permit, Refusal):
+            return Refused(*permit)
+        claim = claim._replace(timeout_ms=permit.timeout_ms)
+        base, env = self._environment(claim, slot, variables, joined)
+        order = self._order(claim, base, env, place=place, now_ms=now_ms)
+        return Ready(_as_permitted(order, permit), claim, slot)
+
+    def _order(self, claim: Claim, base: Words, env: Sequence[bytes], *, place: int, now_ms: int) -> Order:
         head, is_first = start_line(claim.run, worker=self._worker, now_ms=now_ms), claim.run == 1
         of_log = (claim.log, head, is_first, self._ends_logs)
-        return Ready(Order(words(claim), claim.cwd, base, env, *of_log, place, claim.token), claim, slot)
+        return Order(words(claim), claim.cwd, base, env, *of_log, place, claim.token)
+
+    def _seen(self, guard: Guard, queue: str) -> tuple[Mapping[bytes, bytes], Words]:
+        """Of our environment, what the jobs of this queue see."""
+        rules = guard.of(queue)
+        if rules.environment is None:
+            return self._base, self._base_words
+        found = self._listed.get(rules.environment)
+        if found is None:
+            chosen = {name: value for name, value in self._base.items() if rules.passes(os.fsdecode(name))}
+            chosen |= self._ours
+            found = chosen, _joined(chosen, without=(*_OF_A_RUN, *_OF_PARENTS))
+            self._listed[rules.environment] = found
+        return found
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted | Unlogged:
         """What has become of it."""
@@ -122,6 +176,8 @@ class Launcher:
     def adopt(self, adoption: Adoption, *, slot: int, place: int, began: float) -> Running:
         """A run that another has begun. Noted, or nobody would know of it after us."""
         claim, footprint, ledger, *_ = adoption
+        if (guard := self._force.guard) is not None:
+            claim = claim._replace(timeout_ms=guard.of(claim.queue).capped(claim.timeout_ms))
         pid, started, log_from, *_ = footprint
         with contextlib.suppress(OSError):  # a full disk: then there is the mark
             note = Footprint(pid, started, log_from, kept=os.path.basename(ledger))
@@ -140,12 +196,14 @@ class Launcher:
         with contextlib.suppress(OSError):  # a full disk: then it counts as begun
             self._ledger.note_unbegun(tokens)
 
-    def _environment(self, claim: Claim, slot: int) -> tuple[Words, Sequence[bytes]]:
-        base = self._base_words
+    def _environment(
+        self, claim: Claim, slot: int, variables: Mapping[bytes, bytes], joined: Words
+    ) -> tuple[Words, Sequence[bytes]]:
+        base = joined
         if claim.env:
             # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
             of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
-            base = _joined({**self._base, **of_job, **self._ours}, without=(*_OF_A_RUN, *_OF_PARENTS))
+            base = _joined({**variables, **of_job, **self._ours}, without=(*_OF_A_RUN, *_OF_PARENTS))
         values = (
             claim.id.encode(),
             b"%d" % claim.run,
@@ -165,8 +223,27 @@ def _deadline(claim: Claim, began: float) -> float | None:
     return None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
 
 
+def _as_permitted(order: Order, permit: Permit) -> Order:
+    """The file that was judged, by the name that the rule knows, in the directory that was looked at."""
+    if permit.place is not None:
+        order = order._replace(cwd=permit.cwd, inside=permit.place)
+    if not permit.program:
+        return order
+    called = [permit.called.encode(), *order.argv[1:]]
+    return order._replace(argv=called, program=os.fsencode(permit.program))
+
+
+def is_ours(claim: Claim) -> bool:
+    """A webhook is told by a program of ours, which no job chooses; nor what that loads, if all it brings along is for that."""
+    return is_delivery(claim) and all(name.startswith("QUEUECTL_") for name in claim.env or ())
+
+
+def is_delivery(claim: Claim) -> bool:
+    return claim.queue == WEBHOOKS and claim.argv is not None and claim.argv[0] == DELIVER
+
+
 def words(claim: Claim) -> Sequence[bytes]:
-    if claim.queue == WEBHOOKS and claim.argv is not None and claim.argv[0] == DELIVER:
+    if claim.argv is not None and is_delivery(claim):
         # Of this host, whatever the one is that wrote the job. -P: not what lies in its directory by the name of a module.
         return [
             os.fsencode(sys.executable),

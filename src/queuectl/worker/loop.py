@@ -170,7 +170,7 @@ class Worker:
                 plan.id,
                 starts=[run.as_start(now) for run in starts],
                 outputs=self._streaming.pieces(printed, self._runs.over, limit=self._settings.output_limit),
-                ends=[end._replace(age=now - end.age) for end in self._runs.over],
+                ends=[end._replace(age=now - end.age, by=plan.actor) for end in self._runs.over],
                 claim=self._shares.request(*rooms),
             )
         )

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from queuectl.clock import Clock
 from queuectl.events import Sink
+from queuectl.job.audit import Actor
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.settings import Settings
 from queuectl.process.protocol import Processes
@@ -28,6 +29,7 @@ class Plan(NamedTuple):
     weights: tuple[int, ...] | None = None  # of the queues; None: the first is served first
     drain: bool = False
     idle_timeout: float | None = None
+    actor: Actor | None = None  # who started it, for the audit
     lock: str = ""  # the mark of the lock that makes the name ours, once it does
 
     @property

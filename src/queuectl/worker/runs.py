@@ -86,10 +86,10 @@ class Runs:
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
             # So all that can be done before or after a row of starts is done there.
             now_ms = self._world.clock.now_ms()
-            ready = [
-                self._launcher.prepare(claim, slot=slot, place=place, now_ms=now_ms)
-                for claim, slot, place in self._places(claims[first : first + AT_ONCE])
-            ]
+            ready, refused = self._launcher.prepare_all(self._places(claims[first : first + AT_ONCE]), now_ms=now_ms)
+            for claim, outcome in refused:
+                self._aside.remove(claim)
+                self._add_unbegun(claim, outcome)
             # Asked last of all: we may have been stopped for long since they were claimed.
             if ready and not are_ours():
                 for one in ready:

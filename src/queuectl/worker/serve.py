@@ -10,6 +10,7 @@ from typing import Final
 from queuectl import errors
 from queuectl import home as places
 from queuectl.lock import Lock, take_lock
+from queuectl.policy.force import Force
 from queuectl.process.ledger import Ledger
 from queuectl.process.spawn import forbid_inheritance
 from queuectl.process.table import lives
@@ -31,6 +32,7 @@ def serve(
     detached: bool,
     inherit: Callable[[], None],
     on_ready: Callable[[], None],
+    force: Force | None = None,
 ) -> int | None:
     """Work until it is over. Returns the signal that ended us at once, 0 after a graceful end or when we
     were told to leave what runs to the next worker, None if this process is to begin anew.
@@ -57,6 +59,7 @@ def serve(
             base_environment=environment,
             ledger=ledger,
             is_shared=world.store.is_shared,
+            force=force,
         )
         with SignalPipe(ignore_hangup=detached) as signals:
             worker = Worker(plan, world, launcher=launcher, signals=signals, duties=duties)

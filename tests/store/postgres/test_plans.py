@@ -36,6 +36,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "next_due": ({}, "jobs_due"),
     "start": ({"starts": END, "worker": "w1"}, "jobs_pkey"),
     "settle": ({**ONE, "ends": END}, "jobs_pkey"),
+    "unrun": ({"seqs": [1], "tokens": ["x"], "runs": [1]}, "jobs_pkey"),
     "archive": (SOME, ONE_JOB),
     "cancel_running": (ONE, ONE_JOB),
     "cancel_waiting": (SOME, ONE_JOB),

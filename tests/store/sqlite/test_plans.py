@@ -37,6 +37,7 @@ HOT: Final = {
     "claim": "INTEGER PRIMARY KEY (rowid=?)",
     "start": "INTEGER PRIMARY KEY (rowid=?)",
     "settle": "INTEGER PRIMARY KEY (rowid=?)",
+    "unrun": "INTEGER PRIMARY KEY (rowid=?)",
     "is_cancelled": "INTEGER PRIMARY KEY (rowid=?)",
     "cancel_running": "INTEGER PRIMARY KEY (rowid=?)",
     "cancel_waiting": "INTEGER PRIMARY KEY (rowid=?)",

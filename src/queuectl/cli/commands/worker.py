@@ -16,6 +16,7 @@ from queuectl.cli.stopping import named_workers, stop_and_wait
 from queuectl.cli.style import age
 from queuectl.cli.workers import is_alive, is_serving, store_line
 from queuectl.cli.workerwords import queue_and_weight, serving_options, slot_count, worker_name
+from queuectl.config import file_path
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Worker, to_ms
 from queuectl.queue.restart import restart_workers
@@ -52,6 +53,8 @@ worker = group(
         queuectl worker start --drain
         # urgent ones first
         queuectl worker start -q urgent -q default
+        # only what a policy allows
+        queuectl worker start --policy /etc/queuectl/policy.toml
         # five of the one for one of the other, as long as both have some
         queuectl worker start -q high=5 -q low=1
     """,
@@ -59,6 +62,7 @@ worker = group(
 @serving_options
 @click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
 @click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
+@click.option("--policy", metavar="FILE", help="What may run here; else policy.toml in the home, if there is one.")
 @click.option("--ready-fd", type=integer, hidden=True)
 @click.option("--left", type=integer, multiple=True, hidden=True)
 def worker_start(
@@ -70,6 +74,7 @@ def worker_start(
     idle_timeout: str | None,
     log_format: str,
     name: str | None,
+    policy: str | None,
     ready_fd: int | None,
     left: tuple[int, ...],
 ) -> Result:
@@ -81,6 +86,7 @@ def worker_start(
     slots = None if count is None else slot_count(count)
     named = dict(queue_and_weight(queue) for queue in queues)
     patience = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
+    policy = None if policy is None else file_path(policy, spelled="--policy")
     raised = None
     if not detach:
         from queuectl.cli.early import early_keeper
@@ -96,6 +102,7 @@ def worker_start(
         drain=drain,
         idle_timeout=patience,
         log_format=log_format,
+        policy=policy,
     )
     if not detach:
         return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left, raised=raised))

@@ -64,9 +64,11 @@ class PostgresBase:
         """Within the transaction that does it, when all else has been done."""
         by = by or self.actor
         if by is not None and act is not None and act.subjects:
-            self._db.later(
-                SQL["add_audit"], {"nothing": NOTHING, "at": self._clock.now_ms(), "record": record_of(by, act)}
-            )
+            self._db.later(*self._to_record(act, by))
+
+    def _to_record(self, act: Act, by: Actor) -> Question:
+        values = {"nothing": NOTHING, "at": self._clock.now_ms(), "record": record_of(by, act)}
+        return Question(SQL["add_audit"], values)
 
     def _count(self, moves: Moves) -> None:
         """Within a transaction, when all has been done."""

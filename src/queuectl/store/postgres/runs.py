@@ -15,6 +15,7 @@ from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Ending
 from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
+from queuectl.store.auditing import refused
 from queuectl.store.calling import call_rows
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
@@ -26,6 +27,7 @@ from queuectl.store.postgres.edges import PostgresEdges
 from queuectl.store.postgres.fencing import PostgresFencing
 from queuectl.store.postgres.floors import NO_FLOORS, Floors
 from queuectl.store.postgres.queues import Chosen, PostgresLimits, in_order
+from queuectl.store.postgres.refusing import unrun
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, run_again
 from queuectl.store.protocol import ClaimRequest, End, Exchange, Lost, OutputPiece, Span, Start
@@ -67,13 +69,14 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
         questions |= _printed(outputs, worker=worker)
         if ends:
             questions["settle"] = _settle(ends, worker=worker, now=now)
+            questions |= unrun(ends)
             questions |= {f"admit {at}": one for at, one in enumerate(admit(keys_of(end.claim for end in ends)))}
         questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
         if claim is not None and tokens and not self._is_limited and claim.shares is None:
             floors = self._floors.parameters(claim.queues, session=self._db.session)
             questions["claim"] = _claim(claim, worker=worker, tokens=tokens, now=now, floors=floors)
-        questions["next_due"] = Question(SQL["next_due"])
-        questions["is_undecided"] = Question(SQL["is_undecided"])
+        questions |= {name: Question(SQL[name]) for name in ("next_due", "is_undecided")}
+        questions |= {f"audit {at}": self._to_record(*one) for at, one in enumerate(refused(ends))}
         # Somebody else may have a slot for those that wait again, now or when they come due.
         wait_again = any(end.settlement.state in WAITING for end in ends)
         was_done = False
@@ -168,7 +171,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             return
         question = _settle(ends, worker=worker, now=self._clock.now_ms())
         hold = Question(SQL["hold_worker"], {"worker": worker})
-        let_back = admit(keys_of(end.claim for end in ends))
+        let_back = [*unrun(ends).values(), *admit(keys_of(end.claim for end in ends))]
         written.update(_written(ends, self._db.transact([hold, question, *let_back])[1].rows))
         for end in ends:
             token = end.claim.token

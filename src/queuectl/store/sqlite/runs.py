@@ -14,8 +14,9 @@ from queuectl.job.names import WEBHOOKS
 from queuectl.job.rank import ByEnqueues, Standing, effective_priority
 from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
+from queuectl.store.auditing import refused
 from queuectl.store.calling import call_rows
-from queuectl.store.counting import Moves
+from queuectl.store.counting import REFUSED, Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
 from queuectl.store.limits import Limits, Room, choose, earliest, filled, keys_of, leave_room, lines_of, with_places
@@ -84,6 +85,8 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
                     lost.append(end)
                 else:
                     settled.append((end, written))
+            for act, by in refused(end for end, written in settled if written.ending is None):
+                self._record(act, by)
             if keys := keys_of(end.claim for end in ends):
                 self._admit(keys)
             states = [written.state for _, written in settled]
@@ -259,7 +262,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
 
     def _write_end(self, claim: Claim, settlement: Settlement, facts: Facts, at: Moment, moves: Moves) -> bool:
         # As plain text and numbers: sqlite3 looks for a way to adapt anything else, half a microsecond each.
-        state, ending = str(settlement.state), str(settlement.ending)
+        state, ending = str(settlement.state), None if settlement.ending is None else str(settlement.ending)
         waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
         retry_at = at.now + retry_in if settlement.state is State.FAILED else None
         parameters = (
@@ -272,7 +275,9 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         # Counted and not returned: for `returning` SQLite fills a temporary table, a quarter of the statement's time.
         if self._db.execute(SETTLE, parameters).rowcount == 0:
             return False
-        moves.add(claim.queue, "processing", state, ending=ending)
+        if ending is None:
+            self._db.execute(SQL["unrun"], {"seq": claim.seq})
+        moves.add(claim.queue, "processing", state, ending=ending or REFUSED)
         if claim.hooks:
             self._db.executemany(SQL["note_call"], call_rows(claim, settlement, now_ms=at.now))
         return True

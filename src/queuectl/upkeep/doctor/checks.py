@@ -10,6 +10,7 @@ from queuectl.upkeep.doctor.alerts import alerts
 from queuectl.upkeep.doctor.disk import file_system, space
 from queuectl.upkeep.doctor.files import home, leftovers, logs, permissions
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, Severity, problem
+from queuectl.upkeep.doctor.policy import policy
 from queuectl.upkeep.doctor.processes import processes
 from queuectl.upkeep.doctor.settings import settings
 from queuectl.upkeep.doctor.store import clock, schema, store
@@ -31,6 +32,7 @@ CHECKS: Final = (
     Check("schema", schema, needs_store=True),
     Check("clock", clock, needs_store=True),
     Check("settings", settings),
+    Check("policy", policy),
     Check("logs", logs, needs_store=True),
     Check("workers", workers, needs_store=True),
     Check("jobs", jobs, needs_store=True),

@@ -4,7 +4,7 @@ select ending
   from queuectl.jobs
  where seq = %(seq)s
    and last_token = %(token)s
-   and ending is not null
+   and (ending is not null or state = 'dead')  -- dead without one: refused, see unrun.sql
 union all
 select ending
   from queuectl.runs

@@ -1,0 +1,131 @@
+"""Whether a job may run on this host, decided on what will really be executed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from queuectl.job.policy import Policy, Refusal, Rules
+from queuectl.policy.paths import is_program, real_directory, walk
+
+SHELL: Final = "/bin/sh"
+
+
+class Wish(NamedTuple):
+    """What a job is, as far as a policy asks. `path` is the PATH that it will have."""
+
+    queue: str
+    command: str | None
+    argv: Sequence[str] | None
+    cwd: str
+    env: Mapping[str, str]
+    timeout_ms: int | None
+    path: str
+
+
+class Permit(NamedTuple):
+    """It may run, by this rule, as this: the file itself, and the name that it is told to have been called by.
+
+    `place` tells the working directory apart from any other that may stand under its name later.
+    """
+
+    rule: str
+    program: str
+    called: str
+    cwd: str
+    place: tuple[int, int] | None
+    timeout_ms: int | None
+
+
+class Guard:
+    def __init__(self, policy: Policy, *, user: int) -> None:
+        self.policy = policy
+        self._user = user
+
+    def of(self, queue: str) -> Rules:
+        return self.policy.of(queue)
+
+    def judge(self, wish: Wish) -> Permit | Refusal:
+        rules = self.policy.of(wish.queue)
+        against = rules.against_variables(wish.env) or rules.against_timeout(wish.timeout_ms)
+        if against is None and wish.argv is None:
+            against = rules.against_shell()
+        if against is not None:
+            return against
+        try:
+            cwd, place = _entered(wish.cwd) if rules.directories is not None else (wish.cwd, None)
+        except (OSError, ValueError) as exc:
+            return Refusal(rules.name("directories"), f"{wish.cwd[:200]}: {_words(exc)}")
+        against = rules.against_directory(cwd, real_directory=real_directory)
+        if against is not None:
+            return against
+        timeout_ms = rules.capped(wish.timeout_ms)
+        if wish.argv is None:
+            # Whatever it does then is not for us to say: see docs/how-to/policy.md.
+            return Permit(rules.name("shell"), SHELL, SHELL, cwd, place, timeout_ms)
+        if rules.programs is None and rules.shell:
+            return Permit("no rule", "", wish.argv[0], cwd, place, timeout_ms)
+        return self._judge_program(rules, wish, wish.argv, cwd, place, timeout_ms)
+
+    def _judge_program(
+        self,
+        rules: Rules,
+        wish: Wish,
+        argv: Sequence[str],
+        cwd: str,
+        place: tuple[int, int] | None,
+        timeout_ms: int | None,
+    ) -> Permit | Refusal:
+        found = find_program(argv[0], cwd=cwd, path=wish.path)
+        if found is None:
+            return Refusal(rules.name("programs"), f"no such program: {argv[0][:200]}")
+        try:
+            way = walk(found, user=self._user)
+        except (OSError, ValueError) as exc:
+            return Refusal(rules.name("programs"), f"{found[:200]}: {_words(exc)}")
+        allowed = rules.allow(way.names, tuple(argv[1:]), real_directory=self._real_directory)
+        if isinstance(allowed, Refusal):
+            return allowed
+        rule, name = allowed
+        # Between now and the start nobody else can put another program there, or this one would not be what runs.
+        if rules.programs is not None and way.weak is not None:
+            return Refusal(rule, f"{way.weak} can be changed by others")
+        called = argv[0] if name == way.names[0] else name
+        return Permit(rule, way.real, called, cwd, place, timeout_ms)
+
+    def _real_directory(self, path: str) -> str | None:
+        """Of a rule: one that others can make lead elsewhere stands for nothing."""
+        try:
+            way = walk(path, user=self._user)
+        except (OSError, ValueError):
+            return None
+        return way.real if way.weak is None else None
+
+
+def find_program(word: str, *, cwd: str, path: str) -> str | None:
+    """As the start of a process finds it: what has a slash is a path, from the working directory on; else the first program
+    of that name on the PATH, where an empty entry is the working directory."""
+    if not word or "\0" in word:
+        return None
+    if "/" in word:
+        return os.path.join(cwd, word)
+    for folder in path.split(":"):
+        found = os.path.join(cwd, folder, word)
+        if is_program(found):
+            return found
+    return None
+
+
+def _entered(path: str) -> tuple[str, tuple[int, int]]:
+    """The directory itself, whatever its name leads to a moment later: the process enters this one, or none."""
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+        return os.readlink(f"/proc/self/fd/{fd}"), (found.st_dev, found.st_ino)
+    finally:
+        os.close(fd)
+
+
+def _words(exc: Exception) -> str:
+    return (getattr(exc, "strerror", None) or str(exc)).lower()

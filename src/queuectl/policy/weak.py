@@ -1,0 +1,131 @@
+"""Rules that can be walked around."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from queuectl.job.policy import LOADERS, Policy, Program, Rules
+from queuectl.policy.paths import walk
+
+# Programs that run others, or any code, by words that they are given.
+_RUNNERS: Final = re.compile(
+    r"(ba|da|a|k|mk|z|c|tc|ya|fi|rba)?sh|(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|guile|ghci|R|Rscript|julia|"
+    r"erl|elixir|java|jshell|scala|groovy|dotnet|go|cargo|npm|npx|yarn|pip)[0-9.]*|[gmn]?awk|busybox|toybox|env|find|fd|xargs|parallel|"
+    r"nice|nohup|timeout|setsid|stdbuf|ionice|chrt|taskset|flock|script|watch|time|strace|ltrace|gdb|make|ninja|cmake|sed|ed|ex|vi|vim|"
+    r"nvim|emacs|nano|less|more|man|tar|zip|cpio|rsync|scp|ssh|sftp|git|hg|svn|sudo|su|doas|runuser|chroot|unshare|nsenter|systemd-run|"
+    r"docker|podman|nerdctl|kubectl|at|batch|crontab|sqlite3|psql|mysql|curl|wget|openssl|expect|socat|nc|ncat|ld\.so|ld-linux.*"
+)
+
+
+class Weakness(NamedTuple):
+    """`is_open`: whoever wants can use it; else it takes a program that runs here already."""
+
+    code: str
+    rule: str
+    message: str
+    hint: str
+    is_open: bool = True
+
+
+def weaknesses(policy: Policy, *, user: int) -> Iterator[Weakness]:
+    """Each once, though a queue takes over what holds for all."""
+    seen: set[Weakness] = set()
+    for rules in (policy.general, *policy.queues.values()):
+        for one in _of_rules(rules, user):
+            if one not in seen:
+                seen.add(one)
+                yield one
+
+
+def _of_rules(rules: Rules, user: int) -> Iterator[Weakness]:
+    if rules.shell and rules.programs is not None:
+        message = "a shell runs any program, whatever the list of programs says"
+        yield Weakness("policy-shell", rules.name("shell"), message, "shell = false, and jobs of several words")
+    if not rules.shell and rules.programs is None:
+        message = "any program may run, and many of them run others as a shell does"
+        yield Weakness("policy-any-program", rules.name("shell"), message, "list the programs that may run")
+    for program in rules.programs or ():
+        yield from _of_program(program, user)
+    for variable in rules.job_environment or ():
+        if variable in LOADERS or any(re.fullmatch(loader.replace("*", ".*"), variable) for loader in LOADERS):
+            message = f"with {variable} a job makes programs load or find other code"
+            yield Weakness("policy-loader", rules.name("job-environment"), message, f"leave {variable} away")
+    if rules.environment is None and rules.programs is not None:
+        message = "jobs see all that the worker was started with, passwords included"
+        hint = 'list what they need: environment = ["PATH", "HOME", "LANG", "LC_*"]'
+        yield Weakness("policy-environment", "environment", message, hint, is_open=False)
+
+
+def _of_program(program: Program, user: int) -> Iterator[Weakness]:
+    if "*" in program.pattern or "?" in program.pattern:
+        way = _walked(program.directory, user)
+        if way is not None and way[1]:
+            yield _changeable(program, way[1])
+        elif way is not None and (own := _writable(way[0], user)):
+            yield _own(program, own)
+        message = f"{program.path}: whatever comes to lie there may run"
+        yield Weakness("policy-wildcard", program.rule, message, "name the programs", is_open=False)
+        return
+    found = _walked(program.path, user)
+    if found is None:
+        yield Weakness(
+            "policy-missing", program.rule, f"{program.path} is not there", "correct the path", is_open=False
+        )
+        return
+    real, weak = found
+    if weak:
+        yield _changeable(program, weak)
+    elif own := _writable(real, user):
+        yield _own(program, own)
+    names = {os.path.basename(program.path), os.path.basename(real)}
+    if _is_free(program.args) and any(_RUNNERS.fullmatch(name) for name in names):
+        message = f"{program.path} runs other programs, or any code, if it is told to"
+        yield Weakness("policy-interpreter", program.rule, message, "say which words it may be given: args = […]")
+    for word in program.args or ():
+        # A script that an interpreter is given is a program, too.
+        if word.startswith("/") and (script := _walked(word, user)) is not None and os.path.isfile(script[0]):
+            if script[1]:
+                yield _changeable(program, script[1])
+            elif own := _writable(script[0], user):
+                yield _own(program, own)
+
+
+def _is_free(args: tuple[str, ...] | None) -> bool:
+    """Whether a job chooses the options, or the first word."""
+    if args is None:
+        return True
+    return bool(args) and (args[-1] == "..." or args[0].startswith(("*", "?", "-*")))
+
+
+def _walked(path: str, user: int) -> tuple[str, str | None] | None:
+    try:
+        way = walk(path, user=user)
+    except (OSError, ValueError):
+        return None
+    return way.real, way.weak
+
+
+def _writable(real: str, user: int) -> str | None:
+    """What the user of the worker, and so every job, can change. Root can change everything."""
+    if user == 0:
+        return None
+    place = real
+    while True:
+        if os.stat(place).st_uid == user:
+            return place
+        if place == "/":
+            return None
+        place = os.path.dirname(place)
+
+
+def _changeable(program: Program, weak: str) -> Weakness:
+    message = f"{weak} can be changed by others, so {program.path} is refused"
+    return Weakness("policy-writable", program.rule, message, f"chown root {weak}; chmod go-w {weak}")
+
+
+def _own(program: Program, own: str) -> Weakness:
+    message = f"{own} belongs to the user of the worker: a job that runs could replace {program.path}"
+    return Weakness("policy-own-program", program.rule, message, f"chown root {own}", is_open=False)

@@ -1,0 +1,219 @@
+"""The rules of a policy: what is read, and what they say about a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuectl.errors import InvalidInput, UnknownName, UsageError
+from queuectl.job.policy import LOADERS, Refusal, Rules, parse_policy
+
+FILE = "/etc/policy.toml"
+
+
+def rules(queue: str = "default", **said: Any) -> Rules:
+    return parse_policy({key.replace("_", "-"): value for key, value in said.items()}, subject=FILE).of(queue)
+
+
+def real(path: str) -> str | None:
+    return path
+
+
+def allowed(these: Rules, *names: str, args: tuple[str, ...] = ()) -> tuple[str, str] | Refusal:
+    return these.allow(names, args, real_directory=real)
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_said_is_everything_allowed() -> None:
+    these = rules()
+    assert these == Rules(names={})
+    assert these.shell
+    assert these.against_shell() is None
+    assert allowed(these, "/bin/anything") == ("programs", "/bin/anything")
+    assert these.against_directory("/anywhere", real_directory=real) is None
+    assert these.against_variables(["LD_PRELOAD"]) is None
+    assert these.against_timeout(10**9) is None
+    assert these.capped(None) is None
+    assert these.passes("ANY")
+
+
+def test_a_list_of_programs_takes_the_shell_away_unless_it_is_given() -> None:
+    assert not rules(programs=["/bin/true"]).shell
+    assert rules(programs=["/bin/true"], shell=True).shell
+    refusal = rules(programs=[]).against_shell()
+    assert refusal is not None
+    assert refusal.rule == "shell"
+
+
+def test_a_queue_takes_over_what_it_does_not_say_key_by_key() -> None:
+    said = {
+        "shell": False,
+        "max-timeout": "1h",
+        "queues": {"mail": {"max-timeout": "1m", "programs": ["/usr/sbin/sendmail"]}, "free": {"shell": True}},
+    }
+    policy = parse_policy(said, subject=FILE)
+    mail = policy.of("mail")
+    assert (mail.shell, mail.max_timeout_ms) == (False, 60_000)
+    assert mail.name("max-timeout") == "queues.mail.max-timeout"
+    assert mail.name("shell") == "shell"
+    assert [program.rule for program in mail.programs or ()] == ["queues.mail.programs[1]"]
+    assert (policy.of("free").shell, policy.of("free").max_timeout_ms) == (True, 3_600_000)
+    assert policy.of("other") is policy.general
+
+
+@pytest.mark.parametrize(
+    "said, subject",
+    [
+        ({"shell": "no"}, "shell"),
+        ({"shell": 0}, "shell"),
+        ({"programs": "/bin/true"}, "programs"),
+        ({"programs": [7]}, "programs[1]"),
+        ({"programs": [{}]}, "programs[1]"),
+        ({"programs": ["true"]}, "programs[1]"),
+        ({"programs": ["/bin/../bin/true"]}, "programs[1]"),
+        ({"programs": ["/bin/\0"]}, "programs[1]"),
+        ({"programs": ["/opt/*/bin/tool"]}, "programs[1]"),
+        ({"programs": ["/"]}, "programs[1]"),
+        ({"programs": ["/bin/a", {"program": "/bin/b", "args": "-v"}]}, "programs[2]"),
+        ({"programs": [{"program": "/bin/b", "args": [1]}]}, "programs[1]"),
+        ({"programs": [{"program": "/bin/b", "args": ["...", "x"]}]}, "programs[1]"),
+        ({"programs": [{"program": "/bin/b", "name": ""}]}, "programs[1]"),
+        ({"directories": ["srv"]}, "directories"),
+        ({"directories": [""]}, "directories"),
+        ({"directories": "/srv"}, "directories"),
+        ({"environment": ["A=B"]}, "environment"),
+        ({"environment": [1]}, "environment"),
+        ({"environment": "PATH"}, "environment"),
+        ({"job-environment": ["A B"]}, "job-environment"),
+        ({"max-timeout": "soon"}, "max-timeout"),
+        ({"max-timeout": 0}, "max-timeout"),
+        ({"queues": []}, "queues"),
+        ({"queues": {"a b": {}}}, "queues.a b"),
+        ({"queues": {"mail": 1}}, "queues.mail"),
+        ({"queues": {"mail": {"shell": 1}}}, "queues.mail.shell"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_the_file_and_the_rule(said: dict[str, Any], subject: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_policy(said, subject=FILE)
+    assert caught.value.subject == f"{FILE}: {subject}"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "said, word, near",
+    [
+        ({"shel": True}, "shel", "shell"),
+        ({"queues": {"mail": {"queues": {}}}}, "queues.mail.queues", None),
+        ({"programs": [{"program": "/bin/a", "arguments": []}]}, "arguments", "args"),
+    ],
+)
+def test_an_unknown_rule_is_refused_with_the_nearest(said: dict[str, Any], word: str, near: str | None) -> None:
+    with pytest.raises(UnknownName) as caught:
+        parse_policy(said, subject=FILE)
+    assert caught.value.name == word
+    assert near is None or near in caught.value.hint
+    assert isinstance(caught.value, UsageError)
+
+
+# ── deciding ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_program_is_allowed_by_any_of_its_names_and_called_by_that_one() -> None:
+    these = rules(programs=["/usr/bin/ls", {"program": "/opt/tool", "name": "the tool"}])
+    assert allowed(these, "/tmp/x", "/usr/bin/ls", "/usr/bin/busybox") == ("programs[1]", "/usr/bin/ls")
+    assert allowed(these, "/opt/tool") == ("the tool", "/opt/tool")
+
+
+def test_a_program_that_shares_its_file_with_an_allowed_one_is_not_that_one() -> None:
+    # /bin/ls and /bin/rm may both be links to busybox: which of them it is, is in the name.
+    refusal = allowed(rules(programs=["/usr/bin/ls"]), "/usr/bin/rm", "/usr/bin/busybox")
+    assert refusal == Refusal("programs", "/usr/bin/busybox is not among them")
+
+
+def test_wildcards_of_a_program_stay_in_its_directory() -> None:
+    these = rules(programs=["/opt/bin/*"])
+    assert not isinstance(allowed(these, "/opt/bin/tool"), Refusal)
+    assert isinstance(allowed(these, "/opt/bin/more/tool"), Refusal)
+    assert isinstance(allowed(these, "/opt/tool"), Refusal)
+    assert not isinstance(allowed(rules(programs=["/init"]), "/init"), Refusal)
+
+
+def test_a_directory_that_leads_nowhere_allows_nothing() -> None:
+    these = rules(programs=["/opt/bin/tool"])
+    assert isinstance(these.allow(["/opt/bin/tool"], (), real_directory=lambda _: None), Refusal)
+
+
+def test_the_words_of_a_program_have_to_fit_one_of_its_rules() -> None:
+    these = rules(
+        programs=[
+            {"program": "/bin/tool", "args": ["-f", "/srv/*.sql"]},
+            {"program": "/bin/tool", "args": []},
+            {"program": "/bin/other", "args": [""]},
+        ]
+    )
+    assert allowed(these, "/bin/tool", args=("-f", "/srv/a.sql")) == ("programs[1]", "/bin/tool")
+    assert allowed(these, "/bin/tool") == ("programs[2]", "/bin/tool")
+    assert allowed(these, "/bin/other", args=("",)) == ("programs[3]", "/bin/other")
+    refusal = allowed(these, "/bin/tool", args=("-f", "/srv/../etc/x.sql"))
+    assert refusal == Refusal("programs[1]", "/bin/tool may run, but not with these words")
+
+
+@pytest.mark.parametrize("names", [("/usr/bin/bash",), ("/tmp/tool", "/usr/bin/dash"), ("/bin/sh", "/bin/busybox")])
+def test_who_may_not_have_a_shell_may_not_have_it_by_another_name(names: tuple[str, ...]) -> None:
+    refusal = allowed(rules(shell=False), *names)
+    assert isinstance(refusal, Refusal)
+    assert refusal.rule == "shell"
+    assert not isinstance(allowed(rules(shell=False), "/usr/bin/ls"), Refusal)
+
+
+@pytest.mark.parametrize(
+    "path, is_fine",
+    [("/srv/jobs", True), ("/srv/jobs/a/b", True), ("/srv/jobs-not", False), ("/srv", False), ("/", False)],
+)
+def test_a_job_runs_in_or_below_an_allowed_directory(path: str, is_fine: bool) -> None:
+    refusal = rules(directories=["/srv/jobs/"]).against_directory(path, real_directory=real)
+    assert (refusal is None) == is_fine
+    assert rules(directories=["/"]).against_directory(path, real_directory=real) is None
+    assert rules(directories=["/srv/jobs"]).against_directory(path, real_directory=lambda _: None) is not None
+
+
+def test_with_a_list_of_programs_a_job_brings_no_variables_unless_they_are_listed() -> None:
+    listed = rules(programs=["/bin/true"])
+    assert listed.against_variables([]) is None
+    assert listed.against_variables(["LANG"]) == Refusal("job-environment", "a job may not set LANG")
+    these = rules(programs=["/bin/true"], job_environment=["REPORT_*", "LANG"])
+    assert these.against_variables(["LANG", "REPORT_DAY"]) is None
+    assert these.against_variables(["LANG", "LC_ALL"]) is not None
+    assert rules(job_environment=[]).against_variables(["A"]) is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "BASH_ENV", "GIT_SSH_COMMAND", "IFS"]
+)
+def test_no_wildcard_covers_a_variable_that_makes_programs_load_other_code(name: str) -> None:
+    assert rules(job_environment=["*"]).against_variables([name]) is not None
+    assert rules(job_environment=["*", name]).against_variables([name]) is None
+    assert rules(job_environment=["*"]).against_variables(["REPORT"]) is None
+
+
+def test_the_names_that_load_other_code_are_in_order() -> None:
+    assert sorted(set(LOADERS)) == sorted(LOADERS)
+
+
+def test_a_job_sees_the_variables_of_its_worker_that_are_listed() -> None:
+    these = rules(environment=["PATH", "LC_*"])
+    assert [name for name in ("PATH", "LC_ALL", "AWS_SECRET", "PATHS") if these.passes(name)] == ["PATH", "LC_ALL"]
+
+
+def test_a_time_limit_over_the_longest_is_refused_and_none_becomes_the_longest() -> None:
+    these = rules(max_timeout="1h")
+    assert these.against_timeout(3_600_000) is None
+    assert these.against_timeout(None) is None
+    refusal = these.against_timeout(3_600_001)
+    assert refusal is not None
+    assert refusal.rule == "max-timeout"
+    assert [these.capped(ms) for ms in (None, 1000, 9_000_000)] == [3_600_000, 1000, 3_600_000]

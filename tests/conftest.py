@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import zlib
+import zoneinfo
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -54,6 +56,18 @@ def no_warm_program_is_left() -> Iterator[None]:
 def home(tmp_path: Path) -> Path:
     """Where the home of this test will be. It does not exist yet."""
     return tmp_path / "home"
+
+
+@pytest.fixture
+def no_zones(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine without a time zone database, and without the package that has one."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tzdata"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.reset_tzpath(to=[])
+    zoneinfo.ZoneInfo.clear_cache()
+    yield
+    zoneinfo.reset_tzpath()
 
 
 @pytest.fixture

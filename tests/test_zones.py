@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import zoneinfo
-from collections.abc import Iterator
 from datetime import UTC
 
 import pytest
 
 from queuectl.errors import InvalidInput, ZonesMissing
 from queuectl.zones import find_zone, local_zone_name
-
-
-@pytest.fixture
-def no_zones() -> Iterator[None]:
-    """As on a machine without a time zone database."""
-    zoneinfo.reset_tzpath(to=[])
-    zoneinfo.ZoneInfo.clear_cache()
-    yield
-    zoneinfo.reset_tzpath()
 
 
 def test_a_zone_is_found_by_its_name() -> None:

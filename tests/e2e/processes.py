@@ -41,9 +41,22 @@ def holds_a_lock(pid: int) -> bool:
     found = process(pid)
     if found is None or found.state in "TZX":
         return False
-    with contextlib.suppress(OSError):
-        return any("FLOCK" in file.read_text() for file in Path(f"/proc/{pid}/fdinfo").iterdir())
-    return False
+    return any("FLOCK" in _text(f"/proc/{pid}/fdinfo/{fd}") for fd in _names(f"/proc/{pid}/fdinfo"))
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _text(path: str) -> str:
+    """Empty for one that is being closed: the others are still there."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def children(pid: int) -> list[Process]:

@@ -228,15 +228,6 @@ class Hasty(SqliteStore):
         return found
 
 
-@pytest.fixture
-def no_zones() -> Iterator[None]:
-    """As on a machine without a time zone database."""
-    zoneinfo.reset_tzpath(to=[])
-    zoneinfo.ZoneInfo.clear_cache()
-    yield
-    zoneinfo.reset_tzpath()
-
-
 def test_a_worker_that_knows_no_zones_says_so_and_leaves_it_to_others(house: House, no_zones: None) -> None:
     house.add("every 10s")
     house.store._db.execute("update schedules set tz = 'Europe/Berlin'")

@@ -31,6 +31,25 @@ def test_it_says_who_did_what_to_what(queuectl: Program) -> None:
     assert "priority 0 → 7" in queuectl("audit", check=0).out
 
 
+def test_what_is_taken_away_reads_otherwise_than_what_is_set(queuectl: Program) -> None:
+    job = queuectl("enqueue", "true", check=0).out.strip()
+    for words in (
+        ("config", "set", "priority", "3"),
+        ("config", "unset", "priority"),
+        ("queue", "set", "mail", "--rate", "5/m", "--on-dead", "http://127.0.0.1/x"),
+        ("queue", "set", "mail", "--rate", "none", "--on-dead", "none"),
+        ("hold", job),
+    ):
+        queuectl(*words, check=0)
+    hold, unruled, ruled, unset, set_, _ = queuectl("audit", check=0).lines[1:]
+    assert set_.endswith(" priority 3")
+    assert "config unset" in unset
+    assert unset.endswith(" priority 3 → none")
+    assert ruled.endswith(" rate 5/m, on_dead http://127.0.0.1/…")
+    assert unruled.endswith(" rate 5/m → none, on_dead http://127.0.0.1/… → none")
+    assert hold.endswith(" held no → yes")
+
+
 def test_it_is_asked_for_by_job_by_person_and_by_time(queuectl: Program) -> None:
     jobs = [queuectl("enqueue", f"echo {number}", check=0).out.strip() for number in range(3)]
     queuectl("config", "set", "retain-dead", "30d", check=0)

@@ -12,6 +12,7 @@ from queuectl.errors import QueuectlError
 from queuectl.job.audit import Act, Actor, faults
 from queuectl.job.change import HOLD, Change
 from queuectl.job.lifecycle import State
+from queuectl.job.limits import Rate
 from queuectl.queue.alerts import Wish
 from queuectl.queue.alerts import read as read_alert
 from queuectl.store.protocol import StopMode, Store
@@ -84,7 +85,7 @@ def test_a_job_that_was_there_already_is_not_recorded_again(audited: Store) -> N
     "do, what, before, after",
     [
         (lambda store: store.cancel(["a", "gone"]), "cancel", {"state": "pending"}, None),
-        (lambda store: store.amend(["a"], HOLD), "hold", {"held": 0}, {"held": True}),
+        (lambda store: store.amend(["a"], HOLD), "hold", {"held": False}, {"held": True}),
         (lambda store: store.amend(["a"], Change(priority=7)), "edit", {"priority": 0}, {"priority": 7}),
         (lambda store: store.move("default", "mail"), "queue move", {"queue": "default"}, {"queue": "mail"}),
     ],
@@ -107,6 +108,18 @@ def test_what_changes_nothing_is_not_recorded(audited: Store) -> None:
     assert recorded(audited) == []
 
 
+def test_of_many_only_those_are_recorded_that_become_different(audited: Store) -> None:
+    audited.enqueue([new_job("a"), new_job("b"), new_job("c", priority=7)])
+    audited.amend(["a"], HOLD)
+    audited.amend(["a", "b"], HOLD)
+    assert last(audited)["subjects"] == ["b"]
+    audited.amend(["b", "c"], Change(priority=7))
+    assert (last(audited)["subjects"], last(audited)["before"]) == (["b"], {"priority": 0})
+    count = len(recorded(audited))
+    audited.amend(["a", "b"], HOLD)
+    assert len(recorded(audited)) == count
+
+
 def test_a_retry_and_a_purge_are_recorded(audited: Store, worker: Hands) -> None:
     audited.enqueue([new_job("a", max_retries=0), new_job("b", max_retries=0)])
     worker.run(BAD)
@@ -123,11 +136,13 @@ def test_rules_of_queues_and_settings_are_recorded_with_what_was_before(audited:
     audited.set_rules("mail", {"concurrency": 3})
     said = last(audited)
     assert (said["what"], said["before"], said["after"]) == ("queue set", {"concurrency": None}, {"concurrency": 3})
+    audited.set_rules("mail", {"rate": Rate(5, 60_000)})
+    assert last(audited)["after"] == {"rate": "5/m"}
     audited.set_config({"backoff-base": "3"})
     audited.set_config({"backoff-base": None})
     said = last(audited)
     assert (said["what"], said["before"], said["after"]) == (
-        "config set",
+        "config unset",
         {"backoff-base": "3"},
         {"backoff-base": None},
     )

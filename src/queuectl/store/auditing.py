@@ -76,14 +76,15 @@ def of_states(what: str, found: Iterable[Subject], *, after: Mapping[str, Any] |
 
 
 def changed(change: Change, rows: Iterable[tuple[Any, ...]]) -> Act:
-    """`rows`: of audit_before.sql, as they were."""
+    """`rows`: of audit_before.sql, as they were. Of jobs that are so already nothing is told."""
     after = _given(change._asdict())
     if change.hooks is not None:
         after["hooks"] = {name: _hidden("on_", hook and hook[0]) for name, hook in change.hooks.items()}
     if times := [after.pop(name) for name in ("delay_ms", "run_at_ms") if name in after]:
         after["run_at"] = times[0]
     names = ("command", "argv", "queue", "priority", "max_retries", "timeout_ms", "run_at", "held")
-    before = {id_: dict(zip(names, values, strict=True)) for id_, *values in rows}
+    before = {id_: dict(zip(names, [*values, bool(held)], strict=True)) for id_, *values, held in rows}
+    before = {id_: values for id_, values in before.items() if not after.items() <= values.items()}
     told = {name: alike({id_: values[name] for id_, values in before.items()}) for name in names if name in after}
     what = "edit" if change.held is None else "hold" if change.held else "release"
     return Act(what, list(before), before=told, after=after)
@@ -94,7 +95,9 @@ def moved(ids: Sequence[str], queue: str, to: str) -> Act:
 
 
 def ruled(queue: str, before: Rules, after: Rules) -> Act:
-    was, now = (rules._asdict() | {"rate": rules.rate and list(rules.rate)} for rules in (before, after))
+    from queuectl.job.limits import format_rate  # here, since enqueue has to be quick
+
+    was, now = (rules._asdict() | {"rate": rules.rate and format_rate(rules.rate)} for rules in (before, after))
     differs = [name for name in now if was[name] != now[name]]
     what = {"paused": "queue pause" if after.paused else "queue resume"}.get(",".join(differs), "queue set")
     return Act(what, [queue], *({name: _hidden(name, told[name]) for name in differs} for told in (was, now)))
@@ -136,7 +139,8 @@ def _schedule(one: Schedule | None) -> dict[str, Any] | None:
 
 def configured(before: Mapping[str, str], changes: Mapping[str, str | None]) -> Act:
     was = {name: _hidden(name, before.get(name)) for name in changes}
-    return Act("config set", sorted(changes), was, {name: _hidden(name, value) for name, value in changes.items()})
+    what = "config unset" if all(value is None for value in changes.values()) else "config set"
+    return Act(what, sorted(changes), was, {name: _hidden(name, value) for name, value in changes.items()})
 
 
 def forgotten_until(base: Link) -> Act:

@@ -95,18 +95,24 @@ def _subjects(one: Recorded) -> str:
 
 
 def _change(one: Recorded) -> str:
-    names = {**(one.before or {}), **(one.after or {})}
-    return ", ".join(_step(name, (one.before or {}).get(name), (one.after or {}).get(name)) for name in names)
+    before, after = one.before or {}, one.after or {}
+    return ", ".join(_step(name, before, after) for name in {**before, **after})
 
 
-def _step(name: str, before: object, after: object) -> str:
-    if after is None:
-        return f"{name} {_words(before)}"
-    return f"{name} {_words(after)}" if before is None else f"{name} {_words(before)} → {_words(after)}"
+def _step(name: str, before: dict[str, Any], after: dict[str, Any]) -> str:
+    """What was nothing before is not told; what becomes nothing is."""
+    if name not in after:
+        return f"{name} {_words(before[name])}"
+    was = before.get(name)
+    return f"{name} {_words(after[name])}" if was is None else f"{name} {_words(was)} → {_words(after[name])}"
 
 
 def _words(value: object) -> str:
     match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
         case list() if len(value) == 1:
             return _words(value[0])
         case dict() if "command" in value:

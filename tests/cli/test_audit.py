@@ -91,6 +91,7 @@ def test_what_was_changed_by_hand_is_found(queuectl: Program, home: Path, harm: 
     change_by_hand(home, harm, "delete from audit where seq <= (select base from audit_ends)")
     found = queuectl("audit", "verify", check=1)
     assert said in found.out
+    assert "; the last should be 3:" in found.out
     assert queuectl("audit", check=0).out
 
 

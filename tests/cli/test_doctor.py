@@ -33,6 +33,7 @@ CHECKS = [
     "store",
     "schema",
     "clock",
+    "audit",
     "settings",
     "policy",
     "logs",

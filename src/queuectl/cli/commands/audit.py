@@ -74,8 +74,8 @@ def _subject(reads: Reads, ref: str | None) -> str | None:
 def _verdict(app: App, found: Verdict) -> Iterator[str]:
     for fault in found.faults:
         yield app.paint(fault.what, "red")
-    words = "as they were written" if found.is_whole else "not all as they were written"
-    yield f"{plural(found.records, 'record')}, {words}; the last is {found.ends.head.seq}:{found.ends.head.hash}"
+    words = "as they were written; the last is" if found.is_whole else "not all as they were written; the last should be"
+    yield f"{plural(found.records, 'record')}, {words} {found.ends.head.seq}:{found.ends.head.hash}"
 
 
 def _columns(now_ms: int) -> list[Column[Recorded]]:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import QueuectlError
 from queuectl.upkeep.doctor.alerts import alerts
+from queuectl.upkeep.doctor.audit import audit
 from queuectl.upkeep.doctor.disk import file_system, space
 from queuectl.upkeep.doctor.files import home, leftovers, logs, permissions
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, Severity, problem
@@ -31,6 +32,7 @@ CHECKS: Final = (
     Check("store", store),
     Check("schema", schema, needs_store=True),
     Check("clock", clock, needs_store=True),
+    Check("audit", audit, needs_store=True),
     Check("settings", settings),
     Check("policy", policy),
     Check("logs", logs, needs_store=True),

@@ -15,6 +15,7 @@ import pytest
 from queuectl.web import body, rooms, serve
 from queuectl.web.api.operation import Operation
 from queuectl.web.api.table import OPERATIONS
+from queuectl.web.guard import WRONG
 from queuectl.web.tokens import Right, Token, Tokens, read_token_file
 from tests.program import Program
 from tests.wait import wait_until
@@ -77,7 +78,8 @@ def test_nor_is_anything_told(server: Server, path: str) -> None:
 
 @pytest.mark.parametrize("token", ["", "x", FULL[:-1], FULL + "x", FULL.upper(), "\xff" * 20, "x" * 4000])
 def test_a_wrong_token_is_none(server: Server, token: str) -> None:
-    problem(server.send(f"GET {API}/status HTTP/1.1", token=token), 401, "no-token")
+    said = problem(server.send(f"GET {API}/status HTTP/1.1", token=token), 401, "no-token")
+    assert said["detail"] == (WRONG if token else "a token is needed")
 
 
 @pytest.mark.parametrize("given", [f"Basic {FULL}", FULL, f"Bearer{FULL}", f"Token {FULL}"])

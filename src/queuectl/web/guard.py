@@ -10,7 +10,7 @@ come along from another site; the port is no part of a site, so Origin and Sec-F
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -28,6 +28,7 @@ SAFE: Final = frozenset({"GET", "HEAD"})
 OPEN: Final = frozenset({"/healthz", "/login", "/logout"})  # what has nothing to tell
 OWN_SITES: Final = frozenset({"same-origin", "none"})  # none: no page has asked, but a person
 PROGRAMS: Final = ("/api/", "/metrics")  # what no address of a page leads to
+WRONG: Final = "this token is not, or no longer, the right one"
 
 
 class Door(NamedTuple):
@@ -58,8 +59,6 @@ def admit(scope: Scope, door: Door) -> Token | None:
     if path in OPEN or path.startswith("/static/"):
         return None
     token, by_cookie = _token(headers, door)
-    if token is None:
-        raise no_token("a token is needed")
     if is_change and by_cookie and origin is None:
         # Every browser says where a change comes from. Who does not is no page of ours.
         raise _foreign("nowhere")
@@ -102,13 +101,22 @@ def _foreign(origin: str) -> Refused:
     )
 
 
-def _token(headers: Mapping[str, str], door: Door) -> tuple[Token | None, bool]:
+def _token(headers: Mapping[str, str], door: Door) -> tuple[Token, bool]:
+    """The token that was given, and whether by a cookie. Raises Refused."""
     given = headers.get("authorization")
     if given is not None:  # said on purpose: what a cookie says does not count beside it
         kind, _, secret = given.partition(" ")
-        return (door.tokens.find(secret.strip()) if kind.lower() == "bearer" else None), False
-    kept = cookie_parser(headers.get("cookie", "")).get(door.cookie)
-    return (None if kept is None else door.tokens.find_cookie(kept)), True
+        return _known(secret.strip() if kind.lower() == "bearer" else None, door.tokens.find), False
+    return _known(cookie_parser(headers.get("cookie", "")).get(door.cookie), door.tokens.find_cookie), True
+
+
+def _known(secret: str | None, find: Callable[[str], Token | None]) -> Token:
+    if not secret:
+        raise no_token("a token is needed")
+    token = find(secret)
+    if token is None:
+        raise no_token(WRONG)
+    return token
 
 
 def _is_ours(host: str, door: Door) -> bool:
@@ -162,7 +170,7 @@ class Guard:
         check_host(scope, self._door)
         token = self._door.tokens.find(secret)
         if token is None:
-            raise no_token("this token is not, or no longer, the right one")
+            raise no_token(WRONG)
         rest = urlencode([(name, value) for name, value in given if name != "token"])
         path = quote("/" + scope["path"].lstrip("/"))  # with two of them it would name another host
         return with_cookie(RedirectResponse(path + (f"?{rest}" if rest else ""), 303), token, self._door)

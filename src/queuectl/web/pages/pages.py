@@ -18,7 +18,7 @@ from starlette.types import Scope
 from queuectl.errors import QueuectlError, Unavailable
 from queuectl.web.body import read_body
 from queuectl.web.desk import Desk
-from queuectl.web.guard import Door, no_token, with_cookie
+from queuectl.web.guard import WRONG, Door, no_token, with_cookie
 from queuectl.web.pages import undo
 from queuectl.web.pages.asked import Ask, Done, Show, Shown, back_to, read_ask
 from queuectl.web.pages.notices import Board, Notice, refused
@@ -102,7 +102,7 @@ class Pages:
         fields = parse_qs((await read_body(request, most=4096)).decode("ascii", "replace"))
         token = self._door.tokens.find(fields.get("token", [""])[0].strip())
         if token is None:
-            raise no_token("this token is not, or no longer, the right one")
+            raise no_token(WRONG)
         return with_cookie(RedirectResponse("/", HTTPStatus.SEE_OTHER), token, self._door)
 
     async def logout(self, request: Request) -> Response:

@@ -135,6 +135,7 @@ def test_a_token_in_the_environment_that_is_too_short_is_refused(queuectl: Progr
     done = queuectl("dashboard", env={"QUEUECTL_TOKEN": "short"}, check=2)
     assert done.err.startswith("queuectl: QUEUECTL_TOKEN: ") or "QUEUECTL_TOKEN" in done.err
     assert queuectl("dashboard", "--token-file", "/nowhere", check=1).out == ""
+    assert "stdin" not in queuectl("dashboard", "--token-file", "-", check=1).err
 
 
 # ── where it listens ────────────────────────────────────────────────────────────────────────────────────────────────

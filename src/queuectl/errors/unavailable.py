@@ -18,8 +18,10 @@ class HomeUnusable(Unavailable):
 class FileUnreadable(Unavailable):
     code = "file-unreadable"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"cannot read {path}: {problem}", hint="check the name, or give - for stdin")
+    def __init__(self, path: str, problem: str, *, or_stdin: bool = False) -> None:
+        """`or_stdin`: where - is not the name of a file."""
+        hint = "check the name, or give - for stdin" if or_stdin else "check the name, and that you may read it"
+        super().__init__(f"cannot read {path}: {problem}", hint=hint)
 
 
 class OutputFailed(Unavailable):

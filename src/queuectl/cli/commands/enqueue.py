@@ -170,7 +170,7 @@ def _reader(app: App, path: str) -> Callable[[], bytes]:
 
 
 def _unreadable(path: str, error: OSError) -> FileUnreadable:
-    return FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error))
+    return FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True)
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -69,7 +69,7 @@ def _opened(app: App, path: str) -> Iterator[BufferedReader]:
     except OSError as error:
         if error.filename not in (None, path):
             raise
-        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error)) from error
+        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True) from error
 
 
 def _lines(done: Imported, *, dry_run: bool) -> Iterator[str]:

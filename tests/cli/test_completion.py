@@ -102,6 +102,11 @@ def test_ids_queues_and_names_come_from_the_store(queuectl: Program, offered: Ca
     assert offered("queue", "pause", "") == ["mail", "web"]
     assert offered("cron", "show", "n") == ["nightly"]
     assert offered("batch", "show", "") == ["b1"]
+    queuectl("alert", "add", "deaths", "--dead", "3", "--command", "true", check=0)
+    for verb in ("show", "test", "remove"):
+        assert offered("alert", verb, "d") == ["deaths"]
+    assert offered("alert", "add", "d") == []
+    assert offered("audit", "v") == ["verify"]
     assert offered("worker", "stop", "") == []
 
 

@@ -53,6 +53,10 @@ def complete_schedules(ctx: click.Context, param: click.Parameter, incomplete: s
     return _offer(ctx, incomplete, lambda store: (schedule.name for schedule in store.schedules()))
 
 
+def complete_alerts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _offer(ctx, incomplete, lambda store: (alert.name for alert in store.alerts()))
+
+
 def complete_batches(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return _offer(ctx, incomplete, lambda store: (batch.name for batch in store.batches()))
 

@@ -10,6 +10,7 @@ import click
 from queuectl.alerting import Teller
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
+from queuectl.cli.complete import complete_alerts
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column, Done, Lines, Result, Sheet, Table
@@ -42,7 +43,7 @@ alert = group(
     """,
 )
 
-_name = click.argument("name", metavar="NAME")
+_name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
 
 @command(
@@ -58,7 +59,7 @@ _name = click.argument("name", metavar="NAME")
         queuectl alert add nobody --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
     """,
 )
-@_name
+@click.argument("name", metavar="NAME")
 @click.option("--dead", metavar="N", help="When so many jobs are dead.")
 @click.option("--within", metavar="TIME", help="With --dead: only those that died so lately.")
 @click.option("--oldest", metavar="TIME", help="When a job that is due has waited for so long.")
@@ -149,7 +150,7 @@ def test(app: App, name: str) -> Result:
 
 
 @command("remove", examples="queuectl alert remove deaths")
-@click.argument("names", nargs=-1, metavar="NAME...", required=True)
+@click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_alerts)
 def remove(app: App, names: tuple[str, ...]) -> Result:
     """Remove alerts. What is on its way to somebody still arrives."""
     answer = use.remove_all(names, reads=app.open_reads, open_store=app.open_store)

@@ -115,6 +115,11 @@ def test_what_makes_no_sense_is_refused(queuectl: Program, words: tuple[str, ...
     assert "hint: " in refused.err
 
 
+def test_a_slip_of_the_hand_is_told_what_was_meant(queuectl: Program) -> None:
+    assert "did you mean 'verify'?" in queuectl("audit", "verfy", check=2).err
+    assert "known: verify" in queuectl("audit", "look", check=2).err
+
+
 def test_a_restore_and_an_import_are_recorded(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     queuectl("export", "--output", str(home / "jobs.json"))

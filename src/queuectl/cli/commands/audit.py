@@ -13,13 +13,19 @@ from queuectl.cli.jobs import plural
 from queuectl.cli.numbers import integer
 from queuectl.cli.result import Column, Result, Sheet, Table
 from queuectl.cli.style import age
-from queuectl.errors import JobNotFound, UsageError
+from queuectl.errors import JobNotFound, UnknownName, UsageError
+from queuectl.job.nearest import nearest
 from queuectl.queue import audit as use
 from queuectl.queue.audit import Recorded, Verdict
 from queuectl.store.protocol import Reads
 
 SHOWN: Final = 50
 NAMED: Final = 3
+VERIFY: Final = "verify"
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [VERIFY] if VERIFY.startswith(incomplete) else []
 
 
 @command(
@@ -32,7 +38,7 @@ NAMED: Final = 3
         queuectl audit verify
     """,
 )
-@click.argument("verify", required=False, type=click.Choice(["verify"]), metavar="[verify]")
+@click.argument("verify", required=False, metavar="[verify]", shell_complete=_complete)
 @click.option("--since", metavar="WHEN", help="Only since then: 90m or 2d ago, or 2026-11-15 20:30.")
 @click.option("--id", "subject", metavar="ID", help="Only of this job, queue, schedule, worker or setting.")
 @click.option("--who", metavar="WHO", help="Only by this user, uid, host, program or token.")
@@ -40,7 +46,9 @@ NAMED: Final = 3
 @click.option("--head", metavar="SEQ:HASH", help="With verify: a place of the chain that was noted before.")
 def audit(app: App, verify: str | None, head: str | None, limit: int, **options: Any) -> Result:
     """Who changed what, newest first; `verify` tells whether these records are as they were written."""
-    if verify:
+    if verify is not None:
+        if verify != VERIFY:
+            raise UnknownName("command", verify, nearest=nearest(verify, [VERIFY]), known=[VERIFY])
         if given := [name for name, value in options.items() if value is not None]:
             hint = "queuectl audit verify, or queuectl audit with what you look for"
             raise UsageError(f"verify looks at all records: no --{given[0].replace('subject', 'id')}", hint=hint)
@@ -74,7 +82,9 @@ def _subject(reads: Reads, ref: str | None) -> str | None:
 def _verdict(app: App, found: Verdict) -> Iterator[str]:
     for fault in found.faults:
         yield app.paint(fault.what, "red")
-    words = "as they were written; the last is" if found.is_whole else "not all as they were written; the last should be"
+    words = (
+        "as they were written; the last is" if found.is_whole else "not all as they were written; the last should be"
+    )
     yield f"{plural(found.records, 'record')}, {words} {found.ends.head.seq}:{found.ends.head.hash}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from queuectl.cli.commands.demo import called
 from tests.program import Program
 from tests.terminal import Terminal, plain
 from tests.wait import wait_until
@@ -48,6 +49,18 @@ def test_the_demo_shows_the_whole_life_of_jobs_and_leaves_nothing(queuectl: Prog
     assert list(temporary.iterdir()) == []
     assert processes_in(temporary) == []
     assert not queuectl.home.exists()
+
+
+def test_it_ends_with_words_that_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = tmp_path / "check out/.venv/bin"
+    beside.mkdir(parents=True)
+    python = str(tmp_path / "check out/scripts/../.venv/bin/python")
+    assert called({"PATH": "/nowhere"}, python) == "queuectl"
+    (beside / "queuectl").touch(0o755)
+    assert called({"PATH": "/nowhere"}, python) == f"'{beside}/queuectl'"
+    monkeypatch.chdir(tmp_path / "check out")
+    assert called({"PATH": "/nowhere"}, python) == ".venv/bin/queuectl"
+    assert called({"PATH": str(beside)}, python) == "queuectl"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -10,7 +15,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.numbers import port_number
 from queuectl.cli.result import Nothing, Result
-from queuectl.cli.stage import Stage, stage
+from queuectl.cli.stage import PROGRAM, Stage, stage
 from queuectl.errors import InvalidInput
 
 
@@ -79,8 +84,17 @@ def demo(app: App, dashboard: bool, port: str | None) -> Result:
         on.type("queuectl metrics")
         on.tell("The worker finishes what it runs, and ends.")
         on.type_deaf("queuectl worker stop")
-    app.print("\nThat was all; nothing of it is left. Now yours: queuectl enqueue 'echo hello'")
+    app.print(f"\nThat was all; nothing of it is left. Now yours: {called(app.environ)} enqueue 'echo hello'")
     return Nothing()
+
+
+def called(environ: Mapping[str, str], python: str = sys.executable) -> str:
+    """What to type for queuectl here: in a checkout it is not on the PATH, but beside the Python that runs this."""
+    path = os.path.normpath(os.path.join(os.path.dirname(python), PROGRAM))
+    if shutil.which(PROGRAM, path=environ.get("PATH")) or not os.path.exists(path):
+        return PROGRAM
+    near = os.path.relpath(path)
+    return shlex.quote(path if near.startswith(os.pardir) else near)
 
 
 # What the visitors of a shop would cause. The number of a process is as good as chance here.

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.scene import Scene
+from tests.hooks.receiver import receiving
 from tests.program import COMMAND
 from tests.wait import wait_until
 
@@ -467,3 +468,15 @@ def test_a_job_cannot_start_a_worker_that_knows_no_policy_by_being_allowed_one_t
     job = fort.scene.enqueue(argv=[*COMMAND, "worker", "start", "--drain"])
     fort.drain()
     fort.refused(job, "programs")
+
+
+def test_whoever_is_to_be_told_of_a_job_is_told_whatever_may_run(fort: Fort) -> None:
+    fort.policy()
+    fort.scene.configure(webhook_allow_private="true")
+    with receiving() as receiver:
+        good = fort.scene.enqueue(argv=[str(fort.good)], on_success=receiver.url)
+        bad = fort.scene.enqueue(argv=[str(fort.bad)], on_dead=receiver.url)
+        fort.drain()
+        told = {one["job_id"]: one["event"] for one in (json.loads(call.body) for call in receiver.received)}
+    assert told == {good: "success", bad: "dead"}
+    assert fort.ran == ["good"]

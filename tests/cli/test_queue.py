@@ -104,6 +104,15 @@ def test_a_paused_queue_is_named_to_whoever_enqueues_on_a_terminal(home: Path, q
     assert (shown["name"], shown["paused"]) == ("mail", True)
 
 
+def test_whoever_pauses_a_queue_that_never_was_is_told_on_a_terminal(home: Path, queuectl: Program) -> None:
+    queuectl("enqueue", "-q", "mail", "true", check=0)
+    for name, is_new in (("mial", True), ("mail", False)):
+        terminal = Terminal(home, "queue", "pause", name)
+        assert terminal.end() == 0
+        assert f"paused {name}" in plain(terminal.shown)
+        assert (f"{name}: nothing was ever in it" in plain(terminal.shown)) is is_new
+
+
 def test_a_worker_takes_nothing_of_a_paused_queue_and_all_of_it_when_it_is_resumed(
     queuectl: Program, start_worker: StartWorker
 ) -> None:

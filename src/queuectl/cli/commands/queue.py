@@ -130,6 +130,7 @@ def queue_resume(app: App, names: tuple[str, ...]) -> Result:
 
 
 def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
+    known = {one.name for one in use.list_queues(app.open_reads())}
     changed = use.set_paused(names, paused=paused, reads=app.open_reads, open_store=app.open_store)
     word = "paused" if paused else "resumed"
     same = [name for name in dict.fromkeys(names) if name not in changed]
@@ -138,6 +139,8 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
     if paused:
         counts = {one.name: one.states[State.PROCESSING] for one in use.list_queues(app.open_reads())}
         for name in changed:
+            if name not in known:
+                app.say(app.paint(f"{name}: nothing was ever in it", "dim"))
             if counts.get(name):
                 app.say(app.paint(f"{name}: {plural(counts[name], 'job')} still running", "dim"))
     return Done(list(dict.fromkeys(names)), verb=word)

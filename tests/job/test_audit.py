@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuectl.job.audit import NOTHING, Act, Actor, Ends, Entry, Link, alike, faults, link_hash, record_of
+from queuectl.job.audit import NOTHING, Act, Actor, Ends, Entry, Link, alike, ends_of, faults, link_hash, record_of
 
 ALICE = Actor(1000, "alice", "box", "queuectl")
 VALUES = st.recursive(
@@ -102,3 +102,8 @@ def test_what_all_have_is_said_once() -> None:
 def test_an_actor_is_named_by_user_or_number_and_by_token() -> None:
     assert str(ALICE) == "alice@box"
     assert str(ALICE._replace(user=None, token="ci")) == "1000@box (ci)"
+
+
+def test_a_store_in_which_nothing_was_recorded_has_a_chain_of_nothing() -> None:
+    assert ends_of(None) == Ends(START, START)
+    assert ends_of((1, "a", 2, "b")) == Ends(Link(1, "a"), Link(2, "b"))

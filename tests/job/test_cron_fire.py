@@ -340,6 +340,9 @@ def test_a_schedule_as_json_hides_the_environment_unless_asked() -> None:
     assert told["job"]["env"] == {"A": "***"}
     assert schedule().to_dict(None, show_env=True)["job"]["env"] == {"A": "b"}
     assert schedule(fields={"argv": ["a"]}).to_dict(None)["argv"] == ["a"]
+    calls = schedule(fields={"command": "true", "on_dead": "https://h.example/secret"})
+    assert calls.to_dict(None)["job"]["on_dead"] == "https://h.example/…"
+    assert calls.to_dict(None, show_env=True)["job"]["on_dead"] == "https://h.example/secret"
     assert (told["jitter"], told["queue"], told["next_at"]) == (1.5, "default", "2026-01-02T03:04:00.000Z")
     assert told["last"]["state"] == "completed"
     assert last._replace(job=None, state=None).to_dict()["state"] is None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, Ending, Exited, NotStarted, Outcome, Released, Signalled, TimedOut
+from queuectl.job.outcome import Cancelled, Ending, Exited, NotStarted, Outcome, Refused, Released, Signalled, TimedOut
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settle import Settlement, abandoned, lose, settle
 
@@ -147,3 +147,10 @@ def test_every_end_but_success_has_an_error_of_one_line(
     assert (done.error is None) is (done.state is State.COMPLETED)
     assert done.error is None or (done.error and done.error.isprintable())
     assert 0 <= done.retry_in_ms <= POLICY.max_ms
+
+
+def test_a_job_that_a_policy_refuses_is_dead_at_once_and_charged_nothing() -> None:
+    refused = end(claim(attempts=1, crashes=1), Refused("programs", "/bin/rm is not among them"))
+    assert (refused.state, refused.ending) == (State.DEAD, None)
+    assert (refused.attempts, refused.crashes) == (1, 1)
+    assert refused.error == "refused by policy: programs: /bin/rm is not among them"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, assert_never
 
 from queuectl.job.cron.model import moment
 from queuectl.job.duration import MINUTE_MS, format_duration
@@ -113,6 +113,8 @@ class Alert(NamedTuple):
                 return f"oldest job waits {format_duration(self.threshold)}{where}"
             case Kind.NO_WORKER:
                 return f"no worker for {format_duration(self.threshold)}{where}"
+            case unreachable:
+                assert_never(unreachable)
 
     def describe(self, value: int) -> str:
         """For people: how it is."""
@@ -127,6 +129,8 @@ class Alert(NamedTuple):
                 return f"the oldest job{where} has waited for {whole}" if value else f"no job{where} waits"
             case Kind.NO_WORKER:
                 return f"no worker{where} has been there for {whole}" if value else f"a worker{where} is there"
+            case unreachable:
+                assert_never(unreachable)
 
 
 class Figures(NamedTuple):
@@ -158,6 +162,8 @@ def look(alert: Alert, figures: Figures) -> Alert:
             # A clock that was put back must not make it a long time.
             seen = now_ms if is_there else min(alert.seen_ms or alert.created_ms, now_ms)
             return alert._replace(value=now_ms - seen, seen_ms=seen, checked_ms=now_ms)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def decide(alert: Alert, value: int, *, now_ms: int, new_id: Callable[[], str]) -> Decision:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from queuectl.home import store_file
+from queuectl.job.names import WEBHOOKS
 from tests.hooks.receiver import Receiver, receiving, say
-from tests.program import Program
+from tests.program import Program, WorkerProcess
 from tests.terminal import Terminal, plain
+from tests.wait import wait_until
+
+StartWorker = Callable[..., WorkerProcess]
 
 RUNS = ("--command", "page")
 
@@ -43,11 +51,12 @@ def test_an_alert_is_added_and_shown_as_it_was_said(queuectl: Program, tmp_path:
         "changed_at": None,
         "checked_at": None,
         "told_at": None,
+        "message": None,
         "untold": 0,
     }
     assert queuectl("alert", "list", "--quiet", check=0).lines == ["deaths"]
     header, row = queuectl("alert", "list", check=0).lines
-    assert header.split() == ["NAME", "STATE", "WHEN", "NOW", "CHECKED", "TELLS"]
+    assert header.split() == ["NAME", "STATE", "WHEN", "NOW", "CHECKED", "MESSAGE", "TELLS"]
     assert "10 jobs dead within 1h in mail" in row
     assert "never" in row
 
@@ -150,7 +159,41 @@ def test_who_cannot_be_reached_makes_the_check_fail_and_is_kept(queuectl: Progra
     assert queuectl("alert", "show", "nobody", "--json", check=0).json["untold"] == 1
     findings = {one["check"]: one for one in queuectl("doctor", "--json").json["checks"]}["alerts"]["findings"]
     assert [finding["code"] for finding in findings] == ["alert-firing", "alert-untold"]
-    assert "nobody has been reached yet" in queuectl("alert", "show", "nobody", check=0).out
+    shown = queuectl("alert", "show", "nobody", check=0).out
+    assert "nobody has been reached yet" in shown
+    assert "Told" not in shown
+    assert queuectl("alert", "list", "--json", check=0).json[0]["message"] == "untold"
+
+
+def test_a_message_that_waits_or_has_failed_for_good_is_never_said_to_have_arrived(
+    queuectl: Program, home: Path, start_worker: StartWorker
+) -> None:
+    def calls(*words: str) -> Any:
+        return queuectl("list", "--queue", WEBHOOKS, "--json", *words, check=0).json
+
+    def message() -> str:
+        one = queuectl("alert", "show", "deaths", "--json", check=0).json
+        assert queuectl("alert", "list", "--json", check=0).json == [one]
+        return str(one["message"])
+
+    queuectl("enqueue", "--id", "bad", "--max-retries", "1", "false", check=0)
+    queuectl("worker", "start", "--drain", check=0)
+    queuectl("queue", "pause", WEBHOOKS, check=0)
+    start_worker()
+    queuectl("alert", "add", "deaths", "--dead", "1", "--command", "exit 9", check=0)
+    (call,) = wait_until(calls, what="it to be told")
+    assert message() == "queued"
+    assert "queued, not delivered yet" in queuectl("alert", "show", "deaths", check=0).out
+    with closing(sqlite3.connect(store_file(str(home)))) as db, db:
+        db.execute(
+            "update jobs set max_retries = 1 where id = ?", (call["id"],)
+        )  # nobody else may, and ten tries take long
+    queuectl("queue", "resume", WEBHOOKS, check=0)
+    wait_until(lambda: calls("--state", "dead"), what="it to fail for good")
+    assert message() == "dead"
+    assert f"failed for good, nobody has it: queuectl logs {call['id']}" in queuectl("alert", "show", "deaths").out
+    findings = {one["check"]: one for one in queuectl("doctor", "--json").json["checks"]}["alerts"]["findings"]
+    assert [finding["code"] for finding in findings] == ["alert-firing", "alert-unheard"]
 
 
 def test_a_test_tells_at_once_and_changes_nothing(queuectl: Program, home: Path, receiver: Receiver) -> None:

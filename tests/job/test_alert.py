@@ -250,6 +250,7 @@ def test_programs_get_numbers_and_no_secrets() -> None:
         "changed_at": None,
         "checked_at": "2030-03-17T17:46:40.000Z",
         "told_at": None,
+        "message": None,
         "untold": 0,
         "created_at": "2030-03-17T17:46:40.000Z",
     }

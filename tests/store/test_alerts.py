@@ -13,9 +13,11 @@ from queuectl.job.lifecycle import State
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Exited
 from queuectl.store.alerting import telling_job
+from queuectl.store.messages import Fate, Message, last_messages
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
+from tests.store.conftest import Hire
 from tests.store.hands import BAD, Hands
 
 NOW = 1_900_000_000_000
@@ -76,6 +78,32 @@ def test_a_call_says_nothing_of_its_url_to_those_who_look(store: Store) -> None:
     assert job.argv == ("queuectl:webhook", "alert", "a", "firing")
     assert ((job.env or {})[URL], (job.env or {})[SAID]) == ("https://example.org/secret", "config")
     assert "secret" not in str(job.to_dict())
+
+
+@pytest.mark.parametrize("whom", [{}, {"url": "https://example.org/secret", "command": None}])
+def test_the_fate_of_the_last_message_is_that_of_its_job(
+    store: Store, hire: Hire, clock: FakeClock, whom: dict[str, Any]
+) -> None:
+    def tell(one: Alert, job: str) -> Alert:
+        now = clock.now_ms()
+        told = one._replace(told_ms=now)
+        assert store.turn_alert(told, [telling_job(told, Telling(job, Word.FIRING, 12, now))])
+        return store.alert(one.name)
+
+    store.add_alert(alert(**whom))
+    store.add_alert(alert("never"))
+    assert last_messages(store, store.alerts()) == {}
+    first = tell(store.alert("a"), "first")
+    hire("w", queues=(WEBHOOKS,)).run()
+    assert last_messages(store, [first]) == {"a": Message(Fate.DELIVERED, "first")}
+    clock.advance(60)
+    second = tell(first, "second")
+    assert last_messages(store, [second]) == {"a": Message(Fate.QUEUED, "second")}
+    store.cancel(["second"])
+    assert last_messages(store, [second]) == {"a": Message(Fate.CANCELLED, "second")}
+    assert last_messages(store, [owe(second, TELLING)]) == {"a": Message(Fate.UNTOLD)}
+    clock.advance(60)
+    assert last_messages(store, [second._replace(told_ms=clock.now_ms())]) == {"a": Message(Fate.TOLD)}
 
 
 def test_of_those_who_have_seen_the_same_one_writes(store: Store, other: Store) -> None:

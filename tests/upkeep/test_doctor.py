@@ -11,8 +11,13 @@ import pytest
 
 from queuectl.clock import Clock, SystemClock
 from queuectl.config import here
+from queuectl.home import make_home, store_file
+from queuectl.job.alert import Alert, Kind, Telling, Word
+from queuectl.store.alerting import telling_job
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
+from queuectl.store.sqlite.store import SqliteStore
+from queuectl.upkeep.doctor.alerts import alerts
 from queuectl.upkeep.doctor.checks import Check, examine, fix
 from queuectl.upkeep.doctor.disk import NETWORK, kind_of, unfit
 from queuectl.upkeep.doctor.finding import Patient, Seen, Severity, note, problem
@@ -51,6 +56,22 @@ def patient(
         clock=clock or SystemClock(),
         user=os.geteuid(),
     )
+
+
+def test_a_message_of_an_alert_that_waits_for_long_is_noted(home: Path) -> None:
+    clock = FakeClock()
+    make_home(str(home))
+    with closing(SqliteStore(store_file(str(home)), clock=clock)) as store:
+        now = clock.now_ms()
+        store.add_alert(Alert("late", Kind.DEAD, 1, None, None, 0, None, None, "page", "/", now))
+        told = store.alert("late")._replace(told_ms=now, checked_ms=now)
+        store.turn_alert(told, [telling_job(told, Telling("call", Word.FIRING, 1, now))])
+        assert alerts(patient(home, store)).findings == []
+        clock.advance(601)
+        store.turn_alert(store.alert("late")._replace(checked_ms=clock.now_ms()))
+        (finding,) = alerts(patient(home, store)).findings
+        assert finding.message == "the last message of late has waited for 10m1s"
+        assert finding.hint == "see why: queuectl explain call"
 
 
 # ── disks ───────────────────────────────────────────────────────────────────────────────────────────────────────────

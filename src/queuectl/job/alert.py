@@ -61,7 +61,7 @@ class Alert(NamedTuple):
     is_firing: bool = False
     changed_ms: int | None = None  # when it began to fire, or was over
     since_ms: int | None = None  # since when it has looked as if that were about to change
-    told_ms: int | None = None
+    told_ms: int | None = None  # when something to tell was last decided, whether it has arrived or not
     seen_ms: int | None = None  # when a worker was last seen
     checked_ms: int | None = None
     value: int | None = None
@@ -77,7 +77,8 @@ class Alert(NamedTuple):
         """Whether there is something to tell that nobody else is about to."""
         return bool(self.untold) and (self.tried_ms is None or not 0 <= now_ms - self.tried_ms < TRY_AGAIN_MS)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, message: str | None = None) -> dict[str, Any]:
+        """`message`: what became of the last one, see store/messages.py."""
         return {
             "name": self.name,
             "kind": self.kind.value,
@@ -93,6 +94,7 @@ class Alert(NamedTuple):
             "changed_at": moment(self.changed_ms),
             "checked_at": moment(self.checked_ms),
             "told_at": moment(self.told_ms),
+            "message": message,
             "untold": len(self.untold),
             "created_at": moment(self.created_ms),
         }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from queuectl.errors import AlertNotFound, InvalidInput, UsageError
 from queuectl.job import fields
@@ -13,6 +13,7 @@ from queuectl.job.hooks import parse_url
 from queuectl.job.names import is_valid_queue
 from queuectl.job.shown import shown
 from queuectl.queue.pick import Answer, Refusal
+from queuectl.store.messages import last_messages
 from queuectl.store.protocol import Reads, Store
 
 MOST_DEAD: Final = 1_000_000_000
@@ -88,6 +89,12 @@ def remove_all(names: Iterable[str], *, reads: Callable[[], Reads], open_store: 
 
 def firing(reads: Reads) -> list[Alert]:
     return [alert for alert in reads.alerts() if alert.is_firing]
+
+
+def to_dicts(reads: Reads, alerts: Sequence[Alert]) -> list[dict[str, Any]]:
+    """For programs: with what became of the last message of each."""
+    messages = last_messages(reads, alerts)
+    return [alert.to_dict(messages[alert.name].fate if alert.name in messages else None) for alert in alerts]
 
 
 def _condition(wish: Wish) -> tuple[Kind, int]:

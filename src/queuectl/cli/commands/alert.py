@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import click
@@ -21,6 +21,7 @@ from queuectl.job.duration import format_duration
 from queuectl.job.hooks import shown_url
 from queuectl.job.settings import Settings
 from queuectl.queue import alerts as use
+from queuectl.store.messages import Fate, Message, last_messages
 from queuectl.upkeep.alert import Told
 
 _HERE: Final = "queuectl.cli.commands.alert"
@@ -81,18 +82,20 @@ def add(app: App, name: str, command_: str | None, **said: str | None) -> Result
 def list_alerts(app: App) -> Result:
     """The alerts by name: when each fires, whether it does, its value, and who is told."""
     reads = app.open_reads()
-    now_ms = reads.now_ms()
+    now_ms, found = reads.now_ms(), reads.alerts()
+    messages = last_messages(reads, found)
     return Table(
-        reads.alerts(),
+        found,
         [
             Column("NAME", lambda one: one.name, style="bold"),
             Column("STATE", lambda one: one.state, style=_style),
             Column("WHEN", lambda one: one.condition),
             Column("NOW", _value),
             Column("CHECKED", lambda one: _ago(one.checked_ms, now_ms), right=True, spare=1),
+            Column("MESSAGE", lambda one: _fate(messages, one), style=lambda one: _fate_style(messages, one), spare=3),
             Column("TELLS", _whom, flexible=True, spare=2),
         ],
-        to_json=Alert.to_dict,
+        to_json=lambda one: one.to_dict(_fate(messages, one) or None),
         to_id=lambda one: str(one.name),
         empty="no alerts",
     )
@@ -104,7 +107,9 @@ def show(app: App, name: str) -> Result:
     """Everything about one alert."""
     reads = app.open_reads()
     found = reads.alert(name)
-    return Sheet(found.to_dict(), people=lambda: _sheet(app, found, reads.now_ms()), id=name)
+    message = last_messages(reads, [found]).get(name)
+    value = found.to_dict(None if message is None else message.fate)
+    return Sheet(value, people=lambda: _sheet(app, found, message, reads.now_ms()), id=name)
 
 
 @command(
@@ -190,7 +195,35 @@ def _style(one: Any) -> str:
     return "bold red" if one.is_firing else "green"
 
 
-def _sheet(app: App, one: Alert, now_ms: int) -> Iterator[str]:
+def _fate(messages: Mapping[str, Message], one: Alert) -> str:
+    return messages[one.name].fate.value if one.name in messages else ""
+
+
+def _fate_style(messages: Mapping[str, Message], one: Alert) -> str:
+    return "bold red" if _fate(messages, one) in (Fate.DEAD, Fate.UNTOLD) else ""
+
+
+def _message(one: Alert, message: Message | None, now_ms: int) -> str:
+    """For people: when the last thing was to be told, and whether it was."""
+    if message is None:
+        return "never"
+    ago = _ago(one.told_ms, now_ms)
+    match message.fate:
+        case Fate.UNTOLD:
+            return f"{ago}: nobody has been reached yet, {len(one.untold)} to tell"
+        case Fate.QUEUED:
+            return f"{ago}: queued, not delivered yet: queuectl show {message.job}"
+        case Fate.DEAD:
+            return f"{ago}: failed for good, nobody has it: queuectl logs {message.job}"
+        case Fate.CANCELLED:
+            return f"{ago}: cancelled: queuectl show {message.job}"
+        case Fate.DELIVERED:
+            return f"{ago}: delivered"
+        case Fate.TOLD:
+            return f"{ago}: told without a job, or that is gone"
+
+
+def _sheet(app: App, one: Alert, message: Message | None, now_ms: int) -> Iterator[str]:
     yield f"{app.paint(printable(one.name), 'bold')}  {app.paint(one.state, _style(one))}"
     yield ""
     facts = {
@@ -198,8 +231,7 @@ def _sheet(app: App, one: Alert, now_ms: int) -> Iterator[str]:
         "Now": "" if one.value is None else one.describe(one.value),
         "Since": "" if one.changed_ms is None else _ago(one.changed_ms, now_ms),
         "Checked": _ago(one.checked_ms, now_ms),
-        "Told": _ago(one.told_ms, now_ms),
-        "Untold": f"{len(one.untold)}: nobody has been reached yet" if one.untold else "",
+        "Message": _message(one, message, now_ms),
         "Again": "" if one.repeat_ms is None else f"each {format_duration(one.repeat_ms)} while it fires",
         "Calls" if one.url is not None else "Runs": _whom(one),
         "In": "" if one.url is not None else one.cwd,

@@ -6,9 +6,11 @@ from typing import Final
 
 from queuectl.job.alert import Alert
 from queuectl.job.duration import format_duration
+from queuectl.store.messages import Fate, last_messages
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, count, named, note
 
 UNLOOKED_MS: Final = 10 * 60 * 1000
+LATE_MS: Final = 10 * 60 * 1000  # nine tries have been made by then, if somebody makes them
 
 
 def alerts(patient: Patient) -> Seen:
@@ -24,7 +26,24 @@ def alerts(patient: Patient) -> Seen:
         message = f"nobody has been told yet of {named([alert.name for alert in untold])}"
         hint = f"see whether they can be reached: queuectl alert test {untold[0].name}"
         findings.append(note("alert-untold", message, hint))
+    findings += _unheard(patient, found, now_ms)
     return Seen(f"{count(len(found), 'alert')}, none firing" if found else "none: queuectl alert add", findings)
+
+
+def _unheard(patient: Patient, found: list[Alert], now_ms: int) -> list[Finding]:
+    """Of whom the last message is a job that has not done its work."""
+    messages = last_messages(patient.opened, found)
+    findings = []
+    for alert in found:
+        fate, job = messages.get(alert.name, (None, None))
+        age = now_ms - (alert.told_ms or now_ms)
+        if fate is Fate.DEAD:
+            message = f"the last message of {alert.name} of {_whole(age)} ago has failed for good"
+            findings.append(note("alert-unheard", message, f"queuectl logs {job} says why; then queuectl retry {job}"))
+        elif fate is Fate.QUEUED and age > LATE_MS:
+            message = f"the last message of {alert.name} has waited for {_whole(age)}"
+            findings.append(note("alert-unheard", message, f"see why: queuectl explain {job}"))
+    return findings
 
 
 def _firing(alert: Alert) -> Finding:

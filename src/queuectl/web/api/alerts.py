@@ -8,6 +8,7 @@ from queuectl.alerting import Teller
 from queuectl.config import environ, working_directory
 from queuectl.job.alert import Kind
 from queuectl.queue import alerts as use
+from queuectl.store.messages import Fate
 from queuectl.web.api.operation import Call, Made, Operation, Room
 from queuectl.web.api.schemas import (
     COUNT,
@@ -28,11 +29,11 @@ from queuectl.web.desk import Desk
 
 
 def list_alerts(desk: Desk, call: Call) -> Any:
-    return [alert.to_dict() for alert in desk.reads.alerts()]
+    return use.to_dicts(desk.reads, desk.reads.alerts())
 
 
 def show_alert(desk: Desk, call: Call) -> Any:
-    return desk.reads.alert(call.path["name"]).to_dict()
+    return use.to_dicts(desk.reads, [desk.reads.alert(call.path["name"])])[0]
 
 
 def add_alert(desk: Desk, call: Call) -> Any:
@@ -71,6 +72,7 @@ _ALERT: Final = exactly(
     changed_at=MOMENT_OR_NULL,
     checked_at=MOMENT_OR_NULL,
     told_at=MOMENT_OR_NULL,
+    message={"type": ["string", "null"], "enum": [*(fate.value for fate in Fate), None]},
     untold=COUNT,
     created_at=MOMENT,
 )

@@ -8,6 +8,7 @@ from queuectl.errors import InvalidInput, StaleEdit, WrongState
 from queuectl.job.change import Change
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
+from queuectl.job.names import WEBHOOKS
 from queuectl.queue import amend
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
@@ -30,6 +31,22 @@ def test_what_cannot_be_changed_any_more_is_refused_with_a_way_out(store: Store,
     ]
     assert "queuectl clone" in answer.refused[0].error.hint
     assert "queuectl cancel" in answer.refused[1].error.hint
+
+
+def test_a_call_is_neither_edited_nor_cloned_but_may_go_sooner_and_wait(store: Store) -> None:
+    store.enqueue([new_job(id="call", queue=WEBHOOKS)])
+    enqueue(store, "mine")
+    before = store.get("call")
+    answer = amend.edit(store, ["call", "mine"], Change(command="rm -r x", priority=3))
+    assert answer.done == ["mine"]
+    (refusal,) = answer.refused
+    assert isinstance(refusal.error, InvalidInput)
+    assert "is for calls of webhooks only" in refusal.error.message
+    assert store.get("call") == before
+    with pytest.raises(InvalidInput, match="cannot clone one"):
+        amend.clone(store, "call", {"queue": "mine"})
+    assert amend.edit(store, ["call"], Change(priority=5)).done == ["call"]
+    assert amend.hold(store, ["call"]).done == ["call"]
 
 
 def test_only_what_can_be_retried_is_said_to_be(store: Store, home: Path) -> None:

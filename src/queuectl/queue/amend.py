@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from queuectl.errors import QueuectlError, StaleEdit
+from queuectl.errors import InvalidInput, QueuectlError, StaleEdit
 from queuectl.job.change import HOLD, RELEASE, RUN_NOW, Change
 from queuectl.job.fields import MOST_PARENTS
 from queuectl.job.graph import Dependency, EdgeState
 from queuectl.job.hooks import Said, said_by
 from queuectl.job.lifecycle import WAITING, Event, State, states_that_take
-from queuectl.job.model import iso
+from queuectl.job.model import Job, iso
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.newjob import NewJob
 from queuectl.job.spec import Defaults, merge, validate
 from queuectl.queue.pick import Answer, for_each, refuse
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.protocol import Filter, Reads, Store
 
 CLAIMABLE: Final = frozenset(states_that_take(Event.CLAIM))
 
 
 def edit(store: Store, refs: Iterable[str], change: Change, *, as_of: int | None = None, exact: bool = False) -> Answer:
-    """`as_of`: when the job was last updated that somebody has looked at and decided about; one that has changed is refused."""
+    """`as_of`: when the job was last updated that somebody has looked at and decided about; one that has changed is refused.
+    Of a call only the place in the line changes: what it says, and whom to, is nobody's to write but ours."""
+    if change._replace(priority=None) != Change():
+        return _amend(store, refs, change, verb="edit", as_of=as_of, exact=exact, calls=False)
     return _amend(store, refs, change, verb="edit", as_of=as_of, exact=exact)
 
 
@@ -48,14 +52,27 @@ def _amend(
     states: frozenset[State] = WAITING,
     as_of: int | None = None,
     exact: bool = False,
+    calls: bool = True,
 ) -> Answer:
     def act(ids: list[str]) -> Mapping[str, QueuectlError]:
-        found = store.amend(ids, change, states=states, as_of=as_of)
+        # No job comes into that queue, or leaves it: what is seen here stays so.
+        theirs = {} if calls else {job.id: _is_call(job, verb) for job in store.jobs(_calls_among(ids))}
+        ids = [job_id for job_id in ids if job_id not in theirs]
+        found = store.amend(ids, change, states=states, as_of=as_of) if ids else {}
         before = {job_id: answer.before for job_id, answer in found.items()}
         stale = {job_id: StaleEdit(job_id) for job_id, answer in found.items() if answer.is_stale}
-        return {**stale, **refuse(ids, before, able=states, verb=verb, hint=_cannot)}
+        return {**theirs, **stale, **refuse(ids, before, able=states, verb=verb, hint=_cannot)}
 
     return for_each(store, refs, act, exact=exact)
+
+
+def _calls_among(ids: list[str]) -> Filter:
+    return Filter(ids=tuple(ids), queues=frozenset({WEBHOOKS}))
+
+
+def _is_call(job: Job, verb: str) -> QueuectlError:
+    problem = f"{WEBHOOKS} is for calls of webhooks only: cannot {verb} one"
+    return InvalidInput(job.id, problem, hint="queuectl run-now, retry, hold and cancel do work on calls")
 
 
 def _cannot(state: State) -> str:
@@ -73,6 +90,8 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
     it is due when that one is, if that has a time of its own still to come, and waits for those jobs that that one still waits
     for."""
     job = reads.get(reads.resolve(ref))
+    if job.queue == WEBHOOKS:
+        raise _is_call(job, "clone")
     fields: dict[str, Any] = {"command": job.command, "argv": job.argv, "env": dict(job.env), "tags": list(job.tags)}
     if job.key is not None:
         fields["key"] = job.key

@@ -88,7 +88,7 @@ ERRORS = {
     "cannot-listen": "`dashboard`: the port is taken, or the address is not one of this machine.",
     "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
     "keeper-gone": "The process that keeps the jobs of a worker is gone, or could not be started. The worker goes too.",
-    "call-refused": "A webhook was not called: a job named it, and it leads to a private address, or to none.",
+    "call-refused": "A webhook was not called: its name stands for no address, or a job named it and it leads to a private one.",
     "call-unanswered": "A webhook was called, and nobody answered with 2xx. A redirect is not followed, and is no such answer.",
     "command-failed": "`alert test`, `alert check`: the command of an alert did not end with 0 within a minute, or could not be begun.",
     "home-unusable": "The home is not a directory, or cannot be made or written.",

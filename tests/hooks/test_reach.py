@@ -45,8 +45,9 @@ def test_an_address_of_the_world_is_public(address: str) -> None:
 
 
 def test_a_name_that_stands_for_a_private_address_is_not_reached_for_a_job() -> None:
-    with pytest.raises(CallRefused, match="private"):
+    with pytest.raises(CallRefused, match="private") as caught:
         reachable("localhost", 80, private=False)
+    assert "webhook-allow-private" in caught.value.hint
     assert reachable("localhost", 80, private=True)
 
 
@@ -68,5 +69,6 @@ def test_a_name_is_asked_for_once() -> None:
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
 def test_a_name_that_nobody_knows_is_told(host: str) -> None:
-    with pytest.raises(CallRefused, match="not known"):
+    with pytest.raises(CallRefused, match="not known") as caught:
         resolve(host, 80)
+    assert caught.value.hint == "check the name, and whether this host can resolve it"

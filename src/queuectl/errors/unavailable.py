@@ -159,8 +159,7 @@ class CallRefused(Unavailable):
 
     code = "call-refused"
 
-    def __init__(self, host: str, problem: str) -> None:
-        hint = "queuectl config set webhook-allow-private true lets jobs call private addresses"
+    def __init__(self, host: str, problem: str, *, hint: str) -> None:
         super().__init__(f"{host} is not called: {problem}", hint=hint)
 
 

@@ -17,6 +17,7 @@ from queuectl.errors import CallRefused
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Sequence[str]]
 
+CHECK_NAME: Final = "check the name, and whether this host can resolve it"
 # Shared by the customers of a provider: of this network, not of the world, whatever Python calls it.
 _SHARED: Final = ipaddress.ip_network("100.64.0.0/10")
 _TRANSLATED: Final = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address within an IPv6 one
@@ -27,7 +28,7 @@ def resolve(host: str, port: int) -> list[str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
-        raise CallRefused(host, f"its name is not known here: {exc}") from exc
+        raise CallRefused(host, f"its name is not known here: {exc}", hint=CHECK_NAME) from exc
     return list(dict.fromkeys(str(place[4][0]) for place in found))
 
 
@@ -38,7 +39,8 @@ def reachable(host: str, port: int, *, private: bool, resolving: Resolve = resol
     if not private:
         for text in found:
             if not is_public(ipaddress.ip_address(text.partition("%")[0])):
-                raise CallRefused(host, f"{text} is a private address")
+                hint = "queuectl config set webhook-allow-private true lets jobs call private addresses"
+                raise CallRefused(host, f"{text} is a private address", hint=hint)
     return list(found)
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from queuectl.errors import CallRefused, CallUnanswered
-from queuectl.hooks.reach import Resolve, reachable, resolve
+from queuectl.hooks.reach import CHECK_NAME, Resolve, reachable, resolve
 
 SECONDS: Final = 10.0  # to connect, and for each word of the answer
 MOST: Final = 64 * 1024  # bytes of an answer that are looked at
@@ -73,5 +73,5 @@ def _connect(host: str, port: int, addresses: list[str], scheme: str, seconds: f
             raise CallUnanswered(host, f"no TLS with it: {exc}") from exc
         return connection
     if failure is None:
-        raise CallRefused(host, "its name stands for no address")
+        raise CallRefused(host, "its name stands for no address", hint=CHECK_NAME)
     raise CallUnanswered(host, f"cannot connect: {failure}") from failure

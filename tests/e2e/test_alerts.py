@@ -96,7 +96,7 @@ def test_that_no_worker_lives_is_told_by_the_check_and_that_one_does_by_the_work
 ) -> None:
     words = ("--no-worker", "1ms", "--for", "0", "--webhook", receiver.url)
     scene.queuectl("alert", "add", "nobody", *words, check=0)
-    assert scene.queuectl("alert", "check", check=0).out.startswith("nobody firing: no worker has been there for")
+    assert scene.queuectl("alert", "check", check=0).out.startswith("nobody firing: no worker takes jobs, for")
     assert scene.queuectl("alert", "check", check=0).out == ""
     assert states(receiver) == ["firing"]
     scene.worker()

@@ -224,8 +224,18 @@ def test_a_command_finds_all_of_it_in_its_environment() -> None:
             "2 jobs of q died within 1h",
         ),
         ({"kind": Kind.OLDEST, "threshold": 1000}, 0, "oldest job waits 1s", "no job waits"),
-        ({"kind": Kind.NO_WORKER, "threshold": 1000}, 1, "no worker for 1s", "no worker has been there for 0s"),
-        ({"kind": Kind.NO_WORKER, "queue": "q", "threshold": 1}, 0, "no worker for 1ms in q", "a worker of q is there"),
+        (
+            {"kind": Kind.NO_WORKER, "threshold": 1000},
+            1,
+            "no worker takes jobs for 1s",
+            "no worker takes jobs, for 0s now",
+        ),
+        (
+            {"kind": Kind.NO_WORKER, "queue": "q", "threshold": 1},
+            0,
+            "no worker takes jobs for 1ms in q",
+            "a worker takes jobs of q",
+        ),
     ],
 )
 def test_people_are_told_in_words(fields: dict[str, Any], value: int, condition: str, text: str) -> None:

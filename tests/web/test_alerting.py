@@ -40,7 +40,7 @@ def test_that_no_worker_lives_is_told_by_the_server_and_shown_first(
     wait_until(lambda: states(receiver) == ["firing"], what="it to be told")
     wait_until(lambda: server.get("/alerts/nobody")["untold"] == 0, what="it to be written that it was told")
     assert server.get("/alerts/nobody")["state"] == "firing"
-    assert "The alert nobody fires: no worker has been there for" in page(server)
+    assert "The alert nobody fires: no worker takes jobs, for" in page(server)
     worker = WorkerProcess(queuectl, tmp_path / "worker.log").wait_until_ready()
     wait_until(lambda: states(receiver) == ["firing", "over"], what="it to be over")
     assert "The alert nobody" not in page(server)

@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
     DEAD = "dead"  # how many jobs are dead, or died within a while
     OLDEST = "oldest"  # for how long the oldest job that is due has waited
-    NO_WORKER = "no-worker"  # for how long nobody has been there to run jobs
+    NO_WORKER = "no-worker"  # for how long nobody has been there to take jobs
 
 
 class Word(StrEnum):
@@ -114,7 +114,7 @@ class Alert(NamedTuple):
             case Kind.OLDEST:
                 return f"oldest job waits {format_duration(self.threshold)}{where}"
             case Kind.NO_WORKER:
-                return f"no worker for {format_duration(self.threshold)}{where}"
+                return f"no worker takes jobs for {format_duration(self.threshold)}{where}"
             case unreachable:
                 assert_never(unreachable)
 
@@ -130,7 +130,8 @@ class Alert(NamedTuple):
             case Kind.OLDEST:
                 return f"the oldest job{where} has waited for {whole}" if value else f"no job{where} waits"
             case Kind.NO_WORKER:
-                return f"no worker{where} has been there for {whole}" if value else f"a worker{where} is there"
+                # One that is stopping is there, but takes no more.
+                return f"no worker takes jobs{where}, for {whole} now" if value else f"a worker takes jobs{where}"
             case unreachable:
                 assert_never(unreachable)
 

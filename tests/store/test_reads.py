@@ -11,6 +11,7 @@ import pytest
 from queuectl import errors
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled, TimedOut
 from queuectl.job.points import Span
 from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Store, Throughput
@@ -317,6 +318,23 @@ def test_the_average_of_attempts_is_over_all_jobs(store: Store, worker: Hands) -
     store.enqueue([new_job(), new_job(), new_job(), new_job()])
     worker.run(BAD)
     assert store.average_attempts() == 0.25
+
+
+def test_calls_are_in_none_of_the_figures_about_jobs(store: Store, hire: Hire, clock: FakeClock) -> None:
+    store.enqueue([new_job(), new_job(queue=WEBHOOKS), new_job(queue=WEBHOOKS)])
+    worker = hire("w1", queues=("default", WEBHOOKS))
+    worker.run()
+    calls = hire("w2", queues=(WEBHOOKS,))
+    calls.run()
+    calls.run(BAD)
+    ran, waited = store.durations()
+    assert (ran.count, waited.count) == (1, 1)
+    assert store.throughput() == Throughput(minute=1, hour=1, day=1)
+    assert store.average_attempts() == 0
+    clock.advance(61)
+    store.sample()
+    assert [point.counts.completed for point in store.points(Span.MINUTE, since_ms=0)] == [1]
+    assert [point.counts.completed for point in store.points(Span.MINUTE, since_ms=0, queue=WEBHOOKS)] == [1]
 
 
 # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────

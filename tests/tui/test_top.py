@@ -5,16 +5,22 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from queuectl.client import Queue
+from queuectl.clock import SystemClock
+from queuectl.home import store_file
 from queuectl.job.lifecycle import State
+from queuectl.job.names import WEBHOOKS
+from queuectl.store.sqlite.store import SqliteStore
 from queuectl.tui.dialogs import Ask, Confirm, Help
 from queuectl.tui.follow import LogPane
 from queuectl.tui.jobscreen import JobScreen
+from tests.factories import new_job
 from tests.program import WorkerProcess
 from tests.tui.view import play, rows_of, states_of, text_of, view
 from tests.wait import until
@@ -57,6 +63,19 @@ def test_what_there_is_of_queues_workers_and_jobs_is_shown(home: Path, queue: Qu
             assert rows_of(app, "#workers")["anna"][:2] == ["anna", "1/2"]
             assert rows_of(app, "#jobs")[later][3] == "7"
             assert "2" in text_of(app, "#title")
+
+    play(scene)
+
+
+def test_calls_are_counted_only_where_their_queue_is_looked_at(home: Path, queue: Queue) -> None:
+    queue.enqueue("true")
+    with closing(SqliteStore(store_file(str(home)), clock=SystemClock())) as store:
+        store.enqueue([new_job(queue=WEBHOOKS), new_job(queue=WEBHOOKS)])
+
+    async def scene() -> None:
+        async with view(home) as (app, _):
+            await until(lambda: states_of(app), what="the job to be shown")
+            assert text_of(app, "#title") == "JOBS  1"
 
     play(scene)
 

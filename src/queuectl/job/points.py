@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 from queuectl.job.buckets import Times
 from queuectl.job.buckets import add as add_times
 from queuectl.job.lifecycle import State
+from queuectl.job.names import WEBHOOKS
 
 # Names that no queue can have.
-ALL: Final = ""  # every queue
+ALL: Final = ""  # every queue but the one of the webhooks
 OTHERS: Final = "*"  # those beyond the busiest
 MOST_QUEUES: Final = 50  # that are kept by name, of any minute and of any hour
 
@@ -87,11 +88,11 @@ def is_due(last_ms: int | None, now_ms: int) -> bool:
 
 
 def points(look: Look) -> list[Point]:
-    """One for all, one for each of the busiest queues, and one for the others if there are any that did something."""
+    """One for all but the calls, one for each of the busiest queues, and one for the others if there are any that did something."""
     seen = [point for queue in sorted({*look.totals, *look.tally}) if not (point := _point(look, queue)).is_quiet]
     seen.sort(key=lambda point: (sum(point.counts), point.waiting + point.running), reverse=True)
     nothing = Point(Span.MINUTE.begin(look.now_ms), ALL, max(0, look.now_ms - look.last_ms), Counts())
-    together = reduce(_together, seen, nothing)
+    together = reduce(_together, (point for point in seen if point.queue != WEBHOOKS), nothing)
     named, rest = seen[:MOST_QUEUES], seen[MOST_QUEUES:]
     others = [reduce(_together, rest, nothing)._replace(queue=OTHERS)] if rest else []
     return [together, *named, *others]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
@@ -178,7 +178,7 @@ def _success_rate(states: States) -> float | None:
     return completed / (completed + dead) if completed + dead else None
 
 
-def without_calls(by_queue: dict[str, T]) -> dict[str, T]:
+def without_calls(by_queue: Mapping[str, T]) -> dict[str, T]:
     """What people have enqueued. What tells of the ends of others is counted in its own queue only."""
     return {queue: value for queue, value in by_queue.items() if queue != WEBHOOKS}
 

@@ -28,7 +28,7 @@ _SPANS: Final = (Span.MINUTE, Span.HOUR)
 
 class SampleReads(Protocol):
     def points(self, span: Span, *, since_ms: int, queue: str = ALL) -> list[Point]:
-        """What happened in a queue (ALL: in all, OTHERS: in those beyond the busiest) in each minute or hour that began then or
+        """What happened in a queue (ALL: in all but that of the calls, OTHERS: in those beyond the busiest) in each minute or hour that began then or
         later, oldest first. There is none for a time when nobody looked; the one behind it says how long it covers."""
         ...
 

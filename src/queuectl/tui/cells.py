@@ -16,6 +16,7 @@ from queuectl.job.model import Job, Worker, to_ms
 from queuectl.job.printable import printable
 from queuectl.job.retry import allowed_failures
 from queuectl.queue.queues import QueueView
+from queuectl.store.protocol import Filter
 from queuectl.tui.glance import Detail, Glance, Page, Wish
 from queuectl.tui.table import Column, Row
 
@@ -82,7 +83,10 @@ def title(page: Page, glance: Glance | None) -> Text:
     wish, shown = page.wish, len(page.jobs)
     line = Text.assemble(("JOBS", "bold"), _GAP, f"{shown:,}")
     if glance is not None and not wish.text:
-        counted = [queue.states for queue in glance.queues if wish.queue in (None, queue.name)]
+        where = Filter(
+            queues=frozenset(() if wish.queue is None else (wish.queue,)), calls=False
+        )  # as the list has them
+        counted = [queue.states for queue in glance.queues if where.has_queue(queue.name)]
         of = sum(states[state] for states in counted for state in states if wish.state in (None, state))
         line.append(f" of {of:,}" if of > shown else "")
     for name, value in (("state", wish.state), ("queue", wish.queue), ("text", wish.text)):

@@ -44,7 +44,7 @@ class Glance(NamedTuple):
     status: Status
     queues: list[QueueView]
     workers: list[tuple[Worker, bool]]  # with whether it lives
-    completed: int  # ever
+    completed: int  # ever, without calls
     now_ms: int
 
 
@@ -76,7 +76,7 @@ def look(seat: Seat) -> Glance | None:
         inspect.status(reads, is_alive=serves),
         list_queues(reads),
         [(worker, serves(worker)) for worker in reads.workers()],
-        sum(of["completed"] for of in reads.totals().values()),
+        sum(of["completed"] for of in inspect.without_calls(reads.totals()).values()),
         reads.now_ms(),
     )
 

@@ -12,6 +12,7 @@ import pytest
 from queuectl.job.alert import Alert, Kind
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
+from queuectl.job.names import WEBHOOKS
 from queuectl.store.open import open_store
 from queuectl.web.pages import charts, wording
 from queuectl.web.pages.attention import Sight, concerns
@@ -109,6 +110,12 @@ def test_nothing_is_said_while_work_is_being_done() -> None:
 def test_what_keeps_work_from_being_done_is_said_first(sight: Sight, kind: str, words: str) -> None:
     first = concerns(sight)[0]
     assert (first.kind, first.text) == (kind, words)
+
+
+def test_calls_are_not_among_the_jobs_that_wait_or_have_died() -> None:
+    tally = {"default": {State.PENDING: 3}, WEBHOOKS: {State.PENDING: 6, State.DEAD: 2}}
+    sight = CALM._replace(tally=tally, oldest={"default": 1, WEBHOOKS: 1}, workers=[], last_dead_at=NOW)
+    assert [one.text for one in concerns(sight)] == ["No worker is alive, and 3 jobs wait"]
 
 
 # ── a job ───────────────────────────────────────────────────────────────────────────────────────────────────────────

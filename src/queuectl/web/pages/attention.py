@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.job.alert import Alert, Kind
 from queuectl.job.lifecycle import State
 from queuectl.job.model import to_ms
-from queuectl.job.names import WEBHOOKS
+from queuectl.queue.inspect import without_calls
 from queuectl.web.pages.wording import part, plural, span
 
 LATE_MS: Final = 5 * 60 * 1000  # to have waited this long is worth a look
@@ -73,7 +73,8 @@ def _waiting(sight: Sight, queue: str) -> int:
 
 def _unserved(sight: Sight) -> list[Concern]:
     alive = [worker for worker in sight.workers if worker["state"] == "running"]
-    waits = {queue: _waiting(sight, queue) for queue in sight.oldest if queue not in sight.paused}
+    # Any worker takes calls, whatever it serves: they wait for it as all else does, and are no more jobs.
+    waits = {queue: _waiting(sight, queue) for queue in without_calls(sight.oldest) if queue not in sight.paused}
     if not waits:
         return []
     if not alive:
@@ -88,7 +89,7 @@ def _unserved(sight: Sight) -> list[Concern]:
             "Jobs",
         )
         for queue, count in waits.items()
-        if queue != WEBHOOKS and not any(worker["queues"] is None or queue in worker["queues"] for worker in alive)
+        if not any(worker["queues"] is None or queue in worker["queues"] for worker in alive)
     ]
 
 
@@ -102,7 +103,7 @@ def _lost(sight: Sight) -> list[Concern]:
 
 
 def _dead(sight: Sight) -> list[Concern]:
-    dead = sum(counts.get(State.DEAD, 0) for counts in sight.tally.values())
+    dead = sum(counts.get(State.DEAD, 0) for counts in without_calls(sight.tally).values())
     if not dead or sight.last_dead_at is None:
         return []
     since = sight.now_ms - to_ms(sight.last_dead_at)

@@ -48,7 +48,9 @@ def full(server: Server, house: Program, worker: WorkerProcess) -> Server:
     server.post("/jobs", {"id": "child", "command": "true", "depends_on": ["later"]}, status=201)
     server.post("/jobs/many", {"jobs": [{"command": "true"}], "batch": "some", "on_complete": "true"}, status=201)
     server.post("/cron", {"name": "nightly", "schedule": "0 2 * * *", "command": "true", "env": {"A": "b"}}, status=201)
-    server.post("/alerts", {"name": "deaths", "dead": 99, "webhook": "https://example.org/secret"}, status=201)
+    # About a queue in which nothing happens: whoever looks at alerts writes down what it has found.
+    alert = {"name": "deaths", "dead": 99, "queue": "quiet", "webhook": "https://example.org/secret"}
+    server.post("/alerts", alert, status=201)
     server.http.patch("/queues/mail", json={"concurrency": 2, "rate": "10/m", "on_success": URL}).raise_for_status()
     server.http.put("/config/max-retries", json={"value": 5}).raise_for_status()
     server.http.put("/config/webhook-success", json={"value": URL}).raise_for_status()
@@ -56,6 +58,7 @@ def full(server: Server, house: Program, worker: WorkerProcess) -> Server:
     wait_for_state(server, "bad", "dead")
     assert server.get("/batches/some/wait", timeout="10s")["done"] == 1
     # And the job that its end has added: nothing is to change between a look here and a look there.
+    wait_until(lambda: server.get("/alerts/deaths")["checked_at"], what="somebody to look at the alert")
     wait_until(lambda: server.get("/status")["states"]["completed"] == 3, what="the rest to end")
     return server
 

@@ -45,7 +45,7 @@ class SqliteInbox(SqliteBase):
         ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
         answer = Enqueued(ids)
         try:
-            with self._moving() as moves:
+            with self._db.undone_from_memory(), self._moving() as moves:
                 now, ageing, last_seq = self._clock.now_ms(), self._ageing(), self._last_seq()
                 if idempotency is not None and (earlier := self._answer_to(idempotency, now_ms=now)) is not None:
                     return earlier

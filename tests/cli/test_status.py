@@ -67,6 +67,13 @@ def test_queues_without_jobs_take_no_room(queuectl: Program) -> None:
     assert "mail" not in queuectl("status", check=0).out
 
 
+def test_a_queue_that_is_paused_is_shown_though_it_is_the_only_one(queuectl: Program) -> None:
+    queuectl("enqueue", "--queue", "mail", "true", check=0)
+    assert "mail" not in queuectl("status", check=0).out
+    queuectl("queue", "pause", "mail", check=0)
+    assert "mail (paused)" in queuectl("status", check=0).out
+
+
 def test_the_oldest_waiting_job_is_one_that_is_due(queuectl: Program) -> None:
     queuectl("enqueue", "--delay", "1h", "true", check=0)
     assert queuectl("status", "--json", check=0).json["oldest_waiting_ms"] is None

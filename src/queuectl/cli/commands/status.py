@@ -63,7 +63,7 @@ def _lines(app: App, seen: Status) -> Iterator[str]:
         yield f"oldest waiting job: {rough(seen.oldest_waiting_ms)}"
     # A queue is never forgotten, but one without jobs has nothing to say.
     queues = [queue for queue in seen.queues if queue.paused or any(queue.states.values())]
-    if len(queues) > 1:
+    if len(queues) > 1 or any(queue.paused for queue in queues):
         yield ""
         yield from lay_out(queues, _columns(seen), width=app.width, colour=app.colour_on(app.stdout))
 

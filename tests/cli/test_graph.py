@@ -106,6 +106,16 @@ def test_what_could_never_run_is_refused_and_nothing_is_written(
     assert states(queuectl) == {"a": "pending", "off": "cancelled"}
 
 
+def test_the_way_out_of_a_parent_that_has_ended_is_one_that_can_be_gone(queuectl: Program) -> None:
+    enqueue(queuectl, "done")
+    queuectl("worker", "start", "--drain", check=0)
+    enqueue(queuectl, "off")
+    queuectl("cancel", "off", check=0)
+    assert "retry" not in queuectl("enqueue", "--after-fail", "done", "true", check=1).err
+    assert "queuectl retry off first" in queuectl("enqueue", "--after", "off", "true", check=1).err
+    queuectl("enqueue", "--after-any", "done,off", "true", check=0)
+
+
 def test_a_bad_parent_makes_no_home(tmp_path: Path) -> None:
     elsewhere = Program(tmp_path / "elsewhere")
     elsewhere("enqueue", "--after", "nope", "true", check=1)

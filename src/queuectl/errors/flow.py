@@ -110,6 +110,7 @@ class ParentEnded(Conflict):
 
     def __init__(self, parent: str, state: str, *, when: str, child: str | None, said: str) -> None:
         who = "a job" if child is None else repr(child)
-        hint = f'queuectl retry {parent} first, or wait for any end ("when": "ended"), or give "else": "run"'
+        again = "" if state == "completed" else f"queuectl retry {parent} first, or "  # which retry would refuse
+        hint = f'{again}wait for any end (--after-any, "when": "ended"), or give "else": "run"'
         super().__init__(f"{parent!r} is {state}: {who} cannot wait for it to be {when}", hint=hint)
         self.said = said

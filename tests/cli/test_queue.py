@@ -77,6 +77,12 @@ def test_a_bad_weight_is_refused(queuectl: Program, word: str) -> None:
     assert "--queue" in queuectl("worker", "start", "-q", word, check=2).err
 
 
+def test_two_weights_of_one_queue_are_refused(queuectl: Program) -> None:
+    told = queuectl("worker", "start", "--drain", "-q", "a=5", "-q", "b", "-q", "a=3", check=2).err
+    assert told.splitlines()[0] == "error: --queue: two weights for 'a': 5 and 3"
+    queuectl("worker", "start", "--drain", "-q", "a=5", "-q", "a=5", check=0)
+
+
 def test_jobs_get_what_their_queue_says_unless_they_say_otherwise(queuectl: Program) -> None:
     queuectl("config", "set", "timeout", "5m", check=0)
     queuectl("queue", "set", "mail", "--max-retries", "7", "--timeout", "0", "--priority", "3", check=0)

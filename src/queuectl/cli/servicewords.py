@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from queuectl.cli.app import App
-from queuectl.cli.workerwords import queue_and_weight, slot_count, worker_name
+from queuectl.cli.workerwords import queues_and_weights, slot_count, worker_name
 from queuectl.config import user_directory
 from queuectl.errors import InvalidInput, ServiceFailed
 from queuectl.job.duration import parse_duration_ms
@@ -42,8 +42,8 @@ def serving_words(
     """The same words for `worker start`, each one looked at: what it would refuse is refused now."""
     if count is not None:
         yield from ("--count", str(slot_count(count)))
+    queues_and_weights(queues)
     for queue in queues:
-        queue_and_weight(queue)
         yield from ("--queue", queue)
     if drain:
         yield "--drain"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import click
@@ -60,7 +60,18 @@ def worker_name(text: str) -> str:
     )
 
 
-def queue_and_weight(text: str) -> tuple[str, int | None]:
+def queues_and_weights(texts: Sequence[str]) -> dict[str, int | None]:
+    """The names, in their order, each with the weight if one is given."""
+    named: dict[str, int | None] = {}
+    for name, weight in map(_queue_and_weight, texts):
+        before = named.setdefault(name, weight)
+        if before != weight:
+            problem = f"two weights for {name!r}: {before or 'none'} and {weight or 'none'}"
+            raise InvalidInput("--queue", problem, hint="name each queue once, like --queue high=5 --queue low=1")
+    return named
+
+
+def _queue_and_weight(text: str) -> tuple[str, int | None]:
     """The name, and the weight if one is given."""
     name, equals, weight = text.partition("=")
     if not NAME.fullmatch(name):

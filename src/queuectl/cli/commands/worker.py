@@ -15,7 +15,7 @@ from queuectl.cli.result import Column, Done, Lines, Nothing, Result, Sheet, Tab
 from queuectl.cli.stopping import named_workers, stop_and_wait
 from queuectl.cli.style import age
 from queuectl.cli.workers import is_alive, is_serving, store_line
-from queuectl.cli.workerwords import queue_and_weight, serving_options, slot_count, worker_name
+from queuectl.cli.workerwords import queues_and_weights, serving_options, slot_count, worker_name
 from queuectl.config import file_path
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Worker, to_ms
@@ -84,7 +84,7 @@ def worker_start(
     """
     name = None if name is None else worker_name(name)
     slots = None if count is None else slot_count(count)
-    named = dict(queue_and_weight(queue) for queue in queues)
+    named = queues_and_weights(queues)
     patience = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
     policy = None if policy is None else file_path(policy, spelled="--policy")
     raised = None

@@ -52,6 +52,12 @@ def test_what_is_no_rate_is_refused_in_words(written: str) -> None:
     assert_well_said(refusal.value)
 
 
+def test_a_wrong_unit_of_a_rate_is_answered_with_rates_that_are_right() -> None:
+    with pytest.raises(InvalidInput, match="--rate: not a time in which to count: 'month'") as refusal:
+        parse_rate("10/month", subject="--rate")
+    assert "10/m" in (refusal.value.hint or "")
+
+
 @given(st.builds(Rate, st.integers(1, 1_000_000), st.integers(1, 10**12)))
 def test_a_rate_that_is_written_is_read_back_as_the_same(rate: Rate) -> None:
     assert parse_rate(format_rate(rate), subject="rate") == rate

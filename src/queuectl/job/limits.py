@@ -75,7 +75,10 @@ def parse_rate(text: str, *, subject: str) -> Rate | None:
     if found is None:
         raise InvalidInput(subject, f"not a rate: {shown(text)}", hint=RATE_HINT)
     starts, per = int(found[1]), found[2]
-    window_ms = _UNITS[per] if per in _UNITS else parse_duration_ms(per, subject=subject)
+    try:
+        window_ms = _UNITS[per] if per in _UNITS else parse_duration_ms(per, subject=subject)
+    except InvalidInput as exc:
+        raise InvalidInput(subject, f"not a time in which to count: {shown(per)}", hint=RATE_HINT) from exc
     if not 1 <= starts <= MOST:
         raise InvalidInput(subject, f"expected 1 to {MOST} starts, got {shown(text)}", hint=RATE_HINT)
     if not 1 <= window_ms <= LONGEST_MS:

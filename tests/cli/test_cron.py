@@ -124,6 +124,7 @@ def test_a_job_of_a_schedule_joins_a_batch_and_takes_the_place_of_one_that_waits
         (("s", "0 0 31 2 *", "true"), "schedule: '0 0 31 2 *' never fires"),
         (("s", "* * * *", "true"), "schedule: found 4 fields in '* * * *', expected 5, or 6 with seconds"),
         (("s", "@daily", "true", "--tz", "Mars/Base"), "--tz: unknown time zone 'Mars/Base'"),
+        (("s", "@daily", "true", "--tz", ""), "--tz: unknown time zone ''"),
         (("a b", "@daily", "true"), "name: not the name of a schedule: 'a b'"),
         (("s", "@daily"), "nothing to run"),
         (("s", "@daily", " "), "the command is blank"),
@@ -217,6 +218,7 @@ def test_times_are_previewed_and_end_with_until(queuectl: Program) -> None:
     )
     assert len(queuectl("cron", "next", "s", check=0).lines) <= 6
     assert queuectl("cron", "next", "s", "-n", "0", "--quiet", check=0).out == ""
+    assert "never" not in queuectl("cron", "next", "s", "-n", "0", check=0).out
     assert queuectl("cron", "next", "s", "-n", "-1", check=2).out == ""
 
 

@@ -108,7 +108,7 @@ def add(
     wish = use.Wish(
         name,
         schedule,
-        tz or local_zone_name(app.environ),
+        local_zone_name(app.environ) if tz is None else tz,
         _fields(words, flags),
         overlap=overlap,
         catch_up=catch_up,
@@ -181,7 +181,7 @@ def next_times(app: App, name: str, number: int) -> Result:
         [Column("TIME", lambda at: clock_time(at, zone)), Column("IN", lambda at: age(at, now_ms), right=True)],
         to_json=moment,
         to_id=lambda at: str(moment(at)),
-        empty="never again",
+        empty="never again" if number else "nothing to show",
         footer="it is paused" if schedule.is_paused else None,
     )
 

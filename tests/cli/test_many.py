@@ -55,7 +55,7 @@ def test_columns_are_parted_by_what_is_said(queuectl: Program) -> None:
 
 def test_a_line_without_the_column_refuses_all_and_is_named(queuectl: Program) -> None:
     told = refused(queuectl, "--for-each", "-", "--colsep", ",", "cp {1} {2}", input="a,b\n\nc\n")
-    assert told.startswith("error: line 3: {2}: the line has 1 columns")
+    assert told.startswith("error: line 3: {2}: the line has one column")
 
 
 def test_no_lines_are_no_jobs(queuectl: Program) -> None:

@@ -105,7 +105,8 @@ def _read_word(word: str, *, columns: bool) -> _Text:
 def _column(name: str, line: Line) -> str:
     columns = line.columns or ()
     if int(name) > len(columns):
-        raise InvalidInput(f"{{{name}}}", f"the line has {len(columns)} columns", hint="check --colsep, or the line")
+        found = "one column" if len(columns) == 1 else f"{len(columns)} columns"
+        raise InvalidInput(f"{{{name}}}", f"the line has {found}", hint="check --colsep, or the line")
     return columns[int(name) - 1]
 
 

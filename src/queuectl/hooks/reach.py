@@ -18,8 +18,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Sequence[str]]
 
 CHECK_NAME: Final = "check the name, and whether this host can resolve it"
-# Shared by the customers of a provider: of this network, not of the world, whatever Python calls it.
-_SHARED: Final = ipaddress.ip_network("100.64.0.0/10")
+# Not of the world, whatever the Python at hand calls them: the list in ipaddress differs from version to version.
+_OF_A_NETWORK: Final = (
+    ipaddress.ip_network("100.64.0.0/10"),  # shared by the customers of a provider
+    ipaddress.ip_network("192.0.0.0/24"),  # for protocols; the metadata of a cloud was there, too
+    ipaddress.ip_network("fec0::/10"),  # of a site: given up, and routed by who still has them
+    ipaddress.ip_network("3fff::/20"),  # for examples
+)
 _TRANSLATED: Final = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address within an IPv6 one
 
 
@@ -54,7 +59,7 @@ def is_public(address: Address) -> bool:
         and not address.is_multicast
         and not address.is_reserved
         and not address.is_unspecified
-        and not (isinstance(address, ipaddress.IPv4Address) and address in _SHARED)
+        and not any(address in network for network in _OF_A_NETWORK)
     )
 
 

@@ -5,20 +5,25 @@ import { parse, swap } from "./swap.js";
 const REST = 500; // at least so long between two looks
 const SLOW = 5; // and so many times as long as a look took: who looks on must not keep busy those who work
 const PATIENCE = 1500; // until it is worth a word that the line is down
+const AT_LEAST = 5000; // workers die without a word, and so do lines
+const ANSWER = 30000; // longer than any page takes
+const AGAIN = 3000; // after a question that was not answered
 
 let source = null;
 let isWanted = false;
 let isLooking = false;
 let restUntil = 0;
-let timer = 0;
+let timer = 0; // until somebody is told that the line is down
+let next = 0; // the next look
 
 export function start() {
   if (!document.getElementById("link-state") || !window.EventSource) return;
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  window.addEventListener("offline", () => tell("You are offline. What you see is as it was.", "bad"));
-  window.addEventListener("online", () => open(true));
+  // Either way a dashboard on this machine answers as before, and what came from elsewhere may be a line to nobody.
+  for (const change of ["offline", "online"]) window.addEventListener(change, () => open(true));
   window.addEventListener("pagehide", close); // a browser has few lines to one server
   window.addEventListener("pageshow", (event) => event.persisted && open(true));
+  setInterval(want, AT_LEAST);
   if (!document.hidden) open();
 }
 
@@ -26,10 +31,7 @@ function open(anew = false) {
   if (anew) close();
   if (source) return;
   source = new EventSource("/api/v1/events?brief=true");
-  source.addEventListener("open", () => {
-    clearTimeout(timer);
-    tell("");
-  });
+  source.addEventListener("open", found);
   source.addEventListener("status", () => {
     tell("");
     want(); // also the first: something may have happened since the page was made
@@ -39,19 +41,33 @@ function open(anew = false) {
     tell(`The store does not answer: ${detail}. ${hint[0].toUpperCase()}${hint.slice(1)}. What you see is as it was.`, "bad");
   });
   source.addEventListener("error", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => tell("The dashboard does not answer. Trying again …", "bad"), PATIENCE);
+    lost();
     if (source?.readyState === EventSource.CLOSED) {
       source = null;
-      setTimeout(() => document.hidden || open(), 3000);
+      setTimeout(() => document.hidden || open(), AGAIN);
     }
   });
 }
 
 function close() {
-  clearTimeout(timer);
+  stopTimer();
   source?.close();
   source = null;
+}
+
+function lost() {
+  const words = "The dashboard does not answer. What you see is as it was; trying again …";
+  timer ||= setTimeout(() => tell(words, "bad"), PATIENCE);
+}
+
+function found() {
+  stopTimer();
+  tell("");
+}
+
+function stopTimer() {
+  clearTimeout(timer);
+  timer = 0;
 }
 
 function tell(text, kind = "warn") {
@@ -68,30 +84,41 @@ export function want() {
 }
 
 async function look() {
-  if (isLooking || !isWanted || document.hidden || isBusy()) return;
-  const wait = restUntil - performance.now();
-  if (wait > 0) return void setTimeout(look, wait);
+  if (isLooking || !isWanted || document.hidden) return;
+  const wait = isBusy() ? REST : restUntil - performance.now();
+  if (wait > 0) return later(wait);
   isLooking = true;
   isWanted = false;
   const began = performance.now();
-  try {
-    const address = location.href;
-    const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
-    if (answer.ok && address === location.href) swap(parse(await answer.text()));
-    else if (answer.status === 401) tell("This page is no longer let in: the dashboard was started anew. Open its new address.", "bad");
-  } catch {
-    isWanted = true; // the line is down: said by `error`
-  }
-  restUntil = performance.now() + Math.max(REST, SLOW * (performance.now() - began));
+  const page = await ask(location.href);
+  if (page) swap(page);
+  restUntil = Math.max(restUntil, performance.now() + Math.max(REST, SLOW * (performance.now() - began)));
   isLooking = false;
-  if (isWanted) setTimeout(look, REST);
+  look();
 }
 
-// Somebody types, has ticked jobs of a list, or stands before a question.
-function isBusy() {
-  if (document.querySelector("dialog[open]") || document.querySelector("#selection input[name=id]:checked")) {
-    setTimeout(look, REST);
-    return true;
-  }
-  return false;
+// One timer, however many ask: while somebody is busy they come four times a second, and stay.
+function later(wait) {
+  clearTimeout(next);
+  next = setTimeout(look, wait);
 }
+
+// The page at this address as it is now; null if there is none to show.
+async function ask(address) {
+  try {
+    const signal = AbortSignal.timeout(ANSWER);
+    const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store", signal });
+    const html = await answer.text();
+    if (answer.ok) found();
+    else if (answer.status === 401) tell("This page is no longer let in: the dashboard was started anew. Open its new address.", "bad");
+    return answer.ok && address === location.href ? parse(html) : null;
+  } catch {
+    lost();
+    isWanted = true;
+    restUntil = performance.now() + AGAIN;
+    return null;
+  }
+}
+
+// Somebody has ticked jobs of a list, or stands before a question.
+const isBusy = () => Boolean(document.querySelector("dialog[open], #selection input[name=id]:checked"));

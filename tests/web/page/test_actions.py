@@ -119,6 +119,9 @@ def test_ticked_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, sit
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Hold 2 jobs?")
     expect(dialog).to_contain_text("pending")
+    expect(dialog.get_by_role("list", name="The first of them").get_by_role("listitem")).to_contain_text(
+        ["tick-3", "tick-1"]
+    )
     dialog.get_by_role("button", name="Hold 2 jobs").click()
     notice(page, "2 jobs held")
     assert [job(site, name)["held"] for name in ("tick-1", "tick-2", "tick-3")] == [True, False, True]
@@ -133,6 +136,8 @@ def test_all_that_match_are_changed_with_one_word(visit: Visit, site: Site) -> N
     page.get_by_label("all that match").check()
     page.get_by_label("What to do").select_option("cancel")
     press(page, "Preview")
+    first = page.get_by_role("dialog").get_by_role("list", name="The first of them").get_by_role("listitem")
+    expect(first).to_contain_text(["echo '59'", "echo '58'", "echo '57'", "echo '56'", "echo '55'", "and 55 others"])
     page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
     notice(page, "60 jobs cancelled")
     expect(page.locator("#list")).to_contain_text("No job matches")
@@ -185,8 +190,10 @@ def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None
     panel.get_by_text("Limits and defaults").click()
     panel.get_by_label("At once", exact=True).fill("3")
     panel.get_by_label("Rate").fill("10/m")
+    panel.get_by_label("Timeout").fill("90")
     panel.get_by_role("button", name="Save").click()
     notice(page, "concurrency 3, rate 10/m")
+    expect(panel.locator("summary")).to_contain_text("timeout 1m 30s")
     assert (rules()["paused"], rules()["concurrency"], rules()["rate"]) == (False, 3, "10/m")
     press(page, "Undo")
     notice(page, "as it was")

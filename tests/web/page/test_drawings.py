@@ -73,6 +73,11 @@ def test_a_moment_is_told_by_its_largest_unit(seconds: int, words: str) -> None:
     assert wording.ago(NOW + timedelta(seconds=seconds), NOW_MS) == words
 
 
+def test_the_times_of_a_sentence_are_told_as_those_of_the_pages() -> None:
+    said = "not due until 2026-11-18T01:42:15.785Z, enqueued 2026-11-18T00:42:15Z"
+    assert wording.moments(said) == "not due until 2026-11-18 01:42:15 UTC, enqueued 2026-11-18 00:42:15 UTC"
+
+
 @pytest.mark.parametrize(
     "value, words", [(999, "999"), (1000, "1k"), (12_345, "12.3k"), (1_000_000, "1M"), (0.5, "0.5")]
 )

@@ -80,6 +80,7 @@ def test_a_log_is_followed_in_colour_and_searched(visit: Visit, site: Site, work
     go.touch()
     expect(log).to_contain_text("last words")
     expect(page.locator("#job-state")).to_have_text("completed")
+    expect(page.locator("#why-title")).to_have_text("How it went")
     page.get_by_label("Search in the log").fill("LAST")
     expect(page.locator("[data-hits]")).to_have_text("1 line")
     expect(log.locator(".hit")).to_have_text("last words")

@@ -45,3 +45,10 @@ def test_the_next_times_are_those_of_the_clocks_of_the_zone(client: httpx.Client
     page = client.get("/cron").text
     panel = page[page.index('id="c-early"') :]
     assert len(re.findall(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d 04:30[ ,<]", panel)) == 5
+
+
+def test_of_times_some_of_which_have_seconds_all_are_told_with_them(client: httpx.Client, site: Site) -> None:
+    site.queuectl("cron", "add", "often", "every 20s", "true", "--tz", "UTC", check=0)
+    page = client.get("/cron").text
+    panel = page[page.index('id="c-often"') :].partition("</section>")[0]
+    assert len(re.findall(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[ ,<]", panel)) == 5

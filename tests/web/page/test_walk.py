@@ -107,6 +107,13 @@ def test_every_page_is_fit_to_be_used_by_everybody(
     assert not found, found
 
 
+def test_a_drawing_that_is_wider_than_its_place_begins_at_the_job_of_the_page(visit: Visit) -> None:
+    page = visit("/jobs/deploy", look="phone")
+    box = page.locator(".family .root").bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= 360
+
+
 def test_a_token_that_only_reads_is_offered_nothing_to_change(visit: Visit, site: Site) -> None:
     page = visit("/", token=READER)
     for path in PAGES.values():

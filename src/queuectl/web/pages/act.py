@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from queuectl.errors import UsageError
 from queuectl.job.lifecycle import State
+from queuectl.job.model import Job
 from queuectl.queue.filters import able_only
 from queuectl.queue.pick import find
 from queuectl.store.protocol import Filter, Reads
@@ -15,12 +16,15 @@ from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
 from queuectl.web.pages.selecting import Selecting
 from queuectl.web.pages.verbs import Verb
 
+NAMED: Final = 5  # of those that it is about, so that one sees whether they are those that one means
+
 
 def preview(desk: Desk, ask: Ask) -> Shown:
     verb, chosen = verbs.verb_of(ask.query.one("action")), Selecting.of(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
     counts = _count_all(desk.reads, chosen.where(desk.reads)) if is_all else _count_named(desk.reads, ids)
+    first = _first(desk.reads, chosen.where(desk.reads), verb) if is_all else _first_named(desk.reads, ids, verb)
     able = {state: count for state, count in counts.items() if state in verb.able}
     values: dict[str, Any] = {
         "verb": verb,
@@ -29,6 +33,7 @@ def preview(desk: Desk, ask: Ask) -> Shown:
         "chosen": chosen,
         "able": {state.value: count for state, count in able.items() if count},
         "count": sum(able.values()),
+        "first": first,
         "others": sum(counts.values()) - sum(able.values()),
         "back": back_to(ask.query, "/jobs"),
     }
@@ -57,6 +62,15 @@ def _able(where: Filter, verb: Verb) -> Filter | None:
     """Of these, those that it can be done to; None: of none of these states."""
     states = where.states & verb.able if where.states else verb.able
     return able_only(where._replace(states=states), verb.able, done=verb.done, subject="state") if states else None
+
+
+def _first(reads: Reads, where: Filter, verb: Verb) -> list[Job]:
+    able = _able(where, verb)
+    return [] if able is None else list(reads.jobs(able, descending=True, limit=NAMED))
+
+
+def _first_named(reads: Reads, ids: tuple[str, ...], verb: Verb) -> list[Job]:
+    return [job for job in find(reads, ids).values() if job.state in verb.able][:NAMED]
 
 
 def _count_all(reads: Reads, where: Filter) -> dict[State, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -32,10 +34,7 @@ def _page(desk: Desk, said: Fields, error: QueuectlError | None) -> Shown:
         rows.append(
             {
                 **schedule.to_dict(one.last),
-                "next": [
-                    (from_ms(at), _on_its_clock(at, schedule.tz))
-                    for at in use.upcoming(desk.reads, schedule.name, UPCOMING)
-                ],
+                "next": _on_its_clock(use.upcoming(desk.reads, schedule.name, UPCOMING), schedule.tz),
                 "last_at": None if one.last is None else from_ms(one.last.at_ms),
             }
         )
@@ -49,10 +48,11 @@ def _page(desk: Desk, said: Fields, error: QueuectlError | None) -> Shown:
     return Shown("cron.html", "Schedules", values, status=200 if error is None else 422)
 
 
-def _on_its_clock(at_ms: int, zone: str) -> str:
-    """As the clocks of the schedule's zone show it: people think of a schedule by those."""
-    moment = from_ms(at_ms).astimezone(find_zone(zone))
-    return moment.strftime("%a %Y-%m-%d %H:%M:%S" if moment.second else "%a %Y-%m-%d %H:%M")
+def _on_its_clock(times_ms: Sequence[int], zone: str) -> list[tuple[datetime, str]]:
+    """Each with what the clocks of the schedule's zone show then: people think of a schedule by those. All with seconds or none."""
+    moments = [from_ms(at).astimezone(find_zone(zone)) for at in times_ms]
+    form = "%a %Y-%m-%d %H:%M:%S" if any(moment.second for moment in moments) else "%a %Y-%m-%d %H:%M"
+    return [(moment, moment.strftime(form)) for moment in moments]
 
 
 def _zone_here() -> str:

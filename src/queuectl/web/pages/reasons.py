@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
 from queuectl.job.reason import Wait
 from queuectl.queue.explain import Reason
-from queuectl.web.pages.wording import part
-
-_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
+from queuectl.web.pages.wording import moments, part
 
 
 class Told(NamedTuple):
@@ -22,7 +19,7 @@ class Told(NamedTuple):
 
 
 def told(reason: Reason, job: Job) -> Told:
-    saying = _MOMENT.sub(r"\1 \2 UTC", reason.saying) + "."
+    saying = moments(reason.saying) + "."
     match reason.code:
         case Wait.PAUSED:
             return Told(saying, "Queues", "/queues", resumes=job.queue)

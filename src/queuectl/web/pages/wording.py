@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,6 +13,7 @@ from queuectl.job.model import Job, to_ms
 from queuectl.job.printable import printable
 
 NOTHING: Final = "—"  # for what is not known, or is not
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 _STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "m"), (60_000, "m", 1_000, "s"))
 
 
@@ -45,6 +47,11 @@ def ago(moment: datetime | None, now_ms: int) -> str:
 
 def exact(moment: datetime | None) -> str:
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def moments(text: str) -> str:
+    """What is said elsewhere, too, with its times as on all pages."""
+    return _MOMENT.sub(r"\1 \2 UTC", text)
 
 
 def command(job: Job | dict[str, Any]) -> str:
@@ -87,6 +94,7 @@ FILTERS: Final = {
     "short": short,
     "span": span,
     "exact": exact,
+    "moments": moments,
     "command": command,
     "safe_text": safe,
     "whole_command": whole_command,

@@ -1,4 +1,5 @@
 // Everything here makes a page that works without it quicker and livelier. Nothing of it is needed.
+import { start as startFamily } from "./family.js";
 import { start as startForms } from "./forms.js";
 import { start as startKeys } from "./keys.js";
 import { start as startLive } from "./live.js";
@@ -6,4 +7,4 @@ import { start as startLog } from "./log.js";
 import { start as startSelect } from "./select.js";
 import { start as startTimes } from "./times.js";
 
-for (const start of [startTimes, startForms, startSelect, startKeys, startLog, startLive]) start();
+for (const start of [startTimes, startForms, startSelect, startKeys, startFamily, startLog, startLive]) start();

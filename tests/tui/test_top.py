@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -341,6 +341,34 @@ def test_a_store_that_is_gone_is_told_of_until_it_is_back(home: Path, queue: Que
             await until(lambda: states_of(app).get(job) == "held", what="the job to be held")
 
     play(scene)
+
+
+class Slow(SystemClock):
+    """By which everything takes minutes."""
+
+    def __init__(self) -> None:
+        self._said = count(SystemClock().monotonic() + 100, 100)
+
+    def monotonic(self) -> float:
+        return next(self._said)
+
+
+def test_a_store_that_is_gone_is_told_of_also_while_slow_looks_rest(home: Path, queue: Queue) -> None:
+    queue.enqueue("true")
+    away = home.with_name("away")
+
+    async def scene() -> None:
+        async with view(home) as (app, _):
+            await until(lambda: states_of(app), what="the job")
+            app._clock = Slow()
+            second = queue.enqueue("true").id
+            await until(lambda: second in states_of(app), what="a look that is slow")
+            queue.close()
+            os.rename(home, away)
+            await until(lambda: "was removed or replaced" in text_of(app, "#problem"), what="the problem")
+
+    play(scene)
+    os.rename(away, home)
 
 
 def test_a_store_that_is_locked_does_not_hold_the_screen(home: Path, queue: Queue) -> None:

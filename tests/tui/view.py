@@ -28,8 +28,8 @@ async def view(
 
 
 def text_of(app: Top, name: str) -> str:
-    """What stands in a line of the screen that is on top."""
-    return str(app.screen.query_one(name, Static).render())
+    """What stands in a line of the screen that is on top; nothing while that is being made."""
+    return "".join(str(line.render()) for line in app.screen.query(name).results(Static))
 
 
 def rows_of(app: Top, name: str) -> dict[str, list[str]]:

@@ -109,24 +109,26 @@ class Top(Acts, App[None]):
     # ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:
-        looked = -AT_LEAST_EVERY
+        is_due, due_at, rest_until = True, 0.0, 0.0
         while True:
             self._wake.clear()
-            began, took = self._clock.monotonic(), 0.0
             try:
-                is_late = began - looked >= AT_LEAST_EVERY
-                if await self.rooms.looking.ask(has_changed) or is_late or self._page.wish != self.wish:
+                # Asked also while looks rest: that the store is gone has to be told at once.
+                is_due = await self.rooms.looking.ask(has_changed) or is_due
+                began = self._clock.monotonic()
+                if self._page.wish != self.wish or ((is_due or began >= due_at) and began >= rest_until):
                     await self.look()
-                    looked = self._clock.monotonic()
-                    took = looked - began
+                    ended, is_due = self._clock.monotonic(), False
+                    due_at, rest_until = ended + AT_LEAST_EVERY, ended + REST * (ended - began)
                 self._tell_problem(None)
             except Left:
                 return
             except Unavailable as error:
-                looked = -AT_LEAST_EVERY
+                is_due, rest_until = True, 0.0
                 self._tell_problem(error)
             try:
-                await asyncio.wait_for(self._wake.wait(), max(LOOK_EVERY, REST * took))
+                await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
+                rest_until = 0.0  # somebody has done something, and wants to see it
             except TimeoutError:
                 pass  # nobody has asked for more than what is due anyhow
 

@@ -118,22 +118,25 @@ class Feed:
         return []
 
     async def _watch(self) -> None:
-        loop, is_well = asyncio.get_running_loop(), True
+        loop, is_well, is_due, rest_until = asyncio.get_running_loop(), True, False, 0.0
         was_there: bool | None = None  # the store; None: nobody has looked yet
         while self._listeners and not self._closed:
-            began = loop.time()
             try:
+                # Asked also while looks rest: that the store is gone has to be told at once.
                 is_there, has_changed = await self._room.ask(_glance)
-                if has_changed or is_there is not was_there or not is_well:
+                is_due = is_due or has_changed or is_there is not was_there or not is_well
+                began = loop.time()
+                if is_due and began >= rest_until:
                     self._tell("status", await self._room.ask(_look))
-                    was_there, is_well = is_there, True
+                    was_there, is_well, is_due = is_there, True, False
+                    rest_until = loop.time() + REST * (loop.time() - began)
             except Left:
                 return
             except QueuectlError as error:
                 if is_well:
                     self._tell("problem", to_document(error))
-                is_well = False
-            await asyncio.sleep(max(LOOK_EVERY, REST * (loop.time() - began)))
+                is_well, rest_until = False, 0.0
+            await asyncio.sleep(LOOK_EVERY)
 
     def _tell(self, event: str, data: Any) -> None:
         self._number += 1

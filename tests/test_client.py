@@ -288,6 +288,16 @@ def test_a_job_has_a_key_and_its_queue_a_limit_by_key(home: Path) -> None:
         assert job.key == queue.get(job.id).key == "customer-7"
 
 
+@pytest.mark.parametrize(
+    "rule, value", [("concurrency", 0), ("per_key", 1.5), ("rate", "5/month"), ("timeout", "soon"), ("priority", True)]
+)
+def test_a_rule_that_cannot_be_is_refused_by_its_name(home: Path, rule: str, value: object) -> None:
+    with Queue(home) as queue, pytest.raises(errors.InvalidInput, match=rf"^{rule}: ") as refusal:
+        queue.set_queue("mail", **{rule: value})
+    assert "--" not in (refusal.value.hint or "")
+    assert not home.exists()
+
+
 def test_a_queue_is_limited_and_listed_as_on_the_command_line(home: Path) -> None:
     with Queue(home) as queue:
         queue.enqueue("true", queue="mail")
@@ -401,6 +411,18 @@ def test_many_jobs_are_changed_at_once_and_refusals_told(queue: Queue) -> None:
     assert queue.select(queue="r").prune(older_than="1h") == {}
     assert queue.select(queue="r").prune() == {"cancelled": 2}
     assert [job.id for job in queue.jobs()] == ["a"]
+
+
+@pytest.mark.parametrize("said", [{}, {"tag": []}, {"queue": ()}])
+def test_all_jobs_are_not_changed_by_leaving_out_which(queue: Queue, said: dict[str, Any]) -> None:
+    queue.enqueue("true", id="a")
+    every = queue.select(**said)
+    assert len(every) == 1
+    for change in (every.cancel, every.hold, every.run_now, every.prune, every.purge, lambda: every.edit(priority=5)):
+        with pytest.raises(errors.UsageError, match=r"^which jobs\?$"):
+            change()
+    assert queue.get("a").priority == 0
+    assert queue.select(state=list(State)[:2]).hold()["done"] == ["a"]
 
 
 def test_chosen_jobs_are_waited_for(queue: Queue, start_worker: StartWorker) -> None:

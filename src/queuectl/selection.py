@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
 from queuectl.clock import Clock
+from queuectl.errors import UsageError
 from queuectl.job.change import read_change
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.lifecycle import FINAL, WAITING, State
@@ -37,7 +38,7 @@ class _Do(Protocol):
 class Selection:
     """The jobs that match, each time it is asked. A change is made to those that it can be made to, and tells what worked and
     what did not, and why, as `--json` does: `{"done": [ids], "refused": [{"id", "code", "message"}]}`. Raises InvalidInput if a
-    state was named that it can not be made to.
+    state was named that it can not be made to, UsageError if nothing was said about which jobs.
 
     >>> from queuectl import Queue
     >>> with Queue() as queue:
@@ -107,7 +108,7 @@ class Selection:
         from queuectl.upkeep import prune as use
 
         age = parse_duration_ms(plain(older_than), subject="older_than")
-        where = able_only(self._where, FINAL, done="pruned", subject="state")
+        where = self._able(FINAL, done="pruned")
         chosen = frozenset(job.id for job in self._hands.reads().choose(where))
         if not chosen:
             return {}
@@ -126,10 +127,16 @@ class Selection:
         ids = [job.id for job in self._hands.reads().choose(where)]
         return waiting.wait(self._hands.reads(), self._hands.clock, ids, timeout=seconds) if ids else []
 
+    def _able(self, able: frozenset[State], *, done: str) -> Filter:
+        if self._where.names_states_only and not self._where.states:
+            # A list that is empty, or a name that is None, rather than a wish for all.
+            raise UsageError("which jobs?", hint="choose them by state, queue, tag, batch, since or match")
+        return able_only(self._where, able, done=done, subject="state")
+
     def _act(
         self, do: _Do, able: frozenset[State], *, done: str, wants: Callable[[Chosen], bool] = lambda _: True
     ) -> dict[str, Any]:
-        where = able_only(self._where, able, done=done, subject="state")
+        where = self._able(able, done=done)
         ids = [job.id for job in self._hands.reads().choose(where) if wants(job)]
         answer = do(self._hands.open_store(), ids, exact=True) if ids else Answer([], [])
         return answer.to_dict()

@@ -56,34 +56,39 @@ def view(store: Reads, queue: str) -> QueueView:
     return found or QueueView(queue, all_states({}), Rules(), None, None)
 
 
-def set_rules(open_store: Callable[[], Store], queue: str, said: Mapping[str, object]) -> QueueView:
-    """Change the rules that are `said`, in the words of people; None: not said. Raises before anything is made or written."""
+def set_rules(
+    open_store: Callable[[], Store], queue: str, said: Mapping[str, object], *, by_option: bool = False
+) -> QueueView:
+    """Change the rules that are `said`, in the words of people; None: not said. Raises before anything is made or written, in
+    terms of the field, or `by_option`."""
     check_queue(queue)
-    _refuse_unknown(said)
-    changes = {name: _READERS[name](value) for name, value in said.items() if value is not None}
+    changes = _read(said, by_option=by_option)
     if not changes:
         raise UsageError("nothing to set", hint="say what: queuectl queue set NAME --concurrency 2 --rate 10/m")
     store = open_store()
-    store.set_rules(queue, {("timeout_ms" if name == "timeout" else name): value for name, value in changes.items()})
+    store.set_rules(queue, changes)
     return view(store, queue)
 
 
 def read_rules(said: Mapping[str, object]) -> Rules:
     """As `rules_to_dict` and `paused` write them; what is null is not said."""
-    _refuse_unknown(said)
-    found: dict[str, object] = {}
-    for name, value in said.items():
-        try:
-            found |= {} if value is None else {name: _READERS[name](value)}
-        except InvalidInput as error:  # in terms of the field, not of the option
-            raise InvalidInput(name, error.problem, hint=error.hint.replace(error.subject, name)) from error
-    return Rules(**{("timeout_ms" if name == "timeout" else name): value for name, value in found.items()})  # type: ignore[arg-type] # each by its reader
+    return Rules(**_read(said))
 
 
-def _refuse_unknown(said: Mapping[str, object]) -> None:
+def _read(said: Mapping[str, object], *, by_option: bool = False) -> dict[str, Any]:
+    """What is said, by the names of Rules."""
     for name in said:
         if name not in _READERS:
             raise UnknownName("rule", name, nearest=nearest(name, _READERS), known=list(_READERS))
+    found: dict[str, Any] = {}
+    for name, value in said.items():
+        try:
+            found |= {} if value is None else {("timeout_ms" if name == "timeout" else name): _READERS[name](value)}
+        except InvalidInput as error:
+            if by_option:
+                raise
+            raise InvalidInput(name, error.problem, hint=error.hint.replace(error.subject, name)) from error
+    return found
 
 
 def set_paused(

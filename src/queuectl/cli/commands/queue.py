@@ -178,7 +178,7 @@ def queue_set(app: App, name: str, **said: str | None) -> Result:
 
     A limit holds over all workers and hosts from now on; what runs goes on. What jobs get is fixed when they are enqueued.
     """
-    found = use.set_rules(app.open_store, name, said)
+    found = use.set_rules(app.open_store, name, said, by_option=True)
     return Sheet(found.to_dict(), people=lambda: [_said(found)], id=name)
 
 

@@ -66,6 +66,7 @@ def test_beside_ids_queue_is_where_they_go_and_else_which_are_meant(waiting: Pro
         (["--command", ""], "--command: blank"),
         (["--delay", "1s", "--run-at", "2100-01-01"], "--delay: not together with --run-at"),
         (["--move-to", "no good"], "--move-to: not the name of a queue"),
+        (["--queue", "no good"], "--queue: not the name of a queue"),
         ([], "nothing to change"),
     ],
 )

@@ -58,10 +58,11 @@ def edit(app: App, ids: tuple[str, ...], selection: Selection, yes: bool, move_t
     A job that runs or has ended is refused, and so is one that somebody has changed while it was in your editor. It gets
     the place in the line that it would have, had it been enqueued so.
     """
+    spelled = "--move-to"
     if ids and move_to is None and (move_to := selection.only_queue()) is not None:
-        selection = Selection({})
+        selection, spelled = Selection({}), "--queue"
     if move_to is not None:
-        check_field("queue", move_to, spelled="--move-to")
+        check_field("queue", move_to, spelled=spelled)
     change = read_change({**fields, "queue": move_to}, dashes="--")
     if change != Change():
 

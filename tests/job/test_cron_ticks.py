@@ -96,6 +96,9 @@ def test_the_next_time_is_the_first_that_matches(text: str, after: str, times: l
             [f"2026-10-25T02:{m}:00+0{h}:00" for h in (2, 1) for m in ("00", "30")],
         ),
         ("America/Sao_Paulo", "30 23 * * *", "2018-02-17T12:00", ["2018-02-17T23:30:00-02:00", "2018-02-18T23:30:00-03:00"]),
+        # Back over midnight: the 29th had begun, and it was the 28th again.
+        ("America/St_Johns", "*/30 * * * *", "2006-10-29T00:00", ["2006-10-28T23:30:00-03:30", "2006-10-29T00:00:00-03:30"]),
+        ("America/St_Johns", "*/30 * 28 * *", "2006-10-29T00:00", ["2006-10-28T23:30:00-03:30", "2006-11-28T00:00:00-03:30"]),
         ("Australia/Lord_Howe", "45 1 * * *", "2026-04-04T12:00", ["2026-04-05T01:45:00+11:00", "2026-04-06T01:45:00+10:30"]),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Taking back what was done, and nothing else."""
+"""What a preview says is what is done; taking that back takes back nothing else."""
 
 from __future__ import annotations
 
@@ -23,3 +23,22 @@ def test_what_was_held_before_stays_so_when_a_hold_is_taken_back(home: Path, cho
         assert done.notice.undo is not None
         done.notice.undo(desk)
         assert (desk.get("before").held, desk.get("now").held) == (True, False)
+
+
+@pytest.mark.parametrize("ticked", [True, False], ids=["ticked", "all"])
+@pytest.mark.parametrize(
+    "action, meant", [("hold", ["free"]), ("release", ["held"]), ("cancel", ["free", "held"]), ("purge", [])]
+)
+def test_a_preview_counts_and_names_those_that_it_would_be_done_to(
+    home: Path, action: str, meant: list[str], ticked: bool
+) -> None:
+    with Desk(home) as desk:
+        for name in ("ended", "held", "free"):
+            desk.enqueue("true", id=name)
+        desk.hold("held")
+        desk.cancel("ended")
+        chosen = [("id", "free"), ("id", "held"), ("id", "ended")] if ticked else [("all", "1")]
+        query = Fields([("action", action), *chosen])
+        said = act.preview(desk, Ask({}, query, Fields(), may_change=True, url="/act")).values
+        assert [job.id for job in said["first"]] == meant
+        assert (said["count"], said["others"]) == (len(meant), 3 - len(meant))

@@ -23,13 +23,14 @@ from queuectl.web.desk import Desk
 
 Do = Callable[[Desk, Store, Iterable[str], bool], Answer]
 SAMPLE: Final = 10
+ANY: Final[Callable[[Chosen | Job], bool]] = lambda _: True  # noqa: E731 - a constant, and known by its name
 
 
 class Action(NamedTuple):
     able: frozenset[State]
     done: str  # what is said of a job that it was done to
     do: Do
-    wants: Callable[[Chosen | Job], bool] = lambda _: True  # of those that match: whether there is something to do
+    wants: Callable[[Chosen | Job], bool] = ANY  # of those that match: whether there is something to do
 
 
 def _cancel(desk: Desk, store: Store, refs: Iterable[str], exact: bool) -> Answer:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from queuectl.errors import UsageError
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job
 from queuectl.queue.filters import able_only
 from queuectl.queue.pick import find
-from queuectl.store.protocol import Filter, Reads
+from queuectl.store.protocol import Chosen, Filter, Reads
 from queuectl.web.desk import Desk
 from queuectl.web.pages import verbs
 from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
@@ -19,22 +20,28 @@ from queuectl.web.pages.verbs import Verb
 NAMED: Final = 5  # of those that it is about, so that one sees whether they are those that one means
 
 
+class Meant(NamedTuple):
+    """Those that it would be done to: how many of which state, and the first of them; `others` stay as they are."""
+
+    able: dict[State, int]
+    others: int
+    first: list[Job]
+
+
 def preview(desk: Desk, ask: Ask) -> Shown:
     verb, chosen = verbs.verb_of(ask.query.one("action")), Selecting.of(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
-    counts = _count_all(desk.reads, chosen.where(desk.reads)) if is_all else _count_named(desk.reads, ids)
-    first = _first(desk.reads, chosen.where(desk.reads), verb) if is_all else _first_named(desk.reads, ids, verb)
-    able = {state: count for state, count in counts.items() if state in verb.able}
+    meant = _all(desk.reads, chosen.where(desk.reads), verb) if is_all else _named(desk.reads, ids, verb)
     values: dict[str, Any] = {
         "verb": verb,
         "is_all": is_all,
         "ids": ids,
         "chosen": chosen,
-        "able": {state.value: count for state, count in able.items() if count},
-        "count": sum(able.values()),
-        "first": first,
-        "others": sum(counts.values()) - sum(able.values()),
+        "able": {state.value: count for state, count in meant.able.items() if count},
+        "count": sum(meant.able.values()),
+        "first": meant.first,
+        "others": meant.others,
         "back": back_to(ask.query, "/jobs"),
     }
     return Shown("act.html", f"{verb.label} jobs", values)
@@ -64,20 +71,26 @@ def _able(where: Filter, verb: Verb) -> Filter | None:
     return able_only(where._replace(states=states), verb.able, done=verb.done, subject="state") if states else None
 
 
-def _first(reads: Reads, where: Filter, verb: Verb) -> list[Job]:
-    able = _able(where, verb)
-    return [] if able is None else list(reads.jobs(able, descending=True, limit=NAMED))
-
-
-def _first_named(reads: Reads, ids: tuple[str, ...], verb: Verb) -> list[Job]:
-    return [job for job in find(reads, ids).values() if job.state in verb.able][:NAMED]
-
-
-def _count_all(reads: Reads, where: Filter) -> dict[State, int]:
+def _all(reads: Reads, where: Filter, verb: Verb) -> Meant:
     wanted = where.states or frozenset(State)
-    return {state: reads.count(where._replace(states=frozenset({state}))) for state in State if state in wanted}
+    counts = {state: reads.count(where._replace(states=frozenset({state}))) for state in State if state in wanted}
+    able = _able(where, verb)
+    if able is None:
+        return Meant({}, sum(counts.values()), [])
+    if verb.is_choosy:  # no count tells how many are so already
+        chosen = [job for job in reads.choose(able) if verb.makes_a_difference(job)]
+        first = list(find(reads, [job.id for job in chosen[: -NAMED - 1 : -1]]).values())
+        return _meant(chosen, first, sum(counts.values()))
+    can = {state: count for state, count in counts.items() if state in verb.able}
+    first = list(reads.jobs(able, descending=True, limit=NAMED))
+    return Meant(can, sum(counts.values()) - sum(can.values()), first)
 
 
-def _count_named(reads: Reads, ids: tuple[str, ...]) -> dict[State, int]:
-    found = find(reads, ids).values()
-    return {state: sum(job.state is state for job in found) for state in State}
+def _named(reads: Reads, ids: tuple[str, ...], verb: Verb) -> Meant:
+    found = list(find(reads, ids).values())
+    fit = [job for job in found if verb.fits(job)]
+    return _meant(fit, fit[:NAMED], len(found))
+
+
+def _meant(jobs: Sequence[Job | Chosen], first: list[Job], of: int) -> Meant:
+    return Meant({state: sum(job.state is state for job in jobs) for state in State}, of - len(jobs), first)

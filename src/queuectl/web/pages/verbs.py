@@ -12,7 +12,7 @@ from queuectl.job.model import Job
 from queuectl.job.nearest import nearest
 from queuectl.queue.pick import Answer, find
 from queuectl.store.protocol import Chosen
-from queuectl.web.api.bulk import ACTIONS
+from queuectl.web.api.bulk import ACTIONS, ANY
 from queuectl.web.desk import Desk
 from queuectl.web.pages.notices import MOST_LINES, Notice
 from queuectl.web.pages.wording import plural
@@ -32,6 +32,11 @@ class Verb(NamedTuple):
     @property
     def able(self) -> frozenset[State]:
         return ACTIONS[self.name].able
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether a job can be in such a state and have nothing done to it: it is so already."""
+        return ACTIONS[self.name].wants is not ANY
 
     def fits(self, job: Job) -> bool:
         """Whether it makes sense to offer it for this job."""

@@ -223,6 +223,41 @@ def test_help_names_the_keys(home: Path) -> None:
     play(scene)
 
 
+def test_two_keys_at_a_time_leave_a_screen_once(home: Path, queue: Queue) -> None:
+    job = queue.enqueue("true", delay="1h")
+
+    async def scene() -> None:
+        async with view(home) as (app, _):
+            await until(lambda: job.id in states_of(app), what="the job")
+            below = JobScreen(job, log_only=False)
+            await app.push_screen(below)
+            answers: list[object] = []
+            for above, left in ((Help(), "leave"), (Ask("what?"), "leave"), (Confirm("sure?", ""), "answer(False)")):
+                await app.push_screen(above, answers.append)
+                for _ in range(2):  # as keys do that were both on their way to it
+                    await app.run_action(left, above)
+                await until(lambda above=above: not above.is_attached, what="the screen to be left")
+                assert app.screen is below
+            assert answers == [None, None, False]
+            for _ in range(2):
+                await app.run_action("leave", below)
+            await until(lambda: not below.is_attached, what="the list again")
+            assert app.is_running
+
+    play(scene)
+
+
+def test_a_fault_of_ours_ends_the_view_and_is_left_to_whoever_has_started_it(home: Path) -> None:
+    async def scene() -> None:
+        async with view(home) as (app, _):
+            app.call_later(lambda: 1 / 0)
+            await until(lambda: app.fault is not None, what="the end")
+            assert not app._exit_renderables, "it would be printed with all that was in memory"
+
+    with pytest.raises(ZeroDivisionError):
+        play(scene)
+
+
 def test_one_job_and_its_log_are_followed_without_obeying_what_it_prints(
     home: Path, queue: Queue, start_worker: StartWorker
 ) -> None:

@@ -106,6 +106,15 @@ class Top(Acts, App[None]):
     def on_resize(self) -> None:
         self.call_after_refresh(self._show)
 
+    @property
+    def fault(self) -> Exception | None:
+        """What should not have happened, and has ended the view."""
+        return self._exception
+
+    def _fatal_error(self) -> None:
+        # Not in textual's words: a screen full of them, with all that the functions had in their hands.
+        self._close_messages_no_wait()
+
     # ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, Static
+
+T = TypeVar("T")
 
 KEYS: Final = (
     ("↑ ↓ j k", "choose a job, a queue, a worker"),
@@ -30,6 +32,12 @@ KEYS: Final = (
 )
 
 
+def leave(screen: Screen[T], result: T | None = None) -> None:
+    """Once. Of two keys that come at a time the second finds it gone, and would take away what was below it."""
+    if screen.is_active:
+        screen.dismiss(result)
+
+
 class Confirm(ModalScreen[bool]):
     """True for y alone: whoever hits another key has not read the question."""
 
@@ -48,7 +56,7 @@ class Confirm(ModalScreen[bool]):
         yield Static(self._words, id="dialog")
 
     def action_answer(self, answer: bool) -> None:
-        self.dismiss(answer)
+        leave(self, answer)
 
 
 class Ask(ModalScreen[str | None]):
@@ -66,10 +74,10 @@ class Ask(ModalScreen[str | None]):
         yield line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
+        leave(self, event.value)
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        leave(self)
 
 
 class Help(ModalScreen[None]):
@@ -81,4 +89,4 @@ class Help(ModalScreen[None]):
             yield Static(Text("\n").join(lines))
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        leave(self)

@@ -16,6 +16,7 @@ from queuectl.errors import JobNotFound, Unavailable
 from queuectl.job.lifecycle import is_final
 from queuectl.job.model import Job
 from queuectl.tui import cells
+from queuectl.tui.dialogs import leave
 from queuectl.tui.follow import LogPane
 from queuectl.tui.glance import Detail, detail
 from queuectl.tui.seat import Room
@@ -98,7 +99,7 @@ class JobScreen(Screen[None]):
         self._begun_line.put(line)
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        leave(self)
 
     def action_pass(self) -> None:
         """Nothing: what these keys change is not on this screen."""

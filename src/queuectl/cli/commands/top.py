@@ -34,4 +34,6 @@ def top(app: App) -> Result:
         view.run()
     finally:
         view.rooms.close()
+    if view.fault is not None:
+        raise view.fault
     return Nothing()

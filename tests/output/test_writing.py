@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from queuectl.job.settle import lose
 from queuectl.output.bounds import BESIDE, LONGEST_HEAD, WHOLE, gone_line, moving_line, read_head
+from queuectl.output.files import end_log
 from queuectl.output.log import Log, Span
 from queuectl.output.writing import Writing
+from tests.factories import unknown_claim
 
 KIB = 1024
 START = b"--- START x run=1 worker=w1 ---\n"
@@ -180,3 +183,48 @@ def test_only_a_first_line_of_ours_says_that_something_is_gone(line: bytes) -> N
 def test_a_line_of_ours_is_never_longer_than_is_looked_at() -> None:
     longest = 10**19 - 1
     assert len(moving_line(longest, b"1099511627775", longest, longest)) <= LONGEST_HEAD
+
+
+LOST = lose(unknown_claim("a"), 3)
+OUR_END = b"--- END 2026-01-02T03:04:05.000Z rc=3 duration=1.000s ---\n"
+
+
+def end(written: Written, *, may_be_closed: bool) -> int:
+    path, limit = str(written.path), written.limit
+    return end_log(path, len(START), LOST, duration=None, now_ms=0, limit=limit, may_be_closed=may_be_closed)
+
+
+@pytest.mark.parametrize("output", [b"", b"one\n", b"one\ntwo\n" * 5000])
+def test_a_log_that_somebody_closed_who_could_not_say_so_is_closed_once(written: Written, output: bytes) -> None:
+    written.append(output + OUR_END)
+    before = written.left
+    assert end(written, may_be_closed=True) == len(START + output)
+    assert written.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "output",
+    [b"", b"one\n", OUR_END + b"one\n", b"--- END of it\n", OUR_END[:-1], b"x" * 9000],
+    ids=["nothing", "a line", "one of ours before", "words", "half a line", "a long line"],
+)
+def test_one_that_nobody_closed_is_closed_behind_all_that_was_printed(written: Written, output: bytes) -> None:
+    written.append(output)
+    assert end(written, may_be_closed=True) == len(START + output)
+    assert written.path.read_bytes().endswith(b" lost ---\n")
+
+
+def test_a_line_like_ours_that_a_job_has_printed_last_is_output_where_nobody_can_have_closed_the_log(
+    written: Written,
+) -> None:
+    written.append(OUR_END)
+    assert end(written, may_be_closed=False) == len(START + OUR_END)
+    assert written.path.read_bytes().endswith(b" lost ---\n")
+
+
+def test_a_log_that_is_being_cut_is_closed_all_the_same(written: Written) -> None:
+    written.append(lines(6000) + OUR_END)
+    with Writing(str(written.path), limit=written.limit) as log:
+        assert not log.make_room(20_000, most=1)
+        assert log.last_line(1000) == b""
+    end(written, may_be_closed=True)
+    assert written.path.read_bytes().endswith(b" lost ---\n")

@@ -22,6 +22,7 @@ from queuectl.process.ledger import (
     Identity,
     Ledger,
     Records,
+    add_closing,
     add_end,
     read_ledger,
 )
@@ -138,6 +139,20 @@ def test_a_ledger_tells_whose_end_was_begun_whoever_began_it_and_whatever_its_ke
             "c" * 32: [EndBegun(LOST, 7)],
         },
     )
+
+
+def test_a_ledger_tells_whose_log_somebody_was_about_to_close(tmp_path: Path) -> None:
+    path = str(tmp_path / "runs")
+    ledger = Ledger(path)
+    ledger.write(0, "a" * 32, Footprint(1, 2, 3))
+    assert ledger.added_ends() == set()
+    add_end(path, ["b" * 32], EndBegun(LOST, 7), create=False)
+    add_closing(path, ["a" * 32, "c" * 32])
+    assert ledger.added_ends() == {"a" * 32, "b" * 32, "c" * 32}
+    ledger.close()
+    found = read_ledger(path)
+    assert found.closing == {"a" * 32, "c" * 32}
+    assert (found.runs, found.endings) == ({"a" * 32: Footprint(1, 2, 3)}, {"b" * 32: [EndBegun(LOST, 7)]})
 
 
 def test_a_ledger_of_another_boot_says_nothing_about_processes(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 import queuectl.job.settle
+import queuectl.output.files
 import queuectl.process.watch
 import queuectl.store.sqlite.runs
 import queuectl.upkeep.adoption
@@ -235,6 +236,10 @@ def _nobody_has_begun() -> tuple[Any, str, Any]:
     return Launcher, "note_unbegun", never_taken_back
 
 
+def _closed_again() -> tuple[Any, str, Any]:
+    return queuectl.output.files, "is_end_line", lambda _: False
+
+
 DEFECTS: Final[dict[str, Change]] = {
     "a settle that shows no token": _settle_statement("   and token = ?2\n"),
     "a settle in any state": _settle_statement("   and token = ?2\n", "   and state = 'processing'\n"),
@@ -263,6 +268,7 @@ DEFECTS: Final[dict[str, Change]] = {
     "an end that leaves no word of why": _no_word,
     "a rescue that leaves no word of what it ends": _no_word_of_a_rescue,
     "a reserve of which it is never said that it has begun": _nobody_has_begun,
+    "a log that is closed by everybody who comes by": _closed_again,
     "counts that are overwritten": _counts_overwritten,
     "a history that is not kept": _no_history,
 }
@@ -277,6 +283,7 @@ WHERE: Final[dict[str, Theme]] = {
     "a start without a look at the time": Theme.NAPS,
     "no look beside the bell": Theme.MIXED,
     "a child that is buried before its end is written": Theme.STORE,
+    "a log that is closed by everybody who comes by": Theme.STORE,
     "an heir that forgets what another has put aside": Theme.HEIRS,
     "an adoption that forgets the time limit": Theme.HEIRS,
     "an adoption of what ran before the power was gone": Theme.POWER,

@@ -12,14 +12,16 @@ from queuectl.job.outcome import Ending, Exited, Signalled
 from queuectl.output.files import begin_log
 from queuectl.output.frames import end_line
 from queuectl.output.writing import Writing
+from queuectl.process.ended import HEED_WITHIN
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.watch import Child
-from tests.sim.machine import Host, Process, Signals
+from tests.sim.machine import TICK, Host, Process, Signals
 from tests.sim.stage import Stage
 
 LIMIT: Final = 1 << 20
+PRINTED: Final = b"hello\n"  # by every process
 LONG: Final = 8.0  # seconds: two leases
 
 
@@ -107,7 +109,16 @@ class Keeper:
         else:
             if (kept := self._kept.get(child.pid)) is not None:
                 self.told[child.pid] = Told(self._stage.now - kept.began, self._close_log(kept))
+                self._stage.later(HEED_WITHIN * TICK, lambda: self._note_unheeded(kept))
             self._signals.is_pending = True
+
+    def _note_unheeded(self, kept: _Kept) -> None:
+        """Its worker has not written the end that it was told of: it may stand still."""
+        pid = kept.process.pid
+        if self._kept.get(pid) is kept and not (self.is_gone or self._is_alone):
+            assert kept.process.how is not None
+            if self._write(kept, Finish(kept.process.how, self._host.ticks(), self.told[pid].log_to)):
+                self.finished.add(kept.token)
 
     def _close_log(self, kept: _Kept) -> int | None:
         how = kept.process.how
@@ -147,7 +158,7 @@ class Keeper:
             child.ignores_term = stage.random.random() < 0.5
             self._give_fate(child)
         with contextlib.suppress(OSError), open(order.log, "ab") as log:
-            log.write(b"hello\n")
+            log.write(PRINTED)
         self._spawned(host, leader, self)
         self.begun.append(Begun(Child(leader.pid, leader.started), stage.now, log_from))
         footprint = Footprint(leader.pid, leader.started, log_from)

@@ -23,6 +23,7 @@ from queuectl.worker import loop
 from queuectl.worker.launch import Launcher
 from queuectl.worker.plan import Plan, World
 from queuectl.worker.serve import _claim_name
+from tests.sim.logs import check_logs
 from tests.sim.machine import Host
 from tests.sim.people import People
 from tests.sim.pool import Pool
@@ -93,6 +94,7 @@ class Scene:
         """Raises Violation, or whatever else went wrong."""
         chance, stage = self.chance, self.stage
         stage.chances = chances_of(self.theme, chance)
+        self.logs_fail = stage.chances.log > 0
         cuts = self.theme is Theme.MIXED and chance() < 0.3
         for _ in range(int(chance() * 3)):
             stage.later(chance() * 8, self._jump)
@@ -105,6 +107,8 @@ class Scene:
             with installed(stage, self._pool):
                 stage.run()
             self.witness.check_end()
+            for host in () if self.logs_fail else self.hosts:
+                check_logs(self.witness, host)
             if self.seed % THOROUGH == 0:
                 self._check_as_every_store()
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 from collections import deque
 from contextlib import closing
@@ -72,6 +73,21 @@ def test_a_job_that_ends_while_there_is_no_worker_has_run_once_too(scene: Scene)
     job = scene.job(job_id)
     assert (job["state"], job["exit_code"], job["runs"], job["crashes"]) == ("dead", 5, 1, 0)
     assert job["duration_ms"] < 60_000
+
+
+def test_an_end_that_could_not_be_written_is_known_though_worker_and_keeper_are_killed(scene: Scene) -> None:
+    worker, job_id = begun(scene, f"{scene.until('go')}; exit 5", max_retries=1)
+    ledger = runs_file(str(scene.home), "w1")
+    with closing(sqlite3.connect(scene.home / "queue.db", isolation_level=None, timeout=10)) as other:
+        other.execute("begin immediate")
+        scene.open("go")
+        wait_until(lambda: any(run.finish for run in read_ledger(ledger).runs.values()), what="it to be noted")
+        worker.crash()
+    scene.drain()
+    job = scene.job(job_id)
+    assert (job["state"], job["exit_code"], job["runs"], job["crashes"]) == ("dead", 5, 1, 0)
+    assert len(scene.lines("begun")) == 1
+    assert scene.queuectl("logs", job_id, "--no-markers", check=0).lines == []
 
 
 def test_a_job_that_ended_long_before_it_was_adopted_is_shown_to_have_ended_then(scene: Scene) -> None:

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from queuectl.process.ledger import read_ledger
 from tests.e2e.processes import is_running, process
 from tests.e2e.scene import Scene, family_of, freeze, stop
 from tests.program import WorkerProcess
@@ -206,6 +207,39 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_and_goes_on_un
     stop(scene._workers[1], signal.SIGTERM)
     scene.wait_for_workers("w1")
     assert scene.wait_for(scene.enqueue("true"), "completed")["worker"] == "w1"
+
+
+def test_a_worker_that_does_not_know_how_long_it_stood_still_leaves_the_log_of_what_it_lost_alone(
+    scene: Scene, tag: str
+) -> None:
+    # It has not heard yet of the shorter lease: its first look is at what has ended, and not at whether it is still somebody.
+    scene.configure(lease="1h", heartbeat="10m")
+    worker, (job_id,) = crash_with(scene, tag)
+    freeze(scene, worker)
+    scene.configure(heartbeat="200ms", lease="1s")
+    scene.worker("--name", "w2")
+    scene.wait_for(job_id, "completed", timeout=SOON)
+    worker.send(signal.SIGCONT)
+    wait_until(lambda: "taken from us" in worker.output, what="the worker to notice")
+    assert _ends(scene, job_id) == ["lost", "rc=0"]
+
+
+def test_what_a_run_printed_that_ended_while_its_worker_stood_still_has_no_line_of_ours_in_it(scene: Scene) -> None:
+    scene.configure(heartbeat="200ms", lease="1s")
+    job_id = scene.enqueue(f"echo run $QUEUECTL_RUN; {scene.note('begun')}; {scene.until('go')}")
+    worker = scene.worker("--name", "w1")
+    scene.wait_for_file("begun")
+    freeze(scene, worker)
+    scene.open("go")
+    ledger = str(scene.home / "workers" / "w1.runs")
+    wait_until(lambda: any(run.finish for run in read_ledger(ledger).runs.values()), what="its keeper to note the end")
+    scene.worker("--name", "w2")
+    scene.wait_for(job_id, "completed", timeout=SOON)
+    worker.send(signal.SIGCONT)
+    wait_until(lambda: "beginning anew" in worker.output, what="the worker to notice")
+    assert scene.outcomes(job_id) == ["lost", "completed"]
+    assert _ends(scene, job_id) == ["rc=0", "rc=0"]
+    assert scene.queuectl("logs", job_id, "--no-markers", check=0).lines == ["run 1", "run 2"]
 
 
 def test_a_worker_that_is_stopped_for_less_than_its_lease_keeps_its_jobs(scene: Scene) -> None:

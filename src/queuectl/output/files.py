@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queuectl.output.frames import end_line
+from queuectl.output.frames import end_line, is_end_line
 from queuectl.output.writing import Writing
 
 if TYPE_CHECKING:  # a keeper, which starts with every worker, has no use for the rules
@@ -35,11 +35,23 @@ def begin_log(path: str, line: bytes, *, is_first: bool, limit: int) -> Writing:
 
 
 def end_log(
-    path: str, log_from: int, settlement: Settlement, *, duration: float | None, now_ms: int, limit: int
+    path: str,
+    log_from: int,
+    settlement: Settlement,
+    *,
+    duration: float | None,
+    now_ms: int,
+    limit: int,
+    may_be_closed: bool = False,
 ) -> int:
-    """Close the frame of a run and return where its output ended. Raises OSError."""
+    """Close the frame of a run and return where its output ended. Raises OSError.
+
+    `may_be_closed`: by somebody who was gone before that could be recorded. Only then is such a line looked for.
+    """
     with Writing(path, limit=limit) as log:
         log_to = max(log.size, log_from)
+        if may_be_closed and is_end_line(last := log.last_line(log_to - log_from)):
+            return log_to - len(last)
         line = end_line(
             settlement.ending,
             exit_code=settlement.exit_code,
@@ -50,3 +62,8 @@ def end_log(
         )
         log.append_line(line)
     return log_to
+
+
+def end_lost_log(path: str, log_from: int, settlement: Settlement, *, now_ms: int, limit: int) -> int:
+    """The same, of a run of which nobody knows how it ended, nor how long it took."""
+    return end_log(path, log_from, settlement, duration=None, now_ms=now_ms, limit=limit, may_be_closed=True)

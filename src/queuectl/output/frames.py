@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from queuectl.clock import stamp
 from queuectl.job.outcome import Ending
+
+# No frame line comes near this: a worker's name and a reason are short.
+LONGEST_FRAME: Final = 8 * 1024
 
 
 def start_line(number: int, *, worker: str, now_ms: int) -> bytes:
@@ -24,6 +28,11 @@ def end_line(
     how = _how(ending, exit_code=exit_code, signal=signal, error=error)
     took = "" if duration is None else f" duration={duration:.3f}s"
     return f"--- END {_stamp(now_ms)} {how}{took} ---\n".encode(errors="replace")
+
+
+def is_end_line(line: bytes) -> bool:
+    """Whether it looks like one; a job may print such a line, too."""
+    return line.startswith(b"--- END ") and line.endswith(b" ---\n")
 
 
 def gap_line(count: int) -> bytes:

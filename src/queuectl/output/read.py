@@ -14,10 +14,8 @@ from typing import Final
 
 from queuectl.job.model import Run
 from queuectl.job.outcome import Ending
+from queuectl.output.frames import LONGEST_FRAME
 from queuectl.output.log import BLOCK, Joined, Log, Source, Span, Stretch
-
-# No frame line comes near this: a worker's name and a reason are short.
-LONGEST_FRAME: Final = 8 * 1024
 
 _START: Final = b"--- START "
 _END_AT_TAIL: Final = re.compile(rb"(?:\A|(\n))--- END [^\n]*\n\Z")

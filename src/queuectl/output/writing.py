@@ -25,6 +25,7 @@ from queuectl.output.bounds import (
     moving_line,
     read_head,
 )
+from queuectl.output.frames import LONGEST_FRAME
 
 # So much is there twice while a log is cut; and no more than this part of the limit.
 BLOCK: Final = 1024 * 1024
@@ -77,6 +78,14 @@ class Writing:
     def is_within_line(self) -> bool:
         """Once there is room."""
         return self._length > 0 and (self._last or os.pread(self._fd, 1, self._length - 1)) != b"\n"
+
+    def last_line(self, most: int) -> bytes:
+        """Of so many bytes at its end, as far as one of ours may be long; empty while the log is being cut."""
+        if not self._length or self._is_moving:
+            return b""
+        start = max(self._head.start, self._length - min(most, LONGEST_FRAME))
+        tail = os.pread(self._fd, self._length - start, start)
+        return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def empty(self) -> None:
         os.ftruncate(self._fd, 0)

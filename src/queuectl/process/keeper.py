@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.clock import SystemClock, boot_ticks
 from queuectl.job.outcome import Ending, Exited, Signalled
 from queuectl.output.frames import end_line
+from queuectl.process.ended import Ended, Kept
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of
 from queuectl.process.making import Made, Making, Unmade, enter
@@ -48,14 +49,6 @@ class _Ordered(NamedTuple):
     inside: int = -1  # the directory that it is to run in, if it may be no other
 
 
-class _Kept(NamedTuple):
-    place: int
-    token: str
-    footprint: Footprint
-    pipe: Pipe
-    began: float
-
-
 class Keeper:
     def __init__(self, wire: Wire, ledger: Ledger) -> None:
         self._wire = wire
@@ -65,8 +58,8 @@ class Keeper:
         self._base = Words([])
         self._pump = Pump(NO_LIMIT)
         self._helper = Helper()
-        self._living: dict[int, _Kept] = {}
-        self._ended: dict[int, tuple[_Kept, Finish]] = {}  # and not buried: its number stays its own until then
+        self._living: dict[int, Kept] = {}
+        self._ended = Ended(ledger)
         self._left: set[int] = set()  # the worker ends them, and says so in their logs
         self._unheeded: deque[tuple[int, Any, Sequence[int]]] = deque()
         # Pid, exit code or signal, how long it took, and where its output ends.
@@ -88,17 +81,14 @@ class Keeper:
                     self._obey(*self._unheeded.popleft())
                 self._tell([])
                 self._pump.turn()
+                self._ended.note_unheeded()
 
     def outlive(self, signals: int) -> None:
         """Write down how they end, until none is left, and nobody who could print into a log."""
         watch = self._watch(signals)
         while True:
             self._look(is_alone=True)
-            for pid, (kept, finish) in self._ended.items():
-                with contextlib.suppress(OSError):  # a full disk: then nobody will know
-                    self._ledger.write(kept.place, kept.token, kept.footprint._replace(finish=finish))
-                _bury(pid)
-            self._ended.clear()
+            self._ended.bury_all()
             if self.is_free:
                 return
             self._wait(watch)
@@ -116,7 +106,7 @@ class Keeper:
         return watch
 
     def _wait(self, watch: select.poll) -> set[int]:
-        patience = self._pump.patience()
+        patience = self._ended.patience(self._pump.patience())
         return {fd for fd, _ in watch.poll(None if patience is None else patience * 1000)}
 
     def _hear(self) -> None:
@@ -128,8 +118,7 @@ class Keeper:
 
     def _obey(self, order: int, what: Any, bury: Sequence[int]) -> None:
         for pid in bury:
-            self._ended.pop(pid, None)
-            _bury(pid)
+            self._ended.bury(pid)
         if order == BASE:
             self._base = Words(what)
         elif order == MAKE:
@@ -202,7 +191,7 @@ class Keeper:
             if one.errors:
                 self._pump.close(pipe)
                 continue
-            kept = _Kept(place, token, Footprint(one.pid, one.started, pipe.log_from), pipe, at)
+            kept = Kept(place, token, Footprint(one.pid, one.started, pipe.log_from), pipe, at)
             self._living[one.pid] = kept
             if not ends_log:
                 self._left.add(one.pid)
@@ -248,7 +237,7 @@ class Keeper:
             self._left.discard(pid)
             # Before anybody is told: all that it has printed is in its log by then.
             log_to = self._pump.finish(kept.pipe, line)
-            self._ended[pid] = kept, Finish(how, boot_ticks(), log_to)
+            self._ended.add(pid, kept, Finish(how, boot_ticks(), log_to))
             self._news.append((pid, code, number, lasted, log_to))
 
     def _tell(self, made: Sequence[tuple[Any, ...]]) -> None:
@@ -280,11 +269,6 @@ def main() -> None:
     os.close(lock)
     keeper.outlive(signals)
     os._exit(0)
-
-
-def _bury(pid: int) -> None:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
 
 
 def _drain(fd: int) -> None:

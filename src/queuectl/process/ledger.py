@@ -69,6 +69,7 @@ class Records(NamedTuple):
     runs: dict[str, Footprint]  # by token
     endings: dict[str, list[EndBegun]]  # by token: who comes later does not take back what was begun before
     unbegun: frozenset[str] = frozenset()  # tokens of what was claimed, and never ordered
+    closing: frozenset[str] = frozenset()  # tokens of runs whose log somebody else was about to close
 
 
 class Ledger:
@@ -90,11 +91,13 @@ class Ledger:
         self._write(2 * place + 2, _end_begun(token, begun))
 
     def added_ends(self) -> set[str]:
-        """The tokens of runs that somebody else has begun to end, see `add_end`. Asked for every run that ends: it costs one call
-        to the kernel, as long as there are none."""
+        """The tokens of runs that somebody else has begun to end, or whose log it closes, see `add_end` and `add_closing`. Asked for
+        every run that ends: it costs one call to the kernel, as long as there are none."""
         more = os.fstat(self._fd).st_size - BEHIND * RECORD
         lines = os.pread(self._fd, more, BEHIND * RECORD).split(b"\n") if more > 0 else []
-        return {line.split()[1].decode("ascii", "replace") for line in lines if line.startswith(b"ending ")}
+        return {
+            line.split()[1].decode("ascii", "replace") for line in lines if line.startswith((b"ending ", b"closing "))
+        }
 
     def note_unbegun(self, tokens: Iterable[str]) -> None:
         self._write(UNBEGUN_AT, " ".join(("unbegun", *tokens)), room=UNBEGUN_ROOM)
@@ -108,10 +111,19 @@ class Ledger:
 
 def add_end(path: str, tokens: Iterable[str], begun: EndBegun, *, create: bool) -> None:
     """As `Ledger.note_end`, by somebody else, who does not know the slots: behind all of them, of which a keeper may still write some."""
+    _append(path, [_end_begun(token, begun) for token in tokens], create=create)
+
+
+def add_closing(path: str, tokens: Iterable[str]) -> None:
+    """By whoever is about to say in the logs of these runs that they are lost, before that is written in the store."""
+    _append(path, [f"closing {token}" for token in tokens], create=False)
+
+
+def _append(path: str, records: Iterable[str], *, create: bool) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
     try:
         place = max(os.fstat(fd).st_size, BEHIND * RECORD)
-        os.pwrite(fd, b"".join(_padded(_end_begun(token, begun)) for token in tokens), place)
+        os.pwrite(fd, b"".join(map(_padded, records)), place)
     finally:
         os.close(fd)
 
@@ -126,7 +138,7 @@ def read_ledger(path: str) -> Records:
             lines = file.read().split(b"\n")
     except FileNotFoundError:
         return Records(None, {}, {})
-    keeper, runs, unbegun = None, {}, frozenset[str]()
+    keeper, runs, unbegun, closing = None, {}, frozenset[str](), set[str]()
     endings: dict[str, list[EndBegun]] = {}
     for line in lines:
         # Slots that were never used are holes; a record that was cut by the end of its writer has too few words.
@@ -135,6 +147,8 @@ def read_ledger(path: str) -> Records:
                 keeper = Identity(int(pid), int(started), where[0] if where and where[0] != _NONE else "")
             case ["unbegun", *tokens]:
                 unbegun = frozenset(tokens)
+            case ["closing", token]:
+                closing.add(token)
             case ["ending", token, why, at]:
                 endings.setdefault(token, []).append(EndBegun(why, int(at)))
             case [token, pid, started, log_from, finish, kept]:
@@ -144,7 +158,7 @@ def read_ledger(path: str) -> Records:
                 pass
     if keeper is not None and keeper.boot not in ("", boot()):
         return Records(None, {token: Footprint(0, 0, found.log_from) for token, found in runs.items()}, {})
-    return Records(keeper, runs, endings, unbegun)
+    return Records(keeper, runs, endings, unbegun, frozenset(closing))
 
 
 def _padded(record: str, room: int = RECORD) -> bytes:

@@ -34,13 +34,15 @@ PATIENCE: Final = 5.0
 
 class Adoption(NamedTuple):
     """A run of a worker that is gone, to be looked after by another. `ledger`: where its keeper writes its end. `ending`: why that
-    worker was about to end it, if it was."""
+    worker was about to end it, if it was. `may_be_closed`: its log, by one of those who looked after it or began to rescue it, and
+    was gone before that could be recorded."""
 
     claim: Claim
     footprint: Footprint
     ledger: str
     worker: str
     ending: EndBegun | None = None
+    may_be_closed: bool = False
 
 
 class _Adopted(NamedTuple):

@@ -38,7 +38,8 @@ def adoptable(worker: Worker, claims: Sequence[Claim]) -> dict[str, Adoption]:
             kept = records if footprint.kept is None else read_ledger(ledger)
             ending = _ending(claim.token, kept, records)
             if _will_be_known(claim.token, kept) and (ending is None or ending.why != LOST):
-                found[claim.token] = Adoption(claim, footprint, ledger, worker.id, ending)
+                may_be_closed = footprint.kept is not None or ending is not None or claim.token in records.closing
+                found[claim.token] = Adoption(claim, footprint, ledger, worker.id, ending, may_be_closed)
     return found
 
 

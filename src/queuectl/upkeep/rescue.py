@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from queuectl import home as places
@@ -17,10 +17,10 @@ from queuectl.job.model import Claim, Worker, from_ms
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose
 from queuectl.lock import Lock, is_held, mark_of, take_lock
-from queuectl.output.files import end_log
+from queuectl.output.files import end_lost_log
 from queuectl.output.parents import remove_folder
 from queuectl.process.ending import kill_groups, orphans, send
-from queuectl.process.ledger import LOST, EndBegun, Footprint, add_end, read_ledger
+from queuectl.process.ledger import LOST, EndBegun, Footprint, Records, add_closing, add_end, read_ledger
 from queuectl.process.table import lives
 from queuectl.store.protocol import Sign, Span, Store
 from queuectl.upkeep.adoption import Heir, adoptable, leave_to
@@ -77,9 +77,8 @@ class Rescue:
                 if self._lock is not None:
                     self._lock.release()
                 return None
-            if self._is_here:
-                records = read_ledger(places.runs_file(self._worker.home, self._worker.id))
-                self._footprints, self._unbegun = records.runs, records.unbegun
+            records = self._ledger()
+            self._footprints, self._unbegun = records.runs, records.unbegun
             left: Collection[str] = ()
             if self._heir is not None:
                 left = leave_to(self._heir, self._worker, held, store=self._store)
@@ -102,7 +101,7 @@ class Rescue:
                 kill_groups(runs)
                 send(signal.SIGKILL, living)
             return now + PRESS_EVERY
-        spans = {claim.token: self._close_log(claim, runs[claim.token]) for claim in claims}
+        spans = self._close_logs(claims, runs) if claims else {}
         taken = self._store.rescue(
             self._worker.id,
             max_crashes=self._settings.max_crashes,
@@ -115,6 +114,11 @@ class Rescue:
         self._tidy()
         return None
 
+    def _ledger(self) -> Records:
+        if not self._is_here:
+            return Records(None, {}, {})
+        return read_ledger(places.runs_file(self._worker.home, self._worker.id))
+
     def _note_end(self, tokens: Iterable[str]) -> None:
         """Or whoever comes after us would adopt what we have ended, and take our signal for the end of the job."""
         path = places.runs_file(self._worker.home, self._worker.id)
@@ -123,15 +127,30 @@ class Rescue:
         ):  # a full disk, or the home of another user: then it counts as ended by itself
             add_end(path, tokens, EndBegun(LOST, boot_ticks()), create=self._is_here)
 
+    def _close_logs(self, claims: Sequence[Claim], runs: dict[str, Footprint | None]) -> dict[str, Span]:
+        path = places.runs_file(self._worker.home, self._worker.id)
+        if self._is_here:
+            with contextlib.suppress(OSError):  # gone, or as above: then a log may say twice how its run ended
+                add_closing(path, runs)
+        # Of one that has ended by itself meanwhile its keeper has closed the log; one that came back has given back what it had.
+        latest, held = self._ledger().runs, {claim.token for claim in self._store.running(self._worker.id)}
+        return {
+            claim.token: self._close_log(claim, latest.get(claim.token) or runs[claim.token])
+            for claim in claims
+            if claim.token in held
+        }
+
     def _close_log(self, claim: Claim, footprint: Footprint | None) -> Span:
         if claim.parents and self._is_here:
             remove_folder(claim.log, claim.run)
         if footprint is None:  # it died before it made a process
             return Span(None, None)
+        if footprint.finish is not None and footprint.finish.log_to is not None:  # it says how its process ended
+            return Span(footprint.log_from, footprint.finish.log_to)
         settlement = lose(claim, self._settings.max_crashes)
         try:
             now_ms, limit = self._clock.now_ms(), self._settings.log_limit
-            log_to = end_log(claim.log, footprint.log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
+            log_to = end_lost_log(claim.log, footprint.log_from, settlement, now_ms=now_ms, limit=limit)
         except OSError:  # the log is gone or cannot be written: the job is worth more than its last line
             return Span(footprint.log_from, None)
         return Span(footprint.log_from, log_to)

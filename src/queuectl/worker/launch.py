@@ -182,7 +182,8 @@ class Launcher:
         with contextlib.suppress(OSError):  # a full disk: then there is the mark
             note = Footprint(pid, started, log_from, kept=os.path.basename(ledger))
             self._ledger.write(place, claim.token, note)
-        return Running(claim, slot, place, Child(pid, started), began, log_from, _deadline(claim, began))
+        child, deadline = Child(pid, started), _deadline(claim, began)
+        return Running(claim, slot, place, child, began, log_from, deadline, adoption.may_be_closed)
 
     def note_end(self, run: Running, why: Why | EndBegun) -> None:
         """That we are about to end it: whoever comes after us goes on with that, and does not take our signal for its own end."""
@@ -190,6 +191,10 @@ class Launcher:
             if isinstance(why, Why):  # else another had begun it, and what counts is when
                 why = EndBegun(LOST if run.is_lost or why is Why.UNTOLD else why.value, boot_ticks())
             self._ledger.note_end(run.place, run.claim.token, why)
+
+    def is_taken(self, token: str) -> bool:
+        """Whether somebody else has begun to end a run of ours: its log is theirs to close."""
+        return token in self._ledger.added_ends()
 
     def note_unbegun(self, tokens: Collection[str]) -> None:
         """All that we have claimed and not begun: if we are gone, nobody is charged with it."""

@@ -10,10 +10,11 @@ from queuectl.job.outcome import Outcome
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose, settle
-from queuectl.output.files import end_log
+from queuectl.output.files import end_log, end_lost_log
 from queuectl.output.parents import remove_folder
 from queuectl.store.protocol import End, Span
 from queuectl.worker.plan import World
+from queuectl.worker.running import Running
 
 
 class Over(list[End]):
@@ -38,6 +39,7 @@ class Over(list[End]):
         log_from: int | None,
         log_to: int | None = None,
         lasted: float | None = None,
+        may_be_closed: bool = False,
     ) -> None:
         self._tidy(claim)
         clock = self._world.clock
@@ -51,12 +53,35 @@ class Over(list[End]):
             try:
                 # When it ended: of a run that was adopted, that may be long ago.
                 now_ms, limit = clock.now_ms() - round((age - duration) * 1000), self.settings.log_limit
-                log_to = end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)
+                log_to = end_log(
+                    claim.log,
+                    log_from,
+                    settlement,
+                    duration=duration,
+                    now_ms=now_ms,
+                    limit=limit,
+                    may_be_closed=may_be_closed,
+                )
             except OSError as exc:
                 # The job is over and its result stands; only the last line of its log is missing.
                 problem = f"cannot write the end of {claim.log}: {exc.strerror}"
                 self._world.emit(StoreTrouble(problem, is_retried=False))
         self.append(End(claim, settlement, pid, began, duration, log_from, log_to))
+
+    def add_run(
+        self, run: Running, outcome: Outcome, *, lasted: float | None, log_to: int | None, is_taken: bool
+    ) -> None:
+        """One that had a process. `is_taken`: we were stopped, and it is not ours any more, nor is its log; the store will say so."""
+        self.add(
+            run.claim,
+            outcome,
+            began=run.began,
+            pid=run.child.pid,
+            log_from=None if is_taken else run.log_from,
+            log_to=log_to,
+            lasted=lasted,
+            may_be_closed=run.may_be_closed,
+        )
 
     def close_log_of_lost(self, claim: Claim, log_from: int) -> Span:
         """Its run has ended, and its keeper could not say how: as if its worker had taken it along. Where its output lies."""
@@ -64,7 +89,7 @@ class Over(list[End]):
         settlement, now_ms = lose(claim, self.settings.max_crashes), self._world.clock.now_ms()
         log_to, limit = None, self.settings.log_limit
         with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
-            log_to = end_log(claim.log, log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
+            log_to = end_lost_log(claim.log, log_from, settlement, now_ms=now_ms, limit=limit)
         return Span(log_from, log_to)
 
     def _tidy(self, claim: Claim) -> None:

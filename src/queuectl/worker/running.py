@@ -31,6 +31,7 @@ class Running:
     began: float
     log_from: int
     deadline: float | None
+    may_be_closed: bool = False  # its log, by somebody who looked after it before us
     is_recorded: bool = False  # the store knows its pid and when it began
     is_lost: bool = False  # it belongs to somebody else: nothing more is written about it
     why: Why | None = None

@@ -119,7 +119,7 @@ class Runs:
         return found
 
     def _adopt(self, adoption: Adoption) -> None:
-        claim, footprint, ledger, worker, ending = adoption
+        claim, footprint, ledger, worker, ending, _ = adoption
         age = self._world.processes.adopt(Child(footprint.pid, footprint.started), claim.token, ledger)
         self.last_active = self._world.clock.monotonic()
         ((_, slot, place),) = self._places([claim])
@@ -219,8 +219,8 @@ class Runs:
             told = None if isinstance(how, Untold) else how
             # Its log says that it ended by itself: whatever we were about to do came too late.
             outcome = run.outcome(told) if told is None or log_to is None else told
-            span = {"log_from": run.log_from, "log_to": log_to}
-            self.over.add(run.claim, outcome, began=run.began, pid=run.child.pid, lasted=lasted, **span)
+            is_taken = log_to is None and self._launcher.is_taken(run.claim.token)
+            self.over.add_run(run, outcome, lasted=lasted, log_to=log_to, is_taken=is_taken)
             if is_job:
                 self._reserve.judge(self.over[-1].duration)
         processes.reap_strays()

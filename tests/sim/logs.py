@@ -1,0 +1,34 @@
+"""What is shown of a run is what it printed: no line of ours, nothing of another run, whoever closed its log, and how often."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from queuectl import home as places
+from queuectl.output.log import Span, open_log
+from tests.sim.keeper import PRINTED
+from tests.sim.machine import Host
+
+if TYPE_CHECKING:
+    from tests.sim.witness import Witness
+
+RECORDED = """
+select id, runs, host, pid, log_from, log_to from jobs where log_to is not null
+ union all
+select id, number, runs.host, runs.pid, runs.log_from, runs.log_to
+  from runs join jobs on seq = job where runs.log_to is not null
+"""
+
+
+def check_logs(witness: Witness, host: Host) -> None:
+    """At quiet, of all runs whose place in their log is recorded."""
+    for job, number, where, pid, start, stop in witness.db.execute(RECORDED):
+        log = open_log(os.path.join(places.logs(host.home), f"{job}.log")) if where == host.name else None
+        if log is None:
+            continue
+        with closing(log):
+            found = log.at(Span(start, stop))
+        expected = (PRINTED,) if pid is not None else (PRINTED, b"")  # there may have been no process
+        witness.must(found in expected, f"run {number} of {job} is said to have printed {found!r}")

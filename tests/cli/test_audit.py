@@ -126,5 +126,7 @@ def test_a_restore_and_an_import_are_recorded(queuectl: Program, home: Path) -> 
     queuectl("backup", str(home / "b.db"), check=0)
     queuectl("enqueue", "false", check=0)
     queuectl("restore", str(home / "b.db"), "--yes", check=0)
-    assert [one["what"] for one in queuectl("audit", "--json", check=0).json] == ["restore", "enqueue"]
+    found = queuectl("audit", "--json", check=0).json
+    assert [one["what"] for one in found] == ["restore", "enqueue"]
+    assert found[0]["subjects"] == [str(home / "b.db")]  # as it was named, not what was made of it on the way
     queuectl("audit", "verify", check=0)

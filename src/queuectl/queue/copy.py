@@ -47,12 +47,13 @@ def copy(
     advance: Advance,
     replace: bool = False,
     why: str = "its store was copied while it ran",
+    name: str | None = None,
 ) -> Copied:
     """All of `source` as it is now, in bounded memory, all or nothing; `source` itself is not changed.
 
     `force`: also while it is at work. What is done there from now on is not in the copy. The target is opened when there is
     nothing to be said against the source. `replace`: by what `source` holds, whatever it has in it. `why`: what is said of the
-    last run of a job that runs at the source.
+    last run of a job that runs at the source. `name`: by which people know the source, if not by its own.
     """
     began = clock.monotonic()
     with source.dump() as dump:
@@ -69,7 +70,7 @@ def copy(
                     raise StoreNotEmpty(target.shown)
                 load.make_room()
                 counts, given_back = _transfer(dump, load, now_ms=target.now_ms(), why=why, advance=advance)
-                load.record(Act("restore" if replace else "copy", [source.shown]))
+                load.record(Act("restore" if replace else "copy", [name or source.shown]))
         finally:
             target.close()
     return Copied(counts, given_back, clock.monotonic() - began)

@@ -40,9 +40,10 @@ class Place(NamedTuple):
 
 
 def restore(
-    source: Movable, place: Place, *, clock: Clock, is_alive: Callable[[Worker], bool], advance: Advance
+    source: Movable, name: str, place: Place, *, clock: Clock, is_alive: Callable[[Worker], bool], advance: Advance
 ) -> Restored:
-    """Everything there is by what `source` holds; jobs that ran there wait again. Raises WorkersAlive while somebody works.
+    """Everything there is by what `source` holds, a copy of the backup `name`; jobs that ran there wait again. Raises WorkersAlive
+    while somebody works.
 
     A store that turns out to be damaged is set aside as it is.
     """
@@ -53,7 +54,7 @@ def restore(
             refuse_while_alive(target, verb="restore", home=place.home, is_alive=is_alive)
             kept = new_backup_path(place.home, clock, before="restore")
             target.backup(kept)
-            return Restored(_fill(source, target, clock, advance), kept)
+            return Restored(_fill(source, name, target, clock, advance), kept)
     except place.hopeless:
         if place.file is None:
             raise
@@ -62,7 +63,7 @@ def restore(
             with suppress(FileNotFoundError):  # a copy of the damage, in which what can be repaired may be missing
                 os.unlink(kept)
         kept = set_aside(place.file, home=place.home, clock=clock)
-    return Restored(_fill(source, place.open(), clock, advance), kept)
+    return Restored(_fill(source, name, place.open(), clock, advance), kept)
 
 
 def set_aside(path: str, *, home: str, clock: Clock) -> str:
@@ -78,7 +79,7 @@ def set_aside(path: str, *, home: str, clock: Clock) -> str:
     return kept
 
 
-def _fill(source: Movable, target: Whole, clock: Clock, advance: Advance) -> Copied:
+def _fill(source: Movable, name: str, target: Whole, clock: Clock, advance: Advance) -> Copied:
     return copy(
         source,
         lambda: target,
@@ -87,5 +88,6 @@ def _fill(source: Movable, target: Whole, clock: Clock, advance: Advance) -> Cop
         force=True,
         replace=True,
         why="it ran when the backup was made",
+        name=name,
         advance=advance,
     )

@@ -86,7 +86,8 @@ def restore(app: App, file: str, yes: bool) -> Result:
         confirm(app, f"Replace {place} by a backup with {plural(found, 'job')}?", yes=yes)
         _rescue(app)
         with progress(app, "restoring") as advance:
-            done = put_back(source.store, _place(app, own), clock=app.clock, is_alive=is_alive(app), advance=advance)
+            where = _place(app, own)
+            done = put_back(source.store, path, where, clock=app.clock, is_alive=is_alive(app), advance=advance)
     app.done = f"restored {path}"
     counts = {count.what.replace(" ", "_"): count.target for count in done.copied.counts}
     value = {"file": path, "counts": counts, "given_back": done.copied.given_back, "kept": done.kept}

@@ -36,11 +36,17 @@ def test_reset_says_for_people_where_the_backup_is(queuectl: Program, home: Path
     assert Path(line.split()[-1]).exists()
 
 
-def test_reset_keeps_schedules_and_rules_and_says_so(queuectl: Program) -> None:
+def test_reset_keeps_schedules_alerts_and_rules_and_says_so(queuectl: Program) -> None:
     queuectl("cron", "add", "nightly", "@daily", "true", check=0)
+    queuectl("alert", "add", "deaths", "--dead", "1", "--command", "true", check=0)
     queuectl("queue", "set", "mail", "--concurrency", "2", check=0)
     queuectl("enqueue", "true", check=0)
-    assert queuectl("reset", "--yes", check=0).lines[1:] == ["kept: the settings, 1 schedule and 1 queue with rules"]
+    told = "kept: the settings, 1 schedule, 1 alert, 1 queue with rules"
+    assert queuectl("reset", "--yes", check=0).lines[1:] == [told]
+    assert [one["name"] for one in queuectl("alert", "list", "--json", check=0).json] == ["deaths"]
+    assert queuectl("reset", "--yes", "--json", check=0).json == {
+        "jobs": 0, "backup": None, "schedules": 1, "queues": 1, "alerts": 1,
+    }  # fmt: skip
     assert [one["name"] for one in queuectl("cron", "list", "--json", check=0).json] == ["nightly"]
     assert queuectl("queue", "list", "--json", check=0).json[-1]["concurrency"] == 2
 
@@ -67,6 +73,7 @@ def test_there_is_nothing_to_reset_in_a_home_that_does_not_exist(queuectl: Progr
         "backup": None,
         "schedules": 0,
         "queues": 0,
+        "alerts": 0,
     }
     assert not queuectl.home.exists()
 

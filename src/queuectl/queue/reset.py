@@ -21,6 +21,7 @@ class Reset(NamedTuple):
     backup: str
     schedules: int  # that stay
     queues: int  # with rules, that stay
+    alerts: int  # that stay
 
 
 def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker], bool]) -> Reset:
@@ -30,7 +31,12 @@ def reset(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Worker],
     store.backup(copy)
     jobs = store.reset()
     _remove_logs(home)
-    return Reset(jobs, copy, len(store.schedules()), len(store.rules()))
+    return Reset(jobs, copy, **staying(store))
+
+
+def staying(store: Reads) -> dict[str, int]:
+    """How much a reset leaves of what is not about jobs."""
+    return {"schedules": len(store.schedules()), "queues": len(store.rules()), "alerts": len(store.alerts())}
 
 
 def refuse_while_alive(store: Reads, *, verb: str, home: str, is_alive: Callable[[Worker], bool]) -> None:

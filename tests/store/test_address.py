@@ -83,6 +83,7 @@ SLIPS = [
     f"postgresql:/u:{SECRET}@127.0.0.1:5432/db",
     f"postgresql:u:{SECRET}@127.0.0.1:5432/db",
     f"Postgres:/u:{SECRET}@127.0.0.1/db",
+    f"postgresql//u:{SECRET}@127.0.0.1/db",
     f"postgresq://u:{SECRET}@127.0.0.1/db",
     f"u:{SECRET}@127.0.0.1/db",
     f"u:{SECRET}/x@127.0.0.1/db",

@@ -18,9 +18,9 @@ HIDDEN: Final = "***"
 _SQLITE: Final = r"(?i)sqlite:///"
 _POSTGRES: Final = r"(?i)(postgres(?:ql)?)://"
 _SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]*)://"
-# What was meant to be an address of PostgreSQL and would be taken for a file: postgresql:/…, user:password@host/…, and
-# the words of libpq, host=… password=….
-_MISSPELT: Final = r"(?is)postgres\w*:|(?://)?[^/:@]*:.*@"
+# What was meant to be an address of PostgreSQL and would be taken for a file: postgresql:/…, postgresql//…,
+# user:password@host/…, and the words of libpq, host=… password=….
+_MISSPELT: Final = r"(?is)postgres\w*(?::|//)|(?://)?[^/:@]*:.*@"
 _WORDS: Final = (
     r"(?is)\s*(?:host|hostaddr|port|user|password|passfile|dbname|service|sslmode|options)\s*=|(?![./]).*\bpassword\s*="
 )

@@ -9,10 +9,19 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from queuectl.store.postgres.insight import RIGHTS
 from tests import postgres
 from tests.docs.pages import read, section
 from tests.program import Program
 
+GRANTED = """
+    select relname, array_agg(lower(privilege_type)) filter (where grantee = 'queue_worker'::regrole)
+      from pg_class
+      left join aclexplode(relacl) on true
+     where relnamespace = 'queuectl'::regnamespace
+       and relkind in ('r', 'S')
+     group by relname
+"""
 ROLES = ("queue_owner", "queue_worker", "queue_looker")
 
 
@@ -72,6 +81,35 @@ def test_the_role_that_works_can_do_all_that_commands_do(site: Site) -> None:
     queuectl("worker", "start", "--drain", "--count", "8", env={"QUEUECTL_HEARTBEAT": "100ms"}, check=0)
 
 
+def test_the_grants_of_the_page_are_those_that_a_worker_needs_on_every_table(site: Site) -> None:
+    granted = site.server.execute(GRANTED, site.url("queue_owner"))
+    assert {name: sorted(rights or ()) for name, rights in granted} == {
+        name: sorted(rights) for name, rights in RIGHTS.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "taken,said",
+    [
+        ("delete on queuectl.calls", "this role lacks delete on calls"),
+        (
+            "all on queuectl.alerts",
+            "this role lacks select on alerts; insert on alerts; update on alerts; delete on alerts",
+        ),
+        ("usage on sequence queuectl.jobs_seq_seq", "this role lacks usage on jobs_seq_seq"),
+    ],
+)
+def test_a_worker_that_lacks_a_right_is_told_so_before_it_runs_anything(site: Site, taken: str, said: str) -> None:
+    queuectl = site.as_("queue_worker")
+    queuectl("enqueue", "--id", "a", "true", check=0)
+    site.server.execute(f"revoke {taken} from queue_worker", site.url("queue_owner"))
+    refused = queuectl("worker", "start", "--drain", check=1, timeout=15).err
+    assert said in refused
+    assert "grant it to this role" in refused
+    assert queuectl("list", "--json", check=0).json[0]["state"] == "pending"
+    assert said in queuectl("doctor", check=1).out
+
+
 def test_the_role_that_works_is_told_what_it_may_not(site: Site, tmp_path: Path) -> None:
     queuectl = site.as_("queue_worker")
     refused = queuectl("config", "set", "ageing", "10m", check=1).err.splitlines()
@@ -107,7 +145,7 @@ def test_a_role_that_may_only_look_can_look(site: Site) -> None:
     for words in (["status"], ["list"], ["show", "a"], ["logs", "a"], ["metrics"]):
         looker(*words, check=0)
     found = looker("doctor", check=1).out
-    assert "this role lacks insert on batches, buckets, config" in found
+    assert "this role lacks insert on alerts, audit, audit_ends, batches" in found
     assert "grant it to this role" in found
     assert "backup" not in found
     assert "permission denied" in looker("enqueue", "true", check=1).err

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from queuectl.errors import StoreRefused
 from queuectl.events import WakeUpSilent
 from queuectl.job.settings import Settings
 from queuectl.store.protocol import Bell, NewWorker, Span
@@ -38,7 +40,9 @@ class Membership:
         deadline = self._sign_at + patience
         while (bell := self._trouble.attempt(lambda: self._store.register(card))) is None:
             is_late = self._world.clock.monotonic() >= deadline or self._signals.stops > 0
-            if self._trouble.last and (self._trouble.is_fatal or is_late):
+            # What it refuses to whoever begins somebody has to grant first. One that was lost has jobs of its own to think of.
+            is_refused = math.isfinite(patience) and isinstance(self._trouble.last, StoreRefused)
+            if self._trouble.last and (self._trouble.is_fatal or is_refused or is_late):
                 raise self._trouble.last
             self._pause()
             meanwhile()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
@@ -10,15 +10,17 @@ from queuectl.store.insight import ERROR_SHOWN, MOST_DEATHS, Deaths, Health, Lin
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Question
 from queuectl.store.postgres.schema import LATEST
+from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import GRANTS, read_only
 
 _ALL: Final = ("select", "insert", "update", "delete")
 _NO_UPDATE: Final = ("select", "insert", "delete")
 _NO_DELETE: Final = ("select", "insert", "update")
-# What a role needs to work. docs/how-to/use-postgresql.md says how to grant it.
+# What a role needs to work, of every table and of the sequence. docs/how-to/use-postgresql.md says how to grant it.
 RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "batches": _ALL, "buckets": _NO_DELETE, "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL,
-    "job_tags": _NO_UPDATE, "jobs": _ALL, "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
+    "alerts": _ALL, "audit": _NO_UPDATE, "audit_ends": _NO_DELETE, "batches": _ALL, "buckets": _NO_DELETE, "calls": _ALL,
+    "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,
+    "jobs_seq_seq": ("usage", "select"), "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
     "requests": _ALL, "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
     "workers": _ALL,
 }  # fmt: skip
@@ -57,11 +59,10 @@ class PostgresInsight(PostgresBase):
             return self._place(job_id)[1]
 
     def examine(self) -> Health:
-        needed = {"names": list(RIGHTS), "rights": [" ".join(rights) for rights in RIGHTS.values()]}
-        server, tables = self._db.ask(Question(SQL["server"]), Question(SQL["tables"], needed))
+        server, tables = self._db.ask(Question(SQL["server"]), asking_rights())
         version, is_read_only, schema = server[0]
         problems = [f"the table queuectl.{name} is missing" for name, is_there, _ in tables if not is_there]
-        lacking = {name: rights for name, _, rights in tables if rights}
+        lacking = _lacking(tables)
         hindrances: list[errors.QueuectlError] = [read_only(self._db.shown)] if is_read_only else []
         if lacking:
             hindrances.append(errors.StoreRefused(self._db.shown, _lack(lacking), hint=GRANTS))
@@ -81,7 +82,21 @@ class PostgresInsight(PostgresBase):
         return Place(*row[:3]), bool(row[3])
 
 
+def asking_rights() -> Question:
+    return Question(SQL["tables"], {"names": list(RIGHTS), "rights": [" ".join(rights) for rights in RIGHTS.values()]})
+
+
+def refuse_lack(tables: Iterable[Row], shown: str) -> None:
+    """Raises StoreRefused, which names all that a role lacks, by the answer to `asking_rights`."""
+    if lacking := _lacking(tables):
+        raise errors.StoreRefused(shown, _lack(lacking), hint=GRANTS)
+
+
+def _lacking(tables: Iterable[Row]) -> dict[str, Sequence[str]]:
+    return {name: rights for name, _, rights in tables if rights}
+
+
 def _lack(lacking: Mapping[str, Sequence[str]]) -> str:
     """As a grant would name it."""
-    tables = {right: [name for name in lacking if right in lacking[name]] for right in _ALL}
+    tables = {right: [name for name in lacking if right in lacking[name]] for right in (*_ALL, "usage")}
     return "this role lacks " + "; ".join(f"{right} on {', '.join(found)}" for right, found in tables.items() if found)

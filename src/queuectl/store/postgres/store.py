@@ -23,6 +23,7 @@ from queuectl.store.postgres.bell import NotifyBell
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.copying import PostgresMovable
 from queuectl.store.postgres.fencing import name_of
+from queuectl.store.postgres.insight import asking_rights, refuse_lack
 from queuectl.store.postgres.porting import PostgresPorting
 from queuectl.store.postgres.pruning import PostgresPruning
 from queuectl.store.postgres.queues import PostgresQueueRules
@@ -134,6 +135,9 @@ class PostgresStore(
         if not os.path.isdir(worker.home):
             raise errors.HomeUnusable(worker.home, "it does not exist")
         SQL.read_all()
+        # One that lacks a right would run jobs whose ends it cannot write, as after an upgrade whose tables nobody has granted.
+        (tables,) = self._db.ask(asking_rights())
+        refuse_lack(tables, self._db.shown)
         self._db.name = name_of(worker.id)
         # The bell first: whoever sees the row may ring.
         bell = NotifyBell(self._db)

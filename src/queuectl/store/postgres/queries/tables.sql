@@ -4,7 +4,10 @@ select name,
        array(
            select needed
              from unnest(string_to_array(rights, ' ')) as needed
-            where not has_table_privilege(to_regclass('queuectl.' || name), needed)
+            where not case needed
+                      when 'usage' then has_sequence_privilege(to_regclass('queuectl.' || name), needed)
+                      else has_table_privilege(to_regclass('queuectl.' || name), needed)
+                  end
        )
   from unnest(%(names)s::text[], %(rights)s::text[]) as wanted (name, rights)
  order by name

@@ -168,6 +168,32 @@ def test_only_plain_digits_are_a_number(queuectl: Program, words: tuple[str, ...
     assert "is not a whole number" in queuectl(*words, check=2).err
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "0" * 5000 + "1", "9" * 30, "0000000019999999999", "٣"], ids=len)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("worker", "start", "--drain", "--count={}"),
+        ("worker", "start", "--drain", "--queue=q={}"),
+        ("queue", "set", "q", "--concurrency={}"),
+        ("queue", "set", "q", "--per-key={}"),
+        ("queue", "set", "q", "--priority={}"),
+        ("queue", "set", "q", "--rate={}/s"),
+        ("cron", "add", "c", "{} * * * *", "true"),
+        ("enqueue", "--priority={}", "true"),
+        ("enqueue", "--array=1-{}", "true"),
+        ("dashboard", "--port={}"),
+        ("audit", "verify", "--head={}:" + 64 * "a"),
+    ],
+    ids=" ".join,
+)
+def test_a_number_of_absurd_length_or_script_is_refused(queuectl: Program, words: tuple[str, ...], text: str) -> None:
+    answer = queuectl(*(word.format(text) for word in words))
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.count("\n") == 2
+    assert "unexpected" not in answer.err
+    assert not queuectl.home.exists()
+
+
 def test_a_size_that_cannot_be_is_answered_with_what_the_key_takes(queuectl: Program) -> None:
     for text in ("5000TiB", "5TiB", "1", "x"):
         said = queuectl("config", "set", "log-limit", text, check=2).err
@@ -305,6 +331,13 @@ def test_a_table_fits_its_terminal(home: Path, columns: int) -> None:
     assert ("…" in plain(terminal.shown)) is (columns < 120)
 
 
+@pytest.mark.parametrize("columns", ["9" * 5000, "0", "wide", ""], ids=len)
+def test_a_width_that_cannot_be_is_not_believed(home: Path, columns: str) -> None:
+    terminal = Terminal(home, "config", "list", columns=60, env={"COLUMNS": columns})
+    assert terminal.end() == 0
+    assert max(map(len, plain(terminal.shown).splitlines())) <= 60
+
+
 @pytest.mark.parametrize("words", [("list",), ("dlq", "list"), ("worker", "list"), ("config", "list"), ("show", "j")])
 def test_a_row_is_one_line_on_the_narrowest_terminal(queuectl: Program, home: Path, words: tuple[str, ...]) -> None:
     fields = {"queue": "q" * 64, "priority": -1_000_000, "tags": ["t" * 64], "command": "false " + "x" * 100}
@@ -358,6 +391,16 @@ def test_a_count_beyond_all_counts_means_all(queuectl: Program) -> None:
     queuectl("enqueue", "true", check=0)
     assert len(queuectl("list", "--limit", "9" * 30, "--json", check=0).json) == 1
     assert queuectl("list", "--offset", "9" * 30, "--json", check=0).json == []
+    assert len(queuectl("audit", "--limit", "9" * 30, "--json", check=0).json) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("list", "--limit"), ("list", "--offset"), ("dlq", "list", "--limit"), ("audit", "--limit"), ("logs", "x", "--tail")],
+    ids=" ".join,
+)
+def test_a_count_below_nought_is_refused(queuectl: Program, words: tuple[str, ...]) -> None:
+    assert queuectl(*words, "-1", check=2).err == f"error: {words[-1]}: cannot be negative: -1\nhint: 0 or more\n"
 
 
 def test_a_store_that_is_not_ours_keeps_its_directory_as_it_is(queuectl: Program, home: Path) -> None:

@@ -201,7 +201,7 @@ class App:
     def width_of(self, terminal: TextIO) -> int:
         # Not shutil.get_terminal_size: it loads every archive format that Python knows.
         columns = self.environ.get("COLUMNS", "")
-        if columns.isdecimal() and int(columns) > 0:
+        if columns.isdecimal() and len(columns) < 10 and int(columns) > 0:
             return max(NARROWEST, int(columns))
         try:
             return max(NARROWEST, os.get_terminal_size(terminal.fileno()).columns or WIDTH_WITHOUT_TERMINAL)

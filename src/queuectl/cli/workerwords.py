@@ -14,6 +14,7 @@ from queuectl.errors import InvalidInput
 MOST_SLOTS: Final = 1000
 HEAVIEST: Final = 1000
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +48,7 @@ def serving_options(function: F) -> F:
 
 
 def slot_count(text: str) -> int:
-    if text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_SLOTS:
+    if NUMBER.fullmatch(text) and 1 <= int(text) <= MOST_SLOTS:
         return int(text)
     raise InvalidInput("--count", f"not a number from 1 to {MOST_SLOTS:,}: {text!r}", hint="like --count 4")
 
@@ -78,7 +79,7 @@ def _queue_and_weight(text: str) -> tuple[str, int | None]:
         raise InvalidInput("--queue", f"not the name of a queue: {name!r}", hint="like --queue default")
     if not equals:
         return name, None
-    if not weight.isascii() or not weight.isdecimal() or not 1 <= int(weight[:9]) <= HEAVIEST:
+    if not NUMBER.fullmatch(weight) or not 1 <= int(weight) <= HEAVIEST:
         problem = f"expected a weight from 1 to {HEAVIEST:,}, got {weight!r}"
         raise InvalidInput("--queue", problem, hint="like --queue high=5 --queue low=1")
     return name, int(weight)

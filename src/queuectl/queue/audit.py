@@ -11,7 +11,7 @@ from queuectl.errors import InvalidInput, StoreBusy
 from queuectl.job.audit import FORGET, NOTHING, Ends, Entry, Fault, Link, faults
 from queuectl.job.cron.model import moment
 from queuectl.job.shown import shown
-from queuectl.queue.filters import parse_since
+from queuectl.queue.filters import parse_count, parse_since
 from queuectl.store.auditing import AuditReads
 
 FAULTS_TOLD: Final = 20
@@ -78,7 +78,7 @@ def records(
         if (subject is None or subject in one.subjects)
         and (who is None or who in {*map(str, one.who.values()), one.by})
     )
-    return islice(chosen, limit)
+    return islice(chosen, parse_count(limit, subject=f"{dashes}limit"))
 
 
 class Verdict(NamedTuple):
@@ -113,7 +113,8 @@ def verify(reads: AuditReads, noted: Link | None = None) -> Verdict:
 def parse_link(text: str, *, subject: str) -> Link:
     """SEQ:HASH, as `verify` prints it."""
     seq, colon, digest = text.strip().partition(":")
-    if not colon or not seq.isdecimal() or len(digest) != len(NOTHING) or set(digest) - set("0123456789abcdef"):
+    is_number = seq.isascii() and seq.isdecimal() and len(seq) < 19
+    if not colon or not is_number or len(digest) != len(NOTHING) or set(digest) - set("0123456789abcdef"):
         raise InvalidInput(
             subject, f"not a place in the chain: {shown(text)}", hint="as audit verify prints it: SEQ:HASH"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -144,11 +145,8 @@ def _count(value: object, name: str) -> int:
 
 
 def _integer(value: object, name: str, *, low: int, high: int) -> int:
-    if isinstance(value, str):
-        try:
-            value = int(value) if len(value) <= 18 else value
-        except ValueError:
-            pass  # refused below, in words
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", value):
+        value = int(value)
     if type(value) is int and low <= value <= high:
         return value
     problem = f"expected an integer from {low} to {high} or {NOTHING}, got {shown(value)}"

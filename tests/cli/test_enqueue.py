@@ -163,6 +163,13 @@ def test_the_directory_is_where_enqueue_was_called(queuectl: Program, tmp_path: 
     assert queuectl("enqueue", "--json", "true", "--cwd", "sub/..", cwd=there, check=0).json["cwd"] == str(there)
 
 
+@pytest.mark.parametrize("name", ["run_at", "available_at", "run_after", "next_run_at"])
+@pytest.mark.parametrize("when", ["2001-01-02T03:04:05Z", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z"])
+def test_a_time_that_has_passed_means_now(queuectl: Program, name: str, when: str) -> None:
+    job = enqueued(queuectl, json.dumps({"command": "true", name: when}))
+    assert job["run_at"] == job["created_at"]
+
+
 @pytest.mark.parametrize(
     "words",
     [

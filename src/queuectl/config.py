@@ -84,6 +84,9 @@ def check_environment(environ: Mapping[str, str]) -> None:
     for key in KEYS:
         if (variable := _variable(key, environ)) is not None:
             key.parse(environ[variable], subject=variable)
+    # Of one alone only a store can tell: it may hold the other.
+    if all(_variable(resolve_key(name), environ) for name in ("lease", "heartbeat")):
+        load_settings({}, environ)
 
 
 def faults(stored: Mapping[str, str], environ: Mapping[str, str]) -> list[UsageError]:

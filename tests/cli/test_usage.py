@@ -372,10 +372,14 @@ def test_a_locked_store_is_waited_for_and_said_so(home: Path, queuectl: Program)
 def test_a_bad_variable_is_refused_by_every_command_and_by_name(
     queuectl: Program, words: tuple[str, ...], home: Path
 ) -> None:
-    for variable, value in (("QUEUECTL_AGEING", "1s"), ("QUEUECTL_MAX_RETRIES", "many")):
-        answer = queuectl(*words, env={variable: value})
+    for variables in (
+        {"QUEUECTL_AGEING": "1s"},
+        {"QUEUECTL_MAX_RETRIES": "many"},
+        {"QUEUECTL_LEASE": "9s", "QUEUECTL_HEARTBEAT": "5s"},
+    ):
+        answer = queuectl(*words, env=variables)
         assert (answer.code, answer.out) == (2, "")
-        assert variable in answer.err
+        assert all(variable in answer.err for variable in variables)
     assert not home.exists()
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.program import Program, WorkerProcess
 from tests.terminal import Terminal, plain
 
@@ -80,6 +82,34 @@ def test_values_of_the_environment_are_shown_only_when_asked_for(queuectl: Progr
     for args in ([], ["--json"]):
         assert "se cret" not in queuectl("show", "j", *args, check=0).out
         assert "se cret" in queuectl("show", "j", "--show-env", *args, check=0).out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("enqueue", "true", "--env", "A=se cret"),
+        ("enqueue", '[{"command": "true", "env": {"A": "se cret"}}]'),
+        ("enqueue", '{"command": "true", "env": {"A": "se cret"}}'),
+        ("enqueue", "--stream", "--env", "A=se cret"),
+        ("run", "false", "--env", "A=se cret", "--retries", "1"),
+        ("list",),
+        ("show", "j"),
+        ("dlq", "list"),
+        ("dlq", "show", "j"),
+        ("wait", "j"),
+    ],
+    ids=" ".join,
+)
+def test_wherever_a_job_is_printed_its_environment_is_shown_to_who_asks(
+    queuectl: Program, start_worker: StartWorker, words: tuple[str, ...]
+) -> None:
+    queuectl("enqueue", "--id", "j", "--env", "A=se cret", "--retries", "1", "false", check=0)
+    start_worker()
+    queuectl("wait", "j", check=1)
+    hidden, shown = (queuectl(*words, "--json", *more, input="true\n").out for more in ((), ("--show-env",)))
+    assert '"A": "***"' in hidden
+    assert "se cret" not in hidden
+    assert '"A": "se cret"' in shown
 
 
 def test_an_id_may_be_cut_and_must_not_be_ambiguous(queuectl: Program) -> None:

@@ -400,7 +400,13 @@ def test_a_count_beyond_all_counts_means_all(queuectl: Program) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("list", "--limit"), ("list", "--offset"), ("dlq", "list", "--limit"), ("audit", "--limit"), ("logs", "x", "--tail")],
+    [
+        ("list", "--limit"),
+        ("list", "--offset"),
+        ("dlq", "list", "--limit"),
+        ("audit", "--limit"),
+        ("logs", "x", "--tail"),
+    ],
     ids=" ".join,
 )
 def test_a_count_below_nought_is_refused(queuectl: Program, words: tuple[str, ...]) -> None:

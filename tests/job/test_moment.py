@@ -76,7 +76,8 @@ def test_a_moment_is_read_as_people_write_it(text: object, moment: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1969-12-31T23:59:59Z", "1969-12-31", "0001-01-01T00:00:00Z", "0001-01-01T00:00+14:00", datetime(1, 1, 1)]  # noqa: DTZ001
+    "text",
+    ["1969-12-31T23:59:59Z", "1969-12-31", "0001-01-01T00:00:00Z", "0001-01-01T00:00+14:00", datetime(1, 1, 1)],  # noqa: DTZ001
 )
 @pytest.mark.parametrize("local", [BERLIN, None])
 def test_a_time_before_1970_has_passed_like_its_first_moment(text: object, local: tzinfo | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import click
 
@@ -112,6 +112,12 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_examples(formatter, self.examples)
+
+
+show_env_option: Final = click.option(
+    "--show-env", is_flag=True, help="Show the values of its environment, not only the names."
+)
+"""For every command that prints jobs."""
 
 
 class LazyGroup(click.Group):

@@ -77,4 +77,3 @@ def _zone(text: str) -> tzinfo | None:
         raise ValueError("zone minutes must be in 0..59")
     offset = timedelta(hours=hours, minutes=minutes)
     return timezone(-offset if text[0] == "-" else offset)
-

@@ -8,7 +8,7 @@ import click
 
 from queuectl.cli.act import Verb, act, act_on_chosen
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
+from queuectl.cli.command import Entry, command, group, show_env_option
 from queuectl.cli.commands.list import list_table, page_options
 from queuectl.cli.commands.show import show_job
 from queuectl.cli.complete import complete_jobs
@@ -56,7 +56,7 @@ def dlq_list(app: App, states: tuple[str, ...], selection: Selection, limit: int
 
 @command("show", examples="queuectl dlq show 7f3a")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
-@click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
+@show_env_option
 def dlq_show(app: App, id: str, show_env: bool) -> Result:
     """Everything about a dead job."""
     return show_job(app, use.require_dead(app.open_reads(), id), show_env=show_env)

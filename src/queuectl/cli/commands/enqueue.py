@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command
+from queuectl.cli.command import command, show_env_option
 from queuectl.cli.exits import DONE, USAGE
 from queuectl.cli.failure import InvalidLines, report
 from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
@@ -78,8 +78,9 @@ FEW = 5  # as many ids or refusals one line can name
 )
 @click.option("--stream", is_flag=True, help="Add each line as it arrives; a bad one is skipped.")
 @many_options
+@show_env_option
 def enqueue(
-    app: App, words: tuple[str, ...], file: str | None, form: str | None, stream: bool, **options: Any
+    app: App, words: tuple[str, ...], file: str | None, form: str | None, stream: bool, show_env: bool, **options: Any
 ) -> Result:
     """Add jobs and print their ids, once they are safe.
 
@@ -96,18 +97,19 @@ def enqueue(
     place = place_of(app)
     wanted = Format(form) if form else None
     if stream:
-        return _stream(app, place, str(file), flags=flags, form=wanted)
+        return _stream(app, place, str(file), flags=flags, form=wanted, show_env=show_env)
     if many:
         intake = many.intake(words, flags, read=lambda path: _read(app, path), from_words=from_words)
     else:
         intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
     if not intake.is_batch:
-        return single(app, next(queued(add(intake, place, flags=flags, on_complete=on_complete))))
+        added = next(queued(add(intake, place, flags=flags, on_complete=on_complete)))
+        return single(app, added, show_env=show_env)
     from queuectl.cli.progress import progress
 
     with progress(app, "reading", total=intake.size) as advance:
         ids = add(intake, place, flags=flags, advance=advance, on_complete=on_complete)
-    return _batch(app, ids)
+    return _batch(app, ids, show_env=show_env)
 
 
 def _source(
@@ -176,15 +178,18 @@ def _unreadable(path: str, error: OSError) -> FileUnreadable:
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def single(app: App, added: Queued) -> Result:
+def single(app: App, added: Queued, *, show_env: bool = False) -> Result:
     job_id = added.id
     app.done = _done(added)
     return Sheet(
-        lambda: _to_json(app, added), people=lambda: [job_id], id=job_id, note=lambda: _words_about(app, added)
+        lambda: _to_json(app, added, show_env=show_env),
+        people=lambda: [job_id],
+        id=job_id,
+        note=lambda: _words_about(app, added),
     )
 
 
-def _batch(app: App, added: Enqueued) -> Result:
+def _batch(app: App, added: Enqueued, *, show_env: bool) -> Result:
     new = [job_id for place, job_id in enumerate(added) if place not in added.duplicates]
     if new:
         named = ", ".join(new) if len(new) <= FEW else f"{new[0]} … {new[-1]}"
@@ -192,12 +197,14 @@ def _batch(app: App, added: Enqueued) -> Result:
     return Stream(
         queued(added),
         to_line=lambda one: one.id,
-        to_json=partial(_to_json, app),
+        to_json=partial(_to_json, app, show_env=show_env),
         summary=lambda: _summary(app, new, there=len(added.duplicates)),
     )
 
 
-def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], form: Format | None) -> Result:
+def _stream(
+    app: App, place: Place, path: str, *, flags: Mapping[str, object], form: Format | None, show_env: bool
+) -> Result:
     from queuectl.queue.stream import enqueue_stream
 
     refused = 0
@@ -226,7 +233,7 @@ def _stream(app: App, place: Place, path: str, *, flags: Mapping[str, object], f
     return Stream(
         rows(),
         to_line=lambda one: one.id,
-        to_json=partial(_to_json, app),
+        to_json=partial(_to_json, app, show_env=show_env),
         live=True,
         exit_code=lambda: USAGE if refused else DONE,
     )
@@ -236,8 +243,8 @@ def _done(added: Queued) -> str:
     return f"the job {added.id} {'was there already' if added.is_duplicate else 'was added'}"
 
 
-def _to_json(app: App, added: Queued) -> dict[str, Any]:
-    return {**app.open_store().get(added.id).to_dict(), "duplicate": added.is_duplicate}
+def _to_json(app: App, added: Queued, *, show_env: bool) -> dict[str, Any]:
+    return {**app.open_store().get(added.id).to_dict(show_env=show_env), "duplicate": added.is_duplicate}
 
 
 def _words_about(app: App, added: Queued) -> str:

@@ -9,7 +9,7 @@ import click
 
 from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
-from queuectl.cli.command import command
+from queuectl.cli.command import command, show_env_option
 from queuectl.cli.complete import complete_jobs
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.jobs import columns
@@ -17,6 +17,7 @@ from queuectl.cli.numbers import integer
 from queuectl.cli.result import Nothing, Result, Table
 from queuectl.cli.selectors import Selection, selectors
 from queuectl.job.lifecycle import State
+from queuectl.job.model import Job
 from queuectl.queue.filters import parse_count, parse_sort
 from queuectl.store.protocol import Filter
 
@@ -40,6 +41,7 @@ def page_options(function: F) -> F:
                 help="created, priority, finished, duration: newest, highest, latest, longest first; "
                 "run_at, queue, state: soonest first, A to Z. A - before it reverses: -created.",
             ),
+            show_env_option,
         )
     ):
         function = option(function)
@@ -81,6 +83,7 @@ def list_table(
     limit: int | None,
     offset: int,
     sort: str,
+    show_env: bool,
     empty: str = "no jobs",
     is_narrow: bool = False,
     exit_code: int = DONE,
@@ -93,14 +96,18 @@ def list_table(
     if limit is None and not app.flags.json and not app.flags.quiet:
         limit = PAGE
     rows: Any = store.jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
+
+    def to_json(job: Job) -> dict[str, Any]:
+        return job.to_dict(show_env=show_env)
+
     if app.flags.json or app.flags.quiet:
-        return Table(rows, [], to_json=lambda job: job.to_dict(), to_id=lambda job: job.id, exit_code=exit_code)
+        return Table(rows, [], to_json=to_json, to_id=lambda job: job.id, exit_code=exit_code)
     rows = list(rows)
     more = store.count(where) - offset - len(rows) if len(rows) == limit else 0
     return Table(
         rows,
         columns(rows, store.now_ms(), width=app.width),
-        to_json=lambda job: job.to_dict(),
+        to_json=to_json,
         to_id=lambda job: job.id,
         empty=f"{empty} like that" if is_narrow else empty,
         footer=f"… and {more:,} more" if more > 0 else None,

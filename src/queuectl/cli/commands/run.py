@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command
+from queuectl.cli.command import command, show_env_option
 from queuectl.cli.commands.enqueue import from_words
 from queuectl.cli.exits import INTERRUPTED, REFUSED
 from queuectl.cli.failure import Interrupted
@@ -38,7 +38,8 @@ from queuectl.queue.wait import exit_code, wait
     """,
 )
 @job_options
-def run(app: App, words: tuple[str, ...], **options: Any) -> Result:
+@show_env_option
+def run(app: App, words: tuple[str, ...], show_env: bool, **options: Any) -> Result:
     """Add a job, print its output as it comes, and exit as the job does.
 
     Exits with its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled before.
@@ -52,7 +53,7 @@ def run(app: App, words: tuple[str, ...], **options: Any) -> Result:
         raise UsageError("run takes one job", hint="queuectl enqueue adds several, queuectl wait waits for them")
     (job_id,) = add(intake, place_of(app), flags=flags)
     if app.flags.json:
-        return _answer(app, job_id)
+        return _answer(app, job_id, show_env=show_env)
     app.say(app.paint(f"job {printable(job_id)}", "dim"))
     output = _Output(app, job_id)
     return Raw(output, exit_code=output.code)
@@ -101,7 +102,7 @@ class _Output:
             raise _still_going(error, self._job_id) from None
 
 
-def _answer(app: App, job_id: str) -> Result:
+def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
     def look() -> inspect.Shown:
         return inspect.show(app.open_reads(), job_id, host=app.host, output_limit=app.settings.output_limit)
 
@@ -112,7 +113,7 @@ def _answer(app: App, job_id: str) -> Result:
         raise Interrupted(job_id) from None
     except (StoreBusy, StoreUnreachable) as error:
         raise _still_going(error, job_id) from None
-    return Sheet(shown.to_dict(), people=lambda: (), exit_code=exit_code(ended))
+    return Sheet(shown.to_dict(show_env=show_env), people=lambda: (), exit_code=exit_code(ended))
 
 
 def _still_going(error: Unavailable, job_id: str) -> Unavailable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command
+from queuectl.cli.command import command, show_env_option
 from queuectl.cli.complete import complete_jobs
 from queuectl.cli.result import Result, Sheet
 from queuectl.cli.sheet import job_sheet
@@ -23,7 +23,7 @@ from queuectl.queue import inspect
     """,
 )
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
-@click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
+@show_env_option
 def show(app: App, id: str, show_env: bool) -> Result:
     """Everything about one job: its rules, its history, the end of its output."""
     return show_job(app, id, show_env=show_env)

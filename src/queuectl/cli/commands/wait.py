@@ -8,7 +8,7 @@ import click
 
 from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
-from queuectl.cli.command import command
+from queuectl.cli.command import command, show_env_option
 from queuectl.cli.complete import complete_jobs
 from queuectl.cli.exits import REFUSED
 from queuectl.cli.jobs import end_line
@@ -41,6 +41,7 @@ from queuectl.queue.patience import patient
 @click.option("--batch", metavar="NAME", help="Until all jobs of this batch have ended.")
 @click.option("--timeout", metavar="TIME", help="Wait no longer than this (90, 90s, 1h30m); exit 124.")
 @click.option("--any", "any_of_them", is_flag=True, help="Until one of them has ended.")
+@show_env_option
 def wait(
     app: App,
     ids: tuple[str, ...],
@@ -48,6 +49,7 @@ def wait(
     batch: str | None,
     timeout: str | None,
     any_of_them: bool,
+    show_env: bool,
 ) -> Result:
     """Wait until jobs are completed, dead or cancelled.
 
@@ -85,7 +87,7 @@ def wait(
         if app.flags.json:
             tell_refused(app, found)
         return Nothing(exit_code=REFUSED)
-    return Sheet([job.to_dict() for job in ended], people=lambda: (), exit_code=use.exit_code(ended))
+    return Sheet([job.to_dict(show_env=show_env) for job in ended], people=lambda: (), exit_code=use.exit_code(ended))
 
 
 def _wait_for_batch(app: App, name: str, seconds: float | None) -> Result:

@@ -79,6 +79,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "os._exit": {
         "cli/main.py": "leaves without taking the interpreter down",
         "process/keeper.py": "leaves without taking the interpreter down",
+        "process/between.py": "a fork that cannot become its program ends there",
     },
     "os.environ": {
         "config.py": "reads the environment for all",
@@ -96,7 +97,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     },
     "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
     "os.posix_spawn": {},
-    "os.fork": {},
+    "os.fork": {"process/between.py": "what a process does to itself before it is the program"},
     "os.system": {},
     "datetime.datetime.now": {},
     "datetime.datetime.utcnow": {},

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.clock import SystemClock, boot_ticks
 from queuectl.job.outcome import Ending, Exited, Signalled
 from queuectl.output.frames import end_line
+from queuectl.process.between import Between
 from queuectl.process.ended import Ended, Kept
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of
@@ -165,6 +166,7 @@ class Keeper:
         env: Sequence[bytes],
         cwd: bytes,
         inside: tuple[int, int] | None,
+        between: tuple[Any, ...] | None,
         log: bytes,
         head: bytes,
         is_first: bool,
@@ -181,7 +183,9 @@ class Keeper:
             if place >= 0:
                 os.close(place)
             raise
-        making = Making(programs, argv, words, env, cwd=cwd, descriptors=(self._null, out, out))
+        descriptors = (self._null, out, out)
+        todo = None if between is None else Between(*between)
+        making = Making(programs, argv, words, env, cwd=cwd, descriptors=descriptors, between=todo)
         return _Ordered(making, pipe, out, inside=place)
 
     def _keep(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 _HELD: Final = ctypes.PyDLL(None)  # too short to let go of the lock for
 _FREE: Final = ctypes.CDLL(None)
+_TELLING: Final = ctypes.PyDLL(None, use_errno=True)
 
 # Before 2.29 glibc could not be told a working directory.
 KNOWS_DIRECTORIES: Final = hasattr(_HELD, "posix_spawn_file_actions_addchdir_np")
@@ -125,6 +126,13 @@ class Call:
             ctypes.byref(self._pid), program, self._actions.room, _ATTRIBUTES, self._argv, self._env
         )
         return error
+
+    def become(self, program: bytes) -> int:
+        """In a process of its own: be this program from now on. Returns the number of the error."""
+        if self._is_cut:
+            return errno.EINVAL
+        _TELLING.execve(program, self._argv, self._env)
+        return ctypes.get_errno()
 
     @property
     def pid(self) -> int:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from queuectl.clock import boot_ticks
+from queuectl.process.between import TRY_NEXT, Between, Step, fork
 from queuectl.process.libc import KNOWS_DIRECTORIES, Call, Words
 from queuectl.process.table import started
 
-_TRY_NEXT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
-
 
 class Made(NamedTuple):
-    """Errors: one for each program that was tried in vain, and for each that was not tried after it."""
+    """Errors: one for each program that was tried in vain, and for each that was not tried after it. `step`: what could not be
+    done, if that was not to begin the program."""
 
     pid: int
     started: int
     errors: list[int]
+    step: int = int(Step.PROGRAM)
 
 
 class Unmade(NamedTuple):
@@ -35,7 +36,7 @@ class Unmade(NamedTuple):
 class Making:
     """All that can be done before is done before: what is done between two starts is done with cold caches."""
 
-    __slots__ = ("_call", "_enter", "_programs")
+    __slots__ = ("_between", "_call", "_cwd", "_descriptors", "_enter", "_programs")
 
     def __init__(
         self,
@@ -47,13 +48,19 @@ class Making:
         cwd: bytes,
         descriptors: tuple[int, ...],
         knows_directories: bool = KNOWS_DIRECTORIES,
+        between: Between | None = None,
     ) -> None:
+        self._between = between
+        self._cwd = cwd
+        self._descriptors = descriptors
         self._enter = None if knows_directories else cwd
         inside = cwd if knows_directories else None
         self._programs = programs
         self._call = Call(argv, base, env, cwd=inside, descriptors=descriptors)
 
     def run(self) -> Made:
+        if self._between is not None:
+            return self._fork(self._between)
         if self._enter is not None:  # the C library cannot be told: we go there ourselves
             try:
                 os.chdir(self._enter)
@@ -68,10 +75,21 @@ class Making:
                 # Looked up only if the clock ticked meanwhile: a look into /proc costs a tenth of a start.
                 return Made(pid, before if before == after else started(pid) or 0, [])
             errors.append(error)
-            if error not in _TRY_NEXT:
+            if error not in TRY_NEXT:
                 errors += [error] * (len(self._programs) - len(errors))
                 break
         return Made(0, 0, errors)
+
+    def _fork(self, between: Between) -> Made:
+        before, count = boot_ticks(), len(self._programs)
+        try:
+            pid, stopped = fork(self._call, self._programs, between, cwd=self._cwd, descriptors=self._descriptors)
+        except OSError as exc:
+            return Made(0, 0, [exc.errno or errno.EAGAIN] * count)
+        if stopped is not None:
+            step, errors = stopped
+            return Made(0, 0, errors + errors[-1:] * (count - len(errors)), int(step))
+        return Made(pid, before if before == boot_ticks() else started(pid) or 0, [])
 
 
 def enter(cwd: bytes, inside: tuple[int, int]) -> int:

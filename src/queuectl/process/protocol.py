@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.process.between import Between
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
 from queuectl.process.table import Entry
@@ -28,6 +29,7 @@ class Order(NamedTuple):
     token: str
     program: bytes | None = None  # the file to run, whatever argv says; None: looked for by what that says
     inside: tuple[int, int] | None = None  # device and inode of the directory that `cwd` has to lead to; None: any
+    between: Between | None = None  # what it does to itself before it is the program; None: nothing, which is quicker
 
 
 class CannotSpawn(Exception):

@@ -9,12 +9,12 @@ import os
 import signal
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Final, NamedTuple
 
 from queuectl import errors
 from queuectl.job.outcome import Exited, Signalled
 from queuectl.process import ending
+from queuectl.process.between import Step
 from queuectl.process.ledger import Footprint
 from queuectl.process.libc import Words
 from queuectl.process.orders import BASE, BURY, LEAVE, LIMIT, MAKE, STAYS, CannotLog
@@ -22,9 +22,9 @@ from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.raising import Raised, raise_keeper
 from queuectl.process.table import Entry
 from queuectl.process.watch import Child, Untold, Watch
+from queuectl.process.why import places, why
 from queuectl.process.wire import HungUp, Wire
 
-LONGEST_SHOWN: Final = 200
 LOOK_EVERY: Final = 0.02
 
 
@@ -100,12 +100,13 @@ class SystemProcesses:
             of_log = (log, order.head, order.is_first, order.ends_log)
             rows.append(
                 (
-                    list(_places(order)),
+                    list(places(order)),
                     argv,
                     base,
                     env,
                     cwd,
                     order.inside,
+                    None if order.between is None else tuple(order.between),
                     *of_log,
                     order.place,
                     order.token,
@@ -223,12 +224,12 @@ class SystemProcesses:
         except HungUp as exc:
             raise errors.KeeperGone from exc
         for made, ended in messages:
-            for pid, its_start, failures, at, log_from, log_error in made:
+            for pid, its_start, failures, step, at, log_from, log_error in made:
                 order = self._orders.popleft()
                 if log_error:
                     self._begun.append(Begun(CannotLog(OSError(log_error, os.strerror(log_error))), at, log_from))
                     continue
-                child = CannotSpawn(_why(order, failures)) if failures else Child(pid, its_start)
+                child = CannotSpawn(why(order, failures, Step(step))) if failures else Child(pid, its_start)
                 self._children += not failures
                 self._begun.append(Begun(child, at, log_from))
             for pid, code, number, lasted, log_to in ended:
@@ -247,52 +248,3 @@ def forbid_inheritance() -> None:
             except OSError as exc:
                 if exc.errno != errno.EBADF:  # the descriptor of the listing itself is closed by now
                     raise
-
-
-def _places(order: Order) -> Sequence[bytes]:
-    """Where a program may be: looked for on the PATH that the job will have, not on ours."""
-    program = order.argv[0]
-    if order.program is not None:
-        return (order.program,)
-    if b"/" in program:
-        return (program,)
-    words = chain(order.base.words, order.env)
-    path = next((word[5:] for word in words if word.startswith(b"PATH=")), os.fsencode(os.defpath))
-    return [os.path.join(folder, program) for folder in path.split(b":")]  # an empty entry is the working directory
-
-
-def _why(order: Order, failures: Sequence[int]) -> str:
-    """In words, why none of the programs could be run. The kernel gives a number for all there is to do in between."""
-    cwd, name = order.cwd.encode(), _shown(order.argv[0])
-    try:
-        os.stat(os.path.join(cwd, b"."))
-    except (OSError, ValueError) as exc:
-        return f"the working directory {_shown(cwd)} cannot be entered: {_words(exc)}"
-    if errno.ESTALE in failures:
-        return f"the working directory {_shown(cwd)} was replaced while it was looked at"
-    for program, error in zip(_places(order), failures, strict=True):
-        if error == errno.ENOENT and os.path.exists(os.path.join(cwd, program)):  # so it was not the program
-            return f"{_shown(program)}: its interpreter is missing (see its first line)"
-    error = max(failures, key=lambda error: error not in (errno.ENOENT, errno.ENOTDIR))
-    match error:
-        case errno.ENOENT | errno.ENOTDIR:
-            return f"no such program: {name}"
-        case errno.EACCES:
-            return f"not executable: {name}"
-        case errno.E2BIG:
-            return "the command and its environment are too long for this system"
-        case errno.EAGAIN | errno.ENOMEM | errno.EMFILE | errno.ENFILE:
-            return f"the system has no room for another process: {os.strerror(error).lower()}"
-        case _:
-            return f"{name}: {os.strerror(error).lower()}"
-
-
-def _shown(path: bytes) -> str:
-    """On one line, and not for ever: an error is read by people."""
-    text = path.decode("utf-8", "replace")
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:LONGEST_SHOWN])
-    return line if len(text) <= LONGEST_SHOWN else line + "…"
-
-
-def _words(exc: Exception) -> str:
-    return (getattr(exc, "strerror", None) or str(exc)).lower()

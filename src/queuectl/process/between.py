@@ -1,0 +1,145 @@
+"""What a new process does to itself before it becomes the program: limits, priority, group, user.
+
+`posix_spawn` knows none of it, our own limits must not change for a moment, and what is set from outside after the start comes
+too late for whoever is quick. So these few are forked, and do it themselves: see docs/adr/0036.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from queuectl.process.libc import Call
+
+# What a PATH says may be wrong of one place, and right of the next.
+TRY_NEXT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
+# Of a process's own words about why it could not begin: more than a PATH has places.
+LONGEST: Final = 65_536
+
+
+class Between(NamedTuple):
+    """`limits`: resources, as the kernel numbers them, and how much of each, for good: soft and hard. What is more than we may
+    have ourselves becomes that. `group`: a directory of control groups. `user`: its number and that of its main group."""
+
+    limits: tuple[tuple[int, int], ...] = ()
+    nice: int | None = None
+    group: bytes | None = None
+    user: tuple[int, int] | None = None
+    groups: tuple[int, ...] = ()
+    umask: int | None = None
+
+
+class Step(IntEnum):
+    """Where it stopped."""
+
+    PROGRAM = 0  # and then there is an error for each that was tried
+    BEGINNING = 1
+    GROUP = 2
+    NICE = 3
+    USER = 4
+    DIRECTORY = 5
+    LIMITS = 6
+
+
+class Stopped(NamedTuple):
+    """It has not become the program: at which step, and the error of it, or of each program that was tried."""
+
+    step: Step
+    errors: list[int]
+
+
+def fork(
+    call: Call, programs: Sequence[bytes], between: Between, *, cwd: bytes, descriptors: Sequence[int]
+) -> tuple[int, Stopped | None]:
+    """As `posix_spawn` does it with what `call` says, for the first of these programs that can be run. Returns when that is
+    running, or will not be. Raises OSError, if there is no room for another process."""
+    told, tell = os.pipe2(os.O_CLOEXEC)
+    try:
+        pid = os.fork()
+        if not pid:
+            _become(call, programs, between, cwd, descriptors, tell)
+        os.close(tell)
+        tell = -1
+        said = os.read(
+            told, LONGEST
+        )  # all of it: nothing else was written, and it is closed by the start of the program
+    finally:
+        os.close(told)
+        if tell >= 0:
+            os.close(tell)
+    if not said:
+        return pid, None
+    os.waitpid(pid, 0)
+    step, *errors = map(int, said.split())
+    return 0, Stopped(Step(step), errors)
+
+
+def clamped(limits: Sequence[tuple[int, int]]) -> list[tuple[int, tuple[int, int]]]:
+    """Soft and hard, as `setrlimit` takes them: no more than we may have ourselves. That of memory last, for whoever sets it
+    may be left without room for another thought."""
+    found = []
+    for kind, most in sorted(limits, key=lambda limit: limit[0] == resource.RLIMIT_AS):
+        _, ours = resource.getrlimit(kind)
+        value = most if ours == resource.RLIM_INFINITY else min(most, ours)
+        found.append((kind, (value, value)))
+    return found
+
+
+def _become(
+    call: Call, programs: Sequence[bytes], between: Between, cwd: bytes, descriptors: Sequence[int], tell: int
+) -> None:
+    """Never returns. A process of its own, of one thread: nobody else sees what it does to itself."""
+    step, errors = Step.BEGINNING, [errno.EINVAL]
+    try:
+        os.setsid()
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+        step = Step.GROUP
+        if between.group is not None:
+            _join(between.group)
+        step = Step.NICE
+        if between.nice is not None:
+            os.setpriority(os.PRIO_PROCESS, 0, between.nice)
+        limits = clamped(between.limits)
+        step = Step.USER
+        if between.umask is not None:
+            os.umask(between.umask)
+        if between.user is not None:
+            user, main = between.user
+            os.setgroups(between.groups)
+            os.setresgid(main, main, main)
+            os.setresuid(user, user, user)
+        step = Step.DIRECTORY
+        os.chdir(cwd)
+        step = Step.LIMITS
+        # Those that we have set or ignore ourselves: the rest are as a new program finds them anyway.
+        for one in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            if signal.getsignal(one) not in (signal.SIG_DFL, None):
+                signal.signal(one, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for kind, values in limits:
+            resource.setrlimit(kind, values)
+        step, errors = Step.PROGRAM, []
+        for program in programs:
+            errors.append(call.become(program))
+            if errors[-1] not in TRY_NEXT:
+                break
+    except OSError as exc:
+        errors = [exc.errno or errno.EINVAL]
+    except MemoryError:
+        errors = [errno.ENOMEM]
+    finally:
+        # Whatever happened: here ends the one that has not become the program.
+        os.write(tell, b" ".join(b"%d" % number for number in (step, *errors)))
+        os._exit(127)
+
+
+def _join(group: bytes) -> None:
+    fd = os.open(group + b"/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    os.write(fd, b"0")
+    os.close(fd)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:  # a keeper, which starts with every worker, has no use for th
     from queuectl.job.settle import Settlement
 
 
-def begin_log(path: str, line: bytes, *, is_first: bool, limit: int) -> Writing:
-    """Begin the log of the next run with this line; behind it the output begins. Raises OSError."""
+def begin_log(path: str, line: bytes, *, is_first: bool, limit: int, reader: int | None = None) -> Writing:
+    """Begin the log of the next run with this line; behind it the output begins. `reader`: who may read it besides us.
+    Raises OSError."""
     try:
         log = Writing(path, limit=limit, create=True)
     except FileNotFoundError:  # somebody tidied up our directory
@@ -27,6 +28,8 @@ def begin_log(path: str, line: bytes, *, is_first: bool, limit: int) -> Writing:
         # The first run of a job begins a new file: a job of the same id may have left one behind before it was removed.
         if is_first and log.size:
             log.empty()
+        if reader is not None or log.is_shared:
+            log.share(reader)
         log.append_line(line)
     except OSError:
         log.close()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
 from types import TracebackType
 from typing import Final, Self
 
+from queuectl.output import access
 from queuectl.output.bounds import (
     BESIDE,
     LONGEST_HEAD,
@@ -26,6 +26,7 @@ from queuectl.output.bounds import (
     read_head,
 )
 from queuectl.output.frames import LONGEST_FRAME
+from queuectl.output.locking import NONE, lock, lock_aside
 
 # So much is there twice while a log is cut; and no more than this part of the limit.
 BLOCK: Final = 1024 * 1024
@@ -44,7 +45,7 @@ class Writing:
         self._path = path
         self._limit = limit
         self._bounds: Bounds = bounds(limit)
-        self._fd, self._length = _open(path, _FLAGS | (os.O_CREAT if create else 0))
+        self._fd, self._aside, self._length = _open(path, _FLAGS | (os.O_CREAT if create else 0))
         self._known: Head | None = None
         self._last = b""  # of what we have written, the last byte
 
@@ -58,6 +59,22 @@ class Writing:
 
     def close(self) -> None:
         os.close(self._fd)
+        if self._aside != NONE:
+            os.close(self._aside)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may read it."""
+        return self._aside != NONE
+
+    def share(self, reader: int | None, *, too: bool = False) -> None:
+        """Let this user read it, and nobody else; None: nobody. `too`: besides whoever may already. Where the file system cannot
+        say so, nobody may."""
+        if self._aside == NONE:
+            self._aside = lock_aside(self._path, os.fstat(self._fd).st_ino)
+        with contextlib.suppress(OSError):
+            let = access.let_too if too else access.let
+            let(self._fd, () if reader is None else (reader,), access.READ)
 
     def look_again(self) -> bool:
         """Whether it is still in its place, after a while. Our lock does not keep people from removing or emptying it."""
@@ -173,13 +190,14 @@ class Writing:
 
     def _give_place_to(self, beside: int, head: Head) -> None:
         try:
-            fcntl.flock(beside, fcntl.LOCK_EX)  # before anybody else can find it
+            aside, _ = lock(beside, self._path)  # before anybody else can find it
             os.rename(self._path + BESIDE, self._path)
         except OSError:
             os.close(beside)
             raise
         os.ftruncate(self._fd, 0)  # or it would take up room as long as somebody reads it
-        os.close(self._fd)
+        self.close()
+        self._aside = aside
         self._fd, self._length, self._known, self._last = beside, os.fstat(beside).st_size, head, b""
 
     def _clear_beside(self) -> None:
@@ -190,6 +208,7 @@ class Writing:
         """The file that will take the place of this one, with its first line."""
         fd = os.open(self._path + BESIDE, _FLAGS | os.O_CREAT, 0o600)
         try:
+            access.copy(self._fd, fd)
             _put(fd, head.line, 0)
         except OSError:
             os.close(fd)
@@ -206,21 +225,22 @@ class Writing:
         return begin if found < 0 else begin + found
 
 
-def _open(path: str, flags: int) -> tuple[int, int]:
-    """A descriptor with the lock, and how long the file is."""
+def _open(path: str, flags: int) -> tuple[int, int, int]:
+    """A descriptor with the lock, what else holds that, and how long the file is."""
     while True:
         fd = os.open(path, flags, 0o600)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
+            aside, status = lock(fd, path)
         except OSError:
             os.close(fd)
             raise
-        if status.st_nlink:
-            return fd, status.st_size
+        if status.st_nlink and stat.S_ISREG(status.st_mode):
+            return fd, aside, status.st_size
         os.close(fd)  # cut, or removed, while we waited for the lock
+        if aside != NONE:
+            os.close(aside)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
 
 
 def _put(fd: int, data: bytes, place: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.job.policy import LOADERS, Refusal, Rules, parse_policy
+from queuectl.job.user import Account, Identity
 
 FILE = "/etc/policy.toml"
 
@@ -90,6 +91,22 @@ def test_a_queue_takes_over_what_it_does_not_say_key_by_key() -> None:
         ({"job-environment": ["A B"]}, "job-environment"),
         ({"max-timeout": "soon"}, "max-timeout"),
         ({"max-timeout": 0}, "max-timeout"),
+        ({"user": ""}, "user"),
+        ({"user": True}, "user"),
+        ({"user": ["deploy"]}, "user"),
+        ({"user": "deploy:"}, "user"),
+        ({"user": ":staff"}, "user"),
+        ({"user": "a b"}, "user"),
+        ({"user": "-deploy"}, "user"),
+        ({"user": "../x"}, "user"),
+        ({"user": "4294967295"}, "user"),
+        ({"user": 4294967295}, "user"),
+        ({"user": -1}, "user"),
+        ({"user": 10**5000}, "user"),
+        ({"umask": 27}, "umask"),
+        ({"umask": "999"}, "umask"),
+        ({"umask": "27"}, "umask"),
+        ({"queues": {"mail": {"user": 1.5}}}, "queues.mail.user"),
         ({"queues": []}, "queues"),
         ({"queues": {"a b": {}}}, "queues.a b"),
         ({"queues": {"mail": 1}}, "queues.mail"),
@@ -217,3 +234,43 @@ def test_a_time_limit_over_the_longest_is_refused_and_none_becomes_the_longest()
     assert refusal is not None
     assert refusal.rule == "max-timeout"
     assert [these.capped(ms) for ms in (None, 1000, 9_000_000)] == [3_600_000, 1000, 3_600_000]
+
+
+# ── as whom ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DEPLOY = Account("deploy", 1500, 1500, (1500,), "/home/deploy", "/bin/bash")
+
+
+@pytest.mark.parametrize(
+    "said, user, group",
+    [
+        ("deploy", "deploy", None),
+        ("deploy:www-data", "deploy", "www-data"),
+        ("1500:1500", "1500", "1500"),
+        (1500, "1500", None),
+        (0, "0", None),
+        ("svc-x$", "svc-x$", None),
+        ("corp\\\\ada", "corp\\\\ada", None),
+    ],
+)
+def test_a_user_is_a_name_or_a_number_with_or_without_a_group(said: object, user: str, group: str | None) -> None:
+    found = rules(user=said).user
+    assert found == Identity(user, group)
+    assert str(found) == (user if group is None else f"{user}:{group}")
+
+
+def test_a_queue_has_its_own_user_and_umask() -> None:
+    policy = parse_policy({"user": "a", "umask": "027", "queues": {"b": {"user": "b", "umask": "0002"}}}, subject=FILE)
+    assert (policy.of("x").user, policy.of("x").umask) == (Identity("a"), 0o027)
+    assert (policy.of("b").user, policy.of("b").umask) == (Identity("b"), 0o002)
+    assert policy.of("b").name("user") == "queues.b.user"
+
+
+def test_another_user_sees_what_a_login_gives_and_of_the_worker_what_does_no_harm() -> None:
+    ours = {"HOME": "/root", "PATH": "/root/bin", "PGPASSWORD": "x", "LC_ALL": "C", "LANG": "de", "TZ": "UTC"}
+    login = {"HOME": "/home/deploy", "USER": "deploy", "LOGNAME": "deploy", "SHELL": "/bin/bash"}
+    path = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    assert rules().seen(ours, DEPLOY) == {"LC_ALL": "C", "LANG": "de", "TZ": "UTC", **login, **path}
+    assert rules(environment=["PATH", "HOME"]).seen(ours, DEPLOY) == {**login, "PATH": "/root/bin"}
+    assert rules(environment=["LANG"]).seen(ours, None) == {"LANG": "de"}
+    assert rules().seen(ours, None) == ours

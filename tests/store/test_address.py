@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuectl import errors
-from queuectl.store.address import PostgresUrl, SqliteFile, parse_address, shown
+from queuectl.store.address import PostgresUrl, SqliteFile, parse_address, shown, without_secrets
 from tests.program import Program
 
 
@@ -125,3 +125,18 @@ def test_a_port_that_is_none_is_refused_before_anybody_connects(text: str) -> No
     with pytest.raises(errors.InvalidInput, match="not a port") as raised:
         parse_address(text)
     assert "65535" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "text, kept",
+    [
+        ("postgresql://u:secret@h:5432/db", "postgresql://u@h:5432/db"),
+        ("postgresql://u:se/c?ret@h/db", "postgresql://u@h/db"),
+        ("postgresql:///db?host=/run/pg&password=secret&user=u", "postgresql:///db?host=/run/pg&user=u"),
+        ("postgresql://h/db?password=secret", "postgresql://h/db"),
+        ("postgresql://u@h/db?sslmode=require", "postgresql://u@h/db?sslmode=require"),
+        ("/var/q.db", "/var/q.db"),
+    ],
+)
+def test_an_address_for_others_names_the_same_store_without_what_opens_it(text: str, kept: str) -> None:
+    assert without_secrets(text) == kept

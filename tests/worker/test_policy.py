@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.scene import Scene
 from tests.hooks.receiver import receiving
 from tests.program import COMMAND
+from tests.users import me
 from tests.wait import wait_until
 
 LONGEST = 131_071
@@ -40,7 +41,7 @@ class Fort:
         return path
 
     def policy(self, **said: Any) -> Path:
-        said = {"programs": [str(self.good)], **said}
+        said = {"programs": [str(self.good)], "user": me(), **said}
         path = self.place / "policy.toml"
         text = "\n".join(
             f"{key.replace('_', '-')} = {_toml(value)}" for key, value in said.items() if value is not None

@@ -16,7 +16,7 @@ from queuectl.cli.app import App
 from queuectl.cli.worker_log import WorkerLog
 from queuectl.config import actor, here, job_environment_base, load_settings
 from queuectl.errors import QueuectlError
-from queuectl.events import Event, PolicyInForce, Sink
+from queuectl.events import Event, Sink
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
 from queuectl.policy.force import open_policy
@@ -120,6 +120,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
     sink: Sink = emit if manager.is_wanted else log
     foundlings: deque[Adoption] = deque()
     heir = Heir(plan.id, plan.home, foundlings)
+    rules = PolicyDuty(force, home=app.home, emit=sink)
     duties: list[Duty] = [
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=sink),
         CompleteDuty(store, settings, by=actor(app.environ)),
@@ -128,7 +129,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=sink),
         SampleDuty(store=store, emit=sink),
         FireDuty(store=store, settings=settings, chance=random.random, emit=sink),
-        PolicyDuty(force, emit=sink),
+        rules,
     ]
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background keeps no directory of somebody else busy
@@ -146,7 +147,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
 
     def on_ready() -> None:
         if force.guard is not None and force.path is not None:
-            sink(PolicyInForce(force.path))
+            rules.begin(force.path)
         if ready_fd is not None:
             say_ready(ready_fd)
         manager.ready()

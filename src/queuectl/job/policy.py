@@ -16,8 +16,9 @@ from queuectl.job.duration import format_duration, parse_duration_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.pattern import fits, fits_all
 from queuectl.job.shown import cut, shown
+from queuectl.job.user import HARMLESS, PATH, Account, Identity, parse_identity, parse_umask
 
-KEYS: Final = ("shell", "programs", "directories", "environment", "job-environment", "max-timeout")
+KEYS: Final = ("shell", "programs", "directories", "environment", "job-environment", "max-timeout", "user", "umask")
 QUEUES: Final = "queues"
 _OF_A_PROGRAM: Final = ("program", "args", "name")
 _VARIABLE: Final = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
@@ -66,6 +67,8 @@ class Rules(NamedTuple):
     environment: tuple[str, ...] | None = None
     job_environment: tuple[str, ...] | None = None
     max_timeout_ms: int | None = None
+    user: Identity | None = None
+    umask: int | None = None
     names: Mapping[str, str] = {}
 
     def name(self, key: str) -> str:
@@ -135,6 +138,14 @@ class Rules(NamedTuple):
         """Whether a job sees this variable of its worker."""
         return self.environment is None or any(fits(pattern, variable) for pattern in self.environment)
 
+    def seen(self, variables: Mapping[str, str], account: Account | None) -> dict[str, str]:
+        """What a job sees of the environment of its worker. One that runs as another user does not see what is root's, but for
+        what is said here; the rest is as after a login of that user."""
+        if account is None:
+            return {name: value for name, value in variables.items() if self.passes(name)}
+        rules = self if self.environment is not None else self._replace(environment=HARMLESS)
+        return {"PATH": PATH, **rules.seen(variables, None), **account.variables}
+
 
 def covers(allowed: Sequence[str], variable: str) -> bool:
     """Whether a job may set it."""
@@ -188,6 +199,8 @@ def _rules(read: _Read) -> Rules:
         environment=values.get("environment"),
         job_environment=values.get("job-environment"),
         max_timeout_ms=values.get("max-timeout"),
+        user=values.get("user"),
+        umask=values.get("umask"),
         names={key: name for key, (name, _) in read.items()},
     )
 
@@ -206,6 +219,10 @@ def _read(table: Mapping[str, Any], where: str, subject: str) -> _Read:
             found[key] = name, value
         elif key == "max-timeout":
             found[key] = name, _longest(value, about)
+        elif key == "user":
+            found[key] = name, parse_identity(value, about)
+        elif key == "umask":
+            found[key] = name, parse_umask(value, about)
         elif key == "programs":
             items = _list(value, about, hint='like programs = ["/usr/bin/rsync"]')
             found[key] = name, tuple(_program(item, f"{name}[{at}]", subject) for at, item in enumerate(items, 1))

@@ -12,7 +12,11 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
+from queuectl.output.access import ENTER, READ, let_too
+from queuectl.output.writing import Writing
+
 SUFFIX: Final = ".log"
+NO_LIMIT: Final = 1 << 62  # nothing is written
 FOLDER: Final = ".parents"  # in the place of that: all that was made for the runs of a job
 
 
@@ -55,6 +59,19 @@ def write_log(path: str, pieces: Iterable[bytes]) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.writelines(pieces)
+
+
+def share_logs(log: str, run: int, parents: Iterable[str], *, reader: int) -> None:
+    """Let this user, as whom the run will be, read what its parents printed: as far as it can be had."""
+    folder = folder_of(log, run)
+    with contextlib.suppress(OSError):
+        if folder == folder_for(log, run):
+            let_too(_all_of(log), [reader], ENTER)
+            let_too(folder, [reader], ENTER | READ)
+    for parent in parents:
+        path = os.path.realpath(log_in(folder, parent))
+        with contextlib.suppress(OSError), Writing(path, limit=NO_LIMIT) as found:
+            found.share(reader, too=True)
 
 
 def remove_folder(log: str, run: int) -> None:

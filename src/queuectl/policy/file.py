@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput, PolicyUnusable
 from queuectl.job.policy import Policy, parse_policy
+from queuectl.policy.accounts import Accounts, find_accounts
 from queuectl.policy.paths import walk
 
 NAME: Final = "policy.toml"
@@ -27,6 +28,7 @@ class Stamp(NamedTuple):
 class Loaded(NamedTuple):
     path: str
     policy: Policy
+    accounts: Accounts
     stamp: Stamp
 
 
@@ -42,8 +44,8 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def read_policy(path: str, *, user: int) -> Loaded:
-    """Raises PolicyUnusable if it is not there, or if somebody but `user` and root could change it; InvalidInput for what
-    cannot be understood."""
+    """Raises PolicyUnusable if it is not there, if somebody but `user` and root could change it, or if it names users whom
+    nobody knows here; InvalidInput for what cannot be understood."""
     try:
         way = walk(path, user=user)
         if way.weak is not None:
@@ -59,7 +61,8 @@ def read_policy(path: str, *, user: int) -> Loaded:
         raise PolicyUnusable(path, (exc.strerror or str(exc)).lower()) from exc
     if len(text) > LARGEST:
         raise PolicyUnusable(path, "it is larger than 1 MiB")
-    return Loaded(path, parse_policy(_tables(text, path), subject=path), _stamp(found))
+    policy = parse_policy(_tables(text, path), subject=path)
+    return Loaded(path, policy, find_accounts(policy, path), _stamp(found))
 
 
 def _tables(text: bytes, path: str) -> dict[str, object]:

@@ -23,7 +23,8 @@ class Force:
         """Raises PolicyUnusable or UsageError; then what was in force stays so."""
         assert self.path is not None
         found: Loaded = read_policy(self.path, user=self._user)
-        self.guard, self._stamp = Guard(found.policy, user=self._user), found.stamp
+        self.guard = Guard(found.policy, user=self._user, accounts=found.accounts)
+        self._stamp = found.stamp
 
     def follow(self, on_change: Callable[[str], None], on_trouble: Callable[[str], None]) -> None:
         """Take over what was written since. A file that is gone, or cannot be relied on, changes nothing: said once."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.job.policy import Policy, Refusal, Rules
+from queuectl.job.user import Account
+from queuectl.policy.accounts import Accounts, user_name
 from queuectl.policy.paths import is_program, real_directory, walk
 
 SHELL: Final = "/bin/sh"
@@ -27,7 +29,8 @@ class Wish(NamedTuple):
 class Permit(NamedTuple):
     """It may run, by this rule, as this: the file itself, and the name that it is told to have been called by.
 
-    `place` tells the working directory apart from any other that may stand under its name later.
+    `place` tells the working directory apart from any other that may stand under its name later. `account`: as whom, None:
+    as the worker.
     """
 
     rule: str
@@ -36,17 +39,51 @@ class Permit(NamedTuple):
     cwd: str
     place: tuple[int, int] | None
     timeout_ms: int | None
+    account: Account | None = None
+    umask: int | None = None
 
 
 class Guard:
-    def __init__(self, policy: Policy, *, user: int) -> None:
+    def __init__(self, policy: Policy, *, user: int, accounts: Accounts) -> None:
+        """`user`: whom the worker runs as. `accounts`: who the users of the policy are."""
         self.policy = policy
         self._user = user
+        self._accounts = accounts
 
     def of(self, queue: str) -> Rules:
         return self.policy.of(queue)
 
+    def accounts(self) -> Collection[Account]:
+        """Other users than the worker's, as whom jobs may run."""
+        return [] if self._user else [account for account in self._accounts.values() if account.uid]
+
+    def account_of(self, queue: str) -> Account | Refusal | None:
+        """As whom the jobs of this queue run; None: as the worker."""
+        rules = self.policy.of(queue)
+        if rules.user is None:
+            if self._user:
+                return None
+            return Refusal(rules.name("user"), f"the worker is root, and no user is named for the queue {queue}")
+        account = self._accounts[rules.user]
+        if account.uid == self._user and rules.user.group is None:
+            return None
+        if self._user:
+            problem = (
+                f"jobs run as {rules.user}, for which their worker has to be root, and not {user_name(self._user)}"
+            )
+            return Refusal(rules.name("user"), problem)
+        return account
+
     def judge(self, wish: Wish) -> Permit | Refusal:
+        account = self.account_of(wish.queue)
+        if isinstance(account, Refusal):
+            return account
+        permit = self._judge(wish)
+        if isinstance(permit, Refusal):
+            return permit
+        return permit._replace(account=account, umask=self.policy.of(wish.queue).umask)
+
+    def _judge(self, wish: Wish) -> Permit | Refusal:
         rules = self.policy.of(wish.queue)
         against = rules.against_variables(wish.env) or rules.against_timeout(wish.timeout_ms)
         if against is None and wish.argv is None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from queuectl.job.policy import LOADERS, Policy, Program, Rules
+from queuectl.job.user import Account
+from queuectl.policy.accounts import Accounts
 from queuectl.policy.paths import walk
 
 # Programs that run others, or any code, by words that they are given.
@@ -30,17 +32,18 @@ class Weakness(NamedTuple):
     is_open: bool = True
 
 
-def weaknesses(policy: Policy, *, user: int) -> Iterator[Weakness]:
-    """Each once, though a queue takes over what holds for all."""
+def weaknesses(policy: Policy, *, user: int, accounts: Accounts) -> Iterator[Weakness]:
+    """Each once, though a queue takes over what holds for all. `user`: whom the worker runs as."""
     seen: set[Weakness] = set()
     for rules in (policy.general, *policy.queues.values()):
-        for one in _of_rules(rules, user):
+        account = None if rules.user is None else accounts[rules.user]
+        for one in (*_of_user(rules, user, account), *_of_rules(rules, user, account)):
             if one not in seen:
                 seen.add(one)
                 yield one
 
 
-def _of_rules(rules: Rules, user: int) -> Iterator[Weakness]:
+def _of_rules(rules: Rules, user: int, account: Account | None) -> Iterator[Weakness]:
     if rules.shell and rules.programs is not None:
         message = "a shell runs any program, whatever the list of programs says"
         yield Weakness("policy-shell", rules.name("shell"), message, "shell = false, and jobs of several words")
@@ -53,10 +56,26 @@ def _of_rules(rules: Rules, user: int) -> Iterator[Weakness]:
         if variable in LOADERS or any(re.fullmatch(loader.replace("*", ".*"), variable) for loader in LOADERS):
             message = f"with {variable} a job makes programs load or find other code"
             yield Weakness("policy-loader", rules.name("job-environment"), message, f"leave {variable} away")
-    if rules.environment is None and rules.programs is not None:
+    is_switched = not user and account is not None and account.uid != user
+    if rules.environment is None and rules.programs is not None and not is_switched:
         message = "jobs see all that the worker was started with, passwords included"
         hint = 'list what they need: environment = ["PATH", "HOME", "LANG", "LC_*"]'
         yield Weakness("policy-environment", "environment", message, hint, is_open=False)
+
+
+def _of_user(rules: Rules, user: int, account: Account | None) -> Iterator[Weakness]:
+    """`user`: whom the worker runs as, `account`: as whom the policy wants jobs to run."""
+    name = rules.name("user")
+    if account is None:
+        if not user:
+            message = "workers of this home are root, and refuse jobs for which no user is named"
+            yield Weakness("policy-no-user", name, message, 'user = "NAME": as whom jobs run', is_open=False)
+    elif user and account.uid != user:
+        message = f"only a worker that is root runs jobs as {account.name}; workers of this home refuse them"
+        yield Weakness("policy-user-unreachable", name, message, "run the worker as root", is_open=False)
+    elif not account.uid:
+        message = "jobs run as root: they may change every program, and this policy"
+        yield Weakness("policy-root", name, message, 'user = "NAME": one who owns none of it', is_open=False)
 
 
 def _of_program(program: Program, user: int) -> Iterator[Weakness]:

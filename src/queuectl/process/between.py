@@ -6,25 +6,30 @@ too late for whoever is quick. So these few are forked, and do it themselves: se
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
+import select
 import signal
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from queuectl.process.libc import Call
+from queuectl.process.libc import Call, drop_capabilities
 
 # What a PATH says may be wrong of one place, and right of the next.
 TRY_NEXT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
 # Of a process's own words about why it could not begin: more than a PATH has places.
 LONGEST: Final = 65_536
+# Nobody takes so long but who waits for a disk, and to that one it does no harm.
+STOPPED_AFTER_MS: Final = 200
 
 
 class Between(NamedTuple):
     """`limits`: resources, as the kernel numbers them, and how much of each, for good: soft and hard. What is more than we may
-    have ourselves becomes that. `group`: a directory of control groups. `user`: its number and that of its main group."""
+    have ourselves becomes that. `group`: a directory of control groups. `user`: its number and that of its main group.
+    `inside`: device and inode of the directory that it has to find."""
 
     limits: tuple[tuple[int, int], ...] = ()
     nice: int | None = None
@@ -32,6 +37,7 @@ class Between(NamedTuple):
     user: tuple[int, int] | None = None
     groups: tuple[int, ...] = ()
     umask: int | None = None
+    inside: tuple[int, int] | None = None
 
 
 class Step(IntEnum):
@@ -65,9 +71,9 @@ def fork(
             _become(call, programs, between, cwd, descriptors, tell)
         os.close(tell)
         tell = -1
-        said = os.read(
-            told, LONGEST
-        )  # all of it: nothing else was written, and it is closed by the start of the program
+        _let_run(pid, told)
+        # All of it: nothing else was written, and it is closed by the start of the program.
+        said = os.read(told, LONGEST)
     finally:
         os.close(told)
         if tell >= 0:
@@ -113,9 +119,10 @@ def _become(
             user, main = between.user
             os.setgroups(between.groups)
             os.setresgid(main, main, main)
-            os.setresuid(user, user, user)
+            # Its rights from here on. As long as its real user is ours, others of that user cannot send it signals.
+            os.setresuid(-1, user, -1)
         step = Step.DIRECTORY
-        os.chdir(cwd)
+        _enter(cwd, between.inside)
         step = Step.LIMITS
         # Those that we have set or ignore ourselves: the rest are as a new program finds them anyway.
         for one in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
@@ -124,6 +131,12 @@ def _become(
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for kind, values in limits:
             resource.setrlimit(kind, values)
+        step = Step.USER
+        if between.user is not None:
+            user, _ = between.user
+            os.setresuid(user, user, user)
+            if user:
+                drop_capabilities()
         step, errors = Step.PROGRAM, []
         for program in programs:
             errors.append(call.become(program))
@@ -137,6 +150,28 @@ def _become(
         # Whatever happened: here ends the one that has not become the program.
         os.write(tell, b" ".join(b"%d" % number for number in (step, *errors)))
         os._exit(127)
+
+
+def _enter(cwd: bytes, inside: tuple[int, int] | None) -> None:
+    os.chdir(cwd)
+    if inside is not None:
+        found = os.stat(".")
+        if (found.st_dev, found.st_ino) != inside:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def _let_run(pid: int, told: int) -> None:
+    """Until it has something to say, or has become the program. For a moment before that it belongs to its user, whose other
+    processes may stop it: we would wait for it, and all other jobs for us."""
+    look = select.poll()
+    look.register(told, select.POLLIN)
+    while not look.poll(STOPPED_AFTER_MS):
+        with contextlib.suppress(OSError):
+            pinned = os.pidfd_open(pid)
+            try:
+                signal.pidfd_send_signal(pinned, signal.SIGCONT)
+            finally:
+                os.close(pinned)
 
 
 def _join(group: bytes) -> None:

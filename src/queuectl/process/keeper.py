@@ -173,18 +173,21 @@ class Keeper:
         *_: Any,
     ) -> _Ordered:
         words = self._base if base is None else Words(base)
+        todo = None if between is None else Between(*between)
+        user = None if todo is None or todo.user is None else todo.user[0]
         place = -1
-        if inside is not None:
+        if inside is not None and todo is not None and user is not None:
+            todo = todo._replace(inside=inside)  # by its own rights, and not by ours
+        elif inside is not None:
             place = enter(cwd, inside)
             cwd = b"/proc/self/fd/%d" % place
         try:
-            pipe, out = self._pump.open(os.fsdecode(log), head, is_first=is_first)
+            pipe, out = self._pump.open(os.fsdecode(log), head, is_first=is_first, reader=user)
         except BaseException:
             if place >= 0:
                 os.close(place)
             raise
         descriptors = (self._null, out, out)
-        todo = None if between is None else Between(*between)
         making = Making(programs, argv, words, env, cwd=cwd, descriptors=descriptors, between=todo)
         return _Ordered(making, pipe, out, inside=place)
 

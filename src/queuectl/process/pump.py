@@ -62,8 +62,8 @@ class Pump:
         """Becomes readable when there is something to move."""
         return self._ready.fileno()
 
-    def open(self, log: str, head: bytes, *, is_first: bool) -> tuple[Pipe, int]:
-        """Begin the log of a run with this line. Returns a pipe into it, and the descriptor to write to, which the caller
+    def open(self, log: str, head: bytes, *, is_first: bool, reader: int | None = None) -> tuple[Pipe, int]:
+        """Begin the log of a run with this line, for `reader` to read, too. Returns a pipe into it, and the descriptor to write to, which the caller
         closes. Where we have too few descriptors for the pipe, another process reads it, see relief.py. Raises CannotLog, or
         OSError for want of descriptors or processes."""
         if 2 * (len(self._young) + len(self._watched)) + SPARE > self._most:
@@ -73,8 +73,11 @@ class Pump:
             is_full = out + 3 * RESERVED > self._most
             if is_full:
                 self._make_way(out)
-            log_from = self._begin(log, head, is_first=is_first)
+            log_from = self._begin(log, head, is_first=is_first, reader=reader)
             fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)  # our end only: the other one is the job's
+            if reader is not None:
+                with contextlib.suppress(OSError):  # or it could not open it anew, as a shell does for > /dev/stdout
+                    os.fchown(out, reader, -1)
             if is_full:
                 return self._hand_on(fd, log, log_from), out
         except (CannotLog, OSError):
@@ -163,10 +166,10 @@ class Pump:
 
     # ── logs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, path: str, head: bytes, *, is_first: bool) -> int:
+    def _begin(self, path: str, head: bytes, *, is_first: bool, reader: int | None) -> int:
         self._let_go(path)  # or we would wait for ourselves
         try:
-            log = begin_log(path, head, is_first=is_first, limit=self.limit)
+            log = begin_log(path, head, is_first=is_first, limit=self.limit, reader=reader)
         except OSError as exc:
             raise CannotLog(exc) from exc
         self._logs[path] = log

@@ -44,7 +44,7 @@ def why(order: Order, failures: Sequence[int], step: Step) -> str:
         os.stat(os.path.join(cwd, b"."))
     except (OSError, ValueError) as exc:
         return f"the working directory {_shown(cwd)} cannot be entered: {_words(exc)}"
-    if step is Step.DIRECTORY:  # we may go there, but not whoever it runs as
+    if step is Step.DIRECTORY and errno.ESTALE not in failures:  # we may go there, but not whoever it runs as
         return f"the working directory {_shown(cwd)} cannot be entered: {os.strerror(failures[0]).lower()}"
     if errno.ESTALE in failures:
         return f"the working directory {_shown(cwd)} was replaced while it was looked at"

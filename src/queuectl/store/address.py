@@ -118,6 +118,16 @@ def shown(text: str) -> str:
     return re.sub(_PARAMETER, lambda found: found[0] if found[2] in _OPEN else f"{found[1]}{found[2]}={HIDDEN}", text)
 
 
+def without_secrets(text: str) -> str:
+    """The same store, for somebody who has to know a password of their own."""
+    hidden = shown(text)
+    if hidden == text:
+        return text
+    address, question, rest = hidden.replace(f":{HIDDEN}@", "@").partition("?")
+    kept = "&".join(part for part in rest.split("&") if not part.endswith(f"={HIDDEN}"))
+    return address + question * bool(kept) + kept
+
+
 def _without_false_ports(found: re.Match[str]) -> str:
     """`user:password/database`, with the host forgotten, has the password where the port should be."""
     user, at, hosts = found[2].rpartition("@")

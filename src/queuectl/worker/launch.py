@@ -14,17 +14,20 @@ from queuectl.job.hooks import DELIVER
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Refused
-from queuectl.job.policy import Refusal
+from queuectl.job.policy import Refusal, Rules
+from queuectl.job.user import Account
 from queuectl.output.frames import start_line
-from queuectl.output.parents import folder_of
+from queuectl.output.parents import folder_of, share_logs
 from queuectl.policy.force import Force
 from queuectl.policy.guard import Guard, Permit, Wish
+from queuectl.process.between import Between
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.table import MARK
 from queuectl.process.watch import Adoption, Child
+from queuectl.store.address import without_secrets
 from queuectl.worker.running import Running, Why
 
 SHELL = b"/bin/sh"
@@ -79,6 +82,14 @@ class Unlogged(NamedTuple):
     problem: str
 
 
+class _Seen(NamedTuple):
+    """An environment that many jobs share: `ours` win over what a job brings along."""
+
+    variables: Mapping[bytes, bytes]
+    ours: Mapping[bytes, bytes]
+    joined: Words
+
+
 class Launcher:
     def __init__(
         self,
@@ -96,14 +107,13 @@ class Launcher:
         # While we read it for others, all that is in a log behind its START line has to be output.
         self._ends_logs = not is_shared
         self._ledger = ledger
-        ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker, **({"QUEUECTL_DB": db} if db else {})}
-        self._ours = _encoded(ours)
-        inherited = {name: value for name, value in base_environment.items() if name not in _OF_ITS_JOB}
-        self._base = _encoded({**inherited, **ours})
+        self._ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker}
+        self._db = db
+        self._inherited = {name: value for name, value in base_environment.items() if name not in _OF_ITS_JOB}
         # Put together once: doing it for every job would cost as much as all the rest of preparing it.
-        self._base_words = _joined(self._base, without=(*_OF_A_RUN, *_OF_PARENTS))
+        self._base = self._put_together(self._inherited, db)
         self._force = Force(None) if force is None else force
-        self._listed: dict[tuple[str, ...], tuple[Mapping[bytes, bytes], Words]] = {}
+        self._listed: dict[tuple[tuple[str, ...] | None, Account | None], _Seen] = {}
 
     def prepare_all(
         self, placed: Sequence[tuple[Claim, int, int]], *, now_ms: int
@@ -124,21 +134,26 @@ class Launcher:
         guard = self._force.guard
         if guard is not None and not is_ours(claim):
             return self._prepare_guarded(guard, claim, slot=slot, place=place, now_ms=now_ms)
-        base, env = self._environment(claim, slot, self._base, self._base_words)
+        base, env = self._environment(claim, slot, self._base)
         return Ready(self._order(claim, base, env, place=place, now_ms=now_ms), claim, slot)
 
     def _prepare_guarded(self, guard: Guard, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready | Refused:
         """The same, if the policy lets it: what it has judged is what will run."""
-        variables, joined = self._seen(guard, claim.queue)
+        account = guard.account_of(claim.queue)
+        if isinstance(account, Refusal):
+            return Refused(*account)
+        seen = self._seen(guard.of(claim.queue), account)
         of_job = claim.env or {}
-        path = of_job.get("PATH", os.fsdecode(variables.get(b"PATH", os.fsencode(os.defpath))))
+        path = of_job.get("PATH", os.fsdecode(seen.variables.get(b"PATH", os.fsencode(os.defpath))))
         wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, claim.timeout_ms, path)
         permit = guard.judge(wish)
         if isinstance(permit, Refusal):
             return Refused(*permit)
         claim = claim._replace(timeout_ms=permit.timeout_ms)
-        base, env = self._environment(claim, slot, variables, joined)
+        base, env = self._environment(claim, slot, seen)
         order = self._order(claim, base, env, place=place, now_ms=now_ms)
+        if account is not None and claim.parents:
+            share_logs(claim.log, claim.run, claim.parents, reader=account.uid)
         return Ready(_as_permitted(order, permit), claim, slot)
 
     def _order(self, claim: Claim, base: Words, env: Sequence[bytes], *, place: int, now_ms: int) -> Order:
@@ -146,18 +161,22 @@ class Launcher:
         of_log = (claim.log, head, is_first, self._ends_logs)
         return Order(words(claim), claim.cwd, base, env, *of_log, place, claim.token)
 
-    def _seen(self, guard: Guard, queue: str) -> tuple[Mapping[bytes, bytes], Words]:
-        """Of our environment, what the jobs of this queue see."""
-        rules = guard.of(queue)
-        if rules.environment is None:
-            return self._base, self._base_words
-        found = self._listed.get(rules.environment)
+    def _seen(self, rules: Rules, account: Account | None) -> _Seen:
+        """Of our environment, what the jobs of a queue see."""
+        if rules.environment is None and account is None:
+            return self._base
+        key = rules.environment, account
+        found = self._listed.get(key)
         if found is None:
-            chosen = {name: value for name, value in self._base.items() if rules.passes(os.fsdecode(name))}
-            chosen |= self._ours
-            found = chosen, _joined(chosen, without=(*_OF_A_RUN, *_OF_PARENTS))
-            self._listed[rules.environment] = found
+            # What opens the store for us is nobody else's.
+            db = self._db if account is None or self._db is None else without_secrets(self._db)
+            found = self._listed[key] = self._put_together(rules.seen(self._inherited, account), db)
         return found
+
+    def _put_together(self, variables: Mapping[str, str], db: str | None) -> _Seen:
+        ours = _encoded({**self._ours, **({"QUEUECTL_DB": db} if db else {})})
+        seen = {**_encoded({name: value for name, value in variables.items() if name != "QUEUECTL_DB"}), **ours}
+        return _Seen(seen, ours, _joined(seen, without=(*_OF_A_RUN, *_OF_PARENTS)))
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted | Unlogged:
         """What has become of it."""
@@ -201,14 +220,12 @@ class Launcher:
         with contextlib.suppress(OSError):  # a full disk: then it counts as begun
             self._ledger.note_unbegun(tokens)
 
-    def _environment(
-        self, claim: Claim, slot: int, variables: Mapping[bytes, bytes], joined: Words
-    ) -> tuple[Words, Sequence[bytes]]:
-        base = joined
+    def _environment(self, claim: Claim, slot: int, seen: _Seen) -> tuple[Words, Sequence[bytes]]:
+        base = seen.joined
         if claim.env:
             # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
             of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
-            base = _joined({**variables, **of_job, **self._ours}, without=(*_OF_A_RUN, *_OF_PARENTS))
+            base = _joined({**seen.variables, **of_job, **seen.ours}, without=(*_OF_A_RUN, *_OF_PARENTS))
         values = (
             claim.id.encode(),
             b"%d" % claim.run,
@@ -232,6 +249,11 @@ def _as_permitted(order: Order, permit: Permit) -> Order:
     """The file that was judged, by the name that the rule knows, in the directory that was looked at."""
     if permit.place is not None:
         order = order._replace(cwd=permit.cwd, inside=permit.place)
+    if permit.umask is not None:
+        order = order._replace(between=(order.between or Between())._replace(umask=permit.umask))
+    if (account := permit.account) is not None:
+        switch = (order.between or Between())._replace(user=(account.uid, account.gid), groups=account.groups)
+        order = order._replace(between=switch)
     if not permit.program:
         return order
     called = [permit.called.encode(), *order.argv[1:]]

@@ -18,9 +18,10 @@ from queuectl.config import file_path, job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.job.duration import format_duration
 from queuectl.job.newjob import NewJob
-from queuectl.job.policy import Policy, Refusal, Rules
+from queuectl.job.policy import Refusal, Rules
 from queuectl.job.spec import Defaults, merge, validate
-from queuectl.policy.file import place_of, read_policy
+from queuectl.job.user import Account
+from queuectl.policy.file import Loaded, place_of, read_policy
 from queuectl.policy.guard import Guard, Permit, Wish
 from queuectl.policy.weak import weaknesses
 from queuectl.queue.intake import read_words
@@ -70,14 +71,12 @@ def policy_check(app: App, words: tuple[str, ...], file: str | None, env: tuple[
         flags["env"] = read_variables(env, app.environ)
     job = _job(app, words, flags)
     path, found = _load(app, file)
-    variables = job_environment_base(app.environ)
     if found is None:
         verdict: Permit | Refusal = Permit("no policy", "", (job.argv or ("",))[0], job.cwd, None, job.timeout_ms)
     else:
-        wish = Wish(
-            job.queue, job.command, job.argv, job.cwd, job.env or {}, job.timeout_ms, _path(found, job, variables)
-        )
-        verdict = Guard(found, user=os.geteuid()).judge(wish)
+        guard = Guard(found.policy, user=os.geteuid(), accounts=found.accounts)
+        account = guard.account_of(job.queue)
+        verdict = account if isinstance(account, Refusal) else guard.judge(_wish(app, guard, job, account))
     is_allowed = isinstance(verdict, Permit)
     value = _told(verdict, path if found is not None else None)
     return Lines([_line(verdict)], value, exit_code=DONE if is_allowed else REFUSED)
@@ -91,18 +90,19 @@ def policy_show(app: App, file: str | None) -> Result:
     if found is None:
         none: dict[str, Any] = {"policy": None, "general": None, "queues": {}, "weaknesses": []}
         return Lines([f"there is no policy: {printable(path)} is not there, and whatever is enqueued may run"], none)
-    weak = list(weaknesses(found, user=os.geteuid()))
+    policy = found.policy
+    weak = list(weaknesses(policy, user=os.geteuid(), accounts=found.accounts))
     value = {
         "policy": path,
-        "general": _shown(found.general),
-        "queues": {queue: _shown(rules) for queue, rules in found.queues.items()},
+        "general": _shown(policy.general),
+        "queues": {queue: _shown(rules) for queue, rules in policy.queues.items()},
         "weaknesses": [{"code": one.code, "rule": one.rule, "message": one.message, "hint": one.hint} for one in weak],
     }
 
     def people() -> Iterator[str]:
         yield app.paint(printable(path), "bold")
-        yield from _lines(found.general)
-        for queue, rules in found.queues.items():
+        yield from _lines(policy.general)
+        for queue, rules in policy.queues.items():
             yield app.paint(f"queue {printable(queue)}", "bold")
             yield from _lines(rules)
         for one in weak:
@@ -122,37 +122,37 @@ def _job(app: App, words: tuple[str, ...], flags: Mapping[str, object]) -> NewJo
     return validate(merge(given[0], flags), defaults)
 
 
-def _load(app: App, file: str | None) -> tuple[str, Policy | None]:
+def _load(app: App, file: str | None) -> tuple[str, Loaded | None]:
     """None: there is none, and none was named."""
     path = place_of(app.home) if file is None else file_path(file, spelled="--policy")
     if file is None and not os.path.lexists(path):
         return path, None
-    return path, read_policy(path, user=os.geteuid()).policy
+    return path, read_policy(path, user=os.geteuid())
 
 
-def _path(found: Policy, job: NewJob, variables: Mapping[str, str]) -> str:
-    """The PATH that the job would have."""
-    seen = variables.get("PATH", os.defpath) if found.of(job.queue).passes("PATH") else os.defpath
-    return (job.env or {}).get("PATH", seen)
+def _wish(app: App, guard: Guard, job: NewJob, account: Account | None) -> Wish:
+    """With the PATH that the job would have."""
+    of_job = job.env or {}
+    seen = guard.of(job.queue).seen(job_environment_base(app.environ), account)
+    path = of_job.get("PATH", seen.get("PATH", os.defpath))
+    return Wish(job.queue, job.command, job.argv, job.cwd, of_job, job.timeout_ms, path)
 
 
 def _told(verdict: Permit | Refusal, path: str | None) -> dict[str, Any]:
     if isinstance(verdict, Refusal):
-        return {"allowed": False, "rule": verdict.rule, "problem": verdict.problem, "program": None, "policy": path}
-    return {
-        "allowed": True,
-        "rule": verdict.rule,
-        "problem": None,
-        "program": verdict.program or None,
-        "policy": path,
-    }
+        said = {"allowed": False, "rule": verdict.rule, "problem": verdict.problem}
+        return {**said, "program": None, "user": None, "policy": path}
+    user = None if verdict.account is None else verdict.account.name
+    said = {"allowed": True, "rule": verdict.rule, "problem": None}
+    return {**said, "program": verdict.program or None, "user": user, "policy": path}
 
 
 def _line(verdict: Permit | Refusal) -> str:
     if isinstance(verdict, Refusal):
         return f"no: {printable(verdict.rule)}: {printable(verdict.problem)}"
     runs = f", runs {printable(verdict.program)}" if verdict.program else ""
-    return f"yes: {printable(verdict.rule)}{runs}"
+    user = f", as {printable(verdict.account.name)}" if verdict.account is not None else ""
+    return f"yes: {printable(verdict.rule)}{runs}{user}"
 
 
 def _shown(rules: Rules) -> dict[str, Any]:
@@ -169,6 +169,8 @@ def _shown(rules: Rules) -> dict[str, Any]:
         "environment": None if rules.environment is None else list(rules.environment),
         "job_environment": None if rules.job_environment is None else list(rules.job_environment),
         "max_timeout": None if rules.max_timeout_ms is None else format_duration(rules.max_timeout_ms),
+        "user": None if rules.user is None else str(rules.user),
+        "umask": None if rules.umask is None else f"{rules.umask:03o}",
     }
 
 
@@ -184,9 +186,13 @@ def _lines(rules: Rules) -> Iterator[str]:
     bare = "none" if rules.programs is not None else "any"
     for name, listed, otherwise in (
         ("directories", rules.directories, "any"),
-        ("environment", rules.environment, "all"),
+        ("environment", rules.environment, "all" if rules.user is None else "all; as another user LANG, LC_*, TZ"),
         ("job-environment", rules.job_environment, bare),
     ):
         yield f"  {name:<16} {otherwise if listed is None else ', '.join(map(printable, listed)) or 'none'}"
     if rules.max_timeout_ms is not None:
         yield f"  max-timeout      {format_duration(rules.max_timeout_ms)}"
+    if rules.user is not None:
+        yield f"  user             {printable(str(rules.user))}"
+    if rules.umask is not None:
+        yield f"  umask            {rules.umask:03o}"

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
-from queuectl.policy.file import place_of, read_policy
+from queuectl.policy.doors import barred
+from queuectl.policy.file import Loaded, place_of, read_policy
+from queuectl.policy.guard import Guard
 from queuectl.policy.weak import weaknesses
-from queuectl.upkeep.doctor.finding import Patient, Seen, note, problem
+from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, note, problem
 
 
 def policy(patient: Patient) -> Seen:
     path = place_of(patient.home)
     if not os.path.lexists(path):
-        return Seen("there is none: a worker runs whatever is enqueued")
+        as_root = ", as root" if os.path.isdir(patient.home) and not os.stat(patient.home).st_uid else ""
+        return Seen(f"there is none: a worker runs whatever is enqueued{as_root}")
     # Whom its workers run as.
     user = os.stat(patient.home).st_uid
     found = read_policy(path, user=user)
     findings = [
         (problem if weak.is_open else note)(weak.code, f"{weak.rule}: {weak.message}", weak.hint)
-        for weak in weaknesses(found.policy, user=user)
+        for weak in weaknesses(found.policy, user=user, accounts=found.accounts)
     ]
-    return Seen(f"{path} holds", findings)
+    return Seen(f"{path} holds", [*findings, *_of_logs(patient.home, found, user)])
+
+
+def _of_logs(home: str, found: Loaded, user: int) -> Iterator[Finding]:
+    for account in Guard(found.policy, user=user, accounts=found.accounts).accounts():
+        if (place := barred(home, account)) is not None:
+            message = (
+                f"{account.name} cannot enter {place}, and so not read the logs of the jobs that run as {account.name}"
+            )
+            yield note("policy-logs-unreachable", message, "a home where all may pass by: --home /var/lib/queuectl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from queuectl.process.table import MARK, command, entries, started, told
+from queuectl.store.address import without_secrets
 from queuectl.upkeep.doctor.finding import RUNNING, Patient, Seen, named, note
 
 WORDS: Final = 40  # of a command, as much as helps to know it
@@ -32,7 +33,9 @@ def processes(patient: Patient) -> Seen:
 
 
 def _is_of(it: dict[str, str], patient: Patient) -> bool:
-    return it.get("QUEUECTL_HOME") == patient.home and it.get("QUEUECTL_DB") == patient.db
+    # Other users are told no passwords.
+    known = (patient.db, None if patient.db is None else without_secrets(patient.db))
+    return it.get("QUEUECTL_HOME") == patient.home and it.get("QUEUECTL_DB") in known
 
 
 def _tokens(patient: Patient) -> set[str]:

@@ -1,0 +1,64 @@
+"""What a job that runs as another user is told of the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import pytest
+
+from queuectl.job.policy import parse_policy
+from queuectl.policy.accounts import find_accounts
+from queuectl.policy.force import Force
+from queuectl.policy.guard import Guard
+from queuectl.process.ledger import Ledger
+from queuectl.worker.launch import Launcher, Ready
+from tests.factories import unknown_claim
+
+SECRET = "postgresql://ada:s3cret@db.example/q?sslmode=require&sslpassword=t0p"
+
+
+def told(said: Mapping[str, object], ledger: Ledger, *, db: str, env: dict[str, str] | None = None) -> dict[str, str]:
+    policy = parse_policy(said, subject="policy.toml")
+    force = Force(None)
+    force.guard = Guard(policy, user=0, accounts=find_accounts(policy, "policy.toml"))
+    launcher = Launcher(
+        worker="w",
+        home="/h",
+        db=db,
+        base_environment={"QUEUECTL_DB": db, "PGPASSWORD": "s3cret", "LANG": "C"},
+        ledger=ledger,
+        is_shared=True,
+        force=force,
+    )
+    ready = launcher.prepare(unknown_claim("a")._replace(env=env), slot=0, place=0, now_ms=0)
+    assert isinstance(ready, Ready)
+    order = ready.order
+    return dict(os.fsdecode(word).split("=", 1) for word in (*order.base.words, *order.env))
+
+
+@pytest.fixture
+def ledger(tmp_path: object) -> Ledger:
+    return Ledger(f"{tmp_path}/w.runs")
+
+
+@pytest.mark.parametrize("said", [{}, {"environment": ["LANG", "QUEUECTL_*"]}])
+@pytest.mark.parametrize("env", [None, {"OWN": "1"}])
+def test_what_opens_the_store_is_not_told_to_other_users(
+    ledger: Ledger, said: dict[str, object], env: dict[str, str] | None
+) -> None:
+    seen = told({"user": "4000000000:7", **said}, ledger, db=SECRET, env=env)
+    assert seen["QUEUECTL_DB"] == "postgresql://ada@db.example/q?sslmode=require"
+    assert seen["QUEUECTL_HOME"] == "/h"
+    everything = "".join(seen.values())
+    assert "s3cret" not in everything
+    assert "t0p" not in everything
+
+
+def test_whoever_is_the_worker_reaches_its_store(ledger: Ledger) -> None:
+    seen = told({"user": "root"}, ledger, db=SECRET)
+    assert (seen["QUEUECTL_DB"], seen["PGPASSWORD"]) == (SECRET, "s3cret")
+
+
+def test_the_path_of_a_store_is_no_secret(ledger: Ledger) -> None:
+    assert told({"user": "4000000000:7"}, ledger, db="/srv/q.db")["QUEUECTL_DB"] == "/srv/q.db"

@@ -299,6 +299,27 @@ def test_huge_words_are_judged_in_no_time(fort: Fort) -> None:
     assert fort.ran == []
 
 
+@pytest.mark.parametrize("what", ["file", "directory"])
+def test_a_script_whose_interpreter_others_could_replace_does_not_run(fort: Fort, what: str) -> None:
+    place = fort.place / "open"
+    place.mkdir()
+    between, last = place / "between", place / "sh"
+    last.symlink_to("/bin/sh")
+    between.write_text(f"#!{last}\n")
+    between.chmod(0o755)
+    fort.good.write_text(fort.good.read_text().replace("#!/bin/sh", f"#! {between} -x"))
+    (between if what == "file" else place).chmod(0o777)
+    fort.policy()
+    job = fort.scene.enqueue(argv=[str(fort.good)])
+    fort.drain()
+    assert "can be changed by others" in fort.refused(job, "programs[1]")
+    between.unlink()
+    fort.scene.queuectl("dlq", "retry", job, check=0)
+    fort.drain()
+    assert "interpreter" in fort.refused(job, "programs[1]")
+    assert fort.ran == []
+
+
 @pytest.mark.parametrize("what", ["file", "directory", "owner"])
 def test_a_program_that_others_could_replace_does_not_run(fort: Fort, what: str) -> None:
     fort.policy()

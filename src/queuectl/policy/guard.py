@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from queuectl.job.policy import Policy, Refusal, Rules
 from queuectl.job.user import Account
 from queuectl.policy.accounts import Accounts, user_name
-from queuectl.policy.paths import is_program, real_directory, walk
+from queuectl.policy.paths import is_program, real_directory, walk, weak_interpreter
 
 SHELL: Final = "/bin/sh"
 
@@ -126,8 +126,13 @@ class Guard:
             return allowed
         rule, name = allowed
         # Between now and the start nobody else can put another program there, or this one would not be what runs.
-        if rules.programs is not None and way.weak is not None:
-            return Refusal(rule, f"{way.weak} can be changed by others")
+        if rules.programs is not None:
+            try:
+                weak = way.weak or weak_interpreter(way.real, user=self._user)
+            except OSError as exc:
+                return Refusal(rule, f"{way.real[:200]}: its interpreter: {_words(exc)}")
+            if weak is not None:
+                return Refusal(rule, f"{weak} can be changed by others")
         called = argv[0] if name == way.names[0] else name
         return Permit(rule, way.real, called, cwd, place, timeout_ms)
 

@@ -8,6 +8,8 @@ import stat
 from typing import Final, NamedTuple
 
 MOST_LINKS: Final = 40  # as the kernel has it
+MOST_INTERPRETERS: Final = 5  # the same: an interpreter may be a script itself
+LONGEST_LINE: Final = 256
 OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -54,6 +56,33 @@ def walk(path: str, *, user: int) -> Way:
     if path.endswith(("/", "/.")) and not os.path.isdir(here):
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     return Way(here, (*names, here) if not names or names[-1] != here else tuple(names), weak)
+
+
+def weak_interpreter(path: str, *, user: int) -> str | None:
+    """Of a script: where others could put another interpreter, which would run in its place. None for other programs. Raises
+    OSError if the kernel would not find one either."""
+    for _ in range(MOST_INTERPRETERS):
+        interpreter = _interpreter(path)
+        if interpreter is None:
+            return None
+        way = walk(interpreter, user=user)
+        if way.weak is not None:
+            return way.weak
+        path = way.real
+    return None
+
+
+def _interpreter(path: str) -> str | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # what is no file must not keep us waiting
+    except PermissionError:  # to be run and not to be read: no script, which its interpreter has to read
+        return None
+    try:
+        line = os.read(fd, LONGEST_LINE).partition(b"\n")[0] if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    finally:
+        os.close(fd)
+    words = line[2:].split(maxsplit=1)
+    return os.fsdecode(words[0]) if line.startswith(b"#!") and words and words[0].startswith(b"/") else None
 
 
 def _weak_place(path: str, trusted: tuple[int, int]) -> str | None:

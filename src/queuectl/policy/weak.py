@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from queuectl.job.policy import LOADERS, Policy, Program, Rules
 from queuectl.job.user import Account
 from queuectl.policy.accounts import Accounts
-from queuectl.policy.paths import walk
+from queuectl.policy.paths import walk, weak_interpreter
 
 # Programs that run others, or any code, by words that they are given.
 _RUNNERS: Final = re.compile(
@@ -122,9 +122,10 @@ def _is_free(args: tuple[str, ...] | None) -> bool:
 def _walked(path: str, user: int) -> tuple[str, str | None] | None:
     try:
         way = walk(path, user=user)
+        weak = way.weak or (weak_interpreter(way.real, user=user) if os.path.isfile(way.real) else None)
     except (OSError, ValueError):
         return None
-    return way.real, way.weak
+    return way.real, weak
 
 
 def _writable(real: str, user: int) -> str | None:

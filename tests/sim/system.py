@@ -14,6 +14,7 @@ from typing import Any
 
 import queuectl.lock
 import queuectl.output.files
+import queuectl.output.locking
 import queuectl.output.writing
 import queuectl.process.ledger
 import queuectl.store.sqlite.bell
@@ -43,7 +44,7 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
         (queuectl.lock, "fcntl", Locks(stage)),
         (queuectl.output.files, "os", files),
         (queuectl.output.writing, "os", files),
-        (queuectl.output.writing, "fcntl", WaitingLocks(stage)),
+        (queuectl.output.locking, "fcntl", WaitingLocks(stage)),
         (queuectl.process.ledger, "os", files),
         (queuectl.process.ledger, "boot", kernel.boot),
         (queuectl.worker.launch, "os", quiet_files),

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from queuectl.errors import StoreFailed
 from queuectl.process.table import entries
+from queuectl.store.open import open_reads
 from tests.e2e.processes import children, is_running
 from tests.e2e.scene import Scene
 from tests.program import Program
@@ -358,3 +360,20 @@ def test_what_a_dead_worker_and_its_keeper_left_of_another_user_is_ended_and_run
     assert not is_running(first)
     shared.open("go")
     assert shared.wait_for(job, "completed")["crashes"] == 1
+
+
+def test_the_store_of_root_says_to_others_that_it_is_not_theirs(shared: Shared) -> None:
+    shared.enqueue("true")
+    shared.drain()
+    pid = os.fork()  # not another program: Python itself may lie where others cannot come
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setresgid(STRANGER, STRANGER, STRANGER)
+            os.setresuid(other().pw_uid, other().pw_uid, other().pw_uid)
+            with pytest.raises(StoreFailed, match="you may not read it"):
+                open_reads(str(shared.home), None).workers()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

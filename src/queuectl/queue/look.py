@@ -31,4 +31,5 @@ def _in_read_only_directory(path: Callable[[], str]) -> str | None:
         store = path()
     except QueuectlError:  # it is no file: what failed has said so
         return None
-    return store if os.path.isfile(store) and not os.access(os.path.dirname(store), os.W_OK) else None
+    is_readable = os.path.isfile(store) and os.access(store, os.R_OK)
+    return store if is_readable and not os.access(os.path.dirname(store), os.W_OK) else None

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from typing import Final
 
 from queuectl import errors
+
+NOT_YOURS: Final = (
+    "use it as its owner, or choose another with --home; a job that runs as another user has no part in it"
+)
 
 
 def translate(exc: sqlite3.Error, path: str) -> errors.QueuectlError:
@@ -21,6 +26,8 @@ def translate(exc: sqlite3.Error, path: str) -> errors.QueuectlError:
         case sqlite3.SQLITE_NOTADB:
             return errors.StoreForeign(path)
         case sqlite3.SQLITE_CANTOPEN:
+            if _is_closed_to_us(path):
+                return errors.StoreFailed(path, "you may not read it", hint=NOT_YOURS)
             return errors.StoreFailed(path, _why_not_openable(path))
         case _ if "decode to UTF-8" in str(exc):  # we write nothing else: the page is not ours any more
             return errors.StoreDamaged(path, "a text in it is not UTF-8")
@@ -35,6 +42,10 @@ def _primary_code(exc: sqlite3.Error) -> int:
 
 def is_busy(exc: sqlite3.Error) -> bool:
     return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _is_closed_to_us(path: str) -> bool:
+    return os.path.isfile(path) and not os.access(path, os.R_OK)
 
 
 def _why_not_openable(path: str) -> str:

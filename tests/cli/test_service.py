@@ -34,6 +34,11 @@ def test_the_words_of_a_worker_are_in_its_unit(queuectl: Program) -> None:
     assert "queuectl-mail" in lines[0]
 
 
+def test_the_policy_of_a_service_is_named_wherever_it_was_said(queuectl: Program, tmp_path: Path) -> None:
+    told = queuectl("service", "install", "--print", "--policy", "p.toml", check=0, cwd=tmp_path)
+    assert any(line.startswith("ExecStart=") and line.endswith(f" --policy {tmp_path}/p.toml") for line in told.lines)
+
+
 def test_a_service_of_the_system_has_a_user_and_a_home_of_its_own(queuectl: Program) -> None:
     told = queuectl("service", "install", "--print", "--system", "--json", check=0, env={"QUEUECTL_HOME": None}).json
     lines = told["text"].splitlines()
@@ -59,6 +64,7 @@ def test_a_store_elsewhere_is_named_but_a_password_is_not_written_down(queuectl:
         ("--queue", "a b"),
         ("--name", "../x"),
         ("--idle-timeout", "soon"),
+        ("--policy", ""),
         ("--stop-timeout", "-1"),
         ("--run-as", "queuectl"),
         ("--allow-sudo",),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from queuectl.cli.app import App
 from queuectl.cli.workerwords import queues_and_weights, slot_count, worker_name
-from queuectl.config import user_directory
+from queuectl.config import file_path, user_directory
 from queuectl.errors import InvalidInput, ServiceFailed
 from queuectl.job.duration import parse_duration_ms
 
@@ -37,7 +37,12 @@ def user_of(run_as: str | None) -> str:
 
 
 def serving_words(
-    count: str | None, queues: tuple[str, ...], drain: bool, idle_timeout: str | None, log_format: str
+    count: str | None,
+    queues: tuple[str, ...],
+    drain: bool,
+    idle_timeout: str | None,
+    log_format: str,
+    policy: str | None,
 ) -> Iterator[str]:
     """The same words for `worker start`, each one looked at: what it would refuse is refused now."""
     if count is not None:
@@ -51,6 +56,8 @@ def serving_words(
         yield from ("--idle-timeout", f"{parse_duration_ms(idle_timeout, subject='--idle-timeout') / 1000:g}s")
     if log_format != "text":
         yield from ("--log-format", log_format)
+    if policy is not None:
+        yield from ("--policy", file_path(policy, spelled="--policy"))
 
 
 def name_of(app: App, name: str | None) -> str:

@@ -38,6 +38,7 @@ _OPTIONS: Final = (
         show_default=True,
         help="What it says: lines for people, or one JSON object a line.",
     ),
+    click.option("--policy", metavar="FILE", help="What may run here; else policy.toml in the home, if there is one."),
 )
 
 

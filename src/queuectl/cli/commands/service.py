@@ -72,7 +72,7 @@ _SYSTEM = click.option("--system", "is_system", is_flag=True, help="Of the whole
 @_SYSTEM
 @serving_options
 @_NAME
-@click.option("--run-as", metavar="USER", help=f"With --system: who the jobs run as; else {SYSTEM_USER}.")
+@click.option("--run-as", metavar="USER", help=f"With --system: who worker and jobs run as; else {SYSTEM_USER}.")
 @click.option(
     "--stop-timeout",
     metavar="TIME",
@@ -98,6 +98,7 @@ def service_install(
     drain: bool,
     idle_timeout: str | None,
     log_format: str,
+    policy: str | None,
     name: str | None,
     run_as: str | None,
     stop_timeout: str,
@@ -123,7 +124,7 @@ def service_install(
         name=name_of(app, name),
         unit=unit_of(name),
         program=program_words(),
-        words=tuple(serving_words(count, queues, drain, idle_timeout, log_format)),
+        words=tuple(serving_words(count, queues, drain, idle_timeout, log_format, policy)),
         environment={"QUEUECTL_HOME": home, **store_variables(app), **given_variables(app, env)},
         home=home,
         is_system=is_system,

@@ -62,7 +62,6 @@ worker = group(
 @serving_options
 @click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
 @click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
-@click.option("--policy", metavar="FILE", help="What may run here; else policy.toml in the home, if there is one.")
 @click.option("--ready-fd", type=integer, hidden=True)
 @click.option("--left", type=integer, multiple=True, hidden=True)
 def worker_start(

@@ -352,7 +352,7 @@ def test_what_a_dead_worker_and_its_keeper_left_of_another_user_is_ended_and_run
     worker = shared.worker()
     shared.wait_for_lines("ran", 1)
     (keeper,) = [child.pid for child in children(worker.pid)]
-    (first,) = [pid for pid in family(STRANGER) if "until" in Path(f"/proc/{pid}/cmdline").read_text()]
+    first = wait_until(lambda: [run["pid"] for run in shared.history(job) if run["pid"]], what="its number")[0]
     worker.send(signal.SIGKILL)
     os.kill(keeper, signal.SIGKILL)
     shared.worker()

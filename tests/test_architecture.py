@@ -290,6 +290,18 @@ def test_every_statement_is_used_and_every_used_one_exists(dialect: Path) -> Non
     assert not files - named - possible
 
 
+def test_a_statement_of_one_dialect_says_what_the_other_has_in_its_place() -> None:
+    names = {"sqlite": "PostgreSQL", "postgres": "SQLite"}
+    files = {path.name: {file.name: file for file in (path / "queries").glob("*.sql")} for path in DIALECTS}
+    silent = [
+        str(file.relative_to(SOURCE))
+        for dialect, other in ((one, two) for one in names for two in names if one != two)
+        for name, file in sorted(files[dialect].items())
+        if name not in files[other] and names[dialect] not in file.read_text(encoding="utf-8")
+    ]
+    assert not silent
+
+
 # ── start-up ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RUN_AND_TELL = """

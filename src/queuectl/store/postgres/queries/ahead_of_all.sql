@@ -1,4 +1,4 @@
--- ahead_of_all: the same over all queues in one order, along jobs_line.
+-- ahead_of_all: the same over all queues in one order, along jobs_line. (SQLite asks ahead.sql of one queue after the other.)
 select count(*)
   from (
     select 1

@@ -1,6 +1,7 @@
 -- end_stalled: a command that was stopped in the middle of what it sends leaves a transaction that does nothing, and yet does not
 -- count as idle. Those that have waited for the rest of it for so long are rolled back, and their sessions end. Not a stream of
 -- rows: that waits for its client between any two of them. Only sessions that this role may end, so that none spoils the rest.
+-- (SQLite has no sessions: who is stopped keeps the lock of the file.)
 select pg_terminate_backend(pid)
   from pg_stat_activity
  where datname = current_database()

@@ -1,5 +1,5 @@
 -- fold: make few rows of many in `moves`, if there are many. Those that another transaction is folding are left to it, and
--- whoever reads sees all of a fold or nothing: the sums never change.
+-- whoever reads sees all of a fold or nothing: the sums never change. (SQLite adds to one row, since it has one writer.)
 with many as (
     select ctid
       from queuectl.moves

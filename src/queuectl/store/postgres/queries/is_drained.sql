@@ -1,6 +1,6 @@
 -- is_drained: has everybody been told what became of their parents, is nothing due in those of these queues (null: all) that are not
 -- paused, does nothing run, and waits no retry (of a call: none of the first few)? What is held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
--- paused one may have a million jobs.
+-- paused one may have a million jobs. (SQLite asks is_ready.sql, is_due.sql and is_retrying.sql queue by queue.)
 with recursive paused as (
     select name
       from queuectl.queues

@@ -1,4 +1,4 @@
--- running_of_keys: how many jobs of a queue run with each of these keys.
+-- running_of_keys: how many jobs of a queue run with each of these keys. (SQLite asks running_of_key.sql of each.)
 select told.key,
        (
            select count(*)

@@ -1,4 +1,5 @@
 -- tables: of those that a store has, which are there, and what this role needs to do with them and may not.
+-- (SQLite: pragma integrity_check, and the rights of a file.)
 select name,
        to_regclass('queuectl.' || name) is not null,
        array(

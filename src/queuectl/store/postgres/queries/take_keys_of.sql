@@ -1,4 +1,5 @@
 -- take_keys_of: as take_keys.sql, the keys that some jobs have. Before their rows are locked, in the order that enqueue has.
+-- (SQLite has one writer.)
 select pg_advisory_xact_lock(1366647670, hash)
   from (
     select distinct hashtext(unique_key) as hash

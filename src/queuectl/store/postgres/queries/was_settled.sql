@@ -1,5 +1,5 @@
 -- was_settled: is this run in the books as ended by whoever held this token? Asked only by a worker that sent an end and lost
--- the connection before the answer.
+-- the connection before the answer. (SQLite has no connection that could be lost.)
 select ending
   from queuectl.jobs
  where seq = %(seq)s

@@ -1,4 +1,4 @@
--- movable: the jobs of a queue that wait, all or those of some ids.
+-- movable: the jobs of a queue that wait, all or those of some ids. (PostgreSQL finds them within move.sql.)
 select seq, id, state, key
   from jobs
  where queue = :queue

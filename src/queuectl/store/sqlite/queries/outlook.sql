@@ -1,7 +1,7 @@
 -- outlook: what an exchange has to know before it writes, in one statement: how waiting is rewarded, the sequence number
 -- given out last, the state of the worker if the store knows it, when the next job comes due, whether any queue is paused or
 -- limited, whether some jobs have not been told what became of their parents, whether there are jobs with parents at all, and
--- whether any job limits its key itself.
+-- whether any job limits its key itself. (PostgreSQL finds out within the statements of its one round trip.)
 select (select value from config where key = 'ageing'),
        coalesce((select seq from sqlite_sequence where name = 'jobs'), 0),
        (select state from workers where id = ?),

@@ -21,6 +21,8 @@ NOTHING = {
     "ignored": [],
     "queues": [],
     "schedules": [],
+    "alerts": [],
+    "batches": [],
     "dry_run": False,
 }
 PAST = "2026-01-02T12:00:00.000Z"
@@ -224,7 +226,7 @@ def test_a_person_sees_how_far_an_import_is(queuectl: Program, home: Path, tmp_p
     assert terminal.end() == 0
 
 
-# ── schedules, and rules of queues ──────────────────────────────────────────────────────────────────────────────────
+# ── schedules, rules of queues, alerts, ends of batches ──────────────────────────────────────────────────────────────────────────────────
 
 
 def furnish(program: Program) -> None:
@@ -234,7 +236,12 @@ def furnish(program: Program) -> None:
     program("cron", "add", "nightly", "0 2 * * *", "--queue", "mail", *words, "make backup", check=0)
     program("cron", "add", "often", "every 90s", "--until", "2090-01-01T00:00:00Z", "true", check=0)
     program("cron", "pause", "often", check=0)
-    program("enqueue", "--id", "job", "--queue", "slow", "true", check=0)
+    program("alert", "add", "deaths", "--dead", "3", "--within", "1h", "--queue", "mail", "--command", "true", check=0)
+    called = ("--webhook", "https://example.org/secret", "--for", "90s", "--repeat", "1h")
+    program("alert", "add", "late", "--oldest", "10m", *called, check=0)
+    program("alert", "add", "nobody", "--no-worker", "2m", "--command", "logger nobody", check=0)
+    batch = ("--batch", "all", "--on-complete", "echo all of it")
+    program("enqueue", "--id", "job", "--queue", "slow", *batch, "true", check=0)
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.jsonl"])
@@ -243,22 +250,46 @@ def test_schedules_and_rules_come_along_if_asked_for_and_come_in_once(
 ) -> None:
     furnish(queuectl)
     said = queuectl("export", "--rules", tmp_path / name, check=0)
-    assert said.out == f"exported 1 job, 2 queues, 2 schedules to {tmp_path / name}\n"
-    assert (
-        elsewhere("import", "--dry-run", tmp_path / name, check=0).out == "would import 1 job, 2 queues, 2 schedules\n"
-    )
+    all_of_it = "1 job, 2 queues, 2 schedules, 3 alerts, 1 end of a batch"
+    assert said.out == f"exported {all_of_it} to {tmp_path / name}\n"
+    assert elsewhere("import", "--dry-run", tmp_path / name, check=0).out == f"would import {all_of_it}\n"
     assert elsewhere("queue", "list", "--json", check=0).json == []
-    assert elsewhere("import", tmp_path / name, check=0).out == "imported 1 job, 2 queues, 2 schedules\n"
+    assert elsewhere("import", tmp_path / name, check=0).out == f"imported {all_of_it}\n"
     assert elsewhere("import", tmp_path / name, "--json", check=0).json == {**NOTHING, "skipped": 1}
-    for words in (["queue", "list"], ["cron", "list"]):
+    for words in (["queue", "list"], ["cron", "list"], ["alert", "list"], ["batch", "list"]):
         ours, theirs = (program(*words, "--json", check=0).json for program in (queuectl, elsewhere))
         for one in (*ours, *theirs):
             one.pop("updated_at", None)
+            if words[0] == "batch":
+                one.pop("created_at")
         assert ours == theirs
     there = elsewhere("export", "--rules", tmp_path / "again.json", check=0)
-    assert there.out.startswith("exported 1 job, 2 queues, 2 schedules")
+    assert there.out.startswith(f"exported {all_of_it}")
     ours, theirs = (json.loads(line) for line in (_array(tmp_path / name), _array(tmp_path / "again.json")))
-    assert ours[:4] == theirs[:4]
+    assert ours[:8] == theirs[:8]
+
+
+def test_what_runs_at_the_end_of_a_batch_runs_where_its_jobs_have_gone(
+    queuectl: Program, elsewhere: Program, tmp_path: Path
+) -> None:
+    # The defaults of the place where it was said hold, not those of the place where it comes to.
+    queuectl("config", "set", "max-retries", "7", check=0)
+    queuectl("config", "set", "first-attempt-is-free", "true", check=0)
+    queuectl("config", "set", "timeout", "90s", check=0)
+    queuectl("config", "set", "webhook-dead", "https://example.org/secret", check=0)
+    queuectl("enqueue", "--id", "job", "--batch", "all", "--on-complete", "echo all of it", "true", check=0)
+    queuectl("export", "--rules", tmp_path / "all.json", check=0)
+    assert "secret" not in queuectl("export", "--rules", check=0).out
+    elsewhere("import", tmp_path / "all.json", check=0)
+    elsewhere("worker", "start", "--drain", check=0)
+    (batch,) = elsewhere("batch", "list", "--json", check=0).json
+    last = elsewhere("show", batch["on_complete_job"], "--json", check=0).json
+    assert (last["state"], last["command"]) == ("completed", "echo all of it")
+    assert (last["max_retries"], last["timeout"]) == (7, 90)
+    # It is the same, and done: neither is it another one, nor does it run again.
+    assert elsewhere("import", tmp_path / "all.json", check=0).lines[0] == "imported 0 jobs"
+    # And where it has been done there is nothing more to take along.
+    assert '"batch",' not in elsewhere("export", "--rules", check=0).out
 
 
 def _array(path: Path) -> str:
@@ -279,6 +310,14 @@ def test_jobs_alone_are_exported_unless_asked_for_more(queuectl: Program) -> Non
             ["cron", "add", "often", "every 91s", "--replace", "true"],
             "there is another schedule 'often' already: its expression differs",
         ),
+        (
+            ["alert", "add", "deaths", "--dead", "4", "--command", "true"],
+            "there is another alert 'deaths' already: its threshold differs",
+        ),
+        (
+            ["enqueue", "--delay", "1h", "--batch", "all", "--on-complete", "echo other", "true"],
+            "there is another batch 'all' already: its command differs",
+        ),
     ],
 )
 def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
@@ -290,13 +329,37 @@ def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
     message, hint = refused(elsewhere, tmp_path / "all.json", code=1)
     assert message == told
     assert hint.startswith("nothing was imported; look at it: queuectl ")
-    assert elsewhere("list", "--json", check=0).json == []
+    assert "job" not in elsewhere("list", "--quiet", check=0).lines
 
 
 @pytest.mark.parametrize(
     "record, told",
     [
         ({"kind": "moon"}, "item 1: kind: not known: 'moon'"),
+        (
+            {"kind": "alert", "name": "a b", "dead": 1, "command": "true"},
+            "item 1: name: not the name of an alert: 'a b'",
+        ),
+        ({"kind": "alert", "name": "a"}, "item 1: no condition for an alert"),
+        ({"kind": "alert", "name": "a", "dead": 1}, "item 1: whom to tell? nobody is named"),
+        (
+            {"kind": "alert", "name": "a", "dead": 1, "command": "true", "cwd": 7},
+            "item 1: cwd: expected a string, got 7",
+        ),
+        ({"kind": "alert", "name": "a", "dead": 1, "commnd": "true"}, "item 1: unknown field 'commnd'"),
+        ({"kind": "alert", "name": "a", "oldest": 9, "webhook": "https://a.org/…"}, "item 1: webhook: not a URL"),
+        ({"kind": "batch", "name": "a b", "on_complete": {"command": "true"}}, "item 1: name: "),
+        ({"kind": "batch", "name": "a"}, "item 1: on_complete: expected an object, got null"),
+        ({"kind": "batch", "name": "a", "on_complete": {"command": ""}}, "item 1: command: "),
+        ({"kind": "batch", "name": "a", "on_complete": {"command": "true", "id": "x"}}, "item 1: unknown field 'id'"),
+        (
+            {"kind": "batch", "name": "a", "on_complete": {"command": "true", "first_attempt_is_free": 1}},
+            "item 1: first_attempt_is_free: expected true or false, got 1",
+        ),
+        (
+            {"kind": "batch", "name": "a", "on_complete": {"command": "true", "hooks": 1}},
+            "item 1: hooks: expected an object",
+        ),
         ({"kind": "queue"}, "item 1: name: expected a string, got null"),
         ({"kind": "queue", "name": "a b"}, "item 1: queue: not the name of a queue: 'a b'"),
         ({"kind": "queue", "name": "a", "rate": "often"}, "item 1: rate: not a rate: 'often'"),

@@ -144,6 +144,8 @@ def test_a_queue_with_waiting_times_is_taken_over(queuectl: Program, tmp_path: P
         "ignored": ["setting colour"],
         "queues": [],
         "schedules": [],
+        "alerts": [],
+        "batches": [],
         "dry_run": False,
     }
     assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name != "home") == before

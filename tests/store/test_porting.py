@@ -20,6 +20,8 @@ from queuectl.job.outcome import Ending, Exited, NotStarted, Outcome, Released, 
 from queuectl.job.past import read_record
 from queuectl.job.record import Record
 from queuectl.job.spec import Defaults
+from queuectl.queue.alerts import Wish
+from queuectl.queue.alerts import read as read_alert
 from queuectl.queue.export import export
 from queuectl.store.porting import Door
 from queuectl.store.protocol import Filter, Store
@@ -260,6 +262,39 @@ def test_settings_come_in_with_the_jobs(store: Store) -> None:
     with store.importing({"ageing": "enqueues", "max-retries": "9"}) as door:
         door.add([])
     assert store.config() == {"ageing": "enqueues", "max-retries": "9"}
+
+
+def test_alerts_and_ends_of_batches_come_in_with_the_jobs_or_not_at_all(store: Store, hire: Hire) -> None:
+    alert = read_alert(Wish("deaths", dead=3, command="true"), cwd="/", now_ms=store.now_ms())
+    last = new_job(command="echo all of it", batch="all")
+    store.enqueue([new_job("a", batch="all")])
+    (value,) = exported(store)
+
+    def say_and_fail(door: Door) -> None:
+        door.add_alert(alert)
+        door.complete_with("all", last)
+        assert [one.name for one in door.alerts()] == ["deaths"]
+        assert door.last_jobs() == {"all": (last, False)}
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), store.importing({}, rules=True) as door:
+        say_and_fail(door)
+    assert (store.alerts(), store.last_jobs()) == ([], {})
+    with store.importing({}, rules=True) as door:
+        door.add_alert(alert)
+        door.complete_with("all", last)
+        door.add(records([{**value, "id": "b"}]))
+    assert store.alerts() == [alert]
+    assert (store.batch("all").added, store.last_jobs()) == (2, {"all": (last, False)})
+    with pytest.raises(errors.AlertExists), store.importing({}, rules=True) as door:
+        door.add_alert(alert)
+    with pytest.raises(errors.BatchDiffers), store.importing({}, rules=True) as door:
+        door.complete_with("all", last._replace(command="echo other"))
+    hands = hire()
+    for _ in "ab":
+        hands.run()
+    assert [batch for batch, _ in store.complete_batches()] == ["all"]
+    assert store.last_jobs() == {"all": (last, True)}
 
 
 def test_a_job_that_comes_due_is_let_in_then(store: Store, hire: Hire, clock: FakeClock) -> None:

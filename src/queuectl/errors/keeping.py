@@ -79,7 +79,11 @@ class RuleDiffers(Conflict):
     code = "rule-differs"
 
     def __init__(self, kind: str, name: str, field: str) -> None:
-        look = "queuectl queue list" if kind == "queue" else f"queuectl cron show {name}"
+        look = (
+            "queuectl queue list"
+            if kind == "queue"
+            else f"queuectl {'cron' if kind == 'schedule' else kind} show {name}"
+        )
         super().__init__(
             f"there is another {kind} {name!r} already: its {field} differs",
             hint=f"nothing was imported; look at it: {look}",

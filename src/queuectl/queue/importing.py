@@ -20,7 +20,7 @@ from queuectl.store.protocol import Filter, Reads, Store
 from queuectl.store.stage import Stage
 
 Present = Callable[[Sequence[str]], Mapping[str, Job]]
-NOTHING: Final = Portable({}, {})
+NOTHING: Final = Portable.empty()
 
 
 class Imported(NamedTuple):
@@ -31,6 +31,8 @@ class Imported(NamedTuple):
     ignored: list[str]  # what the source held and we have nothing like
     queues: list[str]  # about which something is said now
     schedules: list[str]
+    alerts: list[str]
+    batches: list[str]  # of which it is said now what runs when all of it has ended
 
 
 def import_jobs(
@@ -63,15 +65,14 @@ def import_jobs(
                 _say(said, door, defaults, chance=chance)
                 _add(stage, door, advance=advance)
         new, given_back = stage.left()
-        return Imported(
-            new, stage.size - new, given_back, settings, ignored, sorted(said.queues), sorted(said.schedules)
-        )
+        names = (sorted(of_a_kind) for of_a_kind in said)
+        return Imported(new, stage.size - new, given_back, settings, ignored, *names)
 
 
 def _leave_out_said(said: Portable, there: Said) -> Portable:
     if said == NOTHING:
         return said
-    return leave_out_known(said, there.rules(), {one.name: one for one in there.schedules()})
+    return leave_out_known(said, there)
 
 
 def _say(said: Portable, door: Door, defaults: Defaults, *, chance: Callable[[], float]) -> None:
@@ -79,10 +80,14 @@ def _say(said: Portable, door: Door, defaults: Defaults, *, chance: Callable[[],
         door.set_rules(queue, rules)
     for one in said.schedules.values():
         door.add_schedule(begin(one, defaults, now_ms=door.now_ms(), chance=chance))
+    for alert in said.alerts.values():
+        door.add_alert(alert)
+    for batch, job in said.batches.items():
+        door.complete_with(batch, job)
 
 
 def _read(source: Records, defaults: Defaults, stage: Stage, *, advance: Advance, now_ms: int) -> Portable:
-    said = Portable({}, {})
+    said = Portable.empty()
     for number, fields in source:
         try:
             if KIND in fields:

@@ -35,6 +35,13 @@ class Completed(NamedTuple):
     job_id: str
 
 
+class LastJob(NamedTuple):
+    """What runs when all of a batch has ended."""
+
+    job: NewJob
+    is_queued: bool  # all of it has
+
+
 class BatchReads(Protocol):
     def batch(self, name: str) -> Batch:
         """Raises BatchNotFound. Costs what the batch is long, of an index, however many other jobs there are."""
@@ -42,6 +49,10 @@ class BatchReads(Protocol):
 
     def batches(self) -> list[Batch]:
         """The newest first; `lately` is left at 0."""
+        ...
+
+    def last_jobs(self) -> dict[str, LastJob]:
+        """By batch, of those that have one."""
         ...
 
 
@@ -62,6 +73,15 @@ def batch_of(row: Row, states: Iterable[tuple[str, int]], *, lately: int = 0) ->
     counts = {**dict.fromkeys(State, 0), **{State(state): jobs for state, jobs in states}}
     command = None if on_complete is None else _said(unpack_job(on_complete))
     return Batch(name, added, created_at, completed_at, command, job_id, counts, lately)
+
+
+def last_jobs_of(rows: Iterable[Row]) -> dict[str, LastJob]:
+    """From rows of `batches`."""
+    return {
+        name: LastJob(unpack_job(packed), completed_at is not None)
+        for name, _, _, completed_at, packed, _ in rows
+        if packed is not None
+    }
 
 
 def pack_job(job: NewJob) -> str:

@@ -18,7 +18,10 @@ from queuectl.job.record import Record
 from queuectl.store.linking import EdgeRow, Parent
 
 if TYPE_CHECKING:
+    from queuectl.job.alert import Alert
     from queuectl.job.cron.model import Schedule
+    from queuectl.job.newjob import NewJob
+    from queuectl.store.batches import LastJob
     from queuectl.store.protocol import Filter
 
 Row = tuple[Any, ...]
@@ -48,6 +51,10 @@ class Said(Protocol):
 
     def schedules(self) -> list[Schedule]: ...
 
+    def alerts(self) -> list[Alert]: ...
+
+    def last_jobs(self) -> dict[str, LastJob]: ...
+
 
 class Door(Said, Protocol):
     """Within one transaction: nothing that came in is there for others until all of it is."""
@@ -60,6 +67,14 @@ class Door(Said, Protocol):
 
     def add_schedule(self, schedule: Schedule) -> None:
         """Raises ScheduleExists if the name is taken."""
+        ...
+
+    def add_alert(self, alert: Alert) -> None:
+        """Raises AlertExists if the name is taken."""
+        ...
+
+    def complete_with(self, batch: str, job: NewJob) -> None:
+        """What runs when all of a batch has ended. Raises BatchDiffers if that is something else already."""
         ...
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:

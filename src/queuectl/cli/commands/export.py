@@ -11,6 +11,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.jobs import plural
+from queuectl.cli.kinds import KINDS, count_of
 from queuectl.cli.printable import printable, printable_json
 from queuectl.cli.progress import progress
 from queuectl.cli.result import Raw, Result, Sheet
@@ -42,7 +43,7 @@ CHUNK = 2**16
     help="One JSON array, or JSON lines; json unless the name of FILE ends in .jsonl.",
 )
 @click.option("--history", is_flag=True, help="With all runs of each job.")
-@click.option("--rules", is_flag=True, help="Also what is said about queues, and schedules, before the jobs.")
+@click.option("--rules", is_flag=True, help="Also rules of queues, schedules, alerts and ends of batches.")
 @selectors()
 def export(app: App, file: str | None, form: str | None, history: bool, rules: bool, selection: Selection) -> Result:
     """Write jobs as JSON, in the order of enqueue, for people, programs and import.
@@ -72,9 +73,9 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
         use.write_new(file, use.lay_out(chain(beside, values), chosen))
     app.done = f"exported to {file}"
     kinds = Counter(str(value["kind"]) for value in beside)
-    told = [plural(done, "job"), *(plural(kinds[kind], kind) for kind in ("queue", "schedule") if kinds[kind])]
+    told = [plural(done, "job"), *(count_of(kind, kinds[kind]) for kind in KINDS if kinds[kind])]
     value = {"file": file, "format": chosen.value, "history": history, "jobs": done}
-    value |= {"queues": kinds["queue"], "schedules": kinds["schedule"]} if rules else {}
+    value |= {many: kinds[kind] for kind, many in KINDS.items()} if rules else {}
     return Sheet(value, people=lambda: [f"exported {', '.join(told)} to {printable(file)}"])
 
 

@@ -13,6 +13,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.jobs import joined, plural
 from queuectl.cli.jobwords import place_of
+from queuectl.cli.kinds import KINDS, count_of
 from queuectl.cli.printable import printable
 from queuectl.cli.progress import progress
 from queuectl.cli.result import Result, Sheet
@@ -36,7 +37,8 @@ from queuectl.queue.records import open_records
 @click.argument("file", metavar="FILE")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def import_jobs(app: App, file: str, dry_run: bool) -> Result:
-    """Take in jobs with their past, schedules and rules of queues: what export wrote, or the files of some other tools.
+    """Take in jobs with their past, schedules, alerts and rules of queues: what export wrote, or the files of some other
+    tools.
 
     All of it or nothing. A job that is there already is left as it is, another job under its id refuses all. What was
     running waits again. - is stdin.
@@ -73,9 +75,7 @@ def _opened(app: App, path: str) -> Iterator[BufferedReader]:
 
 
 def _lines(done: Imported, *, dry_run: bool) -> Iterator[str]:
-    beside = [
-        plural(len(names), kind) for names, kind in ((done.queues, "queue"), (done.schedules, "schedule")) if names
-    ]
+    beside = [count_of(kind, len(names)) for kind, many in KINDS.items() if (names := getattr(done, many))]
     yield f"{'would import' if dry_run else 'imported'} {', '.join([plural(done.imported, 'job'), *beside])}"
     if done.skipped:
         yield f"{plural(done.skipped, 'job')} skipped: there already"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuectl.errors import BatchNotFound
-from queuectl.store.batches import LATELY_MS, Batch, Completed, batch_of, completing
+from queuectl.store.batches import LATELY_MS, Batch, Completed, LastJob, batch_of, completing, last_jobs_of
 from queuectl.store.calling import AT_ONCE, deliveries
 from queuectl.store.entry import Wave
 from queuectl.store.ids import new_job_ids
@@ -32,6 +32,10 @@ class PostgresBatches(PostgresInbox):
         for name, state, jobs in counted:
             states.setdefault(name, []).append((state, jobs))
         return [batch_of(row, states.get(row[0], ())) for row in found]
+
+    def last_jobs(self) -> dict[str, LastJob]:
+        (found,) = self._db.ask(Question(SQL["batches"]))
+        return last_jobs_of(found)
 
     def complete_batches(self) -> list[Completed]:
         (due,) = self._db.ask(Question(SQL["batch_due"]))

@@ -11,14 +11,18 @@ from typing import NamedTuple
 
 from queuectl import errors
 from queuectl.job.ageing import format_ageing
+from queuectl.job.alert import Alert
 from queuectl.job.audit import Act
 from queuectl.job.cron.model import Schedule
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rules
 from queuectl.job.model import Job, Run
+from queuectl.job.newjob import NewJob
 from queuectl.job.rank import ByTime
 from queuectl.job.record import Record
 from queuectl.store import rows, scheduling
+from queuectl.store.alerting import alert_of, alert_values
+from queuectl.store.batches import LastJob, last_jobs_of, pack_job
 from queuectl.store.counting import OUTSIDE, Moves
 from queuectl.store.linking import Parent
 from queuectl.store.porting import LATEST_RUN, Door, Exported, edge_rows, exported, import_row, parents_wanted, run_rows
@@ -130,6 +134,23 @@ class _SqliteDoor:
         if not self._db.execute(SQL["add_schedule"], scheduling.schedule_values(schedule)).rowcount:
             raise errors.ScheduleExists(schedule.name)
         self.taken_in.append(schedule.name)
+
+    def alerts(self) -> list[Alert]:
+        return [alert_of(row) for row in self._db.all(SQL["alerts"])]
+
+    def add_alert(self, alert: Alert) -> None:
+        if not self._db.execute(SQL["add_alert"], alert_values(alert)).rowcount:
+            raise errors.AlertExists(alert.name)
+        self.taken_in.append(alert.name)
+
+    def last_jobs(self) -> dict[str, LastJob]:
+        return last_jobs_of(self._db.all(SQL["batches"]))
+
+    def complete_with(self, batch: str, job: NewJob) -> None:
+        self._db.value(SQL["join_batch"], {"name": batch, "jobs": 0, "now": self.now_ms()})
+        if not self._db.execute(SQL["set_on_complete"], {"name": batch, "job": pack_job(job)}).rowcount:
+            raise errors.BatchDiffers(batch)
+        self.taken_in.append(batch)
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
         return {job.id: job for job in self._store.jobs(Filter(ids=tuple(ids)))} if ids else {}

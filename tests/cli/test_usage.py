@@ -95,6 +95,15 @@ def test_a_path_and_a_url_name_the_same_store(queuectl: Program, tmp_path: Path)
     assert queuectl("list", "--quiet", env={"QUEUECTL_DB": str(tmp_path / "x.db")}, check=0).out == job_id
 
 
+def test_a_store_whose_directory_is_missing_is_told_as_what_it_is(queuectl: Program, tmp_path: Path) -> None:
+    store = tmp_path / "no" / "x.db"
+    what, hint = queuectl("enqueue", "true", "--db", store, check=1).err.splitlines()
+    assert what == f"error: the store {store} failed: its directory does not exist"
+    assert "--db" in hint
+    assert queuectl("list", "--quiet", "--db", store, check=0).out == ""
+    assert not store.parent.exists()
+
+
 # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WRONG = [

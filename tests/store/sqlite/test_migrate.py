@@ -334,7 +334,7 @@ def test_a_sqlite_without_strict_tables_is_named_and_refused(
 
 
 def test_a_store_in_no_directory_is_refused(home: Path, clock: FakeClock) -> None:
-    with pytest.raises(errors.HomeUnusable):
+    with pytest.raises(errors.StoreFailed):
         open_store(str(home), str(home / "nowhere" / "queue.db"), clock)
 
 

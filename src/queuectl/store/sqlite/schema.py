@@ -67,8 +67,16 @@ def _create(path: str) -> None:
     if os.path.lexists(path):  # asked first: on a read-only disk making what is there fails for another reason
         return
     for new in (_mark(path), path):
-        with suppress(FileExistsError):  # another process was first
+        try:
             _make(new)
+        except FileExistsError:  # another process was first
+            pass
+        except errors.HomeUnusable as exc:
+            if not isinstance(exc.__cause__, FileNotFoundError):
+                raise
+            # A home is made before its store: this is a place that --db names.
+            hint = "make it first, or choose another place with --db or QUEUECTL_DB"
+            raise errors.StoreFailed(path, "its directory does not exist", hint=hint) from exc
 
 
 def _make(path: str) -> None:

@@ -37,11 +37,23 @@ def test_run_takes_the_options_and_words_of_enqueue(queuectl: Program, worker: W
     assert queuectl("show", "last", "--json", check=0).json["runs"] == 1
 
 
+def test_run_takes_the_job_of_a_file(queuectl: Program, worker: WorkerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.write_text('{\n  "command": "echo $X; exit 3",\n  "env": {"X": "file"}\n}\n')
+    assert queuectl("run", "--file", file, "--retries", "1", check=3).out == "file\n"
+    assert queuectl("run", "--file", "-", input="\necho line\n", check=0).out == "line\n"
+    assert queuectl("run", "-", "--format", "lines", input="{ echo braces; }\n", check=0).out == "braces\n"
+
+
 @pytest.mark.parametrize(
     "args, said",
     [
         ([], "nothing to run"),
-        (['[{"command": "true"}]'], "run takes one job"),
+        (['[{"command": "true"}, {"command": "true"}]'], "run takes one job"),
+        (["[]"], "run takes one job"),
+        (["--file", "-"], "run takes one job"),
+        (["--file", "-", "true"], "jobs from words and from a file at once"),
+        (["--format", "lines", "true"], "--format is for a file"),
         (["--priority", "x", "true"], "priority"),
         (["true", "--nope"], "no such option"),
         (["  "], "blank"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -27,6 +27,17 @@ from queuectl.store.entry import Enqueued
 AT_ONCE = 1 << 16
 LOOKED_AT = 500  # jobs, to find out about their queues
 FEW = 5  # as many ids or refusals one line can name
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def file_options(function: F) -> F:
+    """The options of `enqueue` and `run` that name a file of jobs."""
+    forms = click.Choice(["json", "jsonl", "lines"])
+    function = click.option("--format", "form", type=forms, help="How it is written; else its first character.")(
+        function
+    )
+    return click.option("--file", metavar="FILE", help="Read the jobs from a file, - for stdin.")(function)
 
 
 @command(
@@ -69,13 +80,7 @@ FEW = 5  # as many ids or refusals one line can name
     """,
 )
 @job_options
-@click.option("--file", metavar="FILE", help="Read the jobs from a file, - for stdin.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["json", "jsonl", "lines"]),
-    help="How it is written; else its first character.",
-)
+@file_options
 @click.option("--stream", is_flag=True, help="Add each line as it arrives; a bad one is skipped.")
 @many_options
 @show_env_option
@@ -93,15 +98,15 @@ def enqueue(
     if many:
         many.refuse_beside(file=file, stream=stream, form=form)
     else:
-        words, file = _source(words, file, flags=flags, stream=stream, form=form)
+        words, file = source(words, file, flags=flags, stream=stream, form=form)
     place = place_of(app)
     wanted = Format(form) if form else None
     if stream:
         return _stream(app, place, str(file), flags=flags, form=wanted, show_env=show_env)
     if many:
-        intake = many.intake(words, flags, read=lambda path: _read(app, path), from_words=from_words)
+        intake = many.intake(words, flags, read=partial(read_file, app), from_words=from_words)
     else:
-        intake = read_document(_read(app, str(file)), wanted) if file else from_words(words, flags)
+        intake = read_document(read_file(app, file), wanted) if file else from_words(words, flags)
     if not intake.is_batch:
         added = next(queued(add(intake, place, flags=flags, on_complete=on_complete)))
         return single(app, added, show_env=show_env)
@@ -112,7 +117,7 @@ def enqueue(
     return _batch(app, ids, show_env=show_env)
 
 
-def _source(
+def source(
     words: tuple[str, ...], file: str | None, *, flags: Mapping[str, object], stream: bool, form: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """Either words or a file: exactly one place for jobs to come from."""
@@ -145,7 +150,7 @@ def from_words(words: tuple[str, ...], flags: Mapping[str, object]) -> Intake:
     return read_words(words)
 
 
-def _read(app: App, path: str) -> bytes:
+def read_file(app: App, path: str) -> bytes:
     try:
         if path == "-":
             return app.stdin_bytes.read()

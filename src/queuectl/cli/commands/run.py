@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command, show_env_option
-from queuectl.cli.commands.enqueue import from_words
+from queuectl.cli.commands.enqueue import file_options, from_words, read_file, source
 from queuectl.cli.exits import INTERRUPTED, REFUSED
 from queuectl.cli.failure import Interrupted
 from queuectl.cli.gone import tell_gone
@@ -21,6 +22,7 @@ from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailabl
 from queuectl.job.model import Job
 from queuectl.queue import inspect, logs
 from queuectl.queue.enqueue import enqueue as add
+from queuectl.queue.intake import Format, read_document
 from queuectl.queue.logs import LogView
 from queuectl.queue.patience import persist
 from queuectl.queue.wait import exit_code, wait
@@ -33,23 +35,28 @@ from queuectl.queue.wait import exit_code, wait
         queuectl run 'make test'
         # with any option of enqueue
         queuectl run --queue builds --timeout 10m -- make -j4 all
+        # as a file describes it
+        queuectl run --file job.json
         # everything about it when it has ended, for a program
         queuectl run --json 'make test'
     """,
 )
 @job_options
+@file_options
 @show_env_option
-def run(app: App, words: tuple[str, ...], show_env: bool, **options: Any) -> Result:
+def run(app: App, words: tuple[str, ...], file: str | None, form: str | None, show_env: bool, **options: Any) -> Result:
     """Add a job, print its output as it comes, and exit as the job does.
 
     Exits with its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled before.
     Ctrl-C leaves the job running.
     """
     flags = read_flags(options, app)
-    if not words and "command" not in flags:
+    if not words and file is None and "command" not in flags:
         raise UsageError("nothing to run", hint="say what to run: queuectl run 'echo hello'")
-    intake = from_words(words, flags)
-    if intake.is_batch:
+    words, file = source(words, file, flags=flags, stream=False, form=form)
+    wanted = Format(form) if form else None
+    intake = read_document(read_file(app, file), wanted) if file else from_words(words, flags)
+    if len(list(islice(intake, 2))) != 1:
         raise UsageError("run takes one job", hint="queuectl enqueue adds several, queuectl wait waits for them")
     (job_id,) = add(intake, place_of(app), flags=flags)
     if app.flags.json:

@@ -107,6 +107,14 @@ def test_ids_queues_and_names_come_from_the_store(queuectl: Program, offered: Ca
         assert offered("alert", verb, "d") == ["deaths"]
     assert offered("alert", "add", "d") == []
     assert offered("audit", "v") == ["verify"]
+    assert offered("audit", "--id", "d") == ["deploy"]
+    assert offered("enqueue", "--after", "build-1,b") == ["build-1,build-2", "build-1,build-1"]
+    assert offered("run", "--after-fail", "d") == ["deploy"]
+    assert offered("wait", "--batch", "") == offered("enqueue", "--batch", "") == ["b1"]
+    assert offered("edit", "--move-to", "m") == offered("policy", "check", "--queue", "m") == ["mail"]
+    assert offered("alert", "add", "x", "--queue", "w") == ["web"]
+    assert offered("priority", "") == []
+    assert offered("priority", "5", "d") == ["deploy"]
     assert offered("worker", "stop", "") == []
 
 

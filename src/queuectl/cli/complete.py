@@ -41,6 +41,16 @@ def complete_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -
     return [] if not _may_be_id(incomplete) else _offer(ctx, incomplete, ids)[:MOST]
 
 
+def complete_job_list(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Of a list `a,b` only the last is incomplete."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{found}" for found in complete_jobs(ctx, param, last)]
+
+
+def complete_jobs_after_a_number(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return complete_jobs(ctx, param, incomplete) if ctx.params.get(param.name or "") else []
+
+
 def complete_queues(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return _offer(ctx, incomplete, lambda store: sorted(store.tally()))
 

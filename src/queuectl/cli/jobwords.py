@@ -9,7 +9,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Command
-from queuectl.cli.complete import complete_queues
+from queuectl.cli.complete import complete_batches, complete_job_list, complete_queues
 from queuectl.cli.failure import from_click
 from queuectl.cli.numbers import integer, number
 from queuectl.config import load_settings, working_directory
@@ -46,6 +46,11 @@ SPELLED: Final = {"tags": "--tag", "unique_key": "--unique"}
 # Option -> how the jobs that it names have to end.
 AFTER: Final = {"after": "completed", "after_any": "ended", "after_fail": "failed"}
 
+
+def _after(name: str, help: str) -> Callable[[Function], Function]:
+    return click.option(name, multiple=True, metavar="ID[,ID]", shell_complete=complete_job_list, help=help)
+
+
 _OPTIONS: Final = (
     click.option("--id", metavar="ID", help="Its id; made up if left away."),
     click.option("--command", metavar="CMD", help="What the shell shall run, instead of a word."),
@@ -66,14 +71,19 @@ _OPTIONS: Final = (
     click.option("--cwd", metavar="DIR", help="Where it runs; default: here."),
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
-    click.option("--batch", metavar="NAME", help="The batch it belongs to, for batch show and wait --batch."),
+    click.option(
+        "--batch",
+        metavar="NAME",
+        shell_complete=complete_batches,
+        help="The batch it belongs to, for batch show and wait --batch.",
+    ),
     click.option("--key", metavar="KEY", help="Whom it is for; its queue may limit how many of a key run (--per-key)."),
     click.option("--on-success", metavar="URL", help="Whom to call when it has completed; none: nobody."),
     click.option("--on-failure", metavar="URL", help="Whom to call each time a run of it fails."),
     click.option("--on-dead", metavar="URL", help="Whom to call when it has failed for good."),
-    click.option("--after", multiple=True, metavar="ID[,ID]", help="Not before these jobs have completed."),
-    click.option("--after-any", multiple=True, metavar="ID[,ID]", help="Not before they have ended, however."),
-    click.option("--after-fail", multiple=True, metavar="ID[,ID]", help="Only if they fail for good."),
+    _after("--after", "Not before these jobs have completed."),
+    _after("--after-any", "Not before they have ended, however."),
+    _after("--after-fail", "Only if they fail for good."),
     click.option("--unique", metavar="KEY", help="Not twice: one job with this key waits or runs at a time."),
     click.option(
         "--unique-for", metavar="TIME", help="Nor for so long after the enqueue of the one there, however it ended."

@@ -10,7 +10,7 @@ import click
 from queuectl.alerting import Teller
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.complete import complete_alerts
+from queuectl.cli.complete import complete_alerts, complete_queues
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column, Done, Lines, Result, Sheet, Table
@@ -65,7 +65,7 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 @click.option("--within", metavar="TIME", help="With --dead: only those that died so lately.")
 @click.option("--oldest", metavar="TIME", help="When a job that is due has waited for so long.")
 @click.option("--no-worker", metavar="TIME", help="When no worker takes jobs for so long.")
-@click.option("--queue", "-q", metavar="NAME", help="Of this queue only.")
+@click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Of this queue only.")
 @click.option("--for", "hold", metavar="TIME", help="Only if it stays so for so long; else 1m, with --dead 0.")
 @click.option("--repeat", metavar="TIME", help="While it fires, say so again after each such time.")
 @click.option("--webhook", metavar="URL", help="Whom to call.")

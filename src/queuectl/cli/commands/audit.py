@@ -9,6 +9,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.complete import complete_jobs
 from queuectl.cli.jobs import plural
 from queuectl.cli.numbers import integer
 from queuectl.cli.result import Column, Result, Sheet, Table
@@ -40,7 +41,13 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 )
 @click.argument("verify", required=False, metavar="[verify]", shell_complete=_complete)
 @click.option("--since", metavar="WHEN", help="Only since then: 90m or 2d ago, or 2026-11-15 20:30.")
-@click.option("--id", "subject", metavar="ID", help="Only of this job, queue, schedule, worker or setting.")
+@click.option(
+    "--id",
+    "subject",
+    metavar="ID",
+    shell_complete=complete_jobs,
+    help="Only of this job, queue, schedule, worker or setting.",
+)
 @click.option("--who", metavar="WHO", help="Only by this user, uid, host, program or token.")
 @click.option("--limit", type=integer, default=SHOWN, metavar="N", help=f"At most so many; {SHOWN} unless told.")
 @click.option("--head", metavar="SEQ:HASH", help="With verify: a place of the chain that was noted before.")

@@ -10,7 +10,7 @@ import click
 from queuectl.cli.act import Verb, act, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
-from queuectl.cli.complete import complete_jobs
+from queuectl.cli.complete import complete_jobs, complete_queues
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.editor import edit_page, keep, page, read_page
 from queuectl.cli.numbers import integer
@@ -49,7 +49,12 @@ from queuectl.store.protocol import Store
 @click.option("--on-success", metavar="URL", help="Whom to call when it has completed; none: nobody.")
 @click.option("--on-failure", metavar="URL", help="Whom to call when a run of it fails; none: nobody.")
 @click.option("--on-dead", metavar="URL", help="Whom to call when it has failed for good; none: nobody.")
-@click.option("--move-to", metavar="NAME", help="The queue they go to. Beside ids --queue says the same.")
+@click.option(
+    "--move-to",
+    metavar="NAME",
+    shell_complete=complete_queues,
+    help="The queue they go to. Beside ids --queue says the same.",
+)
 @selectors()
 @yes_option
 def edit(app: App, ids: tuple[str, ...], selection: Selection, yes: bool, move_to: str | None, **fields: Any) -> Result:

@@ -10,7 +10,7 @@ import click
 from queuectl.cli.act import Verb, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
-from queuectl.cli.complete import complete_jobs
+from queuectl.cli.complete import complete_jobs, complete_jobs_after_a_number
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.numbers import integer
 from queuectl.cli.result import Result
@@ -88,7 +88,7 @@ def run_now(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> 
         queuectl priority -5 --queue thumbnails
     """,
 )
-@click.argument("words", nargs=-1, metavar="N [ID...]")
+@click.argument("words", nargs=-1, metavar="N [ID...]", shell_complete=complete_jobs_after_a_number)
 @selectors()
 @yes_option
 def priority(app: App, words: tuple[str, ...], selection: Selection, yes: bool) -> Result:

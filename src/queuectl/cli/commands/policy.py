@@ -10,6 +10,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
+from queuectl.cli.complete import complete_queues
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.jobwords import JobCommand, read_variables
 from queuectl.cli.printable import printable
@@ -56,7 +57,7 @@ _FILE: Final = click.option("--policy", "file", metavar="FILE", help="This polic
     """,
 )
 @click.argument("words", nargs=-1, metavar="[COMMAND | JSON | WORD...]")
-@click.option("-q", "--queue", metavar="NAME", help="By the rules of this queue.")
+@click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="By the rules of this queue.")
 @click.option("--cwd", metavar="DIR", help="Where it would run; default: here.")
 @click.option("--env", multiple=True, metavar="K=V", help="A variable that the job brings along.")
 @click.option("--timeout", metavar="TIME", help="Its time limit.")

@@ -9,7 +9,7 @@ import click
 from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
 from queuectl.cli.command import command, show_env_option
-from queuectl.cli.complete import complete_jobs
+from queuectl.cli.complete import complete_batches, complete_jobs
 from queuectl.cli.exits import REFUSED
 from queuectl.cli.jobs import end_line
 from queuectl.cli.result import Nothing, Result, Sheet
@@ -38,7 +38,9 @@ from queuectl.queue.patience import patient
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 @selectors(but=("batches",))
-@click.option("--batch", metavar="NAME", help="Until all jobs of this batch have ended.")
+@click.option(
+    "--batch", metavar="NAME", shell_complete=complete_batches, help="Until all jobs of this batch have ended."
+)
 @click.option("--timeout", metavar="TIME", help="Wait no longer than this (90, 90s, 1h30m); exit 124.")
 @click.option("--any", "any_of_them", is_flag=True, help="Until one of them has ended.")
 @show_env_option

@@ -14,8 +14,7 @@ from queuectl.job.hooks import DELIVER
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Refused
-from queuectl.job.policy import Refusal, Rules
-from queuectl.job.user import Account
+from queuectl.job.policy import Refusal
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of, share_logs
 from queuectl.policy.force import Force
@@ -25,10 +24,9 @@ from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
-from queuectl.process.table import MARK
 from queuectl.process.watch import Adoption, Child
-from queuectl.store.address import without_secrets
 from queuectl.worker.running import Running, Why
+from queuectl.worker.seen import OF_A_RUN, PARENT_LOGS, PARENTS, Environments, Seen, joined
 
 SHELL = b"/bin/sh"
 
@@ -41,27 +39,6 @@ class Ready(NamedTuple):
     slot: int
 
 
-# What `_environment` tells each run of itself, in this order.
-_OF_A_RUN: Final = (
-    b"QUEUECTL_JOB_ID",
-    b"QUEUECTL_RUN",
-    b"QUEUECTL_ATTEMPT",
-    b"QUEUECTL_QUEUE",
-    b"QUEUECTL_SLOT",
-    MARK.encode(),
-)
-# A worker that is itself started by a job has these of that job, and not for those that it runs.
-_OF_ITS_JOB: Final = frozenset(
-    {
-        "QUEUECTL_ARRAY_INDEX",
-        "QUEUECTL_BATCH",
-        *(f"QUEUECTL_BATCH_{word}" for word in ("JOBS", "COMPLETED", "DEAD", "CANCELLED")),
-    }
-)
-# Only of one that has waited for others.
-_PARENTS: Final = b"QUEUECTL_PARENTS"
-_PARENT_LOGS: Final = b"QUEUECTL_PARENT_LOGS"
-_OF_PARENTS: Final = (_PARENTS, _PARENT_LOGS)
 # Something that is no log of ours lies in this job's place: its own failure, and nobody else's.
 _ONLY_THIS_LOG: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.ENAMETOOLONG})
 
@@ -82,14 +59,6 @@ class Unlogged(NamedTuple):
     problem: str
 
 
-class _Seen(NamedTuple):
-    """An environment that many jobs share: `ours` win over what a job brings along."""
-
-    variables: Mapping[bytes, bytes]
-    ours: Mapping[bytes, bytes]
-    joined: Words
-
-
 class Launcher:
     def __init__(
         self,
@@ -107,13 +76,8 @@ class Launcher:
         # While we read it for others, all that is in a log behind its START line has to be output.
         self._ends_logs = not is_shared
         self._ledger = ledger
-        self._ours = {"QUEUECTL_HOME": home, "QUEUECTL_WORKER": worker}
-        self._db = db
-        self._inherited = {name: value for name, value in base_environment.items() if name not in _OF_ITS_JOB}
-        # Put together once: doing it for every job would cost as much as all the rest of preparing it.
-        self._base = self._put_together(self._inherited, db)
+        self._environments = Environments(base_environment, home=home, worker=worker, db=db)
         self._force = Force(None) if force is None else force
-        self._listed: dict[tuple[tuple[str, ...] | None, Account | None], _Seen] = {}
 
     def prepare_all(
         self, placed: Sequence[tuple[Claim, int, int]], *, now_ms: int
@@ -134,7 +98,7 @@ class Launcher:
         guard = self._force.guard
         if guard is not None and not is_ours(claim):
             return self._prepare_guarded(guard, claim, slot=slot, place=place, now_ms=now_ms)
-        base, env = self._environment(claim, slot, self._base)
+        base, env = _environment(claim, slot, self._environments.base)
         return Ready(self._order(claim, base, env, place=place, now_ms=now_ms), claim, slot)
 
     def _prepare_guarded(self, guard: Guard, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready | Refused:
@@ -142,7 +106,7 @@ class Launcher:
         account = guard.account_of(claim.queue)
         if isinstance(account, Refusal):
             return Refused(*account)
-        seen = self._seen(guard.of(claim.queue), account)
+        seen = self._environments.of(guard.of(claim.queue), account)
         of_job = claim.env or {}
         path = of_job.get("PATH", os.fsdecode(seen.variables.get(b"PATH", os.fsencode(os.defpath))))
         wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, claim.timeout_ms, path)
@@ -150,7 +114,7 @@ class Launcher:
         if isinstance(permit, Refusal):
             return Refused(*permit)
         claim = claim._replace(timeout_ms=permit.timeout_ms)
-        base, env = self._environment(claim, slot, seen)
+        base, env = _environment(claim, slot, seen)
         order = self._order(claim, base, env, place=place, now_ms=now_ms)
         if account is not None and claim.parents:
             share_logs(claim.log, claim.run, claim.parents, reader=account.uid)
@@ -160,23 +124,6 @@ class Launcher:
         head, is_first = start_line(claim.run, worker=self._worker, now_ms=now_ms), claim.run == 1
         of_log = (claim.log, head, is_first, self._ends_logs)
         return Order(words(claim), claim.cwd, base, env, *of_log, place, claim.token)
-
-    def _seen(self, rules: Rules, account: Account | None) -> _Seen:
-        """Of our environment, what the jobs of a queue see."""
-        if rules.environment is None and account is None:
-            return self._base
-        key = rules.environment, account
-        found = self._listed.get(key)
-        if found is None:
-            # What opens the store for us is nobody else's.
-            db = self._db if account is None or self._db is None else without_secrets(self._db)
-            found = self._listed[key] = self._put_together(rules.seen(self._inherited, account), db)
-        return found
-
-    def _put_together(self, variables: Mapping[str, str], db: str | None) -> _Seen:
-        ours = _encoded({**self._ours, **({"QUEUECTL_DB": db} if db else {})})
-        seen = {**_encoded({name: value for name, value in variables.items() if name != "QUEUECTL_DB"}), **ours}
-        return _Seen(seen, ours, _joined(seen, without=(*_OF_A_RUN, *_OF_PARENTS)))
 
     def note(self, ready: Ready, begun: Begun) -> Running | Unstarted | Unlogged:
         """What has become of it."""
@@ -220,25 +167,26 @@ class Launcher:
         with contextlib.suppress(OSError):  # a full disk: then it counts as begun
             self._ledger.note_unbegun(tokens)
 
-    def _environment(self, claim: Claim, slot: int, seen: _Seen) -> tuple[Words, Sequence[bytes]]:
-        base = seen.joined
-        if claim.env:
-            # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
-            of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
-            base = _joined({**seen.variables, **of_job, **seen.ours}, without=(*_OF_A_RUN, *_OF_PARENTS))
-        values = (
-            claim.id.encode(),
-            b"%d" % claim.run,
-            b"%d" % (claim.attempts + 1),
-            claim.queue.encode(),
-            b"%d" % slot,
-            claim.token.encode(),
-        )
-        of_run = [b"%b=%b" % item for item in zip(_OF_A_RUN, values, strict=True)]
-        if claim.parents:
-            of_run.append(b"%b=%b" % (_PARENTS, " ".join(claim.parents).encode()))
-            of_run.append(b"%b=%b" % (_PARENT_LOGS, os.fsencode(folder_of(claim.log, claim.run))))
-        return base, of_run
+
+def _environment(claim: Claim, slot: int, seen: Seen) -> tuple[Words, Sequence[bytes]]:
+    base = seen.joined
+    if claim.env:
+        # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
+        of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
+        base = joined({**seen.variables, **of_job, **seen.ours})
+    values = (
+        claim.id.encode(),
+        b"%d" % claim.run,
+        b"%d" % (claim.attempts + 1),
+        claim.queue.encode(),
+        b"%d" % slot,
+        claim.token.encode(),
+    )
+    of_run = [b"%b=%b" % item for item in zip(OF_A_RUN, values, strict=True)]
+    if claim.parents:
+        of_run.append(b"%b=%b" % (PARENTS, " ".join(claim.parents).encode()))
+        of_run.append(b"%b=%b" % (PARENT_LOGS, os.fsencode(folder_of(claim.log, claim.run))))
+    return base, of_run
 
 
 def _deadline(claim: Claim, began: float) -> float | None:
@@ -286,11 +234,3 @@ def words(claim: Claim) -> Sequence[bytes]:
     # A shell would take a command that begins with one of these for options of its own.
     guard = [b"--"] if command[:1] in (b"-", b"+") else []
     return [SHELL, b"-c", *guard, command]
-
-
-def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
-    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
-
-
-def _joined(variables: Mapping[bytes, bytes], *, without: Collection[bytes]) -> Words:
-    return Words([b"%b=%b" % item for item in variables.items() if item[0] not in without])

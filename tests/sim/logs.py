@@ -23,9 +23,11 @@ select id, number, runs.host, runs.pid, runs.log_from, runs.log_to
 
 
 def check_logs(witness: Witness, host: Host) -> None:
-    """At quiet, of all runs whose place in their log is recorded."""
+    """At quiet, of all runs whose place in their log is recorded; but for jobs whose former run, taken away by another machine, may
+    have gone on printing into the log of the next."""
     for job, number, where, pid, start, stop in witness.db.execute(RECORDED):
-        log = open_log(os.path.join(places.logs(host.home), f"{job}.log")) if where == host.name else None
+        is_here = where == host.name and job not in witness.strays
+        log = open_log(os.path.join(places.logs(host.home), f"{job}.log")) if is_here else None
         if log is None:
             continue
         with closing(log):

@@ -63,6 +63,7 @@ class Witness:
         self._bereft: set[str] = set()  # tokens of whom was gone when it was fenced, by somebody of its machine
         self._wordless: set[str] = set()  # tokens of whom nobody could say that they are being ended: the disk was full
         self._given_up: set[str] = set()  # tokens of whom somebody fenced who lets nobody adopt them
+        self.strays: set[str] = set()  # jobs given back while a run of theirs went on where it could not be seen
         self.jumps = 0
         self._stage = stage
         self._hosts = {host.name: host for host in hosts}
@@ -268,6 +269,8 @@ class Witness:
             self._check_time(old, token, str(ending))
         else:
             self._check_nothing_runs(row.id, token)
+            if any(one.token == token for host in self._hosts.values() for one in host.living()):
+                self.strays.add(row.id)
         if ending == Ending.LOST:
             # Unless it ended of what a rescue did to it that did not come to its end: that tells nothing about the job.
             is_untold = leader is not None and leader.is_ended_by_us

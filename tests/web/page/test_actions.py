@@ -145,6 +145,32 @@ def test_all_that_match_are_changed_with_one_word(visit: Visit, site: Site) -> N
     notice(page, "60 jobs retried")
 
 
+def test_who_only_hits_enter_is_not_taken_to_have_read_a_grave_question(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "spared", "--queue", "spare", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=spare")
+    page.get_by_label("all that match").check()
+    page.get_by_label("What to do").select_option("cancel")
+    page.get_by_role("button", name="Preview").press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("link", name="Back")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    assert job(site, "spared")["state"] == "pending"
+    page.get_by_label("What to do").select_option("hold")
+    page.get_by_role("button", name="Preview").press("Enter")
+    expect(dialog.get_by_role("button", name="Hold 1 job")).to_be_focused()
+
+
+def test_a_preview_that_is_not_answered_is_told_of(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--queue", "mute", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=mute")
+    page.expected = ("net::ERR_",)  # type: ignore[attr-defined]
+    page.route("**/act?*", lambda route: route.abort())
+    page.get_by_label("all that match").check()
+    press(page, "Preview")
+    expect(page.locator("#notice")).to_contain_text("does not answer")
+
+
 def test_filters_are_in_the_address_and_pages_follow_each_other(visit: Visit, site: Site) -> None:
     lines = "\n".join(f"page {number}" for number in range(70))
     site.queuectl("enqueue", "--for-each", "-", "--queue", "paged", "--delay", "1h", "echo {}", input=lines, check=0)

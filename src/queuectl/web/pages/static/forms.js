@@ -90,11 +90,15 @@ function say(text) {
 
 /** A page as a sheet on top of this one. */
 async function ask(address) {
-  const answer = await fetch(address, { headers: { Accept: "text/html" } });
-  const page = parse(await answer.text());
-  const sheet = page.querySelector("[data-sheet]");
-  if (!sheet) return land(page, answer);
-  open(document.importNode(sheet, true));
+  try {
+    const answer = await fetch(address, { headers: { Accept: "text/html" } });
+    const page = parse(await answer.text());
+    const sheet = page.querySelector("[data-sheet]");
+    if (!sheet) return land(page, answer);
+    open(document.importNode(sheet, true));
+  } catch {
+    say("The dashboard does not answer. Nothing was changed.");
+  }
 }
 
 function open(...content) {
@@ -109,14 +113,15 @@ export function help() {
   open(document.getElementById("help").content.cloneNode(true));
 }
 
+// A key that is held down must not answer: whoever goes on has to go there.
 function confirm(question, label) {
   const form = document.createElement("form");
   form.method = "dialog";
   const title = Object.assign(document.createElement("h2"), { id: "dialog-title", textContent: `${label}?` });
   const text = Object.assign(document.createElement("p"), { textContent: question });
   const row = Object.assign(document.createElement("div"), { className: "row end" });
-  const no = Object.assign(document.createElement("button"), { className: "button", textContent: "Back", value: "" });
-  const yes = Object.assign(document.createElement("button"), { className: "button danger", textContent: label, value: "yes", autofocus: true });
+  const no = Object.assign(document.createElement("button"), { className: "button", textContent: "Back", value: "", autofocus: true });
+  const yes = Object.assign(document.createElement("button"), { className: "button danger", textContent: label, value: "yes" });
   row.append(no, yes);
   form.append(title, text, row);
   const dialog = open(form);

@@ -77,4 +77,4 @@ def test_what_cannot_be_is_refused_by_the_name_of_its_field(
     answer = server.http.post("/alerts", json=fields)
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith(subject)
-    assert server.get("/alerts") == []
+    assert server.get("/alerts")["items"] == []

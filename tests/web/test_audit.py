@@ -8,7 +8,7 @@ from tests.web.server import Server
 def test_a_change_over_http_is_recorded_with_the_name_of_its_token(server: Server) -> None:
     job = server.post("/jobs", {"command": "true"}, status=201)["id"]
     server.post(f"/jobs/{job}/cancel")
-    found = server.get("/audit", id=job)["records"]
+    found = server.get("/audit", id=job)["items"]
     assert [(one["what"], one["who"]["token"]) for one in found] == [("cancel", "ours"), ("enqueue", "ours")]
-    assert server.get("/audit", id=job, who="nobody")["records"] == []
+    assert server.get("/audit", id=job, who="nobody")["items"] == []
     assert server.get("/audit/verify")["whole"] is True

@@ -64,14 +64,16 @@ def records(
     since: object = None,
     subject: str | None = None,
     who: str | None = None,
+    before: int | None = None,
     limit: int | None = None,
     now_ms: Callable[[], int],
     dashes: str = "",
 ) -> Iterator[Recorded]:
-    """The newest first. `subject`: of this job, queue, schedule, worker or setting. `who`: a user, uid, host, program or token."""
+    """The newest first. `subject`: of this job, queue, schedule, worker or setting. `who`: a user, uid, host, program or token.
+    `before`: only those in front of this one."""
     since_ms = 0 if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms)
     has = None if subject is None else json.dumps(subject, ensure_ascii=False)
-    found = map(Recorded.of, reads.audit(since_ms=since_ms, has=has, newest=True))
+    found = map(Recorded.of, reads.audit(since_ms=since_ms, has=has, newest=True, behind=before))
     chosen = (
         one
         for one in found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Final, assert_never
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
 
 from queuectl.errors import InvalidInput
 from queuectl.job.lifecycle import State
@@ -40,8 +41,7 @@ def place_of(job: Job, sort: Sort) -> After:
 
 
 def write_cursor(after: After, sort: Sort, *, descending: bool) -> str:
-    fields = [sort.value, descending, after.value, after.seq]
-    return base64.urlsafe_b64encode(json.dumps(fields, separators=(",", ":")).encode()).decode().rstrip("=")
+    return pack([sort.value, descending, after.value, after.seq])
 
 
 def read_cursor(text: str, sort: Sort, *, descending: bool) -> After:
@@ -49,15 +49,14 @@ def read_cursor(text: str, sort: Sort, *, descending: bool) -> After:
     try:
         of, is_descending, after = _parse(text)
     except (ValueError, TypeError, RecursionError) as exc:
-        hint = "take next_cursor of the page before as it is"
-        raise InvalidInput("cursor", "it is not one of ours", hint=hint) from exc
+        raise not_ours() from exc
     if (of, is_descending) != (sort, descending):
         raise InvalidInput("cursor", "it belongs to a list in another order", hint="begin anew without a cursor")
     return after
 
 
 def _parse(text: str) -> tuple[Sort, bool, After]:
-    name, way, value, seq = json.loads(_decode(text))
+    name, way, value, seq = unpack(text)
     sort, after = Sort(name), After(value, seq)
     # What we would write otherwise, we have not written.
     if not _is_possible(after, sort) or write_cursor(after, sort, descending=bool(way)) != text:
@@ -65,10 +64,19 @@ def _parse(text: str) -> tuple[Sort, bool, After]:
     return sort, bool(way), after
 
 
-def _decode(text: str) -> bytes:
+def pack(fields: Sequence[Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(fields, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def unpack(text: str) -> list[Any]:
+    """Raises ValueError, TypeError or RecursionError for what `pack` has not made."""
     if len(text) > LONGEST:
         raise ValueError
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    return list(json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)))
+
+
+def not_ours() -> InvalidInput:
+    return InvalidInput("cursor", "it is not one of ours", hint="take next_cursor of the page before as it is")
 
 
 def _is_possible(after: After, sort: Sort) -> bool:

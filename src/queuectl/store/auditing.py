@@ -31,8 +31,11 @@ _TIMES: Final = ("created_ms", "updated_ms", "tick_ms", "start_ms", "look_ms", "
 class AuditReads(Protocol):
     def audit_ends(self) -> Ends: ...
 
-    def audit(self, *, since_ms: int = 0, has: str | None = None, newest: bool = False) -> Iterator[Entry]:
-        """The records of then or later, in bounded memory, the oldest first or the newest. `has`: with this text anywhere in them."""
+    def audit(
+        self, *, since_ms: int = 0, has: str | None = None, newest: bool = False, behind: int | None = None
+    ) -> Iterator[Entry]:
+        """The records of then or later, in bounded memory, the oldest first or the newest. `has`: with this text anywhere in them.
+        `behind`: only those that come after this one in that order."""
         ...
 
 

@@ -20,8 +20,11 @@ class PostgresAudit(PostgresBase):
         (found,) = self._db.ask(Question(SQL["audit_ends"]))
         return ends_of(found[0] if found else None)
 
-    def audit(self, *, since_ms: int = 0, has: str | None = None, newest: bool = False) -> Iterator[Entry]:
-        behind = EVER if newest else 0
+    def audit(
+        self, *, since_ms: int = 0, has: str | None = None, newest: bool = False, behind: int | None = None
+    ) -> Iterator[Entry]:
+        if behind is None:
+            behind = EVER if newest else 0
         while True:
             values = {"behind": behind, "since": since_ms, "has": has, "limit": PAGE}
             (page,) = self._db.ask(Question(SQL["audit_newest" if newest else "audit"], values))

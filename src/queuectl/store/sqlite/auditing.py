@@ -17,8 +17,11 @@ class SqliteAudit(SqliteBase):
     def audit_ends(self) -> Ends:
         return ends_of(self._db.one(SQL["audit_ends"]))
 
-    def audit(self, *, since_ms: int = 0, has: str | None = None, newest: bool = False) -> Iterator[Entry]:
-        behind = EVER if newest else 0
+    def audit(
+        self, *, since_ms: int = 0, has: str | None = None, newest: bool = False, behind: int | None = None
+    ) -> Iterator[Entry]:
+        if behind is None:
+            behind = EVER if newest else 0
         while True:
             values = {"behind": behind, "since": since_ms, "has": has, "limit": PAGE}
             page = self._db.all(SQL["audit_newest" if newest else "audit"], values)

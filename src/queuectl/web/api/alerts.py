@@ -9,6 +9,7 @@ from queuectl.config import environ, working_directory
 from queuectl.job.alert import Kind
 from queuectl.queue import alerts as use
 from queuectl.store.messages import Fate
+from queuectl.web.api.listing import PAGING, listing, page
 from queuectl.web.api.operation import Call, Made, Operation, Room
 from queuectl.web.api.schemas import (
     COUNT,
@@ -18,7 +19,6 @@ from queuectl.web.api.schemas import (
     NUMBER,
     TEXT,
     Schema,
-    array,
     exactly,
     maybe,
     optional,
@@ -29,7 +29,7 @@ from queuectl.web.desk import Desk
 
 
 def list_alerts(desk: Desk, call: Call) -> Any:
-    return use.to_dicts(desk.reads, desk.reads.alerts())
+    return page(call, use.to_dicts(desk.reads, desk.reads.alerts()), name="name")
 
 
 def show_alert(desk: Desk, call: Call) -> Any:
@@ -98,7 +98,7 @@ _NEW: Final[Schema] = {
 }
 
 OPERATIONS: Final = (
-    Operation("GET", "/alerts", list_alerts, "All alerts, and how each stands.", array(_ALERT), tag="alerts"),
+    Operation("GET", "/alerts", list_alerts, "All alerts, and how each stands.", listing(_ALERT), PAGING, tag="alerts"),
     Operation("POST", "/alerts", add_alert, "Add an alert.", _ALERT, body=_NEW, status=201, tag="alerts"),
     Operation("GET", "/alerts/{name}", show_alert, "One alert.", _ALERT, tag="alerts"),
     Operation("DELETE", "/alerts/{name}", remove_alert, "Remove an alert.", ref("Answer"), tag="alerts"),

@@ -5,19 +5,29 @@ from __future__ import annotations
 from typing import Any, Final
 
 from queuectl.queue import audit as use
+from queuectl.queue.cursor import LARGEST, not_ours, pack
+from queuectl.web.api.listing import listing, read_cursor
 from queuectl.web.api.operation import Call, Operation, Param, Room
 from queuectl.web.api.schemas import COUNT, FLAG, MOMENT, array, exactly
+from queuectl.web.api.words import CURSOR, LIMIT
 from queuectl.web.desk import Desk
-
-MOST: Final = 1000
 
 
 def list_audit(desk: Desk, call: Call) -> Any:
     said, reads = call.query, desk.reads
-    found = use.records(
-        reads, since=said["since"], subject=said["id"], who=said["who"], limit=said["limit"], now_ms=reads.now_ms
-    )
-    return {"records": [one.to_dict() for one in found]}
+    before = None if said["cursor"] is None else _before(said["cursor"])
+    about: dict[str, Any] = {"since": said["since"], "subject": said["id"], "who": said["who"], "before": before}
+    # One more than is asked for: whether it is there says whether this is the last page.
+    found = [one.to_dict() for one in use.records(reads, **about, limit=said["limit"] + 1, now_ms=reads.now_ms)]
+    items, more = found[: said["limit"]], found[said["limit"] :]
+    return {"items": items, "next_cursor": pack([items[-1]["seq"]]) if more else None}
+
+
+def _before(cursor: str) -> int:
+    (seq,) = read_cursor(cursor, int)
+    if not 0 <= seq <= LARGEST:
+        raise not_ours()
+    return int(seq)
 
 
 def verify_audit(desk: Desk, call: Call) -> Any:
@@ -45,12 +55,13 @@ OPERATIONS: Final = (
         "/audit",
         list_audit,
         "Who changed what, newest first.",
-        exactly(records=array(_RECORD)),
+        listing(_RECORD),
         (
             Param("since", "Only since then: how long ago, like `90m`, or a time."),
             Param("id", "Only of this job, queue, schedule, worker or setting."),
             Param("who", "Only by this user, uid, host, program or token."),
-            Param("limit", "At most so many.", {"type": "integer", "minimum": 0, "maximum": MOST, "default": 50}),
+            LIMIT,
+            CURSOR,
         ),
         tag="house",
         room=Room.WAIT,

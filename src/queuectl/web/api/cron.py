@@ -10,6 +10,7 @@ from queuectl.job.model import iso
 from queuectl.job.shown import shown
 from queuectl.queue.schedules import Wish
 from queuectl.web.api.jobs import fields_of, location
+from queuectl.web.api.listing import PAGING, listing, page
 from queuectl.web.api.operation import Call, Made, Operation, Param
 from queuectl.web.api.schemas import MOMENT, array, ref
 from queuectl.web.api.words import a_flag
@@ -21,7 +22,7 @@ _MANNER: Final = ("overlap", "catch_up", "jitter", "until")
 
 
 def list_schedules(desk: Desk, call: Call) -> Any:
-    return list(desk.schedules)
+    return page(call, list(desk.schedules), name="name")
 
 
 def show_schedule(desk: Desk, call: Call) -> Any:
@@ -73,7 +74,13 @@ _WITH_TICKS: Final = ref("ScheduleShown")
 
 OPERATIONS: Final = (
     Operation(
-        "GET", "/cron", list_schedules, "All schedules, with their last and next times.", array(_SCHEDULE), tag="cron"
+        "GET",
+        "/cron",
+        list_schedules,
+        "All schedules, with their last and next times.",
+        listing(_SCHEDULE),
+        PAGING,
+        tag="cron",
     ),
     Operation(
         "POST", "/cron", add_schedule, "Add a schedule.", _SCHEDULE, body=ref("NewSchedule"), status=201, tag="cron"

@@ -7,6 +7,7 @@ from typing import Any, Final
 from queuectl.errors import InvalidInput
 from queuectl.job.shown import shown
 from queuectl.queue import queues as use
+from queuectl.web.api.listing import PAGING, listing, page
 from queuectl.web.api.operation import Call, Operation, Room
 from queuectl.web.api.schemas import DURATION, FLAG, ID, TEXT, Schema, array, optional, ref
 from queuectl.web.api.words import an_object, texts
@@ -28,7 +29,7 @@ _RULES: Final = optional(
 
 
 def list_queues(desk: Desk, call: Call) -> Any:
-    return desk.queues()
+    return page(call, desk.queues(), name="name")
 
 
 def show_queue(desk: Desk, call: Call) -> Any:
@@ -56,7 +57,7 @@ def move_jobs(desk: Desk, call: Call) -> Any:
 
 
 def list_batches(desk: Desk, call: Call) -> Any:
-    return desk.batches()
+    return page(call, desk.batches(), name="name")
 
 
 def show_batch(desk: Desk, call: Call) -> Any:
@@ -68,7 +69,13 @@ _BATCH: Final = ref("Batch")
 
 OPERATIONS: Final = (
     Operation(
-        "GET", "/queues", list_queues, "Every queue: its jobs, its limits, its rate now.", array(_QUEUE), tag="queues"
+        "GET",
+        "/queues",
+        list_queues,
+        "Every queue: its jobs, its limits, its rate now.",
+        listing(_QUEUE),
+        PAGING,
+        tag="queues",
     ),
     Operation("GET", "/queues/{name}", show_queue, "One queue, also if there is nothing of it.", _QUEUE, tag="queues"),
     Operation(
@@ -98,7 +105,13 @@ OPERATIONS: Final = (
         room=Room.WAIT,
     ),
     Operation(
-        "GET", "/batches", list_batches, "Jobs under one name, and how far they are.", array(_BATCH), tag="batches"
+        "GET",
+        "/batches",
+        list_batches,
+        "Jobs under one name, and how far they are.",
+        listing(_BATCH),
+        PAGING,
+        tag="batches",
     ),
     Operation("GET", "/batches/{name}", show_batch, "How far a batch is.", _BATCH, tag="batches"),
 )

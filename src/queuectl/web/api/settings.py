@@ -8,6 +8,7 @@ from queuectl.config import Entry
 from queuectl.errors import InvalidInput
 from queuectl.job.shown import shown
 from queuectl.queue import settings
+from queuectl.web.api.listing import PAGING, listing, page
 from queuectl.web.api.operation import Call, Operation
 from queuectl.web.api.schemas import TEXT, array, exactly, ref
 from queuectl.web.api.words import an_object
@@ -15,7 +16,7 @@ from queuectl.web.desk import Desk
 
 
 def list_settings(desk: Desk, call: Call) -> Any:
-    return [_shown(entry) for entry in settings.list_settings(desk.settings)]
+    return page(call, [_shown(entry) for entry in settings.list_settings(desk.settings)], name="key")
 
 
 def get_setting(desk: Desk, call: Call) -> Any:
@@ -54,7 +55,8 @@ OPERATIONS: Final = (
         "/config",
         list_settings,
         "Every setting, and where its value comes from.",
-        array(ref("Setting")),
+        listing(ref("Setting")),
+        PAGING,
         tag="config",
     ),
     Operation(

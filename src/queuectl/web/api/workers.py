@@ -7,15 +7,16 @@ from typing import Any, Final
 from queuectl.errors import WorkerNotFound
 from queuectl.job.model import Worker
 from queuectl.store.protocol import StopMode
+from queuectl.web.api.listing import PAGING, listing, page
 from queuectl.web.api.operation import Call, Operation
-from queuectl.web.api.schemas import FLAG, array, optional, ref
+from queuectl.web.api.schemas import FLAG, optional, ref
 from queuectl.web.api.words import a_flag, an_object
 from queuectl.web.desk import Desk
 
 
 def list_workers(desk: Desk, call: Call) -> Any:
     serves = desk.is_serving()
-    return [_shown(worker, lives=serves(worker)) for worker in desk.reads.workers()]
+    return page(call, [_shown(worker, lives=serves(worker)) for worker in desk.reads.workers()], name="id")
 
 
 def stop_worker(desk: Desk, call: Call) -> Any:
@@ -56,7 +57,15 @@ def _shown(worker: Worker, *, lives: bool) -> dict[str, Any]:
 _NOW: Final = {"type": "object", "additionalProperties": False, "properties": optional(now=FLAG)}
 
 OPERATIONS: Final = (
-    Operation("GET", "/workers", list_workers, "Who works, and on how much.", array(ref("Worker")), tag="workers"),
+    Operation(
+        "GET",
+        "/workers",
+        list_workers,
+        "Who works, and on how much.",
+        listing(ref("Worker")),
+        PAGING,
+        tag="workers",
+    ),
     Operation(
         "POST",
         "/workers/stop",

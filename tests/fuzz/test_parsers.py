@@ -25,10 +25,14 @@ from queuectl.job.duration import parse_duration_ms
 from queuectl.job.limits import parse_rate
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.past import read_record
+from queuectl.job.policy import Refusal, parse_policy
 from queuectl.job.settings import KEYS, resolve_key
 from queuectl.job.size import parse_size
 from queuectl.job.spec import Defaults, validate
 from queuectl.job.strictjson import parse_json
+from queuectl.policy.accounts import find_accounts
+from queuectl.policy.file import _tables as read_tables
+from queuectl.policy.guard import Guard, Permit, Wish
 from queuectl.queue.filters import parse_since, parse_sort, parse_state
 from queuectl.queue.intake import read_document, read_words
 from queuectl.queue.records import open_records
@@ -215,6 +219,64 @@ def test_a_file_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
     tried(lines, data)
     tried(records, data)
     tried(lambda given_: parse_pointer(given_, "queuectl.toml"), data)
+
+
+# Of the right kind more often than not: what is refused by its kind says nothing about what comes after.
+PATTERNS = st.one_of(st.text("/*?.-a", max_size=8).map("/{}".format), TEXTS, VALUES)
+RULES = st.one_of(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "shell": st.one_of(st.booleans(), VALUES),
+            "programs": st.lists(
+                st.one_of(
+                    PATTERNS,
+                    st.fixed_dictionaries(
+                        {"program": PATTERNS},
+                        optional={"args": st.lists(st.one_of(st.just("..."), PATTERNS), max_size=3), "name": VALUES},
+                    ),
+                ),
+                max_size=3,
+            ),
+            "directories": st.lists(PATTERNS, max_size=3),
+            "environment": st.lists(st.one_of(st.text("A*?_1", max_size=5), VALUES), max_size=3),
+            "job-environment": st.lists(st.one_of(st.text("A*?_1", max_size=5), VALUES), max_size=3),
+            "max-timeout": st.one_of(st.sampled_from(["1h", 5, "0"]), VALUES),
+            "user": st.one_of(st.text("a1:-$", max_size=6), st.integers(), VALUES),
+            "umask": st.one_of(st.text("0127", max_size=4), VALUES),
+        },
+    ),
+    st.dictionaries(st.one_of(st.sampled_from(["shell", "programs", "queues"]), TEXTS), VALUES, max_size=3),
+)
+POLICIES = st.builds(lambda general, queues: {**general, "queues": queues}, RULES, st.one_of(
+    st.dictionaries(st.one_of(st.just("mail"), TEXTS), RULES, max_size=2), VALUES))  # fmt: skip
+
+
+@settings(max_examples=MANY * 3)
+@given(
+    said=st.one_of(RULES, POLICIES),
+    words=st.lists(TEXTS, min_size=1, max_size=3),
+    env=st.dictionaries(TEXTS, TEXTS, max_size=2),
+)
+def test_a_policy_of_any_rules_is_taken_or_refused_and_says_yes_or_no_to_any_job(
+    said: dict[str, Any], words: list[str], env: dict[str, str]
+) -> None:
+    def judge(given_: dict[str, Any]) -> None:
+        policy = parse_policy(given_, subject="policy.toml")
+        guard = Guard(policy, user=0, accounts=find_accounts(policy, "policy.toml"))
+        for queue in ("mail", "other"):
+            for argv in (None, words):
+                wish = Wish(queue, None if argv else words[0], argv, words[-1], env, 1000, words[0])
+                assert isinstance(guard.judge(wish), (Permit, Refusal))
+            guard.of(queue).seen(env, None)
+
+    tried(judge, said)
+
+
+@settings(max_examples=MANY)
+@given(data=DATA)
+def test_a_policy_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
+    tried(lambda given_: parse_policy(read_tables(given_, "policy.toml"), subject="policy.toml"), data)
 
 
 @settings(max_examples=MANY)

@@ -15,6 +15,7 @@ from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job.duration import format_duration, parse_duration_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.pattern import fits, fits_all
+from queuectl.job.printable import printable
 from queuectl.job.shown import cut, shown
 from queuectl.job.user import HARMLESS, PATH, Account, Identity, parse_identity, parse_umask
 
@@ -176,7 +177,7 @@ def parse_policy(said: Mapping[str, Any], *, subject: str) -> Policy:
     read = _read(general, "", subject)
     found = {}
     for queue, table in queues.items():
-        where = f"{QUEUES}.{cut(queue)}"
+        where = f"{QUEUES}.{printable(cut(queue))}"
         if not _QUEUE.fullmatch(queue):
             raise InvalidInput(f"{subject}: {where}", "not the name of a queue", hint="like [queues.reports]")
         if not isinstance(table, dict):
@@ -208,7 +209,7 @@ def _rules(read: _Read) -> Rules:
 def _read(table: Mapping[str, Any], where: str, subject: str) -> _Read:
     found: _Read = {}
     for key, value in table.items():
-        name = where + cut(key)
+        name = where + printable(cut(key))
         about = f"{subject}: {name}"
         if key not in KEYS:
             known = (*KEYS, QUEUES) if not where else KEYS
@@ -269,7 +270,7 @@ def _program(item: Any, rule: str, subject: str) -> Program:
     for key in table:
         if key not in _OF_A_PROGRAM:
             known = _OF_A_PROGRAM
-            raise UnknownName(f"word in {about}", key, nearest=nearest(key, known), known=known)
+            raise UnknownName(f"word in {about}", printable(cut(key)), nearest=nearest(key, known), known=known)
     path = _absolute(_text(table.get("program"), about, hint=hint), about)
     if any(letter in path.rpartition("/")[0] for letter in "*?") or path == "/":
         raise InvalidInput(about, "wildcards may stand in the last name only", hint="like /opt/tools/bin/*")
@@ -279,7 +280,7 @@ def _program(item: Any, rule: str, subject: str) -> Program:
         args = tuple(_text(word, about, hint=hint) if word != "" else "" for word in words)
         if any(word.endswith("...") for word in args[:-1]):
             raise InvalidInput(about, "only the last of args may end in ...", hint='like args = ["-v", "..."]')
-    return Program(rule if "name" not in table else _text(table["name"], about, hint=hint), path, args)
+    return Program(rule if "name" not in table else printable(_text(table["name"], about, hint=hint)), path, args)
 
 
 def _variable(item: Any, about: str) -> str:

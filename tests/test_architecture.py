@@ -36,6 +36,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "ctypes": {"process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal"},
     "threading": {
         "process/row.py": "makes two processes at a time, and touches nothing else",
+        "process/nicely.py": "a nice value is one of each thread",
         "web/rooms.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/bridge.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
@@ -59,6 +60,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     },
     "signal": {
         "job/settle.py": "the names of signals, for the error of a run; sends none",
+        "job/resources.py": "the signals that tell of a limit; sends none",
         "process/": "ends process groups",
         "upkeep/rescue.py": "says which signal; process/ sends it",
         "upkeep/stopped.py": "says which signal; process/ sends it",

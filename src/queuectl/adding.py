@@ -34,7 +34,7 @@ class Adding(ABC):
         """Add a job: `command` for the shell, or `argv` to run without one. It is safe when this returns.
 
         `fields` are those of the command line's JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
-        a datetime), delay (also a timedelta), cwd, env, tags, key, places. `after` are ids or jobs that have to complete first,
+        a datetime), delay (also a timedelta), cwd, env, tags, key, places; memory, cpu_time, nice, open_files, processes, file_size. `after` are ids or jobs that have to complete first,
         `after_any` such as have to end, however, and `after_fail` such as have to fail for good. Raises InvalidInput, UnknownName,
         DuplicateId, ParentNotFound or ParentEnded.
 

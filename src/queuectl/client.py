@@ -161,10 +161,14 @@ class Queue(Adding, Looking):
     def schedules(self) -> Schedules:
         """Jobs that are added by the clock."""
         cwd = working_directory()
-        return Schedules(self._look, self._write, lambda: Defaults.of(self._settings(), cwd=cwd))
+        look = self._look
+        return Schedules(
+            look, self._write, lambda: Defaults.of(self._settings(), cwd=cwd, by_queue=look().queue_defaults())
+        )
 
     def set_queue(self, name: str, **rules: Any) -> dict[str, Any]:
-        """Change what holds for a queue: paused (True, False), concurrency, per_key, rate, priority, max_retries, timeout; "none" takes
+        """Change what holds for a queue: paused (True, False), concurrency, per_key, rate, priority, max_retries, timeout, and
+        memory, cpu_time, nice, open_files, processes, file_size of runs; "none" takes
         one away.
 
         >>> with Queue() as queue:

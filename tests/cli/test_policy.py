@@ -22,6 +22,8 @@ def policy(home: Path, tmp_path: Path) -> Path:
         programs = ["/bin/true", {{ program = "/bin/echo", args = ["a*"], name = "greeting" }}]
         directories = ["/"]
         max-timeout = "1h"
+        max-memory = "1GiB"
+        min-nice = 2
         [queues.free]
         shell = true
         """
@@ -41,6 +43,9 @@ def policy(home: Path, tmp_path: Path) -> Path:
         (["true x; rm y"], 1, "no: shell: "),
         (["--queue", "free", "true; false"], 0, "yes: queues.free.shell, runs /bin/sh"),
         (["--timeout", "2h", "/bin/true", "x"], 1, "no: max-timeout: "),
+        (["--memory", "2GiB", "/bin/true", "x"], 1, "no: max-memory: memory 2GiB, at most 1GiB"),
+        (["--memory", "1GiB", "--nice", "5", "/bin/true", "x"], 0, "yes: programs[1], runs "),
+        (["--nice", "1", "/bin/true", "x"], 1, "no: min-nice: nice 1, at least 2"),
         (["--env", "LD_PRELOAD=x", "/bin/true", "x"], 1, "no: job-environment: "),
         (["--cwd", "/nowhere", "/bin/true", "x"], 1, "no: directories: "),
         (['{"argv": ["/bin/true"], "timeout": "3h"}'], 1, "no: max-timeout: "),
@@ -95,9 +100,16 @@ def test_show_has_every_rule_and_names_what_can_be_walked_around(queuectl: Progr
     assert told["general"]["shell"] is False
     assert [one["rule"] for one in told["general"]["programs"]] == ["programs[1]", "greeting"]
     assert told["queues"]["free"]["shell"] is True
+    assert told["general"]["limits"] == {"memory": 2**30, "nice": 2}
     assert {one["code"] for one in told["weaknesses"]} - {"policy-root"} == {"policy-shell", "policy-environment"}
     text = queuectl("policy", "show", check=0).out
-    for word in ("/bin/echo  a*  (greeting)", "queue free", "max-timeout      1h", "! queues.free.shell: "):
+    for word in (
+        "/bin/echo  a*  (greeting)",
+        "queue free",
+        "max-timeout      1h",
+        "max-memory       1GiB",
+        "! queues.free.shell: ",
+    ):
         assert word in text
 
 

@@ -36,6 +36,7 @@ def test_what_is_set_is_listed(queuectl: Program) -> None:
         "priority": -5,
         "max_retries": None,
         "timeout": 90,
+        "limits": {},
         "on_success": None,
         "on_failure": None,
         "on_dead": None,

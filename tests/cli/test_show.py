@@ -62,6 +62,11 @@ def test_history_and_the_end_of_the_output_are_shown(queuectl: Program, start_wo
         "signal",
         "error",
         "outcome",
+        "cpu_user_ms",
+        "cpu_system_ms",
+        "max_rss_bytes",
+        "read_bytes",
+        "written_bytes",
     }
 
 

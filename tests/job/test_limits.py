@@ -142,14 +142,16 @@ def test_rules_are_shown_in_the_words_of_a_job() -> None:
         "priority": None,
         "max_retries": None,
         "timeout": None,
+        "limits": {},
         "on_success": None,
         "on_failure": None,
         "on_dead": None,
     }
     assert rules_to_dict(Rules()) == nothing
     url = "https://example.org/hidden"
-    rules = Rules(True, 2, Rate(5, 10_000), -1, 0, 1500, 3, on_dead=url)
+    limits = {"memory": 2**30}
+    rules = Rules(True, 2, Rate(5, 10_000), -1, 0, 1500, 3, on_dead=url, limits=limits)
     told = {"concurrency": 2, "per_key": 3, "rate": "5/10s", "priority": -1, "max_retries": 0, "timeout": 1.5}
-    assert rules_to_dict(rules) == {**nothing, **told, "on_dead": "https://example.org/…"}
+    assert rules_to_dict(rules) == {**nothing, **told, "on_dead": "https://example.org/…", "limits": limits}
     assert rules_to_dict(rules, show_urls=True)["on_dead"] == url
     assert rules_to_dict(Rules(timeout_ms=0))["timeout"] == 0

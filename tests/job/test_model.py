@@ -11,6 +11,7 @@ from queuectl.clock import stamp
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Job, Run, Worker, from_ms, iso, to_ms
 from queuectl.job.outcome import Ending
+from queuectl.job.resources import Usage
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
 
@@ -56,7 +57,7 @@ def test_a_job_shows_every_field_of_the_contract_in_its_order() -> None:
     contract = (
         "id command argv state queue priority effective_priority attempts runs crashes max_retries backoff_base timeout "
         "run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error worker cwd env "
-        "tags depends_on unique_key cron held reason log"
+        "tags depends_on unique_key cron held reason log limits"
     )
     shown = JOB.to_dict()
     assert list(shown) == contract.split()
@@ -96,7 +97,10 @@ def test_a_run_shows_every_field_of_the_contract() -> None:
     )
     shown = run.to_dict()
     contract = "number worker host pid started_at finished_at duration_ms exit_code signal error outcome"
-    assert list(shown) == contract.split()
+    used = "cpu_user_ms cpu_system_ms max_rss_bytes read_bytes written_bytes"
+    assert list(shown) == [*contract.split(), *used.split()]
+    assert {shown[name] for name in used.split()} == {None}
+    assert list(replace(run, usage=Usage(1, 2, 3, 4, 5)).to_dict().values())[-5:] == [1, 2, 3, 4, 5]
     assert (shown["outcome"], shown["finished_at"]) == ("running", None)
 
 

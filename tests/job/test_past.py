@@ -188,6 +188,8 @@ NAMES = [
     "depends_on",
     "places",
     "hooks",
+    "limits",
+    "usage",
 ]
 
 

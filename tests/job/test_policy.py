@@ -107,6 +107,10 @@ def test_a_queue_takes_over_what_it_does_not_say_key_by_key() -> None:
         ({"umask": "999"}, "umask"),
         ({"umask": "27"}, "umask"),
         ({"queues": {"mail": {"user": 1.5}}}, "queues.mail.user"),
+        ({"max-memory": "much"}, "max-memory"),
+        ({"max-memory": 0}, "max-memory"),
+        ({"max-processes": "64"}, "max-processes"),
+        ({"min-nice": 99}, "min-nice"),
         ({"queues": []}, "queues"),
         ({"queues": {"a b": {}}}, "queues.a b"),
         ({"queues": {"mail": 1}}, "queues.mail"),
@@ -234,6 +238,22 @@ def test_a_time_limit_over_the_longest_is_refused_and_none_becomes_the_longest()
     assert refusal is not None
     assert refusal.rule == "max-timeout"
     assert [these.capped(ms) for ms in (None, 1000, 9_000_000)] == [3_600_000, 1000, 3_600_000]
+
+
+def test_more_of_a_resource_than_the_most_is_refused_and_no_limit_becomes_that() -> None:
+    these = rules(max_memory="1GiB", min_nice=5)
+    assert these.against_limits(None) is None
+    assert these.against_limits({"memory": 2**30, "nice": 9}) is None
+    assert these.against_limits({"memory": 2**31}) == ("max-memory", "memory 2GiB, at most 1GiB")
+    assert these.capped_limits({"processes": 3}) == {"memory": 2**30, "nice": 5, "processes": 3}
+
+
+def test_a_queue_may_have_more_of_a_resource_than_the_others() -> None:
+    said = {"max-memory": "1GiB", "max-processes": 64, "queues": {"big": {"max-memory": "8GiB"}}}
+    policy = parse_policy(said, subject="f")
+    assert policy.of("any").most == {"memory": 2**30, "processes": 64}
+    assert policy.of("big").most == {"memory": 2**33, "processes": 64}
+    assert policy.of("big").name("max-memory") == "queues.big.max-memory"
 
 
 # ── as whom ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from queuectl.errors import InvalidInput
 from queuectl.job.shown import shown
-from queuectl.job.size import LARGEST, format_size, parse_size
+from queuectl.job.size import LARGEST, format_size, parse_size, short_size
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,14 @@ def test_what_is_no_size_is_refused_with_the_forms_that_are(written: object) -> 
 )
 def test_a_size_has_one_canonical_form(size: int, text: str) -> None:
     assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    "size, text",
+    [(0, "0B"), (1023, "1023B"), (1024, "1.0KiB"), (10_000, "9.8KiB"), (12_021_760, "11MiB"), (2**31, "2.0GiB")],
+)
+def test_about_how_much_takes_three_digits(size: int, text: str) -> None:
+    assert short_size(size) == text
 
 
 @given(st.integers(0, LARGEST))

@@ -38,7 +38,7 @@ def refusal(fields: object) -> UsageError:
 
 
 def test_what_a_queue_says_goes_before_the_settings_and_behind_the_job() -> None:
-    here = DEFAULTS._replace(by_queue={"mail": (7, 1, 0, NO_URLS), "bare": (None, None, None, NO_URLS)})
+    here = DEFAULTS._replace(by_queue={"mail": (7, 1, 0, NO_URLS, None), "bare": (None, None, None, NO_URLS, None)})
     said = validate({"command": "true", "queue": "mail"}, here)
     assert (said.priority, said.max_retries, said.timeout_ms) == (7, 1, None)
     own = {"priority": 2, "max_attempts": 5, "timeout_ms": 100}
@@ -423,7 +423,7 @@ URLS = ("https://a.example/s", "https://a.example/f", "https://a.example/d")
 
 
 def test_whom_to_tell_is_said_by_the_job_else_by_its_queue_else_by_the_settings() -> None:
-    by_queue = {"mail": (None, None, None, ("https://q.example/", None, "https://q.example/d"))}
+    by_queue = {"mail": (None, None, None, ("https://q.example/", None, "https://q.example/d"), None)}
     own = {"queue": "mail", "on_success": "http://j.example/"}
     assert told(own, by_queue=by_queue, urls=URLS) == {
         "success": ["http://j.example/", "job"],
@@ -431,7 +431,7 @@ def test_whom_to_tell_is_said_by_the_job_else_by_its_queue_else_by_the_settings(
         "dead": ["https://q.example/d", "queue"],
     }
     assert told({}) is None
-    assert told({"queue": "mail"}, by_queue={"mail": (7, None, None, NO_URLS)}) is None
+    assert told({"queue": "mail"}, by_queue={"mail": (7, None, None, NO_URLS, None)}) is None
 
 
 def test_a_job_can_say_that_nobody_is_to_be_told() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from queuectl.job.outcome import Ending, Exited, Signalled
+from queuectl.job.resources import Spent, Usage
 from queuectl.output.files import begin_log
 from queuectl.output.frames import end_line
 from queuectl.output.writing import Writing
@@ -25,6 +26,9 @@ PRINTED: Final = b"hello\n"  # by every process
 LONG: Final = 8.0  # seconds: two leases
 
 
+SPENT: Final = Spent(Usage(1, 2, 3, 4, 5))  # by every process here
+
+
 class _Kept(NamedTuple):
     slot: int
     token: str
@@ -39,6 +43,7 @@ class Told(NamedTuple):
 
     lasted: float
     log_to: int | None
+    spent: Spent
 
 
 class Keeper:
@@ -108,7 +113,7 @@ class Keeper:
             self._stage.later(self._stage.random.random() * 0.05, self._write_down)
         else:
             if (kept := self._kept.get(child.pid)) is not None:
-                self.told[child.pid] = Told(self._stage.now - kept.began, self._close_log(kept))
+                self.told[child.pid] = Told(self._stage.now - kept.began, self._close_log(kept), SPENT)
                 self._stage.later(HEED_WITHIN * TICK, lambda: self._note_unheeded(kept))
             self._signals.is_pending = True
 
@@ -185,7 +190,7 @@ class Keeper:
         for pid, kept in list(self._kept.items()):
             if (how := kept.process.how) is not None:
                 told = self.told.get(pid)
-                finish = Finish(how, self._host.ticks(), None if told is None else told.log_to)
+                finish = Finish(how, self._host.ticks(), None if told is None else told.log_to, SPENT)
                 if self._write(kept, finish):
                     self.finished.add(kept.token)
                     self._stage.tell(f"keeper {self.process.pid} writes down {kept.token}, {how}")

@@ -10,6 +10,7 @@ from typing import Final
 
 from queuectl import errors
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.job.resources import Spent
 from queuectl.process import ending
 from queuectl.process.ledger import Footprint
 from queuectl.process.protocol import Begun, Order
@@ -134,6 +135,9 @@ class Worker:
 
     def log_to(self, child: Child) -> int | None:
         return self._watch.log_to(child) if child in self._watch else self._told(child).log_to
+
+    def spent(self, child: Child) -> Spent:
+        return self._watch.spent(child) if child in self._watch else self._told(child).spent
 
     def leave_ends(self, children: Collection[Child]) -> None:
         if self._keeper is not None:

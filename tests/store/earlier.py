@@ -17,6 +17,10 @@ COLUMNS_OF_NOW: Final = (
     ("queues", "on_success"),
     ("queues", "on_failure"),
     ("queues", "on_dead"),
+    ("jobs", "limits"),
+    ("queues", "limits"),
+    ("jobs", "usage"),
+    ("runs", "usage"),
 )
 
 

@@ -254,7 +254,7 @@ def test_a_call_takes_a_slot_only_of_who_was_given_its_queue(store: Store, hire:
 def test_what_a_queue_says_is_kept_until_it_is_taken_away(store: Store, other: Store) -> None:
     url = "https://example.org/q"
     assert store.set_rules("q", {"on_dead": url, "on_success": url}).on_dead == url
-    assert other.queue_defaults() == {"q": (None, None, None, (url, None, url))}
+    assert other.queue_defaults() == {"q": (None, None, None, (url, None, url), None)}
     store.set_rules("q", {"on_dead": None, "on_success": None})
     assert other.rules() == {}
 

@@ -19,14 +19,15 @@ from queuectl.job.newjob import NewJob
 from queuectl.job.outcome import Ending, Exited, NotStarted, Outcome, Released, Signalled, TimedOut
 from queuectl.job.past import read_record
 from queuectl.job.record import Record
+from queuectl.job.resources import Usage
 from queuectl.job.spec import Defaults
 from queuectl.queue.alerts import Wish
 from queuectl.queue.alerts import read as read_alert
 from queuectl.queue.export import export
 from queuectl.store.porting import Door
-from queuectl.store.protocol import Filter, Store
+from queuectl.store.protocol import End, Filter, Store
 from tests.clock import FakeClock
-from tests.factories import new_job
+from tests.factories import new_job, settlement
 from tests.store.backends import BACKENDS, Backend
 from tests.store.bells import hush, rings
 from tests.store.conftest import Hire
@@ -71,7 +72,8 @@ def fill(store: Store, backend: Backend, clock: FakeClock) -> None:
         store.enqueue([new_job(name, max_retries=1 + (name == "signalled"), priority=1000) for name in ENDS])
         for claim in hands.claim(len(ENDS)):
             clock.advance(1.5)
-            hands.end(claim, ENDS[claim.id], age=1.25, duration=1.25, log=(10, 20))
+            done = settlement(claim, ENDS[claim.id])
+            store.exchange(hands.name, ends=[End(claim, done, 7, 1.25, 1.25, 10, 20, Usage(1, 2, 2**40, 4, 5))])
         store.enqueue([new_job(name, max_retries=3, tags=("many",)) for name in MANY])
         doomed.claim(20)
         store.rescue("w2", max_crashes=5)
@@ -92,6 +94,7 @@ def fill(store: Store, backend: Backend, clock: FakeClock) -> None:
             new_job(
                 "big", priority=1_000_000, max_retries=1_000_000, backoff_base=1.0000000000000002, timeout_ms=1_234
             ),
+            new_job("limited", limits={"memory": 2**31, "nice": -5}),
             new_job("later", delay_ms=3_600_000, queue="mail", first_is_free=True, priority=-1_000_000),
             new_job("held"),
             new_job("blocked"),

@@ -43,7 +43,7 @@ def test_rules_that_are_not_said_stay_as_they_were(store: Store, other: Store) -
     told = other.set_rules("a", {"rate": TWO_IN_TEN_SECONDS, "timeout_ms": 0})
     assert told == Rules(concurrency=2, rate=TWO_IN_TEN_SECONDS, priority=-5, timeout_ms=0)
     assert store.rules() == {"a": told}
-    assert store.queue_defaults() == {"a": (-5, None, 0, NO_URLS)}
+    assert store.queue_defaults() == {"a": (-5, None, 0, NO_URLS, None)}
 
 
 def test_a_queue_about_which_nothing_is_said_any_more_is_forgotten(store: Store, backend: Backend) -> None:

@@ -14,6 +14,7 @@ from queuectl.errors import Conflict, InvalidInput
 from queuectl.job.change import Change, read_change
 from queuectl.job.duration import format_duration
 from queuectl.job.model import Job, iso
+from queuectl.job.resources import LIMITS
 
 
 class EditorFailed(Conflict):
@@ -49,7 +50,15 @@ run_at = "{iso(job.run_at)}"
 max_retries = {job.max_retries}
 # of a run, like "1h30m"; 0: none
 timeout = {timeout}
+# of what a run may use, each "2GiB", "30s" or a number; 0: any
+{_limits(job)}
 """
+
+
+def _limits(job: Job) -> str:
+    given = job.limits or {}
+    values = {name: limit.text(given[name]) if name in given else "0" for name, limit in LIMITS.items()}
+    return "\n".join(f"{name} = {text if text.lstrip('-').isdigit() else _text(text)}" for name, text in values.items())
 
 
 def edit_page(text: str) -> str:

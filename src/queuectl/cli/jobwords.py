@@ -11,6 +11,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Command
 from queuectl.cli.complete import complete_batches, complete_job_list, complete_queues
 from queuectl.cli.failure import from_click
+from queuectl.cli.limitwords import LIMIT_OPTIONS, LIMITS
 from queuectl.cli.numbers import integer, number
 from queuectl.config import load_settings, working_directory
 from queuectl.errors import InvalidInput, UsageError
@@ -32,6 +33,7 @@ FIELDS: Final = (
     "max_attempts",
     "backoff_base",
     "timeout",
+    *LIMITS,
     "cwd",
     "unique_for",
     "if_exists",
@@ -68,6 +70,7 @@ _OPTIONS: Final = (
     click.option("--max-attempts", type=integer, metavar="N", help="The same, whatever first-attempt-is-free says."),
     click.option("--backoff-base", type=number, metavar="X", help="A retry waits X ** attempts seconds."),
     click.option("--timeout", metavar="TIME", help="End a run that takes longer; 0: never."),
+    *LIMIT_OPTIONS,
     click.option("--cwd", metavar="DIR", help="Where it runs; default: here."),
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),

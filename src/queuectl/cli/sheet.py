@@ -17,6 +17,8 @@ from queuectl.job.hooks import hidden
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.model import Job, Run, to_ms
 from queuectl.job.outcome import Ending
+from queuectl.job.resources import told
+from queuectl.job.size import short_size
 from queuectl.queue.inspect import Shown
 
 LINES_OF_OUTPUT: Final = 20
@@ -82,6 +84,7 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
             joined(f"{printable(name)}={printable(value) if show_env else '***'}" for name, value in job.env.items()),
         )
     yield "Timeout", "" if job.timeout_ms is None else format_duration(job.timeout_ms)
+    yield "Limits", told(job.limits)
     yield "Retries", _retries(job)
     yield "Enqueued", _moment(to_ms(job.created_at), now_ms, local_time(job.created_at))
     if job.state in WAITING and job.run_at > job.created_at:
@@ -131,6 +134,11 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
         Column("OUTCOME", lambda run: run.outcome.value, style=lambda run: _ENDING_STYLE.get(run.outcome, "red")),
         Column("STARTED", lambda run: "" if run.started_at is None else local_time(run.started_at), spare=3),
         Column("TOOK", lambda run: "" if run.duration_ms is None else took(run.duration_ms), right=True, spare=2),
+        Column(
+            "CPU", lambda run: "" if run.usage is None else took(run.usage.cpu_ms), right=True, optional=True, spare=7
+        ),
+        Column("MEMORY", _memory, right=True, optional=True, spare=8),
+        Column("I/O", _moved, right=True, optional=True, spare=9),
         Column("WORKER", lambda run: run.worker, flexible=True, spare=4),
         Column("HOST", lambda run: run.host if is_spread else "", flexible=True, optional=True, spare=6),
         Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True, spare=5),
@@ -141,6 +149,15 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
     width = None if app.width is None else app.width - 2
     for line in lay_out(history[-RUNS:], columns, width=width, colour=app.colour_on(app.stdout)):
         yield f"  {line}"
+
+
+def _memory(run: Run) -> str:
+    return "" if run.usage is None else short_size(run.usage.max_rss_bytes)
+
+
+def _moved(run: Run) -> str:
+    moved = 0 if run.usage is None else run.usage.read_bytes + run.usage.written_bytes
+    return short_size(moved) if moved else ""
 
 
 def _output(app: App, job: Job, output: str, gone: int) -> Iterator[str]:

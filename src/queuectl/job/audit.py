@@ -91,8 +91,8 @@ def record_of(actor: Actor, act: Act) -> str:
 
 def alike(values: Mapping[str, Any]) -> Any:
     """What all of these have, or what each of them has."""
-    different = set(values.values())
-    return different.pop() if len(different) == 1 else dict(values)
+    found = list(values.values())
+    return found[0] if found and all(value == found[0] for value in found) else dict(values)
 
 
 def faults(entries: Iterable[Entry], ends: Ends) -> Iterator[Fault]:

@@ -12,6 +12,7 @@ from queuectl.job.hooks import Said, parse_url_or_none
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.reserved import queue_for_jobs
+from queuectl.job.resources import LIMITS, parse_limit
 
 # What a person may write; `first_is_free` and `held` have ways of their own.
 EDITABLE: Final = (
@@ -24,6 +25,7 @@ EDITABLE: Final = (
     "max_retries",
     "max_attempts",
     "timeout",
+    *LIMITS,
     "on_success",
     "on_failure",
     "on_dead",
@@ -45,6 +47,7 @@ class Change(NamedTuple):
     timeout_ms: int | None = None
     held: bool | None = None
     hooks: Mapping[str, Sequence[str] | None] | None = None  # of each that is named: whom to tell, None for nobody
+    limits: Mapping[str, int | None] | None = None  # of each that is named: how much of it, None for any
 
     def run_at(self, now_ms: int) -> int | None:
         """When it is to run; a time that has passed means now."""
@@ -84,6 +87,8 @@ def read_change(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo
                 url = parse_url_or_none(value, spelled)
                 told = [url, Said.JOB.value] if url else None
                 kept["hooks"] = {**kept.get("hooks", {}), name.removeprefix("on_"): told}
+            case _ if name in LIMITS:
+                kept["limits"] = {**kept.get("limits", {}), name: parse_limit(value, spelled, limit=name) or None}
             case "max_retries":
                 kept["max_retries"] = read.retries(value, spelled)
             case "max_attempts":

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import InvalidInput
 from queuectl.job.duration import DAY_MS, HOUR_MS, LONGEST_MS, MINUTE_MS, SECOND_MS, format_duration, parse_duration_ms
 from queuectl.job.hooks import shown_url
+from queuectl.job.newjob import PackedLimits
 from queuectl.job.shown import shown
 
 MOST: Final = 1_000_000  # jobs at a time, and starts in a window
@@ -42,6 +43,7 @@ class Rules(NamedTuple):
     on_success: str | None = None  # whom to tell of jobs that do not say otherwise, see job/hooks.py
     on_failure: str | None = None
     on_dead: str | None = None
+    limits: PackedLimits | None = None  # what a run may use of a job that does not say otherwise, see job/resources.py
 
 
 class Brake(NamedTuple):
@@ -133,5 +135,6 @@ def rules_to_dict(rules: Rules, *, show_urls: bool = False) -> dict[str, Any]:
         "priority": rules.priority,
         "max_retries": rules.max_retries,
         "timeout": None if ms is None else ms // 1000 if ms % 1000 == 0 else ms / 1000,
+        "limits": dict(rules.limits or {}),
         **{name: url if show_urls or url is None else shown_url(url) for name, url in urls.items()},
     }

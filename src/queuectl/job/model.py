@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 from queuectl.job.graph import Dependency
 from queuectl.job.lifecycle import State
 from queuectl.job.newjob import NewJob as NewJob
-from queuectl.job.newjob import PackedHooks
+from queuectl.job.newjob import PackedHooks, PackedLimits
 from queuectl.job.outcome import Ending
+from queuectl.job.resources import Usage, usage_to_dict
 
 
 class Claim(NamedTuple):
@@ -40,6 +41,7 @@ class Claim(NamedTuple):
     key: str | None = None  # by which its queue may be limited
     parents: tuple[str, ...] = ()
     hooks: PackedHooks | None = None  # whom to tell what becomes of it
+    limits: PackedLimits | None = None  # what this run may use
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Run:
     outcome: Ending
     log_from: int | None
     log_to: int | None
+    usage: Usage | None = None  # None: nobody knows
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -73,6 +76,7 @@ class Run:
             "signal": self.signal,
             "error": self.error,
             "outcome": self.outcome.value,
+            **usage_to_dict(self.usage),
         }
 
 
@@ -120,6 +124,7 @@ class Job:
     is_duplicate: bool = field(default=False, compare=False)  # of what enqueue gives back: it was there already
     depends_on: tuple[Dependency, ...] = ()
     hooks: PackedHooks | None = None  # whom to tell what becomes of it, see job/hooks.py
+    limits: PackedLimits | None = None  # what a run of it may use, see job/resources.py
 
     @property
     def timeout(self) -> float | int | None:
@@ -164,6 +169,7 @@ class Job:
             "held": self.held,
             "reason": self.reason,
             "log": self.log,
+            "limits": dict(self.limits or {}),
         }
 
 

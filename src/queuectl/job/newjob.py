@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 PackedHooks = Mapping[str, Sequence[str]]
 # Whom to tell of success, of failure, and of death.
 Urls = tuple[str | None, str | None, str | None]
-# By queue, what its jobs get that do not say otherwise: priority, max_retries, timeout_ms (0: none), whom to tell; None: nothing
-# is said.
-QueueDefaults = Mapping[str, tuple[int | None, int | None, int | None, Urls]]
+# What a run may use: of which resource how much, see job/resources.py.
+PackedLimits = Mapping[str, int]
+# By queue, what its jobs get that do not say otherwise: priority, max_retries, timeout_ms (0: none), whom to tell, what they may
+# use; None: nothing is said.
+QueueDefaults = Mapping[str, tuple[int | None, int | None, int | None, Urls, PackedLimits | None]]
 NO_URLS: Final[Urls] = (None, None, None)
 
 
@@ -43,3 +45,4 @@ class NewJob(NamedTuple):
     depends_on: tuple[Dependency, ...] = ()
     places: int | None = None  # at most so many of its key at a time, whatever its queue says
     hooks: PackedHooks | None = None  # whom to tell what becomes of it
+    limits: PackedLimits | None = None  # what a run of it may use

@@ -34,6 +34,13 @@ class TimedOut(NamedTuple):
     how: Exited | Signalled | None
 
 
+class Limited(NamedTuple):
+    """A limit of what it may use has ended it: which, and what became of the process."""
+
+    problem: str
+    how: Exited | Signalled
+
+
 class Released(NamedTuple):
     """We ended it, or never began it, because its worker had to go or could not: not the job's fault."""
 
@@ -47,7 +54,7 @@ class Cancelled(NamedTuple):
     how: Exited | Signalled | None
 
 
-Outcome = Exited | Signalled | NotStarted | Refused | TimedOut | Released | Cancelled
+Outcome = Exited | Signalled | NotStarted | Refused | TimedOut | Limited | Released | Cancelled
 
 
 class Ending(StrEnum):

@@ -15,6 +15,7 @@ from queuectl.job.lifecycle import FINAL, State
 from queuectl.job.outcome import Ending
 from queuectl.job.pastrun import Reader, count, duration, history, long_count, moment, unknown_field, whole, words
 from queuectl.job.record import Record, RunRecord
+from queuectl.job.resources import parse_limits
 from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
 
@@ -84,6 +85,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "key": ("key", read.key),
     "places": ("places", read.places),
     "hooks": ("hooks", parse_hooks),
+    "limits": ("limits", parse_limits),
     "cron": ("cron", read.schedule),
     "held": ("held", flag),
     "history": ("history", history),
@@ -142,6 +144,7 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         "error": GIVEN_BACK if is_running else _error(was, said),
     }
     latest, earlier = _with_history(latest, known, was=was)
+    usage = latest.pop("usage", None)
     run_at = said.get("run_at", updated if was is State.FAILED else created)
     priority = said.get("priority", defaults.priority)
     is_free = said.get("first_attempt_is_free", defaults.first_is_free if "max_retries" not in said else False)
@@ -184,6 +187,8 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         depends_on=said.get("depends_on", ()),
         places=said.get("places"),
         hooks=said.get("hooks"),
+        limits=said.get("limits"),
+        usage=usage,
     )
 
 

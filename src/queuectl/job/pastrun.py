@@ -13,6 +13,7 @@ from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.outcome import Ending
 from queuectl.job.record import RunRecord
+from queuectl.job.resources import Usage
 from queuectl.job.shown import cut, shown
 
 MOST: Final = 2**31 - 1  # of whatever is counted
@@ -65,6 +66,7 @@ _RUN: Final[dict[str, Reader]] = {
     "signal": count,
     "error": words,
     "outcome": _ending,
+    **dict.fromkeys(Usage._fields, long_count),
 }
 
 
@@ -89,12 +91,15 @@ def _run(fields: object, name: str) -> RunRecord:
         if value is not None:
             said[field] = _RUN[field](value, f"{name}.{field}")
     ending = said.pop("outcome")
+    used = [said.pop(field) for field in Usage._fields]
+    usage = None if None in used else tuple(used)
     needed = {"number": said["number"], "outcome": ending, "finished_at": said["finished_at"]}
     for field, found in needed.items():
         if found is None and not (field == "finished_at" and ending == Ending.RUNNING):
             raise InvalidInput(f"{name}.{field}", "missing", hint="as export --history writes it")
     said["finished_at"] = max(said["finished_at"] or 0, said["started_at"] or 0)
-    return RunRecord(**{**said, "worker": said["worker"] or "", "host": said["host"] or "", "ending": ending})
+    of_run = {"worker": said["worker"] or "", "host": said["host"] or "", "ending": ending, "usage": usage}
+    return RunRecord(**{**said, **of_run})
 
 
 def unknown_field(name: object, known: Mapping[str, object]) -> UnknownName:

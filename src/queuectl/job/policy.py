@@ -14,12 +14,15 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job.duration import format_duration, parse_duration_ms
 from queuectl.job.nearest import nearest
+from queuectl.job.newjob import PackedLimits
 from queuectl.job.pattern import fits, fits_all
 from queuectl.job.printable import printable
+from queuectl.job.resources import CEILINGS, beyond, capped, parse_ceiling
 from queuectl.job.shown import cut, shown
 from queuectl.job.user import HARMLESS, PATH, Account, Identity, parse_identity, parse_umask
 
-KEYS: Final = ("shell", "programs", "directories", "environment", "job-environment", "max-timeout", "user", "umask")
+_PLAIN: Final = ("shell", "programs", "directories", "environment", "job-environment", "max-timeout", "user", "umask")
+KEYS: Final = (*_PLAIN, *CEILINGS)
 QUEUES: Final = "queues"
 _OF_A_PROGRAM: Final = ("program", "args", "name")
 _VARIABLE: Final = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
@@ -70,6 +73,7 @@ class Rules(NamedTuple):
     max_timeout_ms: int | None = None
     user: Identity | None = None
     umask: int | None = None
+    most: Mapping[str, int] = {}  # by resource, what a run may use; of nice, the least
     names: Mapping[str, str] = {}
 
     def name(self, key: str) -> str:
@@ -135,6 +139,14 @@ class Rules(NamedTuple):
         limits = [ms for ms in (asked_ms, self.max_timeout_ms) if ms is not None]
         return min(limits, default=None)
 
+    def against_limits(self, asked: PackedLimits | None) -> Refusal | None:
+        """As of timeouts."""
+        found = beyond(asked, self.most)
+        return None if found is None else Refusal(self.name(found[0]), found[1])
+
+    def capped_limits(self, asked: PackedLimits | None) -> PackedLimits | None:
+        return capped(asked, self.most)
+
     def passes(self, variable: str) -> bool:
         """Whether a job sees this variable of its worker."""
         return self.environment is None or any(fits(pattern, variable) for pattern in self.environment)
@@ -148,11 +160,15 @@ class Rules(NamedTuple):
         return {"PATH": PATH, **rules.seen(variables, None), **account.variables}
 
 
+def is_loader(variable: str) -> bool:
+    return any(fits(loader, variable) for loader in LOADERS)
+
+
 def covers(allowed: Sequence[str], variable: str) -> bool:
     """Whether a job may set it."""
     if variable in allowed:
         return True
-    return not any(fits(loader, variable) for loader in LOADERS) and any(fits(pattern, variable) for pattern in allowed)
+    return not is_loader(variable) and any(fits(pattern, variable) for pattern in allowed)
 
 
 class Policy(NamedTuple):
@@ -202,6 +218,7 @@ def _rules(read: _Read) -> Rules:
         max_timeout_ms=values.get("max-timeout"),
         user=values.get("user"),
         umask=values.get("umask"),
+        most={name: values[key] for key, name in CEILINGS.items() if key in values},
         names={key: name for key, (name, _) in read.items()},
     )
 
@@ -224,6 +241,8 @@ def _read(table: Mapping[str, Any], where: str, subject: str) -> _Read:
             found[key] = name, parse_identity(value, about)
         elif key == "umask":
             found[key] = name, parse_umask(value, about)
+        elif key in CEILINGS:
+            found[key] = name, parse_ceiling(key, value, about)
         elif key == "programs":
             items = _list(value, about, hint='like programs = ["/usr/bin/rsync"]')
             found[key] = name, tuple(_program(item, f"{name}[{at}]", subject) for at, item in enumerate(items, 1))

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from queuectl.job.graph import Dependency, Need, Otherwise
 from queuectl.job.model import Job, to_ms
-from queuectl.job.newjob import PackedHooks
+from queuectl.job.newjob import PackedHooks, PackedLimits
 
 HIDDEN: Final = "***"  # what stands for a value of `env` wherever jobs are shown
 
@@ -27,6 +27,7 @@ class RunRecord(NamedTuple):
     signal: int | None
     error: str | None
     ending: str
+    usage: tuple[int, ...] | None = None  # a Usage
 
 
 class Record(NamedTuple):
@@ -77,6 +78,8 @@ class Record(NamedTuple):
     depends_on: tuple[Dependency, ...] = ()
     places: int | None = None
     hooks: PackedHooks | None = None
+    limits: PackedLimits | None = None
+    usage: tuple[int, ...] | None = None  # of the latest run
 
 
 def pack(record: Record) -> str:
@@ -119,6 +122,7 @@ def difference(record: Record, job: Job) -> str | None:
         "key": (record.key, job.key),
         "places": (record.places, job.places),
         "hooks": (record.hooks, job.hooks),
+        "limits": (record.limits, job.limits),
         "cron": (record.cron, job.cron),
         "depends_on": (record.depends_on, job.depends_on),
     }

@@ -14,6 +14,7 @@ from queuectl.job.outcome import (
     Cancelled,
     Ending,
     Exited,
+    Limited,
     NotStarted,
     Outcome,
     Refused,
@@ -62,6 +63,9 @@ def settle(claim: Claim, outcome: Outcome, *, policy: RetryPolicy, chance: float
         case TimedOut(limit_ms, how):
             error = f"timeout after {format_duration(limit_ms)}"
             return _fail(claim, Ending.TIMEOUT, error, how, policy=policy, chance=chance)
+        case Limited(problem, how):
+            ending = Ending.FAILED if isinstance(how, Exited) else Ending.SIGNALLED
+            return _fail(claim, ending, problem, how, policy=policy, chance=chance)
         case Released(how, why):
             return _uncharged(claim, Event.RELEASE, Ending.RELEASED, why, how)
         case Cancelled(how):

@@ -39,6 +39,14 @@ def parse_size(value: object, *, subject: str) -> int:
     return round(size)
 
 
+def short_size(size: int) -> str:
+    """About how much, for people: three digits at most."""
+    for name, unit in _BINARY:
+        if size >= unit:
+            return f"{size / unit:.1f}{name}" if size < 10 * unit else f"{size // unit}{name}"
+    return f"{size}B"
+
+
 def format_size(size: int) -> str:
     """The form in the largest unit that needs no fraction; `parse_size` reads it back as the same."""
     for name, unit in _BINARY + _DECIMAL:

@@ -13,13 +13,12 @@ from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job import fields as read
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
-from queuectl.job.newjob import NO_URLS, NewJob, PackedHooks, QueueDefaults, Urls
+from queuectl.job.newjob import NO_URLS, NewJob, PackedHooks, PackedLimits, QueueDefaults, Urls
 from queuectl.job.reserved import queue_for_jobs
 from queuectl.job.settings import Settings
 from queuectl.job.shown import cut, shown
 
 NOTHING_SAID: Final[QueueDefaults] = {}
-_NOTHING_OWN: Final = list(NO_URLS)
 
 
 class Defaults(NamedTuple):
@@ -62,9 +61,12 @@ _IF_EXISTS: Final = _SLOT["if_exists"]
 _KEY: Final = _SLOT["key"]
 _PLACES: Final = _SLOT["places"]
 _HOOKS: Final = _SLOT["hooks"]
+_LIMITS: Final = _SLOT["limits"]
 _NOWHERE: Final = len(_SLOT)  # looked at, then forgotten
 _ON_SUCCESS: Final = _NOWHERE + 1  # these three become one
-_BEYOND: Final = _ON_SUCCESS + 3
+_MEMORY: Final = _ON_SUCCESS + 3  # and so do these
+_OF_LIMITS: Final = ("memory", "cpu_time", "nice", "open_files", "processes", "file_size")
+_NOTHING_OWN: Final = [None] * (3 + len(_OF_LIMITS))
 
 _Reader = Callable[[object, str], object]
 
@@ -73,6 +75,15 @@ def _hook(value: object, name: str) -> str:
     from queuectl.job.hooks import parse_url_or_none  # here, since few jobs tell anybody, and enqueue has to be quick
 
     return parse_url_or_none(value, name)
+
+
+def _limit(limit: str) -> _Reader:
+    def parse(value: object, name: str) -> int:
+        from queuectl.job.resources import parse_limit  # here, as above
+
+        return parse_limit(value, name, limit=limit)
+
+    return parse
 
 
 # Every spelling -> where it goes in a NewJob, and who reads it.
@@ -110,6 +121,7 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "on_success": (_ON_SUCCESS, _hook),
     "on_failure": (_ON_SUCCESS + 1, _hook),
     "on_dead": (_ON_SUCCESS + 2, _hook),
+    **{name: (_MEMORY + at, _limit(name)) for at, name in enumerate(_OF_LIMITS)},
     # The rest of a job record of another tool.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -166,8 +178,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         None,
         None,
         None,
-        None,
-        None,
+        *_NOTHING_OWN,
     ]
     spelled: dict[int, tuple[str, object]] = {}
     for name, value in fields.items():
@@ -199,9 +210,10 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
     if defaults.by_queue:
         _take_from_queue(draft, fields, defaults)
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
-    own = draft[_ON_SUCCESS:_BEYOND]
+    own = draft[_ON_SUCCESS:]
     if own != _NOTHING_OWN or defaults.urls != NO_URLS or defaults.by_queue:
-        draft[_HOOKS] = _hooks(tuple(own), draft[_SLOT["queue"]], defaults)
+        draft[_HOOKS] = _hooks((own[0], own[1], own[2]), draft[_SLOT["queue"]], defaults)
+        draft[_LIMITS] = _limits(own[3:], draft[_SLOT["queue"]], defaults)
     del draft[_NOWHERE:]
     return NewJob._make(draft)
 
@@ -215,6 +227,16 @@ def _hooks(own: Urls, queue: str, defaults: Defaults) -> PackedHooks | None:
     return hooks.pack(hooks.choose(own, of_queue, defaults.urls))
 
 
+def _limits(own: list[int | None], queue: str, defaults: Defaults) -> PackedLimits | None:
+    of_queue = (defaults.by_queue[queue][4] if queue in defaults.by_queue else None) or {}
+    if not of_queue and own == _NOTHING_OWN[3:]:
+        return None
+    from queuectl.job.resources import pack  # here, since few jobs have any
+
+    given = zip(_OF_LIMITS, own, strict=True)
+    return pack({name: of_queue.get(name) if value is None else value for name, value in given})
+
+
 def alike(first: NewJob) -> Callable[[object], NewJob]:
     """Makes jobs that differ from it by their command only: what else they have was looked at once."""
     others, read_command, make = first[1:], read.command, NewJob._make
@@ -223,7 +245,10 @@ def alike(first: NewJob) -> Callable[[object], NewJob]:
 
 def _take_from_queue(draft: list[Any], fields: Mapping[str, object], defaults: Defaults) -> None:
     """What its queue says goes before the settings, for what the job itself does not say."""
-    priority, max_retries, timeout_ms, _ = defaults.by_queue.get(draft[_SLOT["queue"]], (None, None, None, NO_URLS))
+    of_queue = defaults.by_queue.get(draft[_SLOT["queue"]])
+    if of_queue is None:
+        return
+    priority, max_retries, timeout_ms, *_ = of_queue
     if priority is not None and fields.get("priority") is None:
         draft[_SLOT["priority"]] = priority
     if max_retries is not None and all(fields.get(name) is None for name in ("max_retries", "max_attempts")):

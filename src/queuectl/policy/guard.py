@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from queuectl.job.newjob import PackedLimits
 from queuectl.job.policy import Policy, Refusal, Rules
 from queuectl.job.user import Account
 from queuectl.policy.accounts import Accounts, user_name
@@ -24,6 +25,7 @@ class Wish(NamedTuple):
     env: Mapping[str, str]
     timeout_ms: int | None
     path: str
+    limits: PackedLimits | None = None
 
 
 class Permit(NamedTuple):
@@ -41,6 +43,7 @@ class Permit(NamedTuple):
     timeout_ms: int | None
     account: Account | None = None
     umask: int | None = None
+    limits: PackedLimits | None = None
 
 
 class Guard:
@@ -81,11 +84,13 @@ class Guard:
         permit = self._judge(wish)
         if isinstance(permit, Refusal):
             return permit
-        return permit._replace(account=account, umask=self.policy.of(wish.queue).umask)
+        rules = self.policy.of(wish.queue)
+        return permit._replace(account=account, umask=rules.umask, limits=rules.capped_limits(wish.limits))
 
     def _judge(self, wish: Wish) -> Permit | Refusal:
         rules = self.policy.of(wish.queue)
         against = rules.against_variables(wish.env) or rules.against_timeout(wish.timeout_ms)
+        against = against or rules.against_limits(wish.limits)
         if against is None and wish.argv is None:
             against = rules.against_shell()
         if against is not None:

@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from queuectl.process.libc import Call, drop_capabilities
+from queuectl.process.nicely import be_nicer
 
 # What a PATH says may be wrong of one place, and right of the next.
 TRY_NEXT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
@@ -28,8 +29,8 @@ STOPPED_AFTER_MS: Final = 200
 
 class Between(NamedTuple):
     """`limits`: resources, as the kernel numbers them, and how much of each, for good: soft and hard. What is more than we may
-    have ourselves becomes that. `group`: a directory of control groups. `user`: its number and that of its main group.
-    `inside`: device and inode of the directory that it has to find."""
+    have ourselves becomes that. `nice`: so much more than we are. `group`: a directory of control groups. `user`: its number and
+    that of its main group. `inside`: device and inode of the directory that it has to find."""
 
     limits: tuple[tuple[int, int], ...] = ()
     nice: int | None = None
@@ -38,6 +39,10 @@ class Between(NamedTuple):
     groups: tuple[int, ...] = ()
     umask: int | None = None
     inside: tuple[int, int] | None = None
+
+    @property
+    def is_nice_only(self) -> bool:
+        return self == Between(nice=self.nice)
 
 
 class Step(IntEnum):
@@ -91,9 +96,15 @@ def clamped(limits: Sequence[tuple[int, int]]) -> list[tuple[int, tuple[int, int
     found = []
     for kind, most in sorted(limits, key=lambda limit: limit[0] == resource.RLIMIT_AS):
         _, ours = resource.getrlimit(kind)
-        value = most if ours == resource.RLIM_INFINITY else min(most, ours)
-        found.append((kind, (value, value)))
+        soft, hard = (min(n, ours) if ours != resource.RLIM_INFINITY else n for n in (most, most + afterwards(kind)))
+        found.append((kind, (soft, hard)))
     return found
+
+
+def afterwards(kind: int) -> int:
+    """How far the hard limit is behind the other. Of the cpu time a second: the signal of the soft one is its own, and tells what
+    has happened; that of the hard one is KILL, which anybody may have sent."""
+    return 1 if kind == resource.RLIMIT_CPU else 0
 
 
 def _become(
@@ -110,7 +121,7 @@ def _become(
             _join(between.group)
         step = Step.NICE
         if between.nice is not None:
-            os.setpriority(os.PRIO_PROCESS, 0, between.nice)
+            be_nicer(between.nice)
         limits = clamped(between.limits)
         step = Step.USER
         if between.umask is not None:

@@ -23,13 +23,14 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.clock import SystemClock, boot_ticks
 from queuectl.job.outcome import Ending, Exited, Signalled
+from queuectl.job.resources import Spent, Usage
 from queuectl.output.frames import end_line
 from queuectl.process.between import Between
 from queuectl.process.ended import Ended, Kept
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
-from queuectl.process.libc import Words, descriptor_of
+from queuectl.process.libc import Words, descriptor_of, usage_of
 from queuectl.process.making import Made, Making, Unmade, enter
-from queuectl.process.orders import BASE, LEAVE, LIMIT, MAKE, STAYS, WIRE, CannotLog
+from queuectl.process.orders import BASE, LEAVE, LIMIT, MAKE, STAYS, WIRE, CannotLog, News
 from queuectl.process.pipe import Pipe
 from queuectl.process.pump import Pump
 from queuectl.process.row import Helper, Row
@@ -63,8 +64,7 @@ class Keeper:
         self._ended = Ended(ledger)
         self._left: set[int] = set()  # the worker ends them, and says so in their logs
         self._unheeded: deque[tuple[int, Any, Sequence[int]]] = deque()
-        # Pid, exit code or signal, how long it took, and where its output ends.
-        self._news: list[tuple[int, int | None, int | None, float, int | None]] = []
+        self._news: list[News] = []
 
     def serve(self, signals: int) -> None:
         """Until the worker hangs up. `signals` becomes readable when a child ends."""
@@ -244,8 +244,9 @@ class Keeper:
             self._left.discard(pid)
             # Before anybody is told: all that it has printed is in its log by then.
             log_to = self._pump.finish(kept.pipe, line)
-            self._ended.add(pid, kept, Finish(how, boot_ticks(), log_to))
-            self._news.append((pid, code, number, lasted, log_to))
+            spent = Spent(None if (usage := usage_of(pid)) is None else Usage._make(usage))
+            self._ended.add(pid, kept, Finish(how, boot_ticks(), log_to, spent))
+            self._news.append((pid, code, number, lasted, log_to, usage, spent.out_of_memory))
 
     def _tell(self, made: Sequence[tuple[Any, ...]]) -> None:
         if made or self._news:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.job.resources import NOT_KNOWN, Spent, Usage
 from queuectl.process.table import boot
 
 RECORD: Final = 224
@@ -41,6 +42,7 @@ class Finish(NamedTuple):
     how: Exited | Signalled
     at: int
     log_to: int | None = None
+    spent: Spent = NOT_KNOWN
 
 
 class Footprint(NamedTuple):
@@ -173,17 +175,31 @@ def _shown(finish: Finish | None) -> str:
     if finish is None:
         return _NONE
     kind = "exit" if isinstance(finish.how, Exited) else "signal"
-    return f"{kind}:{finish.how[0]}:{finish.at}:{_NONE if finish.log_to is None else finish.log_to}"
+    log_to = _NONE if finish.log_to is None else finish.log_to
+    return f"{kind}:{finish.how[0]}:{finish.at}:{log_to}:{_spent(finish.spent)}"
+
+
+def _spent(spent: Spent) -> str:
+    numbers = "" if spent.usage is None else ",".join(map(str, spent.usage))
+    return f"{int(spent.out_of_memory)},{numbers}"
 
 
 def _read(word: str) -> Finish | None:
-    match word.split(":"):  # a keeper of the version before wrote three words
-        case ["exit", code, at, *log_to]:
-            return Finish(Exited(int(code)), int(at), _read_place(log_to))
-        case ["signal", number, at, *log_to]:
-            return Finish(Signalled(int(number)), int(at), _read_place(log_to))
+    match word.split(":"):  # keepers of earlier versions wrote three words, or four
+        case ["exit", code, at, *rest]:
+            return Finish(Exited(int(code)), int(at), _read_place(rest), _read_spent(rest))
+        case ["signal", number, at, *rest]:
+            return Finish(Signalled(int(number)), int(at), _read_place(rest), _read_spent(rest))
         case _:
             return None
+
+
+def _read_spent(words: list[str]) -> Spent:
+    if len(words) < 2:
+        return NOT_KNOWN
+    out_of_memory, *numbers = words[1].split(",")
+    usage = Usage._make(map(int, numbers)) if len(numbers) == len(Usage._fields) else None
+    return Spent(usage, out_of_memory == "1")
 
 
 def _read_place(words: list[str]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from queuectl.clock import boot_ticks
 from queuectl.process.between import TRY_NEXT, Between, Step, fork
 from queuectl.process.libc import KNOWS_DIRECTORIES, Call, Words
+from queuectl.process.nicely import nicely
 from queuectl.process.table import started
 
 
@@ -60,7 +62,16 @@ class Making:
 
     def run(self) -> Made:
         if self._between is not None:
-            return self._fork(self._between)
+            return self._run_with(self._between)
+        return self._spawn()
+
+    def _run_with(self, between: Between) -> Made:
+        if between.nice is not None and between.is_nice_only:
+            with contextlib.suppress(RuntimeError):  # no room for another thread
+                return nicely(between.nice, self._spawn)
+        return self._fork(between)
+
+    def _spawn(self) -> Made:
         if self._enter is not None:  # the C library cannot be told: we go there ourselves
             try:
                 os.chdir(self._enter)

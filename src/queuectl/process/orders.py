@@ -12,6 +12,10 @@ WIRE: Final = 3
 # ends itself.
 BASE, MAKE, BURY, LIMIT, LEAVE = range(5)
 
+# Of a process that has ended: pid, exit code or signal, how long it took, where its output ends, what it has used as far as that is
+# known, and whether something of it was ended for want of memory.
+News = tuple[int, int | None, int | None, float, int | None, tuple[int, ...] | None, bool]
+
 # What the worker is told when it hangs up, if that is not the end of its keeper.
 STAYS: Final = "stays"
 

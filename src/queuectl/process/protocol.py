@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.job.resources import Spent
 from queuectl.process.between import Between
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
@@ -97,6 +98,10 @@ class Processes(Protocol):
 
     def log_to(self, child: Child) -> int | None:
         """Where the output of a child that has ended by itself ends in its log; None: the line that says how is ours to write."""
+        ...
+
+    def spent(self, child: Child) -> Spent:
+        """What a child that has ended has used."""
         ...
 
     def leave_ends(self, children: Collection[Child]) -> None:

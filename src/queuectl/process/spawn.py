@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from queuectl import errors
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.job.resources import Spent, Usage
 from queuectl.process import ending
 from queuectl.process.between import Step
 from queuectl.process.ledger import Footprint
@@ -32,6 +33,7 @@ class _End(NamedTuple):
     how: Exited | Signalled
     lasted: float
     log_to: int | None
+    spent: Spent
 
 
 class SystemProcesses:
@@ -149,6 +151,9 @@ class SystemProcesses:
     def log_to(self, child: Child) -> int | None:
         return self._watch.log_to(child) if child in self._watch else self._ended[child.pid].log_to
 
+    def spent(self, child: Child) -> Spent:
+        return self._watch.spent(child) if child in self._watch else self._ended[child.pid].spent
+
     def leave_ends(self, children: Collection[Child]) -> None:
         if ours := [child.pid for child in children if child not in self._watch]:
             self._send(LEAVE, ours)
@@ -232,8 +237,10 @@ class SystemProcesses:
                 child = CannotSpawn(why(order, failures, Step(step))) if failures else Child(pid, its_start)
                 self._children += not failures
                 self._begun.append(Begun(child, at, log_from))
-            for pid, code, number, lasted, log_to in ended:
-                self._ended[pid] = _End(Exited(code) if number is None else Signalled(number), lasted, log_to)
+            for pid, code, number, lasted, log_to, usage, out_of_memory in ended:
+                how = Exited(code) if number is None else Signalled(number)
+                spent = Spent(None if usage is None else Usage._make(usage), out_of_memory)
+                self._ended[pid] = _End(how, lasted, log_to, spent)
                 self._unseen.add(pid)
 
 

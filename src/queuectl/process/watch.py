@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from queuectl.clock import TICK, boot_ticks
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Exited, Signalled
+from queuectl.job.resources import NOT_KNOWN, Spent
 from queuectl.process.ledger import EndBegun, Finish, Footprint, Identity, read_ledger
 from queuectl.process.table import entry
 
@@ -113,6 +114,10 @@ class Watch:
     def log_to(self, child: Child) -> int | None:
         finish = self._finish(child)
         return None if finish is None else finish.log_to
+
+    def spent(self, child: Child) -> Spent:
+        finish = self._finish(child)
+        return NOT_KNOWN if finish is None else finish.spent
 
     def forget(self, child: Child) -> None:
         self._unpin(child)

@@ -105,6 +105,7 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
             Dependency(link.parent, link.when, link.otherwise) for link in links if link.state is EdgeState.WAITING
         )
         fields |= {"run_at": iso(job.run_at), "depends_on": [parent.to_json() for parent in waiting]}
+    fields |= job.limits or {}
     if job.hooks:
         fields |= {f"on_{name}": url for name, (url, said) in job.hooks.items() if said == Said.JOB}
     of_job = Defaults(
@@ -115,7 +116,7 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
         timeout_ms=job.timeout_ms,
         cwd=job.cwd,
         queue=job.queue,
-        by_queue={job.queue: (None, None, None, said_by(Said.QUEUE, job.hooks))},
+        by_queue={job.queue: (None, None, None, said_by(Said.QUEUE, job.hooks), None)},
         urls=said_by(Said.CONFIG, job.hooks),
     )
     return validate(merge(fields, changes), of_job)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from queuectl.errors import InvalidInput, NotMovable, UnknownName, UsageError
@@ -13,6 +14,7 @@ from queuectl.job.limits import MOST, Brake, Rules, parse_rate, rules_to_dict
 from queuectl.job.model import from_ms, iso
 from queuectl.job.nearest import nearest
 from queuectl.job.reserved import queue_for_jobs
+from queuectl.job.resources import LIMITS, parse_limits
 from queuectl.job.shown import shown
 from queuectl.queue.inspect import States, all_states
 from queuectl.queue.pick import Answer, Refusal, find, pick
@@ -79,17 +81,23 @@ def read_rules(said: Mapping[str, object]) -> Rules:
 def _read(said: Mapping[str, object], *, by_option: bool = False) -> dict[str, Any]:
     """What is said, by the names of Rules."""
     for name in said:
-        if name not in _READERS:
+        if name not in _READERS and name != "limits":
             raise UnknownName("rule", name, nearest=nearest(name, _READERS), known=list(_READERS))
     found: dict[str, Any] = {}
     for name, value in said.items():
         try:
-            found |= {} if value is None else {("timeout_ms" if name == "timeout" else name): _READERS[name](value)}
+            found |= {} if value is None else {name: _read_rule(name, value)}
         except InvalidInput as error:
             if by_option:
                 raise
             raise InvalidInput(name, error.problem, hint=error.hint.replace(error.subject, name)) from error
-    return found
+    of_runs = {name: found.pop(name) for name in LIMITS if name in found}
+    by_rule = {("timeout_ms" if name == "timeout" else name): value for name, value in found.items()}
+    return {**by_rule, "limits": of_runs} if of_runs else by_rule
+
+
+def _read_rule(name: str, value: object) -> object:
+    return parse_limits(value, name) if name == "limits" else _READERS[name](value)
 
 
 def set_paused(
@@ -157,6 +165,17 @@ def _timeout(value: object, name: str) -> int:
     return read.timeout(value, name) or 0
 
 
+def _limit(limit: str, value: object, name: str) -> int:
+    # A text may be a number, too; one of those that are no numbers is refused by its own reader.
+    is_number = limit in ("nice", "open_files", "processes") and isinstance(value, str)
+    return LIMITS[limit].read(_number(value) if is_number else value, name)
+
+
+def _number(value: object) -> object:
+    text = str(value)
+    return int(text) if len(text) <= 18 and text.removeprefix("-").isdecimal() and text.isascii() else value
+
+
 def _or_nothing(name: str, reader: Callable[[Any, str], object]) -> Callable[[object], object]:
     spelled = f"--{name.replace('_', '-')}"
 
@@ -183,6 +202,7 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     ),
     "max_retries": _or_nothing("max_retries", lambda value, name: _integer(value, name, low=0, high=read.MOST_RETRIES)),
     "timeout": _or_nothing("timeout", _timeout),
+    **{name: _or_nothing(name, partial(_limit, name)) for name in LIMITS},
     "on_success": _or_nothing("on_success", parse_url),
     "on_failure": _or_nothing("on_failure", parse_url),
     "on_dead": _or_nothing("on_dead", parse_url),

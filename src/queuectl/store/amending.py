@@ -74,6 +74,7 @@ def new_rules(change: Change) -> dict[str, Any]:
         "first_is_free": change.first_is_free,
         "timeout_ms": change.timeout_ms,
         "hooks": None if change.hooks is None else json.dumps(change.hooks),
+        "limits": None if change.limits is None else json.dumps(change.limits),
     }
 
 

@@ -85,8 +85,13 @@ def changed(change: Change, rows: Iterable[tuple[Any, ...]]) -> Act:
         after["hooks"] = {name: _hidden("on_", hook and hook[0]) for name, hook in change.hooks.items()}
     if times := [after.pop(name) for name in ("delay_ms", "run_at_ms") if name in after]:
         after["run_at"] = times[0]
-    names = ("command", "argv", "queue", "priority", "max_retries", "timeout_ms", "run_at", "held")
+    import json  # here, since enqueue has to be quick
+
+    names = ("command", "argv", "queue", "priority", "max_retries", "timeout_ms", "limits", "run_at", "held")
     before = {id_: dict(zip(names, [*values, bool(held)], strict=True)) for id_, *values, held in rows}
+    for values in before.values():
+        was = json.loads(values["limits"] or "{}")
+        values["limits"] = {name: was.get(name) for name in change.limits or ()}
     before = {id_: values for id_, values in before.items() if not after.items() <= values.items()}
     told = {name: alike({id_: values[name] for id_, values in before.items()}) for name in names if name in after}
     what = "edit" if change.held is None else "hold" if change.held else "release"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from queuectl.job.newjob import NewJob
+from queuectl.job.newjob import NewJob, PackedLimits, QueueDefaults
 from queuectl.job.rank import Ageing, ByEnqueues, Standing, rank
 
 Row = tuple[Any, ...]
@@ -113,6 +113,7 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
         aside and run_at <= now_ms,
         new.places,
         _json(new.hooks) if new.hooks else None,
+        _json(new.limits) if new.limits else None,
     )
 
 
@@ -138,6 +139,24 @@ def tag_rows(wave: Wave) -> Iterator[Row]:
 def batches_of(jobs: Sequence[NewJob]) -> list[tuple[str, int]]:
     """How many come to each batch. In one order for all, so that nobody waits for each other."""
     return sorted(Counter(job.batch for job in jobs if job.batch is not None).items())
+
+
+def defaults_of(rows: Iterable[Row]) -> QueueDefaults:
+    """From those of `queue_defaults`."""
+    found = {}
+    for name, priority, retries, timeout_ms, *urls, said in rows:
+        success, failure, dead = urls
+        found[name] = (priority, retries, timeout_ms, (success, failure, dead), _limits(said))
+    return found
+
+
+def _limits(said: str | None) -> PackedLimits | None:
+    if said is None:
+        return None
+    import json  # as below
+
+    limits: dict[str, int] = json.loads(said)
+    return limits
 
 
 def _json(value: object) -> str:

@@ -18,11 +18,14 @@ class Facts(NamedTuple):
     pid: int | None
     log_from: int | None
     log_to: int | None
+    usage: str | None = None
 
 
 def facts_of(end: End, *, now: int) -> Facts:
     started_at, duration = now - ms(end.age), ms(end.duration)
-    return Facts(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to)
+    # Five numbers, as a list of JSON: nobody looks for jobs by them.
+    usage = None if end.usage is None else "[{},{},{},{},{}]".format(*end.usage)
+    return Facts(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to, usage)
 
 
 def how(settlement: Settlement) -> Exited | Signalled | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -87,15 +88,24 @@ def with_places(limited: Mapping[str, Limit], queues: Iterable[str]) -> dict[str
 
 def rules(row: Row) -> Rules:
     """From the columns of `rules` behind the name."""
-    paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms, per_key, *urls = row
+    paused, concurrency, starts, window_ms, priority, max_retries, timeout_ms, per_key, *urls, said = row
     rate = None if starts is None else Rate(starts, window_ms)
-    return Rules(bool(paused), concurrency, rate, priority, max_retries, timeout_ms, per_key, *urls)
+    found = Rules(bool(paused), concurrency, rate, priority, max_retries, timeout_ms, per_key, *urls)
+    return found if said is None else found._replace(limits=json.loads(said))
+
+
+def changed(before: Rules, changes: Mapping[str, Any]) -> Rules:
+    """By the names of Rules; of what runs may use, each that is named counts for itself."""
+    of_runs = {**(before.limits or {}), **(changes.get("limits") or {})}
+    return before._replace(**{**changes, "limits": {name: n for name, n in of_runs.items() if n} or None})
 
 
 def rules_row(queue: str, told: Rules) -> dict[str, Any]:
     """The parameters of `set_rules`."""
     starts, window_ms = told.rate or (None, None)
-    return {**told._asdict(), "rate": None, "name": queue, "rate_starts": starts, "rate_ms": window_ms}
+    of_runs = None if told.limits is None else json.dumps(told.limits)
+    of_rate = {"rate": None, "rate_starts": starts, "rate_ms": window_ms}
+    return {**told._asdict(), **of_rate, "name": queue, "limits": of_runs}
 
 
 def room(found: Limit, earlier: Mapping[int, Earlier], *, most: int, now_ms: int) -> Room:

@@ -16,6 +16,7 @@ from queuectl.job.outcome import Ending
 from queuectl.job.rank import Ageing, Standing, rank
 from queuectl.job.record import Record
 from queuectl.store.linking import EdgeRow, Parent
+from queuectl.store.rows import read_usage
 
 if TYPE_CHECKING:
     from queuectl.job.alert import Alert
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 # Read behind the columns of a job: what only the history tells of its latest run.
-LATEST_RUN: Final = "host, pid, ending"
+LATEST_RUN: Final = "host, pid, ending, usage"
 
 
 class Exported(NamedTuple):
@@ -100,7 +101,7 @@ class Imports(Protocol):
 
 def exported(row: Row, job: Job, earlier: Iterable[Run], *, history: bool) -> Exported:
     """`row`: the columns of LATEST_RUN."""
-    host, pid, ending = row
+    host, pid, ending, usage = row
     if not history or (ending is None and job.state is not State.PROCESSING):
         return Exported(job, list(earlier))
     latest = Run(
@@ -117,6 +118,7 @@ def exported(row: Row, job: Job, earlier: Iterable[Run], *, history: bool) -> Ex
         outcome=Ending.RUNNING if ending is None else Ending(ending),
         log_from=None,
         log_to=None,
+        usage=read_usage(usage),
     )
     return Exported(job, [*earlier, latest])
 
@@ -168,6 +170,8 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
         json.dumps([parent.to_json() for parent in record.depends_on]) if record.depends_on else None,
         record.places,
         json.dumps(record.hooks) if record.hooks else None,
+        json.dumps(record.limits) if record.limits else None,
+        json.dumps(record.usage) if record.usage else None,
     )
 
 
@@ -197,4 +201,4 @@ def edge_rows(record: Record, present: Mapping[str, Parent]) -> Iterator[EdgeRow
 
 def run_rows(record: Record, seq: int) -> Iterator[Row]:
     """The parameters of `import_run`, in its order."""
-    return ((seq, *run) for run in record.earlier)
+    return ((seq, *run[:-1], json.dumps(run.usage) if run.usage else None) for run in record.earlier)

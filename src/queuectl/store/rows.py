@@ -15,6 +15,7 @@ from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Ending
 from queuectl.job.rank import Ageing, Standing, effective_priority
 from queuectl.job.reason import reason
+from queuectl.job.resources import Usage
 from queuectl.job.retry import allowed_failures
 
 Row = tuple[Any, ...]
@@ -24,7 +25,7 @@ JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
     " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
-    " places, hooks, depends_on"
+    " places, hooks, limits, depends_on"
 )
 WAITED_FOR: Final = 4  # parents that the reason of a blocked job names, and one to see that there are more
 
@@ -48,7 +49,7 @@ def job(row: Row, present: Present) -> Job:
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
         duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,
-        places, hooks, depends_on, waits_for,
+        places, hooks, limits, depends_on, waits_for,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -112,6 +113,7 @@ def job(row: Row, present: Present) -> Job:
         depends_on=() if depends_on is None else read_dependencies(json.loads(depends_on)),
         places=places,
         hooks=None if hooks is None else json.loads(hooks),
+        limits=None if limits is None else json.loads(limits),
     )
 
 
@@ -147,7 +149,15 @@ def subject(row: Row) -> Subject:
 
 
 def claim(
-    row: Row, *, token: str, run: int, log: str, key: str | None, depends_on: str | None, hooks: str | None
+    row: Row,
+    *,
+    token: str,
+    run: int,
+    log: str,
+    key: str | None,
+    depends_on: str | None,
+    hooks: str | None,
+    limits: str | None,
 ) -> Claim:
     """From the columns of `ready`, without its rank."""
     seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]
@@ -171,6 +181,7 @@ def claim(
         key=key,
         parents=parents_of(depends_on),
         hooks=None if hooks is None else json.loads(hooks),
+        limits=None if limits is None else json.loads(limits),
     )
 
 
@@ -187,7 +198,8 @@ def by_key(found: Iterable[Row]) -> dict[tuple[str, str], list[str]]:
 
 
 def run(row: Row) -> Run:
-    number, worker, host, pid, started, finished, duration, exit_code, signal, error, ending, log_from, log_to = row
+    number, worker, host, pid, started, finished, duration, exit_code, signal, error, ending, *rest = row
+    log_from, log_to, usage = rest
     return Run(
         number=number,
         worker=worker,
@@ -202,7 +214,12 @@ def run(row: Row) -> Run:
         outcome=Ending(ending),
         log_from=log_from,
         log_to=log_to,
+        usage=read_usage(usage),
     )
+
+
+def read_usage(text: str | None) -> Usage | None:
+    return None if text is None else Usage._make(json.loads(text))
 
 
 def worker(row: Row) -> Worker:

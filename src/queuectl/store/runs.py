@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from queuectl.job.audit import Actor
 from queuectl.job.model import Claim, Worker, to_ms
+from queuectl.job.resources import Usage
 from queuectl.job.settle import Settlement
 
 
@@ -42,6 +43,7 @@ class End(NamedTuple):
     duration: float
     log_from: int | None
     log_to: int | None
+    usage: Usage | None = None  # what the process has used; None: nobody knows
     by: Actor | None = None  # whose worker it was: recorded if its policy was against the job, which no history tells
 
 

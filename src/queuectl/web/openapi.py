@@ -7,8 +7,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from queuectl import __version__
+from queuectl.web.api.components import COMPONENTS
 from queuectl.web.api.operation import Operation, Param, Room, Schema
-from queuectl.web.api.schemas import COMPONENTS, ref
+from queuectl.web.api.schemas import ref
 from queuectl.web.api.table import OPERATIONS, ROOT
 from queuectl.web.problems import MEDIA_TYPE
 

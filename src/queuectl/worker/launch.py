@@ -14,7 +14,7 @@ from queuectl.job.hooks import DELIVER
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Refused
-from queuectl.job.policy import Refusal
+from queuectl.job.policy import Refusal, is_loader
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of, share_logs
 from queuectl.policy.force import Force
@@ -22,6 +22,7 @@ from queuectl.policy.guard import Guard, Permit, Wish
 from queuectl.process.between import Between
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
+from queuectl.process.limiting import limited
 from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.watch import Adoption, Child
@@ -99,7 +100,8 @@ class Launcher:
         if guard is not None and not is_ours(claim):
             return self._prepare_guarded(guard, claim, slot=slot, place=place, now_ms=now_ms)
         base, env = _environment(claim, slot, self._environments.base)
-        return Ready(self._order(claim, base, env, place=place, now_ms=now_ms), claim, slot)
+        order = self._order(claim, base, env, place=place, now_ms=now_ms)
+        return Ready(_limited(order, claim), claim, slot)
 
     def _prepare_guarded(self, guard: Guard, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready | Refused:
         """The same, if the policy lets it: what it has judged is what will run."""
@@ -109,16 +111,17 @@ class Launcher:
         seen = self._environments.of(guard.of(claim.queue), account)
         of_job = claim.env or {}
         path = of_job.get("PATH", os.fsdecode(seen.variables.get(b"PATH", os.fsencode(os.defpath))))
-        wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, claim.timeout_ms, path)
+        asked = (claim.timeout_ms, path, claim.limits)
+        wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, *asked)
         permit = guard.judge(wish)
         if isinstance(permit, Refusal):
             return Refused(*permit)
-        claim = claim._replace(timeout_ms=permit.timeout_ms)
+        claim = claim._replace(timeout_ms=permit.timeout_ms, limits=permit.limits)
         base, env = _environment(claim, slot, seen)
         order = self._order(claim, base, env, place=place, now_ms=now_ms)
         if account is not None and claim.parents:
             share_logs(claim.log, claim.run, claim.parents, reader=account.uid)
-        return Ready(_as_permitted(order, permit), claim, slot)
+        return Ready(_limited(_as_permitted(order, permit), claim), claim, slot)
 
     def _order(self, claim: Claim, base: Words, env: Sequence[bytes], *, place: int, now_ms: int) -> Order:
         head, is_first = start_line(claim.run, worker=self._worker, now_ms=now_ms), claim.run == 1
@@ -143,7 +146,9 @@ class Launcher:
         """A run that another has begun. Noted, or nobody would know of it after us."""
         claim, footprint, ledger, *_ = adoption
         if (guard := self._force.guard) is not None:
-            claim = claim._replace(timeout_ms=guard.of(claim.queue).capped(claim.timeout_ms))
+            rules = guard.of(claim.queue)
+            limits = rules.capped_limits(claim.limits)
+            claim = claim._replace(timeout_ms=rules.capped(claim.timeout_ms), limits=limits)
         pid, started, log_from, *_ = footprint
         with contextlib.suppress(OSError):  # a full disk: then there is the mark
             note = Footprint(pid, started, log_from, kept=os.path.basename(ledger))
@@ -206,6 +211,14 @@ def _as_permitted(order: Order, permit: Permit) -> Order:
         return order
     called = [permit.called.encode(), *order.argv[1:]]
     return order._replace(argv=called, program=os.fsencode(permit.program))
+
+
+def _limited(order: Order, claim: Claim) -> Order:
+    if not claim.limits:
+        return order
+    # By some variables a job has code of its own run by the shell, before that could limit itself.
+    by_shell = claim.argv is None and not any(is_loader(name) for name in claim.env or ())
+    return limited(order, claim.limits, by_shell=by_shell)
 
 
 def is_ours(claim: Claim) -> bool:

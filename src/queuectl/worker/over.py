@@ -7,6 +7,7 @@ import contextlib
 from queuectl.events import StoreTrouble
 from queuectl.job.model import Claim
 from queuectl.job.outcome import Outcome
+from queuectl.job.resources import NOT_KNOWN, Spent
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose, settle
@@ -14,7 +15,7 @@ from queuectl.output.files import end_log, end_lost_log
 from queuectl.output.parents import remove_folder
 from queuectl.store.protocol import End, Span
 from queuectl.worker.plan import World
-from queuectl.worker.running import Running
+from queuectl.worker.running import Running, by_limit
 
 
 class Over(list[End]):
@@ -40,6 +41,7 @@ class Over(list[End]):
         log_to: int | None = None,
         lasted: float | None = None,
         may_be_closed: bool = False,
+        spent: Spent = NOT_KNOWN,
     ) -> None:
         self._tidy(claim)
         clock = self._world.clock
@@ -66,21 +68,22 @@ class Over(list[End]):
                 # The job is over and its result stands; only the last line of its log is missing.
                 problem = f"cannot write the end of {claim.log}: {exc.strerror}"
                 self._world.emit(StoreTrouble(problem, is_retried=False))
-        self.append(End(claim, settlement, pid, began, duration, log_from, log_to))
+        self.append(End(claim, settlement, pid, began, duration, log_from, log_to, spent.usage))
 
     def add_run(
-        self, run: Running, outcome: Outcome, *, lasted: float | None, log_to: int | None, is_taken: bool
+        self, run: Running, outcome: Outcome, *, lasted: float | None, log_to: int | None, is_taken: bool, spent: Spent
     ) -> None:
         """One that had a process. `is_taken`: we were stopped, and it is not ours any more, nor is its log; the store will say so."""
         self.add(
             run.claim,
-            outcome,
+            by_limit(run.claim, outcome, spent),
             began=run.began,
             pid=run.child.pid,
             log_from=None if is_taken else run.log_from,
             log_to=log_to,
             lasted=lasted,
             may_be_closed=run.may_be_closed,
+            spent=spent,
         )
 
     def close_log_of_lost(self, claim: Claim, log_from: int) -> Span:

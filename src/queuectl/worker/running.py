@@ -8,7 +8,8 @@ from enum import Enum
 from typing import assert_never
 
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, Exited, Outcome, Released, Signalled, TimedOut
+from queuectl.job.outcome import Cancelled, Exited, Limited, Outcome, Released, Signalled, TimedOut
+from queuectl.job.resources import Spent, reached
 from queuectl.process.watch import Child
 from queuectl.store.protocol import Start
 
@@ -56,3 +57,11 @@ class Running:
                 return Released(how)
             case unreachable:
                 assert_never(unreachable)
+
+
+def by_limit(claim: Claim, outcome: Outcome, spent: Spent) -> Outcome:
+    """The same, or that it was ended by one of its limits."""
+    if claim.limits is None or not isinstance(outcome, Exited | Signalled):
+        return outcome
+    which = reached(claim.limits, outcome, spent)
+    return outcome if which is None else Limited(which, outcome)

@@ -214,13 +214,13 @@ class Runs:
                 if not run.is_lost:  # else its log, too, may have another writer by now
                     self.forsaken[run.claim.token] = self.over.close_log_of_lost(run.claim, run.log_from)
                 continue
-            lasted, log_to = processes.lasted(run.child), processes.log_to(run.child)
+            lasted, log_to, spent = processes.lasted(run.child), processes.log_to(run.child), processes.spent(run.child)
             self._unwritten[run.claim.token] = run
             told = None if isinstance(how, Untold) else how
             # Its log says that it ended by itself: whatever we were about to do came too late.
             outcome = run.outcome(told) if told is None or log_to is None else told
             is_taken = log_to is None and self._launcher.is_taken(run.claim.token)
-            self.over.add_run(run, outcome, lasted=lasted, log_to=log_to, is_taken=is_taken)
+            self.over.add_run(run, outcome, lasted=lasted, log_to=log_to, is_taken=is_taken, spent=spent)
             if is_job:
                 self._reserve.judge(self.over[-1].duration)
         processes.reap_strays()

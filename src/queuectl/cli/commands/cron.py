@@ -223,6 +223,6 @@ def _shop(app: App) -> use.Shop:
     return use.Shop(
         reads=app.open_reads,
         open_store=app.open_store,
-        defaults=lambda: Defaults.of(app.settings, cwd=working_directory()),
+        defaults=lambda: Defaults.of(app.settings, cwd=working_directory(), by_queue=app.queue_defaults),
         chance=random.random,
     )

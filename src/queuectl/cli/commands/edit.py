@@ -13,6 +13,7 @@ from queuectl.cli.command import command
 from queuectl.cli.complete import complete_jobs, complete_queues
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.editor import edit_page, keep, page, read_page
+from queuectl.cli.limitwords import limit_options
 from queuectl.cli.numbers import integer
 from queuectl.cli.result import Done, Result
 from queuectl.cli.selectors import Selection, selectors
@@ -46,6 +47,7 @@ from queuectl.store.protocol import Store
 @click.option("--max-retries", "--retries", type=integer, metavar="N", help="Failed runs after which it is dead.")
 @click.option("--max-attempts", type=integer, metavar="N", help="The same, whatever first-attempt-is-free says.")
 @click.option("--timeout", metavar="TIME", help="End a run that takes longer; 0: never.")
+@limit_options
 @click.option("--on-success", metavar="URL", help="Whom to call when it has completed; none: nobody.")
 @click.option("--on-failure", metavar="URL", help="Whom to call when a run of it fails; none: nobody.")
 @click.option("--on-dead", metavar="URL", help="Whom to call when it has failed for good; none: nobody.")

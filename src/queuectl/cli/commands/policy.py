@@ -13,6 +13,7 @@ from queuectl.cli.command import Entry, command, group
 from queuectl.cli.complete import complete_queues
 from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.jobwords import JobCommand, read_variables
+from queuectl.cli.limitwords import limit_options
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Lines, Result, Sheet
 from queuectl.config import file_path, job_environment_base, working_directory
@@ -20,6 +21,7 @@ from queuectl.errors import InvalidInput, UsageError
 from queuectl.job.duration import format_duration
 from queuectl.job.newjob import NewJob
 from queuectl.job.policy import Refusal, Rules
+from queuectl.job.resources import CEILINGS, LIMITS
 from queuectl.job.spec import Defaults, merge, validate
 from queuectl.job.user import Account
 from queuectl.policy.file import Loaded, place_of, read_policy
@@ -61,6 +63,7 @@ _FILE: Final = click.option("--policy", "file", metavar="FILE", help="This polic
 @click.option("--cwd", metavar="DIR", help="Where it would run; default: here.")
 @click.option("--env", multiple=True, metavar="K=V", help="A variable that the job brings along.")
 @click.option("--timeout", metavar="TIME", help="Its time limit.")
+@limit_options
 @_FILE
 def policy_check(app: App, words: tuple[str, ...], file: str | None, env: tuple[str, ...], **options: Any) -> Result:
     """Whether a command may run on this host, and by which rule. Exit 1 if not. Nothing runs.
@@ -136,7 +139,7 @@ def _wish(app: App, guard: Guard, job: NewJob, account: Account | None) -> Wish:
     of_job = job.env or {}
     seen = guard.of(job.queue).seen(job_environment_base(app.environ), account)
     path = of_job.get("PATH", seen.get("PATH", os.defpath))
-    return Wish(job.queue, job.command, job.argv, job.cwd, of_job, job.timeout_ms, path)
+    return Wish(job.queue, job.command, job.argv, job.cwd, of_job, job.timeout_ms, path, job.limits)
 
 
 def _told(verdict: Permit | Refusal, path: str | None) -> dict[str, Any]:
@@ -172,6 +175,7 @@ def _shown(rules: Rules) -> dict[str, Any]:
         "max_timeout": None if rules.max_timeout_ms is None else format_duration(rules.max_timeout_ms),
         "user": None if rules.user is None else str(rules.user),
         "umask": None if rules.umask is None else f"{rules.umask:03o}",
+        "limits": dict(rules.most),
     }
 
 
@@ -197,3 +201,6 @@ def _lines(rules: Rules) -> Iterator[str]:
         yield f"  user             {printable(str(rules.user))}"
     if rules.umask is not None:
         yield f"  umask            {rules.umask:03o}"
+    for key, name in CEILINGS.items():
+        if name in rules.most:
+            yield f"  {key:<16} {LIMITS[name].text(rules.most[name])}"

@@ -15,6 +15,7 @@ from queuectl.job.duration import format_duration
 from queuectl.job.hooks import shown_url
 from queuectl.job.lifecycle import State
 from queuectl.job.limits import Rules, format_rate
+from queuectl.job.resources import LIMITS
 from queuectl.queue import queues as use
 from queuectl.queue.queues import QueueView
 
@@ -102,6 +103,7 @@ def _defaults(one: QueueView) -> str:
         else format_duration(rules.timeout_ms)
         if rules.timeout_ms
         else "none",
+        **{name.replace("_", "-"): LIMITS[name].text(value) for name, value in (rules.limits or {}).items()},
         "on-success": None if rules.on_success is None else shown_url(rules.on_success),
         "on-failure": None if rules.on_failure is None else shown_url(rules.on_failure),
         "on-dead": None if rules.on_dead is None else shown_url(rules.on_dead),
@@ -158,6 +160,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
         queuectl queue set mail --per-key 2
         # what its jobs get that do not say otherwise
         queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
+        queuectl queue set reports --memory 2GiB --nice 5
         # who is told when one of them fails for good
         queuectl queue set reports --on-dead https://example.org/hooks/queue
         queuectl queue set mail --rate none
@@ -170,6 +173,12 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
 @click.option("--priority", metavar="N", help="The priority of jobs that name none.")
 @click.option("--max-retries", metavar="N", help="Failed runs after which a job is dead that does not say.")
 @click.option("--timeout", metavar="TIME", help="The time limit of jobs that have none of their own; 0: never.")
+@click.option("--memory", metavar="SIZE", help="The memory that a run may take of a job that does not say.")
+@click.option("--cpu-time", metavar="TIME", help="How long such a run may keep a processor busy.")
+@click.option("--nice", metavar="N", help="How far others go before it: -20 to 19.")
+@click.option("--open-files", metavar="N", help="How many files it may have open.")
+@click.option("--processes", metavar="N", help="How many processes there may be.")
+@click.option("--file-size", metavar="SIZE", help="How large a file may become that it writes.")
 @click.option("--on-success", metavar="URL", help="Whom to call when a job completes that does not say.")
 @click.option("--on-failure", metavar="URL", help="Whom to call each time a run of one fails.")
 @click.option("--on-dead", metavar="URL", help="Whom to call when one has failed for good.")

@@ -12,7 +12,7 @@ from queuectl.job.audit import NOTHING, Act, Actor, record_of
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, ByTime, Strict
 from queuectl.store.counting import Moves
-from queuectl.store.entry import Keys
+from queuectl.store.entry import Keys, defaults_of
 from queuectl.store.postgres.connection import SQL, Connection, Question
 
 RINGS_AT_ONCE: Final = 20
@@ -35,9 +35,7 @@ class PostgresBase:
 
     def queue_defaults(self) -> QueueDefaults:
         (rows,) = self._db.ask(Question(SQL["queue_defaults"]))
-        return {
-            name: (priority, retries, timeout_ms, tuple(urls)) for name, priority, retries, timeout_ms, *urls in rows
-        }
+        return defaults_of(rows)
 
     def _admit(self, keys: Keys) -> None:
         """Within a transaction that has made room for these keys, or may have."""

@@ -196,7 +196,7 @@ class PostgresQueueRules(PostgresQueueReads):
         with self._db.transaction(Question(SQL["change_ageing"]), after=self._ring()):
             (before,) = self._db.all(SQL["take_rules"], {"name": queue})
             was = limits.rules(before)
-            rules = was._replace(**changes)
+            rules = limits.changed(was, changes)
             self._write_rules(queue, was, rules)
             if rules != was:
                 self._record(ruled(queue, was, rules))

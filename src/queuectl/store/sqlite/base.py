@@ -13,7 +13,7 @@ from queuectl.job.audit import NOTHING, Act, Actor, Entry, ends_of, link_hash, r
 from queuectl.job.newjob import QueueDefaults
 from queuectl.job.rank import Ageing, Strict
 from queuectl.store.counting import Moves
-from queuectl.store.entry import Keys
+from queuectl.store.entry import Keys, defaults_of
 from queuectl.store.sqlite.bell import ring
 from queuectl.store.sqlite.connection import MEMORY, Connection
 from queuectl.store.statements import Statements
@@ -39,9 +39,7 @@ class SqliteBase:
 
     def queue_defaults(self) -> QueueDefaults:
         found = self._db.all(SQL["queue_defaults"])
-        return {
-            name: (priority, retries, timeout_ms, tuple(urls)) for name, priority, retries, timeout_ms, *urls in found
-        }
+        return defaults_of(found)
 
     @contextlib.contextmanager
     def _moving(self) -> Iterator[Moves]:

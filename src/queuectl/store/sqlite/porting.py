@@ -43,10 +43,10 @@ class SqlitePorting(SqliteReads, SqliteEdges):
         present = self._present()
         with self._another() as db, db.snapshot():
             for page in db.pages(sql, values, size=PAGE):
-                earlier = _histories(db, [row[3] for row in page]) if history else {}
+                earlier = _histories(db, [row[4] for row in page]) if history else {}
                 for row in page:
-                    job = rows.job(row[3:], present)
-                    yield exported(row[:3], job, earlier.get(job.seq, ()), history=history)
+                    job = rows.job(row[4:], present)
+                    yield exported(row[:4], job, earlier.get(job.seq, ()), history=history)
 
     @contextmanager
     def importing(self, settings: Mapping[str, str], *, rules: bool = False) -> Iterator[Door]:  # noqa: ARG002 # one writer

@@ -125,7 +125,7 @@ class SqliteQueueRules(SqliteQueueReads):
     def set_rules(self, queue: str, changes: Mapping[str, Any]) -> Rules:
         with self._db.transaction():
             before = self.rules().get(queue, Rules())
-            rules = before._replace(**changes)
+            rules = limits.changed(before, changes)
             self._write_rules(queue, before, rules)
             if rules != before:
                 self._record(ruled(queue, before, rules))

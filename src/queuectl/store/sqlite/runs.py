@@ -46,7 +46,7 @@ SETTLE: Final = _by_position(
     "seq", "token", "is_cancel",
     "state", "ending", "waits", "is_due", "retry_at",
     "attempts", "crashes", "exit_code", "signal", "error",
-    "started_at", "finished_at", "duration_ms", "pid", "log_from", "log_to",
+    "started_at", "finished_at", "duration_ms", "pid", "log_from", "log_to", "usage",
     "now", "last_seq", "by_enqueues",
 )  # fmt: skip
 
@@ -175,14 +175,13 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         claims, archived, claimed = [], [], []
         for row, token in zip(heads, new_tokens(len(heads)), strict=True):
             seq, id_, runs = row[1:4]
-            queue, (state, priority, eligible_at, missed, key, _, said, hooks) = row[6], row[15:]
+            queue, (state, priority, eligible_at, missed, key, _, *said) = row[6], row[15:]
             log = f"{request.logs}/{id_}.log"
             standing = Standing(priority, seq, eligible_at, missed)
             shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
             claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
-            claims.append(
-                rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, depends_on=said, hooks=hooks)
-            )
+            of_job = dict(zip(("depends_on", "hooks", "limits"), said, strict=True))
+            claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, **of_job))
             moves.add(queue, state, "processing")
             if runs:
                 archived.append((seq,))
@@ -269,7 +268,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
             claim.seq, claim.token, int(settlement.event is Event.CANCEL),
             state, ending, int(waits), int(waits and retry_in == 0), retry_at,
             settlement.attempts, settlement.crashes, settlement.exit_code, settlement.signal, settlement.error,
-            facts.started_at, facts.finished_at, facts.duration_ms, facts.pid, facts.log_from, facts.log_to,
+            facts.started_at, facts.finished_at, facts.duration_ms, facts.pid, facts.log_from, facts.log_to, facts.usage,
             at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)),
         )  # fmt: skip
         # Counted and not returned: for `returning` SQLite fills a temporary table, a quarter of the statement's time.

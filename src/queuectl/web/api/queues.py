@@ -9,11 +9,12 @@ from queuectl.job.shown import shown
 from queuectl.queue import queues as use
 from queuectl.web.api.listing import PAGING, listing, page
 from queuectl.web.api.operation import Call, Operation, Room
-from queuectl.web.api.schemas import DURATION, FLAG, ID, TEXT, Schema, array, optional, ref
+from queuectl.web.api.schemas import DURATION, FLAG, ID, SIZE, TEXT, Schema, array, optional, ref
 from queuectl.web.api.words import an_object, texts
 from queuectl.web.desk import Desk
 
 _NUMBER_OR_NONE: Final[Schema] = {"type": ["integer", "string"], "description": 'A number, or "none" to take it away.'}
+_SIZE_OR_NONE: Final[Schema] = {**SIZE, "description": 'Like 2GiB, or "none" to take it away.'}
 _RULES: Final = optional(
     paused=FLAG,
     concurrency=_NUMBER_OR_NONE,
@@ -22,6 +23,12 @@ _RULES: Final = optional(
     priority=_NUMBER_OR_NONE,
     max_retries=_NUMBER_OR_NONE,
     timeout=DURATION,
+    memory=_SIZE_OR_NONE,
+    cpu_time=DURATION,
+    nice=_NUMBER_OR_NONE,
+    open_files=_NUMBER_OR_NONE,
+    processes=_NUMBER_OR_NONE,
+    file_size=_SIZE_OR_NONE,
     on_success=TEXT,
     on_failure=TEXT,
     on_dead=TEXT,

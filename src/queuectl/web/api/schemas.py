@@ -49,6 +49,7 @@ FLAG: Final[Schema] = {"type": "boolean"}
 MOMENT: Final[Schema] = {"type": "string", "format": "date-time"}
 MOMENT_OR_NULL: Final[Schema] = maybe("string", format="date-time")
 DURATION: Final[Schema] = {"type": ["string", "number"], "description": "Seconds, or a text like 90s, 1h30m, 2d."}
+SIZE: Final[Schema] = {"type": ["string", "integer"], "description": "Bytes, or a text like 512MiB, 2GiB."}
 STATE: Final[Schema] = {"type": "string", "enum": [state.value for state in State]}
 STATES: Final[Schema] = exactly(**{state.value: COUNT for state in State})
 SPREAD: Final[Schema] = exactly(
@@ -60,6 +61,12 @@ ENV: Final[Schema] = {
     "description": "Values are never told: each is ***.",
 }
 DEPENDENCY: Final[Schema] = {"oneOf": [TEXT, exactly(id=TEXT)]}
+
+LIMITS: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": WHOLE,
+    "description": "What a run may use, as far as it is limited: sizes in bytes, cpu_time in seconds.",
+}
 
 JOB: Final[Schema] = exactly(
     id=TEXT,
@@ -95,6 +102,7 @@ JOB: Final[Schema] = exactly(
     held=FLAG,
     reason=maybe("string"),
     log=maybe("string"),
+    limits=LIMITS,
 )
 
 RUN: Final[Schema] = exactly(
@@ -109,6 +117,11 @@ RUN: Final[Schema] = exactly(
     signal=maybe("integer"),
     error=maybe("string"),
     outcome=TEXT,
+    cpu_user_ms=maybe("integer"),
+    cpu_system_ms=maybe("integer"),
+    max_rss_bytes=maybe("integer"),
+    read_bytes=maybe("integer"),
+    written_bytes=maybe("integer"),
 )
 
 # What can be said of a job: the rules themselves are those of job/spec.py, which names what is wrong better than a schema can.
@@ -121,6 +134,14 @@ _OF_JOBS: Final[Schema] = optional(
     timeout=DURATION,
     run_at={"type": "string", "description": "ISO 8601; local to the server without a zone."},
     delay=DURATION,
+)
+OF_RUNS: Final[Schema] = optional(
+    memory=SIZE,
+    cpu_time=DURATION,
+    nice={"type": "integer", "minimum": -20, "maximum": 19},
+    open_files={"type": "integer", "minimum": 0, "maximum": 1_048_576},
+    processes={"type": "integer", "minimum": 0, "maximum": 4_194_304},
+    file_size=SIZE,
 )
 _HOOKS: Final[Schema] = optional(on_success=TEXT, on_failure=TEXT, on_dead=TEXT)
 NEW_JOB: Final[Schema] = {
@@ -137,13 +158,14 @@ NEW_JOB: Final[Schema] = {
             depends_on=array(DEPENDENCY),
             unique_key=TEXT,
         ),
+        **OF_RUNS,
         **_HOOKS,
     },
 }
 CHANGE: Final[Schema] = {
     "type": "object",
     "description": "What to change of a job that waits; timeout 0 takes the limit away.",
-    "properties": {**_OF_JOBS, **_HOOKS},
+    "properties": {**_OF_JOBS, **OF_RUNS, **_HOOKS},
 }
 NEW_SCHEDULE: Final[Schema] = {
     "type": "object",
@@ -200,99 +222,3 @@ SCHEDULE: Final[Schema] = exactly(
 ANSWER: Final[Schema] = exactly(done=array(TEXT), refused=array(exactly(id=TEXT, code=TEXT, message=TEXT)))
 PREVIEW: Final[Schema] = exactly(count=COUNT, states=STATES, sample=array(TEXT))
 FINDING: Final[Schema] = exactly(code=TEXT, severity=TEXT, message=TEXT, hint=TEXT, fixable=FLAG)
-
-COMPONENTS: Final[dict[str, Schema]] = {
-    "Job": JOB,
-    "Run": RUN,
-    "NewJob": NEW_JOB,
-    "Change": CHANGE,
-    "Answer": ANSWER,
-    "Preview": PREVIEW,
-    "Acted": {"oneOf": [ref("Answer"), ref("Preview")]},
-    "Shown": {"allOf": [ref("Job"), exactly(history=array(ref("Run")), output=maybe("string"))]},
-    "Enqueued": {"allOf": [ref("Job"), exactly(duplicate=FLAG)]},
-    "Jobs": exactly(items=array(ref("Job")), next_cursor=maybe("string")),
-    "Explanation": exactly(id=TEXT, state=STATE, queue=TEXT, reasons=array(exactly(code=TEXT, message=TEXT))),
-    "Graph": exactly(
-        id=TEXT,
-        nodes=array(exactly(id=TEXT, state=STATE, queue=TEXT, command=maybe("string"), error=maybe("string"))),
-        edges=array(exactly(parent=TEXT, child=TEXT, when=TEXT, state=TEXT)),
-        more=FLAG,
-    ),
-    "Status": exactly(
-        total=COUNT,
-        states=STATES,
-        workers=exactly(live=COUNT, slots=COUNT, busy=COUNT),
-        queues=array(exactly(name=TEXT, paused=FLAG, states=STATES)),
-        oldest_waiting_ms=maybe("integer"),
-    ),
-    "Metrics": exactly(
-        total=COUNT,
-        states=STATES,
-        queues={"type": "object", "additionalProperties": STATES},
-        success_rate=maybe("number"),
-        average_attempts=maybe("number"),
-        duration_ms=SPREAD,
-        wait_ms=SPREAD,
-        throughput=exactly(minute=COUNT, hour=COUNT, day=COUNT),
-    ),
-    "Queue": exactly(
-        name=TEXT,
-        paused=FLAG,
-        states=STATES,
-        concurrency=maybe("integer"),
-        per_key=maybe("integer"),
-        rate=maybe("string"),
-        priority=maybe("integer"),
-        max_retries=maybe("integer"),
-        timeout=maybe("number"),
-        **dict.fromkeys(("on_success", "on_failure", "on_dead"), maybe("string")),
-        rate_now=maybe("number"),
-        next_start_at=MOMENT_OR_NULL,
-    ),
-    "Batch": exactly(
-        name=TEXT,
-        jobs=COUNT,
-        done=COUNT,
-        failed=COUNT,
-        running=COUNT,
-        waiting=COUNT,
-        removed=COUNT,
-        states=STATES,
-        rate=maybe("number"),
-        left_ms=maybe("integer"),
-        created_at=MOMENT,
-        completed_at=MOMENT_OR_NULL,
-        on_complete=maybe("string"),
-        on_complete_job=maybe("string"),
-    ),
-    "Schedule": SCHEDULE,
-    "ScheduleShown": {"allOf": [ref("Schedule"), exactly(ticks=array(ref("Tick")))]},
-    "NewSchedule": NEW_SCHEDULE,
-    "Tick": TICK,
-    "Worker": exactly(
-        id=TEXT,
-        host=TEXT,
-        pid=WHOLE,
-        state={"type": "string", "enum": ["running", "stopping", "lost"]},
-        slots=COUNT,
-        busy=COUNT,
-        queues=maybe("array", items=TEXT),
-        started_at=MOMENT,
-        heartbeat_at=MOMENT,
-        jobs_done=COUNT,
-    ),
-    "Setting": exactly(key=TEXT, value={}, default={}, source=TEXT),
-    "Checkup": exactly(
-        home=TEXT,
-        store=TEXT,
-        problems=COUNT,
-        notes=COUNT,
-        fixed=array(exactly(check=TEXT, code=TEXT, done=FLAG, message=TEXT)),
-        checks=array(exactly(check=TEXT, status=TEXT, message=maybe("string"), findings=array(FINDING))),
-    ),
-    "Problem": {
-        **exactly(type=TEXT, title=TEXT, status=WHOLE, detail=TEXT, code=TEXT, hint=TEXT),
-        "description": "RFC 9457. `code` is a stable slug for programs, `hint` one line of what to do.",
-    },
-}

@@ -19,6 +19,10 @@ update queuectl.jobs
            when %(hooks)s::text is null then hooks
            else nullif(jsonb_strip_nulls(coalesce(hooks, '{}')::jsonb || %(hooks)s::jsonb), '{}'::jsonb)::text
        end,
+       limits = case
+           when %(limits)s::text is null then limits
+           else nullif(jsonb_strip_nulls(coalesce(limits, '{}')::jsonb || %(limits)s::jsonb), '{}'::jsonb)::text
+       end,
        updated_at = greatest(%(now)s, created_at)
   from unnest(
            %(seqs)s::bigint[], %(priorities)s::integer[], %(ranks)s::bigint[], %(eligible_ats)s::bigint[], %(run_ats)s::bigint[],

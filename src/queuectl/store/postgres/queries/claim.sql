@@ -187,10 +187,10 @@ line as (
 archived as (
     insert into queuectl.runs (
         job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from,
-        log_to, token
+        log_to, token, usage
     )
     select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from,
-           log_to, last_token
+           log_to, last_token, usage
       from line
      where ending is not null
 ),
@@ -234,12 +234,14 @@ claimed as (
            log = %(logs)s || '/' || line.id || '.log',
            log_from = null,
            log_to = null,
+           usage = null,
            updated_at = greatest(%(now)s, line.created_at)
       from line, present
      where jobs.seq = line.seq
     returning line.place, jobs.rank, jobs.token, jobs.runs, jobs.log,
               jobs.seq, jobs.id, jobs.runs as run, jobs.command, jobs.argv, jobs.queue, jobs.attempts, jobs.crashes, jobs.max_retries,
-              jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key, jobs.depends_on, jobs.hooks
+              jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key, jobs.depends_on, jobs.hooks,
+              jobs.limits
 )
 select claimed.*, heads.told
   from heads

@@ -10,5 +10,6 @@ update queuectl.queues
        per_key = %(per_key)s,
        on_success = %(on_success)s,
        on_failure = %(on_failure)s,
-       on_dead = %(on_dead)s
+       on_dead = %(on_dead)s,
+       limits = %(limits)s
  where name = %(name)s

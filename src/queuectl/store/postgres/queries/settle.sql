@@ -37,6 +37,7 @@ written as (
            ending = told.ending,
            log_from = coalesce(told.log_from, jobs.log_from),
            log_to = told.log_to,
+           usage = told.usage,
            updated_at = greatest(%(now)s, created_at)
       from present,
            json_to_recordset(%(ends)s::json) as told (
@@ -44,7 +45,7 @@ written as (
                state text, ending text, waits boolean, is_due boolean, retry_at bigint,
                attempts integer, crashes integer, exit_code integer, signal integer, error text,
                started_at bigint, finished_at bigint, duration_ms bigint, pid bigint, log_from bigint, log_to bigint,
-               calls json
+               usage text, calls json
            )
      where jobs.seq = told.seq
        and jobs.token = told.token

@@ -4,4 +4,4 @@ insert into queuectl.queues (name)
 values (%(name)s)
 on conflict (name) do update set name = excluded.name
 returning paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success, on_failure,
-          on_dead
+          on_dead, limits

@@ -15,6 +15,7 @@ update jobs
        first_is_free = coalesce(:first_is_free, first_is_free),
        timeout_ms = nullif(coalesce(:timeout_ms, timeout_ms), 0),
        hooks = iif(:hooks is null, hooks, nullif(json_patch(coalesce(hooks, '{}'), :hooks), '{}')),
+       limits = iif(:limits is null, limits, nullif(json_patch(coalesce(limits, '{}'), :limits), '{}')),
        updated_at = max(:now, created_at)
  where seq = :seq
    and state in ('blocked', 'pending', 'failed')

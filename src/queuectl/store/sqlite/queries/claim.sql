@@ -22,6 +22,7 @@ update jobs
        log = :log,
        log_from = null,
        log_to = null,
+       usage = null,
        updated_at = max(:now, created_at)
  where seq = :seq
    and ready = 1

@@ -24,6 +24,7 @@ update jobs
        ending = :ending,
        log_from = coalesce(:log_from, log_from),
        log_to = :log_to,
+       usage = :usage,
        updated_at = max(:now, created_at)
  where seq = :seq
    and token = :token

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from queuectl.errors import InvalidInput, UnknownName, UsageError
-from queuectl.job.policy import LOADERS, Refusal, Rules, parse_policy
+from queuectl.job.loaders import LOADERS
+from queuectl.job.policy import Refusal, Rules, parse_policy
 from queuectl.job.user import Account, Identity
 
 FILE = "/etc/policy.toml"

@@ -122,7 +122,7 @@ class Keeper:
         pid = kept.process.pid
         if self._kept.get(pid) is kept and not (self.is_gone or self._is_alone):
             assert kept.process.how is not None
-            if self._write(kept, Finish(kept.process.how, self._host.ticks(), self.told[pid].log_to)):
+            if self._write(kept, Finish(kept.process.how, self._host.ticks(), self.told[pid].log_to, SPENT)):
                 self.finished.add(kept.token)
 
     def _close_log(self, kept: _Kept) -> int | None:

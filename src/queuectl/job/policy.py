@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job.duration import format_duration, parse_duration_ms
+from queuectl.job.loaders import is_loader
 from queuectl.job.nearest import nearest
 from queuectl.job.newjob import PackedLimits
 from queuectl.job.pattern import fits, fits_all
@@ -29,14 +30,6 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
 _QUEUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 SHELLS: Final = frozenset({"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "tcsh", "yash", "zsh"})
-
-# By these a program is made to load other code, or to find another program. No wildcard covers them: each has to be named.
-LOADERS: Final = (
-    "BASHOPTS", "BASH_ENV", "BASH_FUNC_*", "CDPATH", "CLASSPATH", "DYLD_*", "EDITOR", "ENV", "GCONV_PATH", "GIT_*", "GLIBC_*",
-    "GLIBC_TUNABLES", "HOME", "IFS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "LD_*", "LESSOPEN", "LESSCLOSE", "LOCPATH", "LUA_*",
-    "MALLOC_*", "NLSPATH", "NODE_*", "OPENSSL_*", "PAGER", "PATH", "PERL*", "PHPRC", "PHP_*", "PS4", "PYTHON*", "RSYNC_*", "RUBY*",
-    "SHELL", "SHELLOPTS", "SSH_*", "TAR_OPTIONS", "TCLLIBPATH", "VISUAL", "XDG_*", "ZDOTDIR", "_JAVA_OPTIONS",
-)  # fmt: skip
 
 
 class Program(NamedTuple):
@@ -158,10 +151,6 @@ class Rules(NamedTuple):
             return {name: value for name, value in variables.items() if self.passes(name)}
         rules = self if self.environment is not None else self._replace(environment=HARMLESS)
         return {"PATH": PATH, **rules.seen(variables, None), **account.variables}
-
-
-def is_loader(variable: str) -> bool:
-    return any(fits(loader, variable) for loader in LOADERS)
 
 
 def covers(allowed: Sequence[str], variable: str) -> bool:

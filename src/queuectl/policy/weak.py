@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from queuectl.job.policy import LOADERS, Policy, Program, Rules
+from queuectl.job.loaders import LOADERS
+from queuectl.job.policy import Policy, Program, Rules
 from queuectl.job.user import Account
 from queuectl.policy.accounts import Accounts
 from queuectl.policy.paths import walk, weak_interpreter

@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 
 from queuectl.clock import boot_ticks
 from queuectl.job.hooks import DELIVER
+from queuectl.job.loaders import is_loader
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Refused
-from queuectl.job.policy import Refusal, is_loader
+from queuectl.job.policy import Refusal
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of, share_logs
 from queuectl.policy.force import Force

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.scene import Scene
+from tests.needs import require
 from tests.wait import wait_until
 
 KINDS = {"memory": "v", "cpu_time": "t", "open_files": "n", "file_size": "f"}
@@ -201,3 +202,23 @@ def test_a_job_gets_what_its_queue_says_and_no_more_than_the_policy(scene: Scene
     refused = scene.job(ids[3])
     assert (refused["state"], refused["attempts"]) == ("dead", 0)
     assert refused["error"] == "refused by policy: max-open-files: open files 101, at most 100"
+
+
+def test_a_job_that_goes_on_forking_is_stopped_by_its_limit(scene: Scene) -> None:
+    require("root", os.geteuid() == 0, "the limit is one of a user, and this one has to be nobody else's")
+    script = (
+        "import os, signal\n"
+        "made = []\n"
+        "try:\n"
+        "    for _ in range(30):\n"
+        "        pid = os.fork()\n"
+        "        if not pid: signal.pause()\n"
+        "        made.append(pid)\n"
+        "except OSError as exc: print(exc.errno, len(made))\n"
+        "finally:\n"
+        "    for pid in made: os.kill(pid, 9); os.waitpid(pid, 0)\n"
+    )
+    words = ["/usr/bin/setpriv", "--reuid=54321", "--clear-groups", "/usr/bin/python3", "-I", "-S", "-c", script]
+    job_id = scene.enqueue(None, argv=words, processes=5)
+    scene.drain()
+    assert printed(scene, job_id).split() == ["11", "4"], scene.job(job_id)

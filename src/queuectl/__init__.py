@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     from queuectl.client import Queue
     from queuectl.job.lifecycle import State
     from queuectl.job.model import Job
+    from queuectl.queue.envfile import read_env_file
 
 __version__ = "0.1.0"
-__all__ = ["Job", "Queue", "State", "__version__", "errors"]
+__all__ = ["Job", "Queue", "State", "__version__", "errors", "read_env_file"]
 
-_HOMES = {"Queue": "queuectl.client", "Job": "queuectl.job.model", "State": "queuectl.job.lifecycle"}
+_HOMES = {
+    "Queue": "queuectl.client",
+    "Job": "queuectl.job.model",
+    "State": "queuectl.job.lifecycle",
+    "read_env_file": "queuectl.queue.envfile",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -22,6 +22,7 @@ from queuectl.job.change import read_change
 from queuectl.job.cron.expression import parse_expression
 from queuectl.job.cron.model import parse_catch_up, parse_overlap
 from queuectl.job.duration import parse_duration_ms
+from queuectl.job.envfile import parse_env_file
 from queuectl.job.limits import parse_rate
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.past import read_record
@@ -219,6 +220,7 @@ def test_a_file_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
     tried(lines, data)
     tried(records, data)
     tried(lambda given_: parse_pointer(given_, "queuectl.toml"), data)
+    tried(lambda given_: parse_env_file(given_, subject="x"), data)
 
 
 # Of the right kind more often than not: what is refused by its kind says nothing about what comes after.
@@ -290,3 +292,19 @@ def test_a_body_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
 def test_what_json_can_say_is_read_as_it_was_or_refused(spec: dict[str, object]) -> None:
     text = json.dumps(spec)
     tried(lambda given_: repr(parse_json(given_)) == repr(json.loads(given_)) or pytest.fail(given_), text)
+
+
+@settings(max_examples=MANY * 3)
+@given(
+    lines=st.lists(
+        st.sampled_from(["A=", "export B=", "'", '"', "\\", "\n", "#", " ", "x", "$", "\r\n", "="]), max_size=20
+    )
+)
+def test_a_file_of_variables_of_any_pieces_is_taken_or_refused(lines: list[str]) -> None:
+    tried(lambda given_: parse_env_file(given_, subject="x"), "".join(lines).encode())
+
+
+@settings(max_examples=MANY)
+@given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r'"), max_size=40))
+def test_what_stands_between_single_quotes_is_the_value(value: str) -> None:
+    assert parse_env_file(f"A='{value}'\n".encode(), subject="x") == {"A": value}

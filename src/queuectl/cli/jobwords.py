@@ -73,6 +73,9 @@ _OPTIONS: Final = (
     *LIMIT_OPTIONS,
     click.option("--cwd", metavar="DIR", help="Where it runs; default: here."),
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
+    click.option(
+        "--env-file", multiple=True, metavar="FILE", help="Set those of a file of NAME=value, - for stdin; --env wins."
+    ),
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
     click.option(
         "--batch",
@@ -112,7 +115,7 @@ def job_options(function: Function) -> Function:
 
 def read_flags(options: Mapping[str, Any], app: App) -> dict[str, object]:
     """The fields that the options give. Jobs to wait for are looked up, after all else is known to be right."""
-    flags = read_fields(options, app.environ)
+    flags = read_fields(options, app)
     if parents := list(_parents(options)):
         reads = app.open_reads()
         flags["depends_on"] = [{"id": reads.resolve(ref), "when": when} for ref, when in parents]
@@ -136,11 +139,11 @@ def refuse_parents(options: Mapping[str, Any], problem: str, *, hint: str) -> No
             raise InvalidInput(f"--{name.replace('_', '-')}", problem, hint=hint)
 
 
-def read_fields(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, object]:
+def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
     """As `read_flags`, without the jobs to wait for."""
     flags = {name: options[name] for name in FIELDS if options[name] is not None}
-    if options["env"]:
-        flags["env"] = read_variables(options["env"], environ)
+    if options["env"] or options["env_file"]:
+        flags["env"] = {**_of_files(options, app), **read_variables(options["env"], app.environ)}
     if options["tag"]:
         flags["tags"] = list(options["tag"])
     if options["unique"] is not None:
@@ -149,6 +152,14 @@ def read_fields(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[
         # Here, and not only with the job: what is wrong with an option is said in terms of the option.
         check_field(name, value, spelled=SPELLED.get(name, f"--{name.replace('_', '-')}"))
     return flags
+
+
+def _of_files(options: Mapping[str, Any], app: App) -> dict[str, str]:
+    if not options["env_file"]:
+        return {}
+    from queuectl.cli.envfile import read_env_files  # here, since few have one, and enqueue has to be quick
+
+    return read_env_files(options["env_file"], app, options)
 
 
 def read_variables(texts: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:

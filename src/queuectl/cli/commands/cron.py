@@ -104,7 +104,7 @@ def add(
     @annually, or 'every 90s', counted from now. Names (MON, JAN), ranges, lists and steps are understood.
     """
     refuse_parents(options, "not for a schedule", hint=use.NO_PARENTS)
-    flags = read_fields(options, app.environ)
+    flags = read_fields(options, app)
     wish = use.Wish(
         name,
         schedule,

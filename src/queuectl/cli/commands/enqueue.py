@@ -92,7 +92,7 @@ def enqueue(
     A word that begins with { or [ is JSON, any other single word a command for the shell, several words a program
     with its arguments, run without a shell. Options of jobs win over what JSON says.
     """
-    flags = read_flags(options, app)
+    flags = read_flags({**options, "file": file or ("-" if stream or words == ("-",) else None)}, app)
     many = read_many(options)
     on_complete = read_on_complete(options, stream=stream)
     if many:

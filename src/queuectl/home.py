@@ -3,6 +3,7 @@
 queue.db            the store (with -wal and -shm beside it, and -new while it is made)
 logs/ID.log         what each job printed
 logs/ID.log.cut     what is to stay of it, while it is being cut
+logs/ID.log.masked  where secrets were taken out of it, and which; not what they are
 logs/ID.parents/    what its parents printed on other hosts, while it runs
 workers/NAME.lock   held while the worker lives
 workers/NAME.bell   a pipe that wakes it
@@ -11,6 +12,8 @@ workers/NAME.N.kept the same of a worker that is gone, as long as some of them r
 workers/NAME.log    what it said, if it was detached
 workers/NAME.gone   logs that are about to be removed
 backups/            made before something is removed
+secrets/NAME        what jobs of this host may be given as secrets
+secrets.toml        whom to ask for those that are not there
 """
 
 from __future__ import annotations
@@ -32,6 +35,18 @@ def logs(home: str) -> str:
 
 def backups(home: str) -> str:
     return os.path.join(home, "backups")
+
+
+def secrets(home: str) -> str:
+    return os.path.join(home, "secrets")
+
+
+def secret_file(home: str, name: str) -> str:
+    return os.path.join(home, "secrets", name)
+
+
+def secrets_settings(home: str) -> str:
+    return os.path.join(home, "secrets.toml")
 
 
 def lock_file(home: str, worker: str) -> str:

@@ -17,7 +17,7 @@ def refused(text: str | bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    ("line", "value"),
+    "line, value",
     [
         ("A=1", "1"),
         ("  A=1", "1"),
@@ -69,7 +69,7 @@ def test_an_empty_file_has_no_variables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "problem"),
+    "text, line, problem",
     [
         ("A=1\nhunter2\n", 2, "does not begin with NAME="),
         ("A =1", 1, "does not begin with NAME="),

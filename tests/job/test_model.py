@@ -59,8 +59,9 @@ def test_a_job_shows_every_field_of_the_contract_in_its_order() -> None:
         "run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error worker cwd env "
         "tags depends_on unique_key cron held reason log limits"
     )
+    added = ["secrets"]
     shown = JOB.to_dict()
-    assert list(shown) == contract.split()
+    assert list(shown) == contract.split() + added
     assert shown["state"] == "pending"
     assert shown["run_at"] == "2026-01-02T03:04:05.678Z"
     assert (shown["tags"], shown["depends_on"], shown["started_at"], shown["argv"]) == (["a", "b"], [], None, None)

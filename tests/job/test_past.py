@@ -190,6 +190,7 @@ NAMES = [
     "hooks",
     "limits",
     "usage",
+    "secrets",
 ]
 
 

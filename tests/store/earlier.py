@@ -14,6 +14,7 @@ from tests.store.hands import BAD, OK, Hands
 OF_NOW: Final = ("points", "counters", "buckets", "sampling", "requests", "audit", "audit_ends", "calls", "alerts")
 COLUMNS_OF_NOW: Final = (
     ("jobs", "hooks"),
+    ("jobs", "secrets"),
     ("queues", "on_success"),
     ("queues", "on_failure"),
     ("queues", "on_dead"),

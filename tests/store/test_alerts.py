@@ -71,13 +71,13 @@ def test_how_it_stands_is_written_with_the_job_that_tells(store: Store, other: S
 
 
 def test_a_call_says_nothing_of_its_url_to_those_who_look(store: Store) -> None:
-    calls = alert(url="https://example.org/secret", command=None)
+    calls = alert(url="https://example.org/hush", command=None)
     store.add_alert(calls)
     store.turn_alert(calls, [telling_job(calls, TELLING)])
     job = store.get("told")
     assert job.argv == ("queuectl:webhook", "alert", "a", "firing")
-    assert ((job.env or {})[URL], (job.env or {})[SAID]) == ("https://example.org/secret", "config")
-    assert "secret" not in str(job.to_dict())
+    assert ((job.env or {})[URL], (job.env or {})[SAID]) == ("https://example.org/hush", "config")
+    assert "hush" not in str(job.to_dict())
 
 
 @pytest.mark.parametrize("whom", [{}, {"url": "https://example.org/secret", "command": None}])

@@ -71,6 +71,17 @@ def complete_batches(ctx: click.Context, param: click.Parameter, incomplete: str
     return _offer(ctx, incomplete, lambda store: (batch.name for batch in store.batches()))
 
 
+def complete_secrets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Those that lie in this home; behind a `NAME=` as well."""
+    app = ctx.find_object(App)
+    if app is None:
+        return []
+    from queuectl.secrets.files import names  # here, since every command that completes something loads this
+
+    before, equals, last = incomplete.rpartition("=")
+    return [f"{before}{equals}{name}" for name in names(app.home) if name.startswith(last)]
+
+
 def _offer(ctx: click.Context, incomplete: str, look: Callable[[Reads], Iterable[str]]) -> list[str]:
     """Whatever keeps us from looking: nothing is offered, and nothing is said in the middle of somebody's line."""
     app = ctx.find_object(App)

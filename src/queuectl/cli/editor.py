@@ -52,6 +52,8 @@ max_retries = {job.max_retries}
 timeout = {timeout}
 # of what a run may use, each "2GiB", "30s" or a number; 0: any
 {_limits(job)}
+# variables whose values its worker finds out, like "PGPASSWORD=db-password"
+secrets = [{", ".join(map(_text, job.secrets))}]
 """
 
 

@@ -9,7 +9,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Command
-from queuectl.cli.complete import complete_batches, complete_job_list, complete_queues
+from queuectl.cli.complete import complete_batches, complete_job_list, complete_queues, complete_secrets
 from queuectl.cli.failure import from_click
 from queuectl.cli.limitwords import LIMIT_OPTIONS, LIMITS
 from queuectl.cli.numbers import integer, number
@@ -44,7 +44,7 @@ FIELDS: Final = (
     "on_dead",
 )
 # Where the option is not called as the field.
-SPELLED: Final = {"tags": "--tag", "unique_key": "--unique"}
+SPELLED: Final = {"tags": "--tag", "secrets": "--secret", "unique_key": "--unique"}
 # Option -> how the jobs that it names have to end.
 AFTER: Final = {"after": "completed", "after_any": "ended", "after_fail": "failed"}
 
@@ -75,6 +75,13 @@ _OPTIONS: Final = (
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone takes its value from here."),
     click.option(
         "--env-file", multiple=True, metavar="FILE", help="Set those of a file of NAME=value, - for stdin; --env wins."
+    ),
+    click.option(
+        "--secret",
+        multiple=True,
+        metavar="NAME[=ENTRY]",
+        shell_complete=complete_secrets,
+        help="A variable whose value its worker finds out, and nobody else: see queuectl secret.",
     ),
     click.option("--tag", multiple=True, metavar="NAME", help="A label to find it by; may be repeated."),
     click.option(
@@ -144,6 +151,8 @@ def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
     flags = {name: options[name] for name in FIELDS if options[name] is not None}
     if options["env"] or options["env_file"]:
         flags["env"] = {**_of_files(options, app), **read_variables(options["env"], app.environ)}
+    if options["secret"]:
+        flags["secrets"] = list(options["secret"])
     if options["tag"]:
         flags["tags"] = list(options["tag"])
     if options["unique"] is not None:

@@ -83,6 +83,7 @@ def _facts(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator
             "Environment",
             joined(f"{printable(name)}={printable(value) if show_env else '***'}" for name, value in job.env.items()),
         )
+    yield "Secrets", joined(job.secrets)
     yield "Timeout", "" if job.timeout_ms is None else format_duration(job.timeout_ms)
     yield "Limits", told(job.limits)
     yield "Retries", _retries(job)

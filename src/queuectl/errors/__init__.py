@@ -10,7 +10,7 @@
     │   ├── UnknownName        a field, key or state that does not exist
     │   └── NeedsConfirmation  a destructive command without --yes
     ├── NotFound               well said, but there is no such thing              exit 1
-    │   └── JobNotFound  WorkerNotFound  BatchNotFound  ScheduleNotFound  ParentNotFound  StoreNotFound
+    │   └── JobNotFound  WorkerNotFound  BatchNotFound  ScheduleNotFound  ParentNotFound  StoreNotFound  SecretNotFound
     ├── Conflict               well said, but refused as things are               exit 1
     │   ├── AmbiguousId  DuplicateId  WrongState  KeyTaken
     │   ├── StaleEdit          somebody was faster
@@ -28,6 +28,7 @@
     │   ├── CallRefused  CallUnanswered   of a webhook
     │   ├── ServiceManagerMissing  ServiceFailed
     │   ├── PolicyUnusable     one that others could change, or that is not there
+    │   ├── SecretUnusable     one that others could read, or that nobody tells
     │   ├── KeeperGone         the process beside a worker
     │   └── WorkerFailed       a detached worker that did not come up
     └── WaitTimeout            waited too long (also a TimeoutError)              exit 124

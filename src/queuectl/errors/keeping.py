@@ -1,4 +1,4 @@
-"""About files and whole stores: export, import, copy, backup."""
+"""About files and whole stores: export, import, copy, backup; and about secrets of a host."""
 
 from __future__ import annotations
 
@@ -108,3 +108,22 @@ class UnknownLayout(Unavailable):
         self, path: str, problem: str, *, hint: str = "import reads what export wrote; see its --help"
     ) -> None:
         super().__init__(f"cannot import {path}: {problem}", hint=hint)
+
+
+class SecretNotFound(NotFound):
+    code = "secret-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is no secret {name!r} on this host",
+            hint=f"queuectl secret set {name} there, as the user of its workers; queuectl secret list shows those there are",
+        )
+
+
+class SecretUnusable(Unavailable):
+    """`name` is how the host knows it. Never holds any of what it is."""
+
+    code = "secret-unusable"
+
+    def __init__(self, name: str, problem: str, *, hint: str) -> None:
+        super().__init__(f"the secret {name!r} cannot be used: {problem}", hint=hint)

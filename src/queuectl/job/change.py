@@ -13,6 +13,7 @@ from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.reserved import queue_for_jobs
 from queuectl.job.resources import LIMITS, parse_limit
+from queuectl.job.secrets import secrets
 
 # What a person may write; `first_is_free` and `held` have ways of their own.
 EDITABLE: Final = (
@@ -26,6 +27,7 @@ EDITABLE: Final = (
     "max_attempts",
     "timeout",
     *LIMITS,
+    "secrets",
     "on_success",
     "on_failure",
     "on_dead",
@@ -46,6 +48,7 @@ class Change(NamedTuple):
     first_is_free: bool | None = None
     timeout_ms: int | None = None
     held: bool | None = None
+    secrets: tuple[str, ...] | None = None  # instead of those it has
     hooks: Mapping[str, Sequence[str] | None] | None = None  # of each that is named: whom to tell, None for nobody
     limits: Mapping[str, int | None] | None = None  # of each that is named: how much of it, None for any
 
@@ -98,7 +101,13 @@ def read_change(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo
     return Change()._replace(**kept)
 
 
-_READERS: Final = {"command": read.command, "argv": read.argv, "queue": queue_for_jobs, "priority": read.priority}
+_READERS: Final = {
+    "command": read.command,
+    "argv": read.argv,
+    "queue": queue_for_jobs,
+    "priority": read.priority,
+    "secrets": secrets,
+}
 
 
 def _spelled(dashes: str, name: str) -> str:

@@ -42,6 +42,7 @@ class Claim(NamedTuple):
     parents: tuple[str, ...] = ()
     hooks: PackedHooks | None = None  # whom to tell what becomes of it
     limits: PackedLimits | None = None  # what this run may use
+    secrets: tuple[str, ...] = ()  # see job/secrets.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class Job:
     depends_on: tuple[Dependency, ...] = ()
     hooks: PackedHooks | None = None  # whom to tell what becomes of it, see job/hooks.py
     limits: PackedLimits | None = None  # what a run of it may use, see job/resources.py
+    secrets: tuple[str, ...] = ()  # names only, see job/secrets.py
 
     @property
     def timeout(self) -> float | int | None:
@@ -170,6 +172,7 @@ class Job:
             "reason": self.reason,
             "log": self.log,
             "limits": dict(self.limits or {}),
+            "secrets": list(self.secrets),
         }
 
 

@@ -46,3 +46,4 @@ class NewJob(NamedTuple):
     places: int | None = None  # at most so many of its key at a time, whatever its queue says
     hooks: PackedHooks | None = None  # whom to tell what becomes of it
     limits: PackedLimits | None = None  # what a run of it may use
+    secrets: tuple[str, ...] = ()  # what its worker is to put into its environment, see job/secrets.py

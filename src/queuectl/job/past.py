@@ -16,6 +16,7 @@ from queuectl.job.outcome import Ending
 from queuectl.job.pastrun import Reader, count, duration, history, long_count, moment, unknown_field, whole, words
 from queuectl.job.record import Record, RunRecord
 from queuectl.job.resources import parse_limits
+from queuectl.job.secrets import secrets
 from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
 
@@ -78,6 +79,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "worker": ("worker", words),
     "cwd": ("cwd", read.cwd),
     "env": ("env", read.env),
+    "secrets": ("secrets", secrets),
     "tags": ("tags", read.tags),
     "depends_on": ("depends_on", read.depends_on),
     "unique_key": ("unique_key", read.unique_key),
@@ -189,6 +191,7 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         hooks=said.get("hooks"),
         limits=said.get("limits"),
         usage=usage,
+        secrets=said.get("secrets", ()),
     )
 
 

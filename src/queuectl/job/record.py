@@ -80,6 +80,7 @@ class Record(NamedTuple):
     hooks: PackedHooks | None = None
     limits: PackedLimits | None = None
     usage: tuple[int, ...] | None = None  # of the latest run
+    secrets: tuple[str, ...] = ()
 
 
 def pack(record: Record) -> str:
@@ -92,6 +93,7 @@ def unpack(text: str) -> Record:
     return packed._replace(
         argv=None if packed.argv is None else tuple(packed.argv),
         tags=tuple(packed.tags),
+        secrets=tuple(packed.secrets),
         earlier=tuple(RunRecord._make(run) for run in packed.earlier),
         given=tuple(packed.given),
         depends_on=tuple(Dependency(id_, Need(when), Otherwise(way)) for id_, when, way in packed.depends_on),
@@ -116,6 +118,7 @@ def difference(record: Record, job: Job) -> str | None:
         "timeout": (record.timeout_ms, job.timeout_ms),
         "cwd": (record.cwd, job.cwd),
         "env": _environments(record, job),
+        "secrets": (record.secrets, job.secrets),
         "tags": (record.tags, job.tags),
         "unique_key": (record.unique_key, job.unique_key),
         "batch": (record.batch, job.batch),

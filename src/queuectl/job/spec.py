@@ -86,6 +86,12 @@ def _limit(limit: str) -> _Reader:
     return parse
 
 
+def _secrets(value: object, name: str) -> tuple[str, ...]:
+    from queuectl.job.secrets import secrets  # here, since few jobs have any
+
+    return secrets(value, name)
+
+
 # Every spelling -> where it goes in a NewJob, and who reads it.
 _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "command": (_COMMAND, read.command),
@@ -118,6 +124,7 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "batch": (_SLOT["batch"], read.batch),
     "key": (_SLOT["key"], read.key),
     "places": (_SLOT["places"], read.places),
+    "secrets": (_SLOT["secrets"], _secrets),
     "on_success": (_ON_SUCCESS, _hook),
     "on_failure": (_ON_SUCCESS + 1, _hook),
     "on_dead": (_ON_SUCCESS + 2, _hook),
@@ -177,6 +184,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         None,
         None,
         None,
+        (),
         None,
         *_NOTHING_OWN,
     ]
@@ -268,7 +276,7 @@ def check_field(name: str, value: object, *, spelled: str, local: tzinfo | None 
 
 def merge(fields: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:
     """`fields` with `flags` on top. A flag takes the place of every spelling of its field and of what it rules out:
-    `delay` of `run_at`, `command` of `argv`. Of `env`, each variable counts for itself."""
+    `delay` of `run_at`, `command` of `argv`. Of `env` and `secrets`, each variable counts for itself."""
     merged = dict(fields)
     for name in flags:
         for rivals in _RIVALS:
@@ -279,6 +287,10 @@ def merge(fields: Mapping[str, object], flags: Mapping[str, object]) -> dict[str
     before, on_top = fields.get("env"), flags.get("env")
     if isinstance(before, Mapping) and isinstance(on_top, Mapping):
         merged["env"] = {**before, **on_top}
+    if "secrets" in fields and "secrets" in flags:
+        from queuectl.job import secrets  # here, as above
+
+        merged["secrets"] = secrets.merged(fields["secrets"], flags["secrets"])
     return merged
 
 

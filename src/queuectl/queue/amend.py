@@ -93,6 +93,8 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
     if job.queue == WEBHOOKS:
         raise _is_call(job, "clone")
     fields: dict[str, Any] = {"command": job.command, "argv": job.argv, "env": dict(job.env), "tags": list(job.tags)}
+    if job.secrets:
+        fields["secrets"] = list(job.secrets)
     if job.key is not None:
         fields["key"] = job.key
     if job.places is not None and "key" not in changes:  # they are places of that key

@@ -73,6 +73,7 @@ def new_rules(change: Change) -> dict[str, Any]:
         "max_retries": change.max_retries,
         "first_is_free": change.first_is_free,
         "timeout_ms": change.timeout_ms,
+        "secrets": None if change.secrets is None else json.dumps(change.secrets),
         "hooks": None if change.hooks is None else json.dumps(change.hooks),
         "limits": None if change.limits is None else json.dumps(change.limits),
     }

@@ -114,6 +114,7 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
         new.places,
         _json(new.hooks) if new.hooks else None,
         _json(new.limits) if new.limits else None,
+        _json(new.secrets) if new.secrets else None,
     )
 
 

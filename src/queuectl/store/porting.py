@@ -172,6 +172,7 @@ def import_row(record: Record, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
         json.dumps(record.hooks) if record.hooks else None,
         json.dumps(record.limits) if record.limits else None,
         json.dumps(record.usage) if record.usage else None,
+        json.dumps(record.secrets) if record.secrets else None,
     )
 
 

@@ -25,8 +25,9 @@ JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
     " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
-    " places, hooks, limits, depends_on"
+    " places, hooks, limits, secrets, depends_on"
 )
+BESIDE: Final = ("key", "depends_on", "hooks", "limits", "secrets")  # what `claim` reads beside the columns of `ready`
 WAITED_FOR: Final = 4  # parents that the reason of a blocked job names, and one to see that there are more
 
 
@@ -49,7 +50,7 @@ def job(row: Row, present: Present) -> Job:
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
         duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,
-        places, hooks, limits, depends_on, waits_for,
+        places, hooks, limits, secrets, depends_on, waits_for,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -114,6 +115,7 @@ def job(row: Row, present: Present) -> Job:
         places=places,
         hooks=None if hooks is None else json.loads(hooks),
         limits=None if limits is None else json.loads(limits),
+        secrets=() if secrets is None else tuple(json.loads(secrets)),
     )
 
 
@@ -158,6 +160,7 @@ def claim(
     depends_on: str | None,
     hooks: str | None,
     limits: str | None,
+    secrets: str | None,
 ) -> Claim:
     """From the columns of `ready`, without its rank."""
     seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]
@@ -182,6 +185,7 @@ def claim(
         parents=parents_of(depends_on),
         hooks=None if hooks is None else json.loads(hooks),
         limits=None if limits is None else json.loads(limits),
+        secrets=() if secrets is None else tuple(json.loads(secrets)),
     )
 
 

@@ -20,7 +20,7 @@ NOW: Final = 1_900_000_000_000
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
 SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW, "error": "x"}
 RULES: Final = dict.fromkeys(
-    ("command", "argv", "queue", "max_retries", "first_is_free", "timeout_ms", "hooks", "limits")
+    ("command", "argv", "queue", "max_retries", "first_is_free", "timeout_ms", "hooks", "limits", "secrets")
 )
 NUMBERS: Final = {name: [1] for name in ("seqs", "priorities", "ranks", "eligible_ats", "run_ats")}
 PLACES: Final = {**RULES, **NUMBERS, "readies": [True], "helds": [False], "now": NOW}

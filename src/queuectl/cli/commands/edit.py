@@ -10,7 +10,7 @@ import click
 from queuectl.cli.act import Verb, act, act_on
 from queuectl.cli.app import App
 from queuectl.cli.command import command
-from queuectl.cli.complete import complete_jobs, complete_queues
+from queuectl.cli.complete import complete_jobs, complete_queues, complete_secrets
 from queuectl.cli.confirm import yes_option
 from queuectl.cli.editor import edit_page, keep, page, read_page
 from queuectl.cli.limitwords import limit_options
@@ -48,6 +48,15 @@ from queuectl.store.protocol import Store
 @click.option("--max-attempts", type=integer, metavar="N", help="The same, whatever first-attempt-is-free says.")
 @click.option("--timeout", metavar="TIME", help="End a run that takes longer; 0: never.")
 @limit_options
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME[=ENTRY]",
+    shell_complete=complete_secrets,
+    help="Variables whose values its worker finds out, instead of those it has.",
+)
+@click.option("--no-secrets", is_flag=True, help="None of them.")
 @click.option("--on-success", metavar="URL", help="Whom to call when it has completed; none: nobody.")
 @click.option("--on-failure", metavar="URL", help="Whom to call when a run of it fails; none: nobody.")
 @click.option("--on-dead", metavar="URL", help="Whom to call when it has failed for good; none: nobody.")
@@ -59,12 +68,23 @@ from queuectl.store.protocol import Store
 )
 @selectors()
 @yes_option
-def edit(app: App, ids: tuple[str, ...], selection: Selection, yes: bool, move_to: str | None, **fields: Any) -> Result:
+def edit(
+    app: App,
+    ids: tuple[str, ...],
+    selection: Selection,
+    yes: bool,
+    move_to: str | None,
+    no_secrets: bool,
+    **fields: Any,
+) -> Result:
     """Change jobs that wait: by options, or one in your editor.
 
     A job that runs or has ended is refused, and so is one that somebody has changed while it was in your editor. It gets
     the place in the line that it would have, had it been enqueued so.
     """
+    if no_secrets and fields["secrets"]:
+        raise UsageError("--secret and --no-secrets at once", hint="leave one of the two away")
+    fields["secrets"] = () if no_secrets else fields["secrets"] or None
     spelled = "--move-to"
     if ids and move_to is None and (move_to := selection.only_queue()) is not None:
         selection, spelled = Selection({}), "--queue"

@@ -271,8 +271,10 @@ def _holders(pieces: Sequence[OutputPiece]) -> dict[str, Any]:
 
 def _claims(found: Sequence[Row]) -> list[Claim]:
     """From the rows of claim.sql."""
-    names = ("token", "run", "log", "key", "depends_on", "hooks", "limits")
-    return [rows.claim(row[5:], **dict(zip(names, (*row[2:5], *row[19:23]), strict=True))) for row in found]
+    return [
+        rows.claim(row[5:], token=row[2], run=row[3], log=row[4], **dict(zip(rows.BESIDE, row[19:24], strict=True)))
+        for row in found
+    ]
 
 
 def _by_lines(told: Mapping[str, Answer], *, is_limited: bool) -> bool:

@@ -13,7 +13,7 @@ from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Qu
 from queuectl.store.postgres.session import STATEMENT_SECONDS, Row
 
 # The newest migration of this version of queuectl; a test compares it with the files.
-LATEST: Final = 15
+LATEST: Final = 16
 OLDEST_SERVER: Final = 14
 
 _MIGRATE: Final = Question("select pg_advisory_xact_lock(1366647668, 1)")

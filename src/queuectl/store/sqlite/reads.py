@@ -236,11 +236,11 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
     def _running(self, worker: str) -> list[tuple[Claim, bool]]:
         """The claims of a worker, each with whether somebody cancelled it."""
         found = []
-        for seq, id_, token, run, *rest, key, log, cancelled, said, hooks, limits in self._db.all(
+        for seq, id_, token, run, *rest, key, log, cancelled, said, hooks, limits, secrets in self._db.all(
             SQL["running"], {"worker": worker}
         ):
             of_run = (seq, id_, run, *rest)
-            of_job = {"depends_on": said, "hooks": hooks, "limits": limits}
+            of_job = {"depends_on": said, "hooks": hooks, "limits": limits, "secrets": secrets}
             claim = rows.claim(of_run, token=token, run=run, log=log, key=key, **of_job)
             found.append((claim, bool(cancelled)))
         return found

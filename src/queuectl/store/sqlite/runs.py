@@ -180,7 +180,7 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
             standing = Standing(priority, seq, eligible_at, missed)
             shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
             claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
-            of_job = dict(zip(("depends_on", "hooks", "limits"), said, strict=True))
+            of_job = dict(zip(rows.BESIDE[1:], said, strict=True))
             claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, **of_job))
             moves.add(queue, state, "processing")
             if runs:

@@ -103,6 +103,7 @@ JOB: Final[Schema] = exactly(
     reason=maybe("string"),
     log=maybe("string"),
     limits=LIMITS,
+    secrets=array(TEXT),
 )
 
 RUN: Final[Schema] = exactly(
@@ -134,6 +135,7 @@ _OF_JOBS: Final[Schema] = optional(
     timeout=DURATION,
     run_at={"type": "string", "description": "ISO 8601; local to the server without a zone."},
     delay=DURATION,
+    secrets={"type": "array", "items": TEXT, "maxItems": 32},
 )
 OF_RUNS: Final[Schema] = optional(
     memory=SIZE,

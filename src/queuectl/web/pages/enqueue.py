@@ -54,6 +54,8 @@ def read_fields(form: Fields) -> dict[str, Any]:
             said[name] = whole(text, name)
     if (tags := form.one("tags")) is not None:
         said["tags"] = tags.replace(",", " ").split()
+    if (secrets := form.one("secrets")) is not None:
+        said["secrets"] = secrets.replace(",", " ").split()
     if (after := form.one("after")) is not None:
         said["depends_on"] = after.replace(",", " ").split()
     if (env := form.text("env")) is not None and env.strip():

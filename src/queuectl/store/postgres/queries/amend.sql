@@ -15,6 +15,7 @@ update queuectl.jobs
        max_retries = coalesce(%(max_retries)s::integer, max_retries),
        first_is_free = coalesce(%(first_is_free)s::boolean, first_is_free),
        timeout_ms = nullif(coalesce(%(timeout_ms)s::bigint, timeout_ms), 0),
+       secrets = nullif(coalesce(%(secrets)s::text, secrets), '[]'),
        hooks = case
            when %(hooks)s::text is null then hooks
            else nullif(jsonb_strip_nulls(coalesce(hooks, '{}')::jsonb || %(hooks)s::jsonb), '{}'::jsonb)::text

@@ -241,7 +241,7 @@ claimed as (
     returning line.place, jobs.rank, jobs.token, jobs.runs, jobs.log,
               jobs.seq, jobs.id, jobs.runs as run, jobs.command, jobs.argv, jobs.queue, jobs.attempts, jobs.crashes, jobs.max_retries,
               jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key, jobs.depends_on, jobs.hooks,
-              jobs.limits
+              jobs.limits, jobs.secrets
 )
 select claimed.*, heads.told
   from heads

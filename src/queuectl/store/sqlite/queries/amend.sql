@@ -14,6 +14,7 @@ update jobs
        max_retries = coalesce(:max_retries, max_retries),
        first_is_free = coalesce(:first_is_free, first_is_free),
        timeout_ms = nullif(coalesce(:timeout_ms, timeout_ms), 0),
+       secrets = nullif(coalesce(:secrets, secrets), '[]'),
        hooks = iif(:hooks is null, hooks, nullif(json_patch(coalesce(hooks, '{}'), :hooks), '{}')),
        limits = iif(:limits is null, limits, nullif(json_patch(coalesce(limits, '{}'), :limits), '{}')),
        updated_at = max(:now, created_at)

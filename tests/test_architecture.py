@@ -95,6 +95,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "os.killpg": {
         "process/ending.py": "the group of a leader that was recorded, compared with its start time",
         "process/spawn.py": "the group of a child that was not reaped, whose number is certainly its own",
+        "process/asking.py": "the same, of a command that was asked for a secret",
         "hooks/command.py": "the same, of what an alert runs and that takes too long",
     },
     "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},

@@ -122,6 +122,7 @@ WEAK = {
     'programs = ["/bin/true"]\nshell = true': "policy-shell",
     "shell = false": "policy-any-program",
     'programs = ["/bin/true"]\njob-environment = ["LD_PRELOAD"]': "policy-loader",
+    'secrets = ["*"]': "policy-any-secret",
     'programs = ["/bin/true"]\njob-environment = ["PYTHONPATH"]': "policy-loader",
     'programs = ["/bin/true"]': "policy-environment",
     'programs = ["/usr/bin/*"]': "policy-wildcard",

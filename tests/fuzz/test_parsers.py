@@ -27,6 +27,7 @@ from queuectl.job.limits import parse_rate
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.past import read_record
 from queuectl.job.policy import Refusal, parse_policy
+from queuectl.job.secrets import parse_teller
 from queuectl.job.settings import KEYS, resolve_key
 from queuectl.job.size import parse_size
 from queuectl.job.spec import Defaults, validate
@@ -60,7 +61,19 @@ FIELDS = (
         "timeout_ms",
     ),
     *("run_at", "delay", "cwd", "env", "tags", "depends_on", "unique_key", "unique_for", "batch", "key", "places"),
-    *("if_exists", "state", "attempts", "created_at", "history", "cron", "held", "finished_at", "exit_code", "signal"),
+    *(
+        "if_exists",
+        "secrets",
+        "state",
+        "attempts",
+        "created_at",
+        "history",
+        "cron",
+        "held",
+        "finished_at",
+        "exit_code",
+        "signal",
+    ),
 )
 # What such texts are made of, and what has broken parsers before.
 PIECES = st.sampled_from(
@@ -279,6 +292,13 @@ def test_a_policy_of_any_rules_is_taken_or_refused_and_says_yes_or_no_to_any_job
 @given(data=DATA)
 def test_a_policy_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
     tried(lambda given_: parse_policy(read_tables(given_, "policy.toml"), subject="policy.toml"), data)
+
+
+@settings(max_examples=MANY * 3)
+@given(said=st.dictionaries(st.sampled_from(["command", "timeout", "comand", "{name}"]), VALUES, max_size=3))
+def test_whom_to_ask_for_secrets_is_taken_or_refused(said: dict[str, object]) -> None:
+    tried(lambda given_: parse_teller(given_, subject="secrets.toml"), said)
+    tried(lambda given_: parse_policy(given_, subject="policy.toml"), {"secrets": said.get("command")})
 
 
 @settings(max_examples=MANY)

@@ -9,6 +9,7 @@ import pytest
 from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.job.loaders import LOADERS
 from queuectl.job.policy import Refusal, Rules, parse_policy
+from queuectl.job.secrets import wanted
 from queuectl.job.user import Account, Identity
 
 FILE = "/etc/policy.toml"
@@ -255,6 +256,39 @@ def test_a_queue_may_have_more_of_a_resource_than_the_others() -> None:
     assert policy.of("any").most == {"memory": 2**30, "processes": 64}
     assert policy.of("big").most == {"memory": 2**33, "processes": 64}
     assert policy.of("big").name("max-memory") == "queues.big.max-memory"
+
+
+def test_with_a_policy_a_job_has_no_secret_that_is_not_listed() -> None:
+    assert rules().against_secrets(wanted(())) is None
+    refusal = rules().against_secrets(wanted(["PGPASSWORD=db-main"]))
+    assert refusal == Refusal("secrets", "a job may not have the secret db-main")
+    these = rules(secrets=["db-*", "TOKEN"])
+    assert these.against_secrets(wanted(["PGPASSWORD=db-main", "TOKEN"])) is None
+    assert these.against_secrets(wanted(["PGPASSWORD=db-main", "X=other"])) is not None
+
+
+def test_a_queue_may_have_secrets_of_its_own() -> None:
+    said = {"secrets": ["a"], "queues": {"deploy": {"secrets": ["deploy-*"]}}}
+    assert rules("deploy", **said).against_secrets(wanted(["X=deploy-key"])) is None
+    refusal = rules("deploy", **said).against_secrets(wanted(["X=a"]))
+    assert refusal is not None
+    assert refusal.rule == "queues.deploy.secrets"
+
+
+def test_a_secret_is_no_way_to_set_a_variable_that_makes_programs_load_other_code() -> None:
+    listed = rules(secrets=["*"], programs=["/bin/true"])
+    assert listed.against_secrets(wanted(["PGPASSWORD=db"])) is None
+    refusal = listed.against_secrets(wanted(["LD_PRELOAD=db"]))
+    assert refusal == Refusal("job-environment", "a job may not set LD_PRELOAD")
+    named = rules(secrets=["*"], programs=["/bin/true"], **{"job-environment": ["LD_PRELOAD"]})
+    assert named.against_secrets(wanted(["LD_PRELOAD=db"])) is None
+    assert rules(secrets=["*"]).against_secrets(wanted(["LD_PRELOAD=db"])) is None
+
+
+@pytest.mark.parametrize("value", ["db", [1], ["a/b"], [""], ["-x"]])
+def test_secrets_that_cannot_be_meant_are_refused(value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"policy\.toml: secrets"):
+        parse_policy({"secrets": value}, subject="policy.toml")
 
 
 # ── as whom ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -157,3 +157,18 @@ def test_those_whom_jobs_left_behind_are_heard_also_after_the_keeper(
     go.touch()
     logs = [log_of(tmp_path, slot) for slot in slots]
     wait_until(lambda: all(printed(log) == b"first\nlate\n" for log in logs), what="all of them to be heard")
+
+
+def test_secrets_are_taken_out_whoever_pumps(processes: SystemProcesses, tmp_path: Path) -> None:
+    go, slots = tmp_path / "go", range(30)
+    words = f"{until(go)}; printf 'pw=hun'; sleep 0.1; echo 'ter2-{{slot}}.'"
+    made = [
+        one._replace(masks=[("db", b"hunter2-%d" % slot)])
+        for slot, one in zip(slots, orders(tmp_path, words, slots), strict=True)
+    ]
+    begun = all_of(begin(processes, *made))
+    assert len(reliefs(keeper_in(tmp_path))) == 1
+    go.touch()
+    for slot, child in zip(slots, begun, strict=True):
+        assert end_of(processes, child) == Exited(0)
+        assert printed(log_of(tmp_path, slot)) == b"pw=***.\n"

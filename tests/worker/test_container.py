@@ -83,6 +83,27 @@ def test_the_entry_point_as_process_1_works_reaps_and_finishes_on_term(boxed: Sc
         process.wait()
 
 
+def test_process_1_is_told_secrets_by_commands_that_it_buries_itself(boxed: Scene, tmp_path: Path) -> None:
+    script = tmp_path / "teller"
+    script.write_text('#!/bin/sh\n(sleep 0.05 &)\n[ "$1" != bad ] && echo "told-$1"\n')
+    script.chmod(0o755)
+    boxed.home.mkdir(mode=0o700)
+    (boxed.home / "secrets.toml").write_text(f'command = ["{script}", "{{name}}"]\n')
+    process = start(boxed, tmp_path / "log")
+    try:
+        wait_until(lambda: boxed.is_there and boxed.store.workers(), what="the worker")
+        jobs = [{"command": f'[ "$A" = told-n{n} ]', "secrets": [f"A=n{n}"], "max_retries": 1} for n in range(12)]
+        for job_id in boxed.enqueue_all(jobs):
+            boxed.wait_for(job_id, "completed")
+        bad = boxed.enqueue("true", secrets=["A=bad"], max_retries=1)
+        assert "ended with exit code 1" in boxed.wait_for(bad, "dead")["error"]
+        one = first_of(process)
+        wait_until(lambda: len(children(one)) == 1, what="every one to be buried, and the keeper to be left")
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_the_container_is_not_root_and_has_its_home_on_a_volume() -> None:
     user = instruction("USER")
     assert user.isdecimal()

@@ -20,10 +20,12 @@ from queuectl.events import Event, Sink
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
 from queuectl.policy.force import open_policy
+from queuectl.process.asking import Asking
 from queuectl.process.raising import Raised
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.watch import Adoption
 from queuectl.queue.inspect import without_calls
+from queuectl.secrets.vault import Vault
 from queuectl.store.ids import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
@@ -139,7 +141,10 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         soon = manager.turn()
         wait_for_any(sources, seconds if soon is None else min(seconds, soon))
 
-    world = World(store, processes, app.clock, random.random, settings, sink, wait, foundlings)
+    asking = Asking(environment=job_environment_base(app.environ), cwd=app.home)
+    processes.bury_others = asking.bury
+    vault = Vault(app.home, user=os.geteuid(), asking=asking)
+    world = World(store, processes, app.clock, random.random, settings, sink, wait, foundlings, vault)
 
     def inherit() -> None:
         rescue_namesake(opening, heir, clock=app.clock, settings=settings(), emit=sink)
@@ -166,6 +171,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
             force=force,
         )
     finally:
+        vault.close()
         log.close()
     store.close()
     if signal is None:

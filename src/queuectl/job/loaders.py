@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from queuectl.job.pattern import fits
@@ -13,6 +14,13 @@ LOADERS: Final = (
     "MALLOC_*", "NLSPATH", "NODE_*", "OPENSSL_*", "PAGER", "PATH", "PERL*", "PHPRC", "PHP_*", "PS4", "PYTHON*", "RSYNC_*", "RUBY*",
     "SHELL", "SHELLOPTS", "SSH_*", "TAR_OPTIONS", "TCLLIBPATH", "VISUAL", "XDG_*", "ZDOTDIR", "_JAVA_OPTIONS",
 )  # fmt: skip
+
+
+def covers(allowed: Sequence[str], variable: str) -> bool:
+    """Whether a job may set it."""
+    if variable in allowed:
+        return True
+    return not is_loader(variable) and any(fits(pattern, variable) for pattern in allowed)
 
 
 def is_loader(variable: str) -> bool:

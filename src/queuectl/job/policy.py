@@ -13,20 +13,24 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job.duration import format_duration, parse_duration_ms
-from queuectl.job.loaders import is_loader
+from queuectl.job.loaders import covers, is_loader
 from queuectl.job.nearest import nearest
 from queuectl.job.newjob import PackedLimits
 from queuectl.job.pattern import fits, fits_all
 from queuectl.job.printable import printable
 from queuectl.job.resources import CEILINGS, beyond, capped, parse_ceiling
+from queuectl.job.secrets import Wanted
 from queuectl.job.shown import cut, shown
 from queuectl.job.user import HARMLESS, PATH, Account, Identity, parse_identity, parse_umask
 
-_PLAIN: Final = ("shell", "programs", "directories", "environment", "job-environment", "max-timeout", "user", "umask")
+_PLAIN: Final = (
+    *("shell", "programs", "directories", "environment", "job-environment", "secrets", "max-timeout", "user", "umask"),
+)
 KEYS: Final = (*_PLAIN, *CEILINGS)
 QUEUES: Final = "queues"
 _OF_A_PROGRAM: Final = ("program", "args", "name")
 _VARIABLE: Final = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
+_SECRET: Final = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9._:*?-]{0,127}")
 _QUEUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 SHELLS: Final = frozenset({"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "tcsh", "yash", "zsh"})
@@ -63,6 +67,7 @@ class Rules(NamedTuple):
     directories: tuple[str, ...] | None = None
     environment: tuple[str, ...] | None = None
     job_environment: tuple[str, ...] | None = None
+    secrets: tuple[str, ...] = ()
     max_timeout_ms: int | None = None
     user: Identity | None = None
     umask: int | None = None
@@ -121,6 +126,16 @@ class Rules(NamedTuple):
                 return Refusal(self.name("job-environment"), f"a job may not set {cut(name)}")
         return None
 
+    def against_secrets(self, wanted: Iterable[Wanted]) -> Refusal | None:
+        """None that is not listed: who writes a policy does not trust all who enqueue, and whoever gets a secret can print it."""
+        for variable, entry in wanted:
+            if not any(fits(pattern, entry) for pattern in self.secrets):
+                return Refusal(self.name("secrets"), f"a job may not have the secret {cut(entry)}")
+            is_free = self.programs is None and self.job_environment is None
+            if not is_free and variable not in (self.job_environment or ()) and is_loader(variable):
+                return Refusal(self.name("job-environment"), f"a job may not set {cut(variable)}")
+        return None
+
     def against_timeout(self, asked_ms: int | None) -> Refusal | None:
         """Who asks for none gets the longest there is."""
         if asked_ms is None or self.max_timeout_ms is None or asked_ms <= self.max_timeout_ms:
@@ -151,13 +166,6 @@ class Rules(NamedTuple):
             return {name: value for name, value in variables.items() if self.passes(name)}
         rules = self if self.environment is not None else self._replace(environment=HARMLESS)
         return {"PATH": PATH, **rules.seen(variables, None), **account.variables}
-
-
-def covers(allowed: Sequence[str], variable: str) -> bool:
-    """Whether a job may set it."""
-    if variable in allowed:
-        return True
-    return not is_loader(variable) and any(fits(pattern, variable) for pattern in allowed)
 
 
 class Policy(NamedTuple):
@@ -204,6 +212,7 @@ def _rules(read: _Read) -> Rules:
         directories=values.get("directories"),
         environment=values.get("environment"),
         job_environment=values.get("job-environment"),
+        secrets=values.get("secrets", ()),
         max_timeout_ms=values.get("max-timeout"),
         user=values.get("user"),
         umask=values.get("umask"),
@@ -238,6 +247,9 @@ def _read(table: Mapping[str, Any], where: str, subject: str) -> _Read:
         elif key == "directories":
             items = _list(value, about, hint='like directories = ["/srv/jobs"]')
             found[key] = name, tuple(_absolute(item, about) for item in items)
+        elif key == "secrets":
+            items = _list(value, about, hint='like secrets = ["db-password", "api-*"]')
+            found[key] = name, tuple(_secret(item, about) for item in items)
         else:
             items = _list(value, about, hint=f'like {key} = ["LANG", "LC_*"]')
             found[key] = name, tuple(_variable(item, about) for item in items)
@@ -294,4 +306,10 @@ def _program(item: Any, rule: str, subject: str) -> Program:
 def _variable(item: Any, about: str) -> str:
     if not isinstance(item, str) or not _VARIABLE.fullmatch(item):
         raise InvalidInput(about, f"not the name of a variable: {shown(item)}", hint="like LANG or LC_*")
+    return item
+
+
+def _secret(item: Any, about: str) -> str:
+    if not isinstance(item, str) or not _SECRET.fullmatch(item):
+        raise InvalidInput(about, f"not the name of a secret: {shown(item)}", hint="like db-password or api-*")
     return item

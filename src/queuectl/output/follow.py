@@ -57,8 +57,15 @@ class Follower:
     """
 
     def __init__(
-        self, *, run: int | None = None, markers: bool = True, tail: int | None = None, tell: Tell = tell_nobody
+        self,
+        *,
+        run: int | None = None,
+        markers: bool = True,
+        tail: int | None = None,
+        tell: Tell = tell_nobody,
+        kind: Callable[[str], Log] = Log,
     ) -> None:
+        self._kind = kind
         self._run = run
         self._markers = markers
         self._tail = tail
@@ -68,7 +75,7 @@ class Follower:
 
     def new(self, path: str | None, runs: Sequence[Run], *, ask: bool = True) -> Iterator[bytes]:
         del ask  # all there is to know is in the file
-        self._log = self._log or open_log(path)
+        self._log = self._log or open_log(path, self._kind)
         if self._log is None:
             return
         if self._log.size < self._printed:  # somebody emptied it: what is in it now is all new

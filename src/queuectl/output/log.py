@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -178,12 +178,12 @@ class Joined(Source):
         return found
 
 
-def open_log(path: str | None) -> Log | None:
-    """None where there is no log: the job has not run, its log was removed, or it lies on another host."""
+def open_log(path: str | None, make: Callable[[str], Log] = Log) -> Log | None:
+    """None where there is no log: the job has not run, its log was removed, or it lies on another host. `make`: of which kind."""
     if path is None:
         return None
     try:
-        return Log(path)
+        return make(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:

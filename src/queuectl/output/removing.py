@@ -16,6 +16,7 @@ from typing import NamedTuple
 from queuectl import home as places
 from queuectl.lock import Lock, take_lock
 from queuectl.output.bounds import BESIDE
+from queuectl.output.marks import SUFFIX as MASKED
 from queuectl.output.parents import remove_folders
 
 
@@ -114,8 +115,12 @@ def _remove(path: str) -> Removed:
     remove_folders(path)  # what its parents printed, if nobody has come to that
     try:
         os.unlink(path)
-        with contextlib.suppress(FileNotFoundError):  # there is one only if somebody was killed while cutting the log
-            os.unlink(path + BESIDE)
+        for beside in (
+            BESIDE,
+            MASKED,
+        ):  # there is one only if somebody was killed while cutting the log, or printed secrets
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path + beside)
     except OSError:  # of another host, or of another user: the record is gone, and that is what was asked for
         return Removed(elsewhere=1)
     return found

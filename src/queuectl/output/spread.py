@@ -32,7 +32,9 @@ class SpreadFollower:
         markers: bool = True,
         tail: int | None = None,
         tell: Tell = tell_nobody,
+        kind: Callable[[str], Log] = Log,
     ) -> None:
+        self._kind = kind
         self._elsewhere = elsewhere
         self._run = run
         self._markers = markers
@@ -87,7 +89,7 @@ class SpreadFollower:
         if run.number in self._here or (run.number in self._there and not self._may_begin_here(run)):
             return
         if self._elsewhere.is_here(run):
-            self._log = self._log or _open(path)
+            self._log = self._log or _open(path, self._kind)
             earlier = [one for one in runs[:index] if one.number in self._here]
             if self._log is not None and holds(self._log, [*earlier, run]):
                 self._here[run.number] = 0
@@ -108,8 +110,8 @@ class SpreadFollower:
         return [Stretch(self._log, Span(start, stop))] if stop > start else []
 
 
-def _open(path: str | None) -> Log | None:
+def _open(path: str | None, kind: Callable[[str], Log]) -> Log | None:
     try:
-        return open_log(path)
+        return open_log(path, kind)
     except Unavailable:  # of another user; what is in the store anybody may read
         return None

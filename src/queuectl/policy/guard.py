@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from queuectl.job.newjob import PackedLimits
 from queuectl.job.policy import Policy, Refusal, Rules
+from queuectl.job.secrets import wanted
 from queuectl.job.user import Account
 from queuectl.policy.accounts import Accounts, user_name
 from queuectl.policy.paths import is_program, real_directory, walk, weak_interpreter
@@ -26,6 +27,7 @@ class Wish(NamedTuple):
     timeout_ms: int | None
     path: str
     limits: PackedLimits | None = None
+    secrets: Sequence[str] = ()
 
 
 class Permit(NamedTuple):
@@ -89,8 +91,12 @@ class Guard:
 
     def _judge(self, wish: Wish) -> Permit | Refusal:
         rules = self.policy.of(wish.queue)
-        against = rules.against_variables(wish.env) or rules.against_timeout(wish.timeout_ms)
-        against = against or rules.against_limits(wish.limits)
+        against = (
+            rules.against_variables(wish.env)
+            or rules.against_secrets(wanted(wish.secrets))
+            or rules.against_timeout(wish.timeout_ms)
+            or rules.against_limits(wish.limits)
+        )
         if against is None and wish.argv is None:
             against = rules.against_shell()
         if against is not None:

@@ -53,6 +53,12 @@ def _of_rules(rules: Rules, user: int, account: Account | None) -> Iterator[Weak
         yield Weakness("policy-any-program", rules.name("shell"), message, "list the programs that may run")
     for program in rules.programs or ():
         yield from _of_program(program, user)
+    for pattern in rules.secrets:
+        if not pattern.strip("*?") and (rules.shell or rules.programs is None):
+            message = f"with {pattern} a job may have every secret of this host, and it may run anything that tells it"
+            yield Weakness(
+                "policy-any-secret", rules.name("secrets"), message, "name those that it needs", is_open=False
+            )
     for variable in rules.job_environment or ():
         if variable in LOADERS or any(re.fullmatch(loader.replace("*", ".*"), variable) for loader in LOADERS):
             message = f"with {variable} a job makes programs load or find other code"

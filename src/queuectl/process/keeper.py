@@ -167,6 +167,7 @@ class Keeper:
         cwd: bytes,
         inside: tuple[int, int] | None,
         between: tuple[Any, ...] | None,
+        masks: Sequence[tuple[str, bytes]],
         log: bytes,
         head: bytes,
         is_first: bool,
@@ -182,7 +183,7 @@ class Keeper:
             place = enter(cwd, inside)
             cwd = b"/proc/self/fd/%d" % place
         try:
-            pipe, out = self._pump.open(os.fsdecode(log), head, is_first=is_first, reader=user)
+            pipe, out = self._pump.open(os.fsdecode(log), head, masks, is_first=is_first, reader=user)
         except BaseException:
             if place >= 0:
                 os.close(place)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from queuectl.job.outcome import Exited, Signalled
@@ -23,6 +24,7 @@ BEHIND: Final = (
 # Where the tokens stand of what was not begun, and how much room they have: the last of those records.
 UNBEGUN_AT: Final = BEHIND - 8
 UNBEGUN_ROOM: Final = 8 * RECORD
+MOST_UNBEGUN: Final = 48
 LOST: Final = "lost"  # why a run is being ended that somebody has taken, or is about to take, from its worker
 _NONE: Final = "-"
 
@@ -102,7 +104,8 @@ class Ledger:
         }
 
     def note_unbegun(self, tokens: Iterable[str]) -> None:
-        self._write(UNBEGUN_AT, " ".join(("unbegun", *tokens)), room=UNBEGUN_ROOM)
+        # As many as have room: of the others it is not known, and they count as begun.
+        self._write(UNBEGUN_AT, " ".join(("unbegun", *islice(tokens, MOST_UNBEGUN))), room=UNBEGUN_ROOM)
 
     def close(self) -> None:
         os.close(self._fd)

@@ -29,6 +29,7 @@ class Order(NamedTuple):
     place: int  # in the ledger, as what follows
     token: str
     program: bytes | None = None  # the file to run, whatever argv says; None: looked for by what that says
+    masks: Sequence[tuple[str, bytes]] = ()  # secrets, by name, that are taken out of what it prints
     inside: tuple[int, int] | None = None  # device and inode of the directory that `cwd` has to lead to; None: any
     between: Between | None = None  # what it does to itself before it is the program; None: nothing, which is quicker
 

@@ -21,8 +21,8 @@ from queuectl.output.bounds import gone_line, limit_words, lost_line
 from queuectl.output.files import begin_log
 from queuectl.output.writing import Writing
 from queuectl.process.orders import CannotLog
-from queuectl.process.pipe import NO_PIPE, Pipe
-from queuectl.process.relief import Gone, Relief
+from queuectl.process.pipe import NO_PIPE, Pipe, mask_of
+from queuectl.process.relief import Gone, Masks, Relief
 
 # Most jobs end before this, and print little: what is in their pipe is read at their end, and nobody is woken up for it.
 YOUNG: Final = 0.005
@@ -62,8 +62,10 @@ class Pump:
         """Becomes readable when there is something to move."""
         return self._ready.fileno()
 
-    def open(self, log: str, head: bytes, *, is_first: bool, reader: int | None = None) -> tuple[Pipe, int]:
-        """Begin the log of a run with this line, for `reader` to read, too. Returns a pipe into it, and the descriptor to write to, which the caller
+    def open(
+        self, log: str, head: bytes, masks: Masks = (), *, is_first: bool, reader: int | None = None
+    ) -> tuple[Pipe, int]:
+        """Begin the log of a run with this line, for `reader` to read, too; `masks` are taken out of what comes. Returns a pipe into it, and the descriptor to write to, which the caller
         closes. Where we have too few descriptors for the pipe, another process reads it, see relief.py. Raises CannotLog, or
         OSError for want of descriptors or processes."""
         if 2 * (len(self._young) + len(self._watched)) + SPARE > self._most:
@@ -79,23 +81,23 @@ class Pump:
                 with contextlib.suppress(OSError):  # or it could not open it anew, as a shell does for > /dev/stdout
                     os.fchown(out, reader, -1)
             if is_full:
-                return self._hand_on(fd, log, log_from), out
+                return self._hand_on(fd, log, log_from, masks), out
         except (CannotLog, OSError):
             self._let_go(log)
             os.close(fd)
             os.close(out)
             raise
-        pipe = Pipe(fd, log, log_from, self._clock.monotonic())
+        pipe = Pipe(fd, log, log_from, self._clock.monotonic(), mask=mask_of(masks, log, is_first=is_first))
         self._young[fd] = pipe
         return pipe, out
 
-    def take(self, fd: int, log: str, log_from: int) -> Pipe:
+    def take(self, fd: int, log: str, log_from: int, masks: Masks = ()) -> Pipe:
         """Read a pipe that another has handed on to us. Raises OSError, and closes it."""
         try:
             if fd + 2 * RESERVED > self._most and self._watched:
                 self._make_way(fd)
-                return self._hand_on(fd, log, log_from)
-            pipe = Pipe(fd, log, log_from, 0.0)
+                return self._hand_on(fd, log, log_from, masks)
+            pipe = Pipe(fd, log, log_from, 0.0, mask=mask_of(masks, log))
             self._watch(pipe)
         except OSError:
             os.close(fd)
@@ -133,6 +135,7 @@ class Pump:
         for _ in range(MOST_AT_END):
             if not self._move(pipe, most=None):
                 break
+        self._let_out(pipe)
         if pipe.lost:  # the last chance to say so before the end is written
             pipe.again_at = 0.0
             self._write(pipe, self._view[:0], most=None)
@@ -202,9 +205,9 @@ class Pump:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self._relief.raise_it(self.limit)
 
-    def _hand_on(self, fd: int, log: str, log_from: int) -> Pipe:
+    def _hand_on(self, fd: int, log: str, log_from: int, masks: Masks) -> Pipe:
         self._let_go_of_all()
-        handed = self._relief.take(fd, log, log_from, self.limit)
+        handed = self._relief.take(fd, log, log_from, self.limit, masks)
         os.close(fd)
         return Pipe(NO_PIPE, log, log_from, 0.0, handed)
 
@@ -239,10 +242,17 @@ class Pump:
         except BlockingIOError:
             return False
         if not count:
+            self._let_out(pipe)
             self._close(pipe)
             return False
-        self._write(pipe, self._view[:count], most=most)
+        data = self._view[:count]
+        self._write(pipe, data if pipe.mask is None else pipe.masked(data), most=most)
         return True
+
+    def _let_out(self, pipe: Pipe) -> None:
+        """What may have been the beginning of a secret: nothing more comes now."""
+        if pipe.mask is not None and pipe.mask.is_holding:
+            self._write(pipe, pipe.masked(b"", is_last=True), most=None)
 
     def _write(self, pipe: Pipe, data: memoryview, *, most: int | None) -> None:
         """Into the log; or hold it, if the log has to be cut before, and that takes more than one turn."""
@@ -250,10 +260,11 @@ class Pump:
         if pipe.lost and now < pipe.again_at:
             pipe.lost += len(data)
             return
-        written = 0
+        written, marks, pipe.marks = 0, pipe.marks, []
         try:
             with self._writing(pipe.log) as log:
                 if not log.make_room(len(data), most=most):
+                    pipe.marks = marks
                     if pipe.held is None:
                         pipe.held = bytes(data)
                         self._holding[pipe.fd] = pipe
@@ -264,6 +275,8 @@ class Pump:
                     log.append_line(lost_line(pipe.lost, pipe.why))
                     pipe.lost = 0
                 before = log.size
+                if pipe.mask is not None and marks:
+                    pipe.mask.note(marks, before)
                 try:
                     log.append(data)
                 except OSError:

@@ -21,7 +21,9 @@ from queuectl.process.starting import start_beside
 # To a relief: read this pipe from now on; its job has ended, and with what line; it was never made; how long a log may be.
 TAKE, FINISH, CLOSE, LIMIT = range(4)
 
-# More than a path and a line of ours.
+Masks = Sequence[tuple[str, bytes]]  # secrets of a run, by name
+
+# More than a path, a line of ours, and the secrets of a job.
 LONGEST: Final = 64 * 1024
 
 
@@ -59,13 +61,13 @@ class Relief:
             self._line = _Line(limit)
         return self._line
 
-    def take(self, fd: int, log: str, log_from: int, limit: int) -> Handed:
+    def take(self, fd: int, log: str, log_from: int, limit: int, masks: Masks) -> Handed:
         """Read this pipe. Raises OSError, if nobody could take it."""
         line = self.raise_it(limit)
         try:
-            return line.take(fd, log, log_from)
+            return line.take(fd, log, log_from, masks)
         except Gone:
-            return self.raise_it(limit).take(fd, log, log_from)
+            return self.raise_it(limit).take(fd, log, log_from, masks)
 
     def limit_to(self, limit: int) -> None:
         if self._line is not None:
@@ -83,9 +85,9 @@ class _Line:
         self._numbers = itertools.count()
         self.is_gone = False
 
-    def take(self, fd: int, log: str, log_from: int) -> Handed:
+    def take(self, fd: int, log: str, log_from: int, masks: Masks) -> Handed:
         number = next(self._numbers)
-        if error := self.ask((TAKE, number, log, log_from), [fd]):
+        if error := self.ask((TAKE, number, log, log_from, list(masks)), [fd]):
             raise OSError(error, os.strerror(error))
         return Handed(self, number)
 

@@ -19,7 +19,7 @@ from typing import Any
 from queuectl.process.orders import WIRE
 from queuectl.process.pipe import Pipe
 from queuectl.process.pump import Pump
-from queuectl.process.relief import CLOSE, FINISH, LIMIT, LONGEST, TAKE
+from queuectl.process.relief import CLOSE, FINISH, LIMIT, LONGEST, TAKE, Masks
 
 
 class Relieving:
@@ -55,8 +55,8 @@ class Relieving:
 
     def _obey(self, message: tuple[Any, ...], descriptors: list[int]) -> int | None:
         match message:
-            case (int(order), int(number), str(log), int(log_from)) if order == TAKE:
-                return self._take(number, log, log_from, descriptors)
+            case (int(order), int(number), str(log), int(log_from), list(masks)) if order == TAKE:
+                return self._take(number, log, log_from, masks, descriptors)
             case (int(order), int(number), end) if order == FINISH:
                 return self._pump.finish(self._pipes.pop(number), end)
             case (int(order), int(number)) if order == CLOSE:
@@ -65,13 +65,13 @@ class Relieving:
                 self._pump.limit_to(limit)
         return None
 
-    def _take(self, number: int, log: str, log_from: int, descriptors: list[int]) -> int:
+    def _take(self, number: int, log: str, log_from: int, masks: Masks, descriptors: list[int]) -> int:
         """Returns 0, or the number of the error."""
         if not descriptors:  # there was no room for it, and the kernel has left it out
             return errno.EMFILE
         os.set_inheritable(descriptors[0], False)
         try:
-            self._pipes[number] = self._pump.take(descriptors[0], log, log_from)
+            self._pipes[number] = self._pump.take(descriptors[0], log, log_from, masks)
         except OSError as exc:
             return exc.errno or errno.EMFILE
         return 0

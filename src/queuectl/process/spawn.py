@@ -8,7 +8,7 @@ import fcntl
 import os
 import signal
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl import errors
@@ -56,6 +56,8 @@ class SystemProcesses:
         self._log_limit = 0
         self._watch = Watch()
         self._is_init = os.getpid() == 1
+        # Of children that somebody else has made in this process: buries who has ended, and says who is left.
+        self.bury_others: Callable[[], Collection[int]] = tuple
 
     def open(self, ledger: str, *, lock: int, environment: Mapping[str, str]) -> None:
         self._keeper, self._wire = self._raised or raise_keeper(ledger, environment)
@@ -100,20 +102,9 @@ class SystemProcesses:
             base = None if shared else list(order.base.words)
             argv, env, cwd, log = list(order.argv), list(order.env), order.cwd.encode(), os.fsencode(order.log)
             of_log = (log, order.head, order.is_first, order.ends_log)
-            rows.append(
-                (
-                    list(places(order)),
-                    argv,
-                    base,
-                    env,
-                    cwd,
-                    order.inside,
-                    None if order.between is None else tuple(order.between),
-                    *of_log,
-                    order.place,
-                    order.token,
-                )
-            )
+            between = None if order.between is None else tuple(order.between)
+            made_of = (order.inside, between, [tuple(mask) for mask in order.masks], *of_log)
+            rows.append((list(places(order)), argv, base, env, cwd, *made_of, order.place, order.token))
         self._orders += orders
         self._send(MAKE, rows)
 
@@ -178,6 +169,7 @@ class SystemProcesses:
                 os.killpg(child.pid, signal.SIGKILL)
 
     def reap_strays(self) -> None:
+        theirs = self.bury_others()
         for pid in [*self._left]:
             try:
                 if os.waitpid(pid, os.WNOHANG) == (0, 0):
@@ -190,7 +182,7 @@ class SystemProcesses:
                 status = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if status is None or status.si_pid == self._keeper:
+            if status is None or status.si_pid == self._keeper or status.si_pid in theirs:
                 return
             os.waitpid(status.si_pid, 0)
 

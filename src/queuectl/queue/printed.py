@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 from queuectl.errors import Unavailable
 from queuectl.job.model import Job, Run
 from queuectl.output.follow import Follower, Tell
-from queuectl.output.log import Joined, Span, Stretch, log_exists, open_log
+from queuectl.output.log import Joined, Log, Span, Stretch, log_exists, open_log
+from queuectl.output.marks import Known, RawLog
 from queuectl.output.read import last_bytes, left_stretches, output_of
 from queuectl.output.spread import Elsewhere, SpreadFollower
 from queuectl.output.stored import Fetched
@@ -17,11 +19,13 @@ from queuectl.store.protocol import OUTPUT_AT_ONCE, Reads
 
 
 class LogView(NamedTuple):
-    """Which part of a log is wanted: one run or all, our lines around the output or not, the last lines or all."""
+    """Which part of a log is wanted: one run or all, our lines around the output or not, the last lines or all; and who tells the
+    secrets that were taken out of it, for whoever wants them to be there."""
 
     run: int | None = None
     markers: bool = True
     tail: int | None = None
+    known: Known | None = None
 
 
 def open_output(
@@ -29,10 +33,11 @@ def open_output(
 ) -> Follower | SpreadFollower:
     """`path`: the log of the latest run, on its host. `host`: where we are. `tell`: of output that is gone, where no line of
     ours can say so."""
-    run, markers, tail = view
+    run, markers, tail, known = view
+    kind = Log if known is None else partial(RawLog, known=known)
     if _is_all_here(store, job_id, path, runs):
-        return Follower(run=run, markers=markers, tail=tail, tell=tell)
-    return SpreadFollower(_elsewhere(store, job_id, host), run=run, markers=markers, tail=tail, tell=tell)
+        return Follower(run=run, markers=markers, tail=tail, tell=tell, kind=kind)
+    return SpreadFollower(_elsewhere(store, job_id, host), run=run, markers=markers, tail=tail, tell=tell, kind=kind)
 
 
 class LastWords(NamedTuple):

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.clock import boot_ticks
@@ -14,8 +14,9 @@ from queuectl.job.hooks import DELIVER
 from queuectl.job.loaders import is_loader
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
-from queuectl.job.outcome import Refused
+from queuectl.job.outcome import NotStarted, Refused
 from queuectl.job.policy import Refusal
+from queuectl.job.secrets import wanted
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of, share_logs
 from queuectl.policy.force import Force
@@ -27,10 +28,13 @@ from queuectl.process.limiting import limited
 from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.watch import Adoption, Child
+from queuectl.secrets.vault import Secret, Unresolved
 from queuectl.worker.running import Running, Why
 from queuectl.worker.seen import OF_A_RUN, PARENT_LOGS, PARENTS, Environments, Seen, joined
 
 SHELL = b"/bin/sh"
+
+Take = Callable[[Claim], Sequence[Secret] | Unresolved]
 
 
 class Ready(NamedTuple):
@@ -74,58 +78,62 @@ class Launcher:
         force: Force | None = None,
     ) -> None:
         """`is_shared`: what runs print goes to a store that others read, see streaming.py. `force`: the policy, if there is one."""
-        self._worker = worker
+        self.worker = worker
         # While we read it for others, all that is in a log behind its START line has to be output.
         self._ends_logs = not is_shared
         self._ledger = ledger
         self._environments = Environments(base_environment, home=home, worker=worker, db=db)
         self._force = Force(None) if force is None else force
 
+    def may_have(self, claim: Claim) -> bool:
+        """Whether the policy lets it have its secrets."""
+        guard = self._force.guard
+        return guard is None or guard.of(claim.queue).against_secrets(wanted(claim.secrets)) is None
+
     def prepare_all(
-        self, placed: Sequence[tuple[Claim, int, int]], *, now_ms: int
-    ) -> tuple[list[Ready], list[tuple[Claim, Refused]]]:
-        """Those that can begin, each with its slot and place, and those that the policy is against."""
+        self, placed: Sequence[tuple[Claim, int, int]], *, now_ms: int, secrets: Take = lambda _: ()
+    ) -> tuple[list[Ready], list[tuple[Claim, Refused | NotStarted]]]:
+        """Those that can begin, each with its slot and place, and those that the policy is against, or that lack what they need.
+        `secrets` tells those of a claim, once."""
         ready: list[Ready] = []
-        refused: list[tuple[Claim, Refused]] = []
+        refused: list[tuple[Claim, Refused | NotStarted]] = []
         for claim, slot, place in placed:
-            one = self.prepare(claim, slot=slot, place=place, now_ms=now_ms)
+            one = self.prepare(claim, slot=slot, place=place, now_ms=now_ms, secrets=secrets)
             if isinstance(one, Ready):
                 ready.append(one)
             else:
                 refused.append((claim, one))
         return ready, refused
 
-    def prepare(self, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready | Refused:
+    def prepare(
+        self, claim: Claim, *, slot: int, place: int, now_ms: int, secrets: Take = lambda _: ()
+    ) -> Ready | Refused | NotStarted:
         """Everything up to the process. `place`: in the ledger."""
-        guard = self._force.guard
+        guard, permit, seen = self._force.guard, None, self._environments.base
         if guard is not None and not is_ours(claim):
-            return self._prepare_guarded(guard, claim, slot=slot, place=place, now_ms=now_ms)
-        base, env = _environment(claim, slot, self._environments.base)
+            account = guard.account_of(claim.queue)
+            if isinstance(account, Refusal):
+                return Refused(*account)
+            seen = self._environments.of(guard.of(claim.queue), account)
+            judged = _judge(guard, claim, seen.variables)
+            if isinstance(judged, Refusal):
+                return Refused(*judged)
+            permit, claim = judged, claim._replace(timeout_ms=judged.timeout_ms, limits=judged.limits)
+        known = secrets(claim) if claim.secrets else ()
+        if isinstance(known, Unresolved):
+            return NotStarted(known.problem)
+        base, env = _environment(claim, slot, seen, known)
         order = self._order(claim, base, env, place=place, now_ms=now_ms)
-        return Ready(_limited(order, claim), claim, slot)
-
-    def _prepare_guarded(self, guard: Guard, claim: Claim, *, slot: int, place: int, now_ms: int) -> Ready | Refused:
-        """The same, if the policy lets it: what it has judged is what will run."""
-        account = guard.account_of(claim.queue)
-        if isinstance(account, Refusal):
-            return Refused(*account)
-        seen = self._environments.of(guard.of(claim.queue), account)
-        of_job = claim.env or {}
-        path = of_job.get("PATH", os.fsdecode(seen.variables.get(b"PATH", os.fsencode(os.defpath))))
-        asked = (claim.timeout_ms, path, claim.limits)
-        wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, *asked)
-        permit = guard.judge(wish)
-        if isinstance(permit, Refusal):
-            return Refused(*permit)
-        claim = claim._replace(timeout_ms=permit.timeout_ms, limits=permit.limits)
-        base, env = _environment(claim, slot, seen)
-        order = self._order(claim, base, env, place=place, now_ms=now_ms)
-        if account is not None and claim.parents:
-            share_logs(claim.log, claim.run, claim.parents, reader=account.uid)
+        if known:
+            order = order._replace(masks=[(secret.entry, secret.value) for secret in known])
+        if permit is None:
+            return Ready(_limited(order, claim), claim, slot)
+        if permit.account is not None and claim.parents:
+            share_logs(claim.log, claim.run, claim.parents, reader=permit.account.uid)
         return Ready(_limited(_as_permitted(order, permit), claim), claim, slot)
 
     def _order(self, claim: Claim, base: Words, env: Sequence[bytes], *, place: int, now_ms: int) -> Order:
-        head, is_first = start_line(claim.run, worker=self._worker, now_ms=now_ms), claim.run == 1
+        head, is_first = start_line(claim.run, worker=self.worker, now_ms=now_ms), claim.run == 1
         of_log = (claim.log, head, is_first, self._ends_logs)
         return Order(words(claim), claim.cwd, base, env, *of_log, place, claim.token)
 
@@ -174,12 +182,13 @@ class Launcher:
             self._ledger.note_unbegun(tokens)
 
 
-def _environment(claim: Claim, slot: int, seen: Seen) -> tuple[Words, Sequence[bytes]]:
-    base = seen.joined
-    if claim.env:
+def _environment(claim: Claim, slot: int, seen: Seen, secrets: Sequence[Secret]) -> tuple[Words, Sequence[bytes]]:
+    base, hidden = seen.joined, {secret.variable.encode(): secret.value for secret in secrets}
+    if claim.env or hidden:
         # Text of the job, not of this process: UTF-8, whatever the locale of the worker is.
-        of_job = {name.encode(): value.encode() for name, value in claim.env.items()}
-        base = joined({**seen.variables, **of_job, **seen.ours})
+        of_job = {name.encode(): value.encode() for name, value in (claim.env or {}).items()}
+        variables = {**seen.variables, **of_job, **seen.ours}
+        base = joined({name: value for name, value in variables.items() if name not in hidden})
     values = (
         claim.id.encode(),
         b"%d" % claim.run,
@@ -189,6 +198,7 @@ def _environment(claim: Claim, slot: int, seen: Seen) -> tuple[Words, Sequence[b
         claim.token.encode(),
     )
     of_run = [b"%b=%b" % item for item in zip(OF_A_RUN, values, strict=True)]
+    of_run += [b"%b=%b" % item for item in hidden.items()]
     if claim.parents:
         of_run.append(b"%b=%b" % (PARENTS, " ".join(claim.parents).encode()))
         of_run.append(b"%b=%b" % (PARENT_LOGS, os.fsencode(folder_of(claim.log, claim.run))))
@@ -197,6 +207,15 @@ def _environment(claim: Claim, slot: int, seen: Seen) -> tuple[Words, Sequence[b
 
 def _deadline(claim: Claim, began: float) -> float | None:
     return None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
+
+
+def _judge(guard: Guard, claim: Claim, variables: Mapping[bytes, bytes]) -> Permit | Refusal:
+    """If the policy lets it: what it has judged is what will run."""
+    of_job = claim.env or {}
+    path = of_job.get("PATH", os.fsdecode(variables.get(b"PATH", os.fsencode(os.defpath))))
+    asked = (claim.timeout_ms, path, claim.limits, claim.secrets)
+    wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, *asked)
+    return guard.judge(wish)
 
 
 def _as_permitted(order: Order, permit: Permit) -> Order:
@@ -218,13 +237,14 @@ def _limited(order: Order, claim: Claim) -> Order:
     if not claim.limits:
         return order
     # By some variables a job has code of its own run by the shell, before that could limit itself.
-    by_shell = claim.argv is None and not any(is_loader(name) for name in claim.env or ())
+    names = (*(claim.env or ()), *(one.variable for one in wanted(claim.secrets)))
+    by_shell = claim.argv is None and not any(map(is_loader, names))
     return limited(order, claim.limits, by_shell=by_shell)
 
 
 def is_ours(claim: Claim) -> bool:
     """A webhook is told by a program of ours, which no job chooses; nor what that loads, if all it brings along is for that."""
-    return is_delivery(claim) and all(name.startswith("QUEUECTL_") for name in claim.env or ())
+    return is_delivery(claim) and not claim.secrets and all(name.startswith("QUEUECTL_") for name in claim.env or ())
 
 
 def is_delivery(claim: Claim) -> bool:

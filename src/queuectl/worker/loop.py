@@ -266,7 +266,9 @@ class Worker:
         self._world.processes.rest()
         now = self._world.clock.monotonic()
         seconds = min(min(self._wake_times(now)) - now, LONGEST_SLEEP)
-        self._world.wait((self._membership.bell, self._signals, self._world.processes), max(0.0, seconds))
+        self._world.wait(
+            (self._membership.bell, self._signals, self._world.processes, *self._runs.asked.sources), max(0.0, seconds)
+        )
         now = self._world.clock.monotonic()
         self._signals.hush()
         if self._membership.bell.hush():

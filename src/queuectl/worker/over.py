@@ -6,12 +6,13 @@ import contextlib
 
 from queuectl.events import StoreTrouble
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Outcome
+from queuectl.job.outcome import NotStarted, Outcome
 from queuectl.job.resources import NOT_KNOWN, Spent
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settings import Settings
 from queuectl.job.settle import lose, settle
-from queuectl.output.files import end_log, end_lost_log
+from queuectl.output.files import begin_log, end_log, end_lost_log
+from queuectl.output.frames import start_line
 from queuectl.output.parents import remove_folder
 from queuectl.store.protocol import End, Span
 from queuectl.worker.plan import World
@@ -24,11 +25,12 @@ class Over(list[End]):
     In an `End` that waits here `age` holds the moment its run began: how long ago that is, is said when it is written.
     """
 
-    def __init__(self, world: World, settings: Settings) -> None:
+    def __init__(self, world: World, settings: Settings, *, worker: str) -> None:
         super().__init__()
         self.settings = settings
         self.since = 0.0
         self._world = world
+        self._worker = worker
 
     def add(
         self,
@@ -85,6 +87,19 @@ class Over(list[End]):
             may_be_closed=run.may_be_closed,
             spent=spent,
         )
+
+    def add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
+        """One for which there is no process, and will be none. Of one that could not start its log says so."""
+        log_from = self._begin_log(claim) if isinstance(outcome, NotStarted) else None
+        self.add(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=log_from)
+
+    def _begin_log(self, claim: Claim) -> int | None:
+        head = start_line(claim.run, worker=self._worker, now_ms=self._world.clock.now_ms())
+        try:
+            with begin_log(claim.log, head, is_first=claim.run == 1, limit=self.settings.log_limit) as log:
+                return log.size
+        except OSError:  # what its job lacks is told all the same
+            return None
 
     def close_log_of_lost(self, claim: Claim, log_from: int) -> Span:
         """Its run has ended, and its keeper could not say how: as if its worker had taken it along. Where its output lies."""

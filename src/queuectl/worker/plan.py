@@ -16,6 +16,7 @@ from queuectl.job.settings import Settings
 from queuectl.process.protocol import Processes
 from queuectl.process.watch import Adoption
 from queuectl.store.protocol import Store
+from queuectl.worker.asked import Secrets
 
 
 class Plan(NamedTuple):
@@ -73,6 +74,7 @@ class World(NamedTuple):
     emit: Sink
     wait: Callable[[Sequence[HasFileno], float], None]  # until one is readable, or that many seconds
     foundlings: deque[Adoption]  # whoever finds runs whose worker is gone puts them there
+    secrets: Secrets | None = None  # who knows those of this host; None: nobody
 
 
 def wait_for_any(sources: Sequence[HasFileno], seconds: float) -> None:

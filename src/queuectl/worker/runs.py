@@ -11,11 +11,12 @@ from typing import Final
 
 from queuectl.events import JobAdopted, JobStarted
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, NotStarted, Outcome, Released
+from queuectl.job.outcome import Cancelled, NotStarted, Released
 from queuectl.job.settings import Settings
 from queuectl.process.watch import Adoption, Child, Untold
 from queuectl.store.protocol import Span
 from queuectl.worker.aside import Aside
+from queuectl.worker.asked import Asked
 from queuectl.worker.endings import begin_endings, press_endings
 from queuectl.worker.launch import Launcher, Ready, Unlogged, Unstarted
 from queuectl.worker.over import Over
@@ -35,7 +36,7 @@ class Runs:
     def __init__(self, world: World, launcher: Launcher, settings: Settings, *, calls: int = 0) -> None:
         self.settings = settings
         world.processes.limit_logs(settings.log_limit)
-        self.over = Over(world, settings)
+        self.over = Over(world, settings, worker=launcher.worker)
         # By token: runs that were taken from us, see `abandon`, or of which nobody knows how they ended.
         self.forsaken: dict[str, Span] = {}
         self.last_active = world.clock.monotonic()
@@ -49,14 +50,15 @@ class Runs:
         self._kept: dict[str, str] = {}  # by token, where the end of a run that was adopted is written
         self._refusals = Refusals(world.clock, world.emit)
         self._aside = Aside(most=calls)
-        self._reserve = Reserve(world.clock, launcher.note_unbegun)
+        self.asked = Asked(world.secrets, world.clock, launcher.note_unbegun)
+        self._reserve = Reserve(world.clock, self.asked.note_reserve)
 
     def __len__(self) -> int:
         return self._busy + len(self._aside) + len(self._reserve)
 
     @property
     def _busy(self) -> int:
-        return len(self._by_slot) + len(self._starting) - len(self._aside)
+        return len(self._by_slot) + len(self._starting) + len(self.asked) - len(self._aside)
 
     def rooms(self, slots: int) -> tuple[int, int]:
         """How many to claim, with so many slots: jobs, and calls beside them."""
@@ -78,23 +80,25 @@ class Runs:
     def start(self, claims: Sequence[Claim], *, slots: int, are_ours: Callable[[], bool]) -> None:
         """Begin a run of each, and of those in reserve, as far as there are slots for them. Give them back if they may have become
         somebody else's meanwhile."""
-        if not (claims or self._reserve):
+        if not (claims or self._reserve or self.asked):
             return
         busy, (claims, calls) = self._busy, self._aside.split(claims)
-        claims = [*self._reserve.draw(claims, room=slots - busy, slots=slots, is_busy=busy > 0), *calls]
+        drawn = self._reserve.draw(claims, room=slots - busy, slots=slots, is_busy=busy > 0)
+        claims = [*self.asked.sift(drawn, may_have=self._launcher.may_have), *calls]
         for first in range(0, len(claims), AT_ONCE):
             # Whatever runs between two starts runs slowly: the new process has had the core, and its caches, in between.
             # So all that can be done before or after a row of starts is done there.
-            now_ms = self._world.clock.now_ms()
-            ready, refused = self._launcher.prepare_all(self._places(claims[first : first + AT_ONCE]), now_ms=now_ms)
+            placed, now_ms = self._places(claims[first : first + AT_ONCE]), self._world.clock.now_ms()
+            ready, refused = self._launcher.prepare_all(placed, now_ms=now_ms, secrets=self.asked.take)
             for claim, outcome in refused:
                 self._aside.remove(claim)
-                self._add_unbegun(claim, outcome)
+                self.asked.forget(claim)
+                self.over.add_unbegun(claim, outcome)
             # Asked last of all: we may have been stopped for long since they were claimed.
             if ready and not are_ours():
                 for one in ready:
                     self._aside.remove(one.claim)
-                    self._add_unbegun(one.claim, Released(None, "its worker stood still for too long"))
+                    self.over.add_unbegun(one.claim, Released(None, "its worker stood still for too long"))
                 continue
             self._starting += ready
             self._world.processes.begin([one.order for one in ready])
@@ -107,7 +111,7 @@ class Runs:
 
     def take_in(self, foundlings: deque[Adoption]) -> bool:
         """Look after runs that workers that are gone have begun. There may be more of them than slots."""
-        found = False
+        before = len(foundlings)
         while foundlings:
             try:
                 self._adopt(foundlings[0])
@@ -115,8 +119,7 @@ class Runs:
                 self._refusals.note(exc)
                 break
             foundlings.popleft()
-            found = True
-        return found
+        return len(foundlings) < before
 
     def _adopt(self, adoption: Adoption) -> None:
         claim, footprint, ledger, worker, ending, _ = adoption
@@ -144,17 +147,14 @@ class Runs:
 
     def give_back(self, claims: Iterable[Claim] | None = None) -> None:
         """Begin none of these; None: of those in reserve."""
-        for claim in self._reserve.remove() if claims is None else claims:
-            self._add_unbegun(claim, Released(None, "its worker had no slot for it"))
+        for claim in [*self._reserve.remove(), *self.asked.remove()] if claims is None else claims:
+            self.over.add_unbegun(claim, Released(None, "its worker had no slot for it"))
 
     def put_off(self, claims: Iterable[Claim], why: str, *, problem: str | None = None) -> None:
         """Begin none of these, and nothing else for a while: what they need cannot be written here, or read."""
         for claim in claims:
             self.log_pause.begin(problem or f"{claim.id}: {why}")
-            self._add_unbegun(claim, Released(None, why))
-
-    def _add_unbegun(self, claim: Claim, outcome: Outcome) -> None:
-        self.over.add(claim, outcome, began=self._world.clock.monotonic(), pid=None, log_from=None)
+            self.over.add_unbegun(claim, Released(None, why))
 
     def _places(self, claims: Sequence[Claim]) -> list[tuple[Claim, int, int]]:
         """For each a slot, and a place in the ledger, where an end that is not written needs one, too."""
@@ -233,8 +233,9 @@ class Runs:
 
     def cancel(self, tokens: Collection[str], now: float) -> None:
         self._gather(wait=True)
-        for claim in self._reserve.remove(lambda claim, _: claim.token in tokens):
-            self._add_unbegun(claim, Cancelled(None))
+        reserved = self._reserve.remove(lambda claim, _: claim.token in tokens)
+        for claim in [*reserved, *self.asked.remove(lambda claim: claim.token in tokens)]:
+            self.over.add_unbegun(claim, Cancelled(None))
         self._end([run for run in self._by_slot.values() if run.claim.token in tokens], Why.CANCEL, now)
 
     def release_all(self, now: float) -> None:
@@ -281,6 +282,7 @@ class Runs:
 
     def wake_times(self, slots: int) -> Iterator[float]:
         yield self._reserve.wake_at(slots - self._busy)
+        yield from self.asked.wake_times()
         for run in self._by_slot.values():
             moment = run.deadline if run.why is None else run.look_at
             if moment is not None:

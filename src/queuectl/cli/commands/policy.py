@@ -62,10 +62,18 @@ _FILE: Final = click.option("--policy", "file", metavar="FILE", help="This polic
 @click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="By the rules of this queue.")
 @click.option("--cwd", metavar="DIR", help="Where it would run; default: here.")
 @click.option("--env", multiple=True, metavar="K=V", help="A variable that the job brings along.")
+@click.option("--secret", multiple=True, metavar="NAME[=ENTRY]", help="A secret that the job asks for.")
 @click.option("--timeout", metavar="TIME", help="Its time limit.")
 @limit_options
 @_FILE
-def policy_check(app: App, words: tuple[str, ...], file: str | None, env: tuple[str, ...], **options: Any) -> Result:
+def policy_check(
+    app: App,
+    words: tuple[str, ...],
+    file: str | None,
+    env: tuple[str, ...],
+    secret: tuple[str, ...],
+    **options: Any,
+) -> Result:
     """Whether a command may run on this host, and by which rule. Exit 1 if not. Nothing runs.
 
     Decided as a worker decides that was started here and now, by this user: on the program that would really be executed.
@@ -73,6 +81,8 @@ def policy_check(app: App, words: tuple[str, ...], file: str | None, env: tuple[
     flags = {name: value for name, value in options.items() if value is not None}
     if env:
         flags["env"] = read_variables(env, app.environ)
+    if secret:
+        flags["secrets"] = list(secret)
     job = _job(app, words, flags)
     path, found = _load(app, file)
     if found is None:
@@ -139,7 +149,7 @@ def _wish(app: App, guard: Guard, job: NewJob, account: Account | None) -> Wish:
     of_job = job.env or {}
     seen = guard.of(job.queue).seen(job_environment_base(app.environ), account)
     path = of_job.get("PATH", seen.get("PATH", os.defpath))
-    return Wish(job.queue, job.command, job.argv, job.cwd, of_job, job.timeout_ms, path, job.limits)
+    return Wish(job.queue, job.command, job.argv, job.cwd, of_job, job.timeout_ms, path, job.limits, job.secrets)
 
 
 def _told(verdict: Permit | Refusal, path: str | None) -> dict[str, Any]:
@@ -172,6 +182,7 @@ def _shown(rules: Rules) -> dict[str, Any]:
         "directories": None if rules.directories is None else list(rules.directories),
         "environment": None if rules.environment is None else list(rules.environment),
         "job_environment": None if rules.job_environment is None else list(rules.job_environment),
+        "secrets": list(rules.secrets),
         "max_timeout": None if rules.max_timeout_ms is None else format_duration(rules.max_timeout_ms),
         "user": None if rules.user is None else str(rules.user),
         "umask": None if rules.umask is None else f"{rules.umask:03o}",
@@ -193,6 +204,7 @@ def _lines(rules: Rules) -> Iterator[str]:
         ("directories", rules.directories, "any"),
         ("environment", rules.environment, "all" if rules.user is None else "all; as another user LANG, LC_*, TZ"),
         ("job-environment", rules.job_environment, bare),
+        ("secrets", rules.secrets, "none"),
     ):
         yield f"  {name:<16} {otherwise if listed is None else ', '.join(map(printable, listed)) or 'none'}"
     if rules.max_timeout_ms is not None:

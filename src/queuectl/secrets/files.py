@@ -1,0 +1,130 @@
+"""Secrets in files: a directory of the home that only its user can look into, a file for each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+from queuectl import home as places
+from queuectl.errors import HomeUnusable, SecretUnusable
+from queuectl.errors.keeping import FileUnwritable, SecretNotFound
+from queuectl.job.secrets import LARGEST, is_entry
+
+OTHERS = 0o077
+
+
+def names(home: str) -> list[str]:
+    """Those that are there, whether or not they can be used."""
+    try:
+        return sorted(name for name in os.listdir(places.secrets(home)) if is_entry(name))
+    except OSError:
+        return []
+
+
+def read(home: str, name: str, *, user: int) -> bytes | None:
+    """What it is, without the newline that an editor leaves at its end; None if there is none. Raises SecretUnusable where somebody
+    but `user` and root could have read it, or put it there."""
+    folder = places.secrets(home)
+    try:
+        found = os.lstat(folder)
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise _unusable(name, exc) from exc
+    _refuse(name, folder, found, user, is_right=stat.S_ISDIR(found.st_mode), kind="a directory", mode="700")
+    path = places.secret_file(home, name)
+    try:
+        # Of the very file that is read; and not through a link, which would lead out of what was looked at.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise _unusable(name, exc) from exc
+    with open(fd, "rb") as file:
+        found = os.fstat(fd)
+        _refuse(name, path, found, user, is_right=stat.S_ISREG(found.st_mode), kind="a file", mode="600")
+        try:
+            value = file.read(LARGEST + 2)
+        except OSError as exc:
+            raise _unusable(name, exc) from exc
+    return checked(name, value)
+
+
+def checked(name: str, value: bytes) -> bytes:
+    """What can be a variable of a process, without one newline at its end. Raises SecretUnusable."""
+    value = value.removesuffix(b"\n")
+    if len(value) > LARGEST:
+        raise SecretUnusable(name, f"it is longer than {LARGEST:,} bytes", hint="let the job read a file instead")
+    if b"\0" in value:
+        raise SecretUnusable(name, "it holds a NUL byte", hint="no variable can: encode it, say by base64")
+    return value
+
+
+def write(home: str, name: str, value: bytes) -> None:
+    """All of it or nothing, whatever happens; readable by us only, whatever the umask is."""
+    checked(name, value)
+    places.make_home(home)
+    folder = places.secrets(home)
+    part = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise FileUnwritable(folder, exc.strerror or str(exc)) from exc
+    try:
+        with open(fd, "wb") as file:
+            os.fchmod(fd, 0o600)
+            file.write(value)
+            file.flush()
+            os.fsync(fd)
+        os.rename(part, places.secret_file(home, name))
+        _sync(folder)
+    except OSError as exc:
+        raise FileUnwritable(places.secret_file(home, name), exc.strerror or str(exc)) from exc
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+
+
+def remove(home: str, name: str) -> None:
+    path = places.secret_file(home, name)
+    try:
+        os.unlink(path)
+    except FileNotFoundError as exc:
+        raise SecretNotFound(name) from exc
+    except OSError as exc:
+        raise HomeUnusable(home, f"cannot remove {path}: {exc.strerror}") from exc
+
+
+def unusable(home: str, *, user: int) -> Iterator[tuple[str, SecretUnusable]]:
+    """Those that no job will be given, and why."""
+    for name in names(home):
+        try:
+            read(home, name, user=user)
+        except SecretUnusable as error:
+            yield name, error
+
+
+def _refuse(name: str, path: str, found: os.stat_result, user: int, *, is_right: bool, kind: str, mode: str) -> None:
+    if not is_right:
+        raise SecretUnusable(name, f"{path} is not {kind}", hint=f"queuectl secret set {name} makes one")
+    if found.st_uid not in (0, user):
+        raise SecretUnusable(name, f"{path} is not owned by the user of the worker", hint=f"chown it to user {user}")
+    if found.st_mode & OTHERS:
+        shown = f"{stat.S_IMODE(found.st_mode):04o}"
+        raise SecretUnusable(name, f"others may reach {path} (mode {shown})", hint=f"chmod {mode} {path}")
+
+
+def _unusable(name: str, exc: OSError) -> SecretUnusable:
+    return SecretUnusable(name, f"{exc.filename}: {(exc.strerror or str(exc)).lower()}", hint="queuectl doctor")
+
+
+def _sync(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

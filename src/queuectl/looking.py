@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 from queuectl.clock import Clock
-from queuectl.config import Settings, here, host_name
+from queuectl.config import Settings, environ, here, host_name, job_environment_base
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Job, Worker
+from queuectl.output.marks import Known
 from queuectl.queue import batches, inspect, logs
 from queuectl.queue import graph as graphs
 from queuectl.queue import queues as lines
@@ -26,6 +28,7 @@ class Looking(ABC):
     """What a Queue has for seeing what there is. Nothing here writes."""
 
     _clock: Clock
+    _home: str
 
     def get(self, job_id: str) -> Job:
         """The job as it is now. Raises JobNotFound or AmbiguousId.
@@ -99,10 +102,20 @@ class Looking(ABC):
         reads = self._look()
         return [run.to_dict() for run in reads.history(resolve(reads, job_id))]
 
-    def logs(self, job_id: str, *, run: int | None = None, tail: int | None = None, markers: bool = True) -> str:
-        """What the job printed so far, in all its runs or one of them; U+FFFD for what is not UTF-8."""
+    def logs(
+        self,
+        job_id: str,
+        *,
+        run: int | None = None,
+        tail: int | None = None,
+        markers: bool = True,
+        raw: bool = False,
+    ) -> str:
+        """What the job printed so far, in all its runs or one of them; U+FFFD for what is not UTF-8. `raw`: with the secrets that were
+        taken out, as far as this process may know them, on the host that ran it."""
         reads = self._look()
-        view = logs.LogView(run=run, markers=markers, tail=parse_count(tail, subject="tail"))
+        known = _known_secrets(self._home, self._clock) if raw else None
+        view = logs.LogView(run=run, markers=markers, tail=parse_count(tail, subject="tail"), known=known)
         return b"".join(logs.read(reads, resolve(reads, job_id), view, host=host_name())).decode("utf-8", "replace")
 
     def follow(self, job_id: str, *, markers: bool = False) -> Iterator[bytes]:
@@ -167,3 +180,9 @@ class Looking(ABC):
             match=match,
             now_ms=lambda: self._look().now_ms(),
         )
+
+
+def _known_secrets(home: str, clock: Clock) -> Known:
+    from queuectl.secrets.known import KnownSecrets  # here, since it is seldom wanted
+
+    return KnownSecrets(home, user=os.geteuid(), environment=job_environment_base(environ()), clock=clock)

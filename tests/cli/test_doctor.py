@@ -36,6 +36,7 @@ CHECKS = [
     "audit",
     "settings",
     "policy",
+    "secrets",
     "logs",
     "workers",
     "jobs",

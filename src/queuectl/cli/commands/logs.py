@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,12 +21,16 @@ from queuectl.cli.printable import printable
 from queuectl.cli.result import Nothing, Raw, Result
 from queuectl.cli.selectors import Selection, selectors
 from queuectl.cli.workers import unserved_watch
+from queuectl.config import job_environment_base
 from queuectl.errors import InvalidInput
 from queuectl.job.lifecycle import State
 from queuectl.queue import logs as use
 from queuectl.queue.filters import parse_count
 from queuectl.queue.logs import LogView, Piece
 from queuectl.queue.printed import is_log_gone
+
+if TYPE_CHECKING:
+    from queuectl.secrets.known import KnownSecrets
 
 
 @command(
@@ -35,6 +41,8 @@ from queuectl.queue.printed import is_log_gone
         queuectl logs -f last
         # exactly what its second run printed
         queuectl logs --run 2 --no-markers 7f3a > out.bin
+        # with the secrets that it printed, by who may know them
+        queuectl logs --raw 7f3a
         # the last words of all that died today
         queuectl logs --state dead --since 24h --tail 5
     """,
@@ -45,6 +53,7 @@ from queuectl.queue.printed import is_log_gone
 @click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
 @click.option("--run", type=integer, metavar="N", help="Only this run, from 1.")
 @click.option("--no-markers", is_flag=True, help="Without the START and END lines: exactly the bytes of the job.")
+@click.option("--raw", is_flag=True, help="With the secrets that were taken out, as far as you may know them, here.")
 def logs(
     app: App,
     ids: tuple[str, ...],
@@ -53,6 +62,7 @@ def logs(
     tail: int | None,
     run: int | None,
     no_markers: bool,
+    raw: bool,
 ) -> Result:
     """What jobs printed, in all their runs; of several jobs each line says whose it is."""
     tail = parse_count(tail, subject="--tail")
@@ -62,10 +72,13 @@ def logs(
     tell_refused(app, found)
     if found.refused and app.flags.json:  # beside an error for a program stands nothing else
         return Nothing(exit_code=REFUSED)
-    view = LogView(run=run, markers=not no_markers, tail=tail)
+    known = _known(app) if raw else None
+    view = LogView(run=run, markers=not no_markers, tail=tail, known=known)
     pieces = _follow(app, found.done, view) if follow else _read(app, found.done, view)
     # How many a selector finds is not for whoever reads it to guess: then each line says whose it is, also of a single job.
     chunks = _prefixed(pieces) if selection or len(set(ids)) > 1 else (data for _, data in pieces)
+    if known is not None:
+        chunks = _with_problems(app, chunks, known)
     return Raw(chunks, exit_code=REFUSED if found.refused else DONE)
 
 
@@ -92,6 +105,19 @@ def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
 def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
     tell = partial(tell_gone, app)
     return use.follow(app.open_reads(), app.clock, ids, view, host=app.host, watch=unserved_watch(app), tell=tell)
+
+
+def _known(app: App) -> KnownSecrets:
+    from queuectl.secrets.known import KnownSecrets  # here, since it is seldom wanted
+
+    environment = job_environment_base(app.environ)
+    return KnownSecrets(app.home, user=os.geteuid(), environment=environment, clock=app.clock)
+
+
+def _with_problems(app: App, chunks: Iterator[bytes], known: KnownSecrets) -> Iterator[bytes]:
+    yield from chunks
+    for problem in known.problems.values():
+        app.warn(f"left out: {printable(problem)}")
 
 
 def _prefixed(pieces: Iterator[Piece]) -> Iterator[bytes]:

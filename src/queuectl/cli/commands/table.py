@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "dlq": Entry(f"{_HERE}.dlq", "dlq", "The dead letter queue: jobs that failed for good.", _STEER),
     "doctor": Entry(f"{_HERE}.doctor", "doctor", "What is wrong here, and what to do about it.", _HOUSE),
     "policy": Entry(f"{_HERE}.policy", "policy", "What may run on this host, and by which rule.", _HOUSE),
+    "secret": Entry(f"{_HERE}.secret", "secret", "What jobs of this host may be given, and nobody sees.", _HOUSE),
     "config": Entry(f"{_HERE}.config", "config", "Look at and change the settings.", _HOUSE),
     "prune": Entry(f"{_HERE}.prune", "prune", "Remove ended jobs with history and logs, by age.", _HOUSE),
     "backup": Entry(f"{_HERE}.backup", "backup", "A copy of the store in a file, while workers run.", _HOUSE),

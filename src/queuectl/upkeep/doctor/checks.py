@@ -13,6 +13,7 @@ from queuectl.upkeep.doctor.files import home, leftovers, logs, permissions
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, Severity, problem
 from queuectl.upkeep.doctor.policy import policy
 from queuectl.upkeep.doctor.processes import processes
+from queuectl.upkeep.doctor.secrets import secrets
 from queuectl.upkeep.doctor.settings import settings
 from queuectl.upkeep.doctor.store import clock, schema, store
 from queuectl.upkeep.doctor.workers import jobs, workers
@@ -35,6 +36,7 @@ CHECKS: Final = (
     Check("audit", audit, needs_store=True),
     Check("settings", settings),
     Check("policy", policy),
+    Check("secrets", secrets),
     Check("logs", logs, needs_store=True),
     Check("workers", workers, needs_store=True),
     Check("jobs", jobs, needs_store=True),

@@ -21,7 +21,7 @@ OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 MOST_FILES: Final = 100_000  # of one directory: a home may hold millions of logs
 
 POINTER: Final = "queuectl.toml"
-FOLDERS: Final = ("logs", "workers", "backups")
+FOLDERS: Final = ("logs", "workers", "backups", "secrets")
 OF_A_WORKER: Final = (".lock", ".bell", ".runs")
 
 

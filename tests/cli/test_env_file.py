@@ -49,6 +49,11 @@ def test_stdin_cannot_be_read_twice(queuectl: Program, words: tuple[str, ...]) -
     assert not queuectl.home.exists()
 
 
+@pytest.mark.parametrize("words", [("--file", "-"), ("-",)])
+def test_run_cannot_read_stdin_twice_either(queuectl: Program, words: tuple[str, ...]) -> None:
+    assert "both read stdin" in queuectl("run", "--env-file", "-", *words, input="A=1\n", check=2).err
+
+
 def test_a_line_that_is_wrong_is_named_and_nothing_is_made(queuectl: Program, tmp_path: Path) -> None:
     (tmp_path / "app.env").write_text("A=1\nhunter2\n")
     said = queuectl("enqueue", "true", "--env-file", str(tmp_path / "app.env"), check=2).err

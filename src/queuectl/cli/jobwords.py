@@ -13,6 +13,7 @@ from queuectl.cli.complete import complete_batches, complete_job_list, complete_
 from queuectl.cli.failure import from_click
 from queuectl.cli.limitwords import LIMIT_OPTIONS, LIMITS
 from queuectl.cli.numbers import integer, number
+from queuectl.cli.variables import of_files, read_variables
 from queuectl.config import load_settings, working_directory
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.job.spec import Defaults, check_field
@@ -150,7 +151,7 @@ def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
     """As `read_flags`, without the jobs to wait for."""
     flags = {name: options[name] for name in FIELDS if options[name] is not None}
     if options["env"] or options["env_file"]:
-        flags["env"] = {**_of_files(options, app), **read_variables(options["env"], app.environ)}
+        flags["env"] = {**of_files(options, app), **read_variables(options["env"], app.environ)}
     if options["secret"]:
         flags["secrets"] = list(options["secret"])
     if options["tag"]:
@@ -161,32 +162,6 @@ def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
         # Here, and not only with the job: what is wrong with an option is said in terms of the option.
         check_field(name, value, spelled=SPELLED.get(name, f"--{name.replace('_', '-')}"))
     return flags
-
-
-def _of_files(options: Mapping[str, Any], app: App) -> dict[str, str]:
-    if not options["env_file"]:
-        return {}
-    from queuectl.cli.envfile import read_env_files  # here, since few have one, and enqueue has to be quick
-
-    return read_env_files(options["env_file"], app, options)
-
-
-def read_variables(texts: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """What --env says."""
-    return dict(_variable(text, environ) for text in texts)
-
-
-def _variable(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name:
-        raise InvalidInput(
-            "--env", f"names no variable: {text!r}", hint="like --env LANG=C, or --env LANG to hand it on"
-        )
-    if equals:
-        return name, value
-    if name not in environ:
-        raise InvalidInput("--env", f"{name} is not set here", hint=f"give it a value: --env {name}=VALUE")
-    return name, environ[name]
 
 
 def place_of(app: App) -> Place:

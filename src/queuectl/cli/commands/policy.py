@@ -12,10 +12,11 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.complete import complete_queues
 from queuectl.cli.exits import DONE, REFUSED
-from queuectl.cli.jobwords import JobCommand, read_variables
+from queuectl.cli.jobwords import JobCommand
 from queuectl.cli.limitwords import limit_options
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Lines, Result, Sheet
+from queuectl.cli.variables import read_variables
 from queuectl.config import file_path, job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.job.duration import format_duration

@@ -50,7 +50,7 @@ def run(app: App, words: tuple[str, ...], file: str | None, form: str | None, sh
     Exits with its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled before.
     Ctrl-C leaves the job running.
     """
-    flags = read_flags(options, app)
+    flags = read_flags({**options, "file": "-" if words == ("-",) else file}, app)
     if not words and file is None and "command" not in flags:
         raise UsageError("nothing to run", hint="say what to run: queuectl run 'echo hello'")
     words, file = source(words, file, flags=flags, stream=False, form=form)

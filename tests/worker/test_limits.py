@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.scene import Scene
 from tests.needs import require
+from tests.users import me
 from tests.wait import wait_until
 
 KINDS = {"memory": "v", "cpu_time": "t", "open_files": "n", "file_size": "f"}
@@ -182,7 +183,7 @@ def test_a_run_that_was_adopted_says_what_it_has_used(scene: Scene, tmp_path: Pa
 def test_a_job_gets_what_its_queue_says_and_no_more_than_the_policy(scene: Scene) -> None:
     scene.queuectl("queue", "set", "small", "--open-files", "50", "--file-size", "1MiB", check=0)
     policy = scene.home / "policy.toml"
-    policy.write_text('max-open-files = 100\nmax-cpu-time = "1h"\n')
+    policy.write_text(f'user = "{me()}"\nmax-open-files = 100\nmax-cpu-time = "1h"\n')
     policy.chmod(0o600)
     look = "ulimit -Hn; ulimit -Hf; ulimit -St"
     ids = scene.enqueue_all(

@@ -135,14 +135,14 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
         Column("OUTCOME", lambda run: run.outcome.value, style=lambda run: _ENDING_STYLE.get(run.outcome, "red")),
         Column("STARTED", lambda run: "" if run.started_at is None else local_time(run.started_at), spare=3),
         Column("TOOK", lambda run: "" if run.duration_ms is None else took(run.duration_ms), right=True, spare=2),
+        Column("WORKER", lambda run: run.worker, flexible=True, spare=4),
+        Column("HOST", lambda run: run.host if is_spread else "", flexible=True, optional=True, spare=6),
+        Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True, spare=5),
         Column(
             "CPU", lambda run: "" if run.usage is None else took(run.usage.cpu_ms), right=True, optional=True, spare=7
         ),
         Column("MEMORY", _memory, right=True, optional=True, spare=8),
         Column("I/O", _moved, right=True, optional=True, spare=9),
-        Column("WORKER", lambda run: run.worker, flexible=True, spare=4),
-        Column("HOST", lambda run: run.host if is_spread else "", flexible=True, optional=True, spare=6),
-        Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True, spare=5),
         Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
     ]
     if len(history) > RUNS:

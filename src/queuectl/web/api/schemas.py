@@ -49,7 +49,7 @@ FLAG: Final[Schema] = {"type": "boolean"}
 MOMENT: Final[Schema] = {"type": "string", "format": "date-time"}
 MOMENT_OR_NULL: Final[Schema] = maybe("string", format="date-time")
 DURATION: Final[Schema] = {"type": ["string", "number"], "description": "Seconds, or a text like 90s, 1h30m, 2d."}
-SIZE: Final[Schema] = {"type": ["string", "integer"], "description": "Bytes, or a text like 512MiB, 2GiB."}
+SIZE: Final[Schema] = {"type": ["string", "number"], "description": "Bytes, or a text like 512MiB, 2GiB."}
 STATE: Final[Schema] = {"type": "string", "enum": [state.value for state in State]}
 STATES: Final[Schema] = exactly(**{state.value: COUNT for state in State})
 SPREAD: Final[Schema] = exactly(

@@ -26,7 +26,8 @@ from queuectl.job.envfile import parse_env_file
 from queuectl.job.limits import parse_rate
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.past import read_record
-from queuectl.job.policy import Refusal, parse_policy
+from queuectl.job.policy import Refusal
+from queuectl.job.policytables import parse_policy
 from queuectl.job.secrets import parse_teller
 from queuectl.job.settings import KEYS, resolve_key
 from queuectl.job.size import parse_size

@@ -8,7 +8,8 @@ import pytest
 
 from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.job.loaders import LOADERS
-from queuectl.job.policy import Refusal, Rules, parse_policy
+from queuectl.job.policy import Refusal, Rules
+from queuectl.job.policytables import parse_policy
 from queuectl.job.secrets import wanted
 from queuectl.job.user import Account, Identity
 

@@ -8,7 +8,8 @@ import pwd
 import pytest
 
 from queuectl.errors import PolicyUnusable
-from queuectl.job.policy import Refusal, parse_policy
+from queuectl.job.policy import Refusal
+from queuectl.job.policytables import parse_policy
 from queuectl.job.user import Account, Identity
 from queuectl.policy.accounts import find_account, find_accounts, user_name
 from queuectl.policy.guard import Guard

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from queuectl.job.policy import parse_policy
+from queuectl.job.policytables import parse_policy
 from queuectl.policy.accounts import find_accounts
 from queuectl.policy.force import Force
 from queuectl.policy.guard import Guard

@@ -14,9 +14,10 @@ PackedHooks = Mapping[str, Sequence[str]]
 Urls = tuple[str | None, str | None, str | None]
 # What a run may use: of which resource how much, see job/resources.py.
 PackedLimits = Mapping[str, int]
-# By queue, what its jobs get that do not say otherwise: priority, max_retries, timeout_ms (0: none), whom to tell, what they may
+# What the jobs of a queue get that do not say otherwise: priority, max_retries, timeout_ms (0: none), whom to tell, what they may
 # use; None: nothing is said.
-QueueDefaults = Mapping[str, tuple[int | None, int | None, int | None, Urls, PackedLimits | None]]
+QueueDefault = tuple[int | None, int | None, int | None, Urls, PackedLimits | None]
+QueueDefaults = Mapping[str, QueueDefault]
 NO_URLS: Final[Urls] = (None, None, None)
 
 

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.job import fields as read
+from queuectl.job import seldom
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
-from queuectl.job.newjob import NO_URLS, NewJob, PackedHooks, PackedLimits, QueueDefaults, Urls
+from queuectl.job.newjob import NO_URLS, NewJob, QueueDefaults, Urls
 from queuectl.job.reserved import queue_for_jobs
 from queuectl.job.settings import Settings
 from queuectl.job.shown import cut, shown
@@ -65,31 +66,9 @@ _LIMITS: Final = _SLOT["limits"]
 _NOWHERE: Final = len(_SLOT)  # looked at, then forgotten
 _ON_SUCCESS: Final = _NOWHERE + 1  # these three become one
 _MEMORY: Final = _ON_SUCCESS + 3  # and so do these
-_OF_LIMITS: Final = ("memory", "cpu_time", "nice", "open_files", "processes", "file_size")
-_NOTHING_OWN: Final = [None] * (3 + len(_OF_LIMITS))
+_NOTHING_OWN: Final = [None] * (3 + len(seldom.LIMITS))
 
 _Reader = Callable[[object, str], object]
-
-
-def _hook(value: object, name: str) -> str:
-    from queuectl.job.hooks import parse_url_or_none  # here, since few jobs tell anybody, and enqueue has to be quick
-
-    return parse_url_or_none(value, name)
-
-
-def _limit(limit: str) -> _Reader:
-    def parse(value: object, name: str) -> int:
-        from queuectl.job.resources import parse_limit  # here, as above
-
-        return parse_limit(value, name, limit=limit)
-
-    return parse
-
-
-def _secrets(value: object, name: str) -> tuple[str, ...]:
-    from queuectl.job.secrets import secrets  # here, since few jobs have any
-
-    return secrets(value, name)
 
 
 # Every spelling -> where it goes in a NewJob, and who reads it.
@@ -124,11 +103,11 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "batch": (_SLOT["batch"], read.batch),
     "key": (_SLOT["key"], read.key),
     "places": (_SLOT["places"], read.places),
-    "secrets": (_SLOT["secrets"], _secrets),
-    "on_success": (_ON_SUCCESS, _hook),
-    "on_failure": (_ON_SUCCESS + 1, _hook),
-    "on_dead": (_ON_SUCCESS + 2, _hook),
-    **{name: (_MEMORY + at, _limit(name)) for at, name in enumerate(_OF_LIMITS)},
+    "secrets": (_SLOT["secrets"], seldom.secrets),
+    "on_success": (_ON_SUCCESS, seldom.hook),
+    "on_failure": (_ON_SUCCESS + 1, seldom.hook),
+    "on_dead": (_ON_SUCCESS + 2, seldom.hook),
+    **{name: (_MEMORY + at, seldom.limit(name)) for at, name in enumerate(seldom.LIMITS)},
     # The rest of a job record of another tool.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -220,29 +199,11 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
     own = draft[_ON_SUCCESS:]
     if own != _NOTHING_OWN or defaults.urls != NO_URLS or defaults.by_queue:
-        draft[_HOOKS] = _hooks((own[0], own[1], own[2]), draft[_SLOT["queue"]], defaults)
-        draft[_LIMITS] = _limits(own[3:], draft[_SLOT["queue"]], defaults)
+        of_queue = defaults.by_queue.get(draft[_SLOT["queue"]])
+        draft[_HOOKS] = seldom.hooks((own[0], own[1], own[2]), of_queue, defaults.urls)
+        draft[_LIMITS] = seldom.limits(own[3:], of_queue)
     del draft[_NOWHERE:]
     return NewJob._make(draft)
-
-
-def _hooks(own: Urls, queue: str, defaults: Defaults) -> PackedHooks | None:
-    of_queue = defaults.by_queue[queue][3] if queue in defaults.by_queue else NO_URLS
-    if own == of_queue == defaults.urls == NO_URLS:
-        return None
-    from queuectl.job import hooks  # here, since few jobs tell anybody
-
-    return hooks.pack(hooks.choose(own, of_queue, defaults.urls))
-
-
-def _limits(own: list[int | None], queue: str, defaults: Defaults) -> PackedLimits | None:
-    of_queue = (defaults.by_queue[queue][4] if queue in defaults.by_queue else None) or {}
-    if not of_queue and own == _NOTHING_OWN[3:]:
-        return None
-    from queuectl.job.resources import pack  # here, since few jobs have any
-
-    given = zip(_OF_LIMITS, own, strict=True)
-    return pack({name: of_queue.get(name) if value is None else value for name, value in given})
 
 
 def alike(first: NewJob) -> Callable[[object], NewJob]:
@@ -288,9 +249,7 @@ def merge(fields: Mapping[str, object], flags: Mapping[str, object]) -> dict[str
     if isinstance(before, Mapping) and isinstance(on_top, Mapping):
         merged["env"] = {**before, **on_top}
     if "secrets" in fields and "secrets" in flags:
-        from queuectl.job import secrets  # here, as above
-
-        merged["secrets"] = secrets.merged(fields["secrets"], flags["secrets"])
+        merged["secrets"] = seldom.merged_secrets(fields["secrets"], flags["secrets"])
     return merged
 
 

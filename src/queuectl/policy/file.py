@@ -7,7 +7,8 @@ import stat
 from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput, PolicyUnusable
-from queuectl.job.policy import Policy, parse_policy
+from queuectl.job.policy import Policy
+from queuectl.job.policytables import parse_policy
 from queuectl.policy.accounts import Accounts, find_accounts
 from queuectl.policy.paths import walk
 

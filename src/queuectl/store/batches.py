@@ -93,7 +93,8 @@ def pack_job(job: NewJob) -> str:
 def unpack_job(text: str) -> NewJob:
     fields = json.loads(text)
     argv = fields["argv"]
-    return NewJob(**{**fields, "argv": None if argv is None else tuple(argv), "tags": tuple(fields["tags"])})
+    of_lists = {name: tuple(fields.get(name, ())) for name in ("tags", "secrets")}
+    return NewJob(**{**fields, **of_lists, "argv": None if argv is None else tuple(argv)})
 
 
 def completing(text: str, states: Iterable[tuple[str, int]], *, batch: str) -> NewJob:

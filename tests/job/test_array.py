@@ -49,3 +49,10 @@ def test_what_is_no_range_is_refused(text: str) -> None:
         parse_array(text, subject="--array")
     assert raised.value.message.startswith("--array: ")
     assert_well_said(raised.value)
+
+
+@pytest.mark.parametrize("text", ["1,\n1", "1%\n4\n4", "1\x1b[2J", "2-\n1"])
+def test_what_is_refused_is_shown_on_one_line(text: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        parse_array(text, subject="--array")
+    assert refusal.value.message.isprintable()

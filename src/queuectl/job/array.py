@@ -6,6 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput
+from queuectl.job.shown import shown
 
 VARIABLE: Final = "QUEUECTL_ARRAY_INDEX"  # what each job of an array finds its index in
 MOST: Final = 1_000_000
@@ -33,7 +34,7 @@ def parse_array(text: str, *, subject: str) -> Indices:
             raise InvalidInput(subject, f"more than {MOST:,} jobs", hint="make several arrays of it")
         indices += span
     if len(set(indices)) < len(indices):
-        raise InvalidInput(subject, f"an index is in it twice: {text}", hint=HINT)
+        raise InvalidInput(subject, f"an index is in it twice: {shown(text)}", hint=HINT)
     return Indices(indices, places)
 
 
@@ -43,16 +44,16 @@ def is_of_array(key: str | None) -> bool:
 
 def _places(text: str, subject: str) -> int:
     if _NUMBER.fullmatch(text) is None or not 1 <= int(text) <= MOST:
-        raise InvalidInput(subject, f"not a number of jobs from 1 to {MOST:,}: %{text[:32]}", hint=HINT)
+        raise InvalidInput(subject, f"not a number of jobs from 1 to {MOST:,}: {shown('%' + text)}", hint=HINT)
     return int(text)
 
 
 def _span(part: str, subject: str) -> range:
     if (match := _PART.fullmatch(part)) is None or len(part) > 32:
-        raise InvalidInput(subject, f"not a range of indices: {part[:32]!r}", hint=HINT)
+        raise InvalidInput(subject, f"not a range of indices: {shown(part)}", hint=HINT)
     first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
     if max(first, last) > HIGHEST:
-        raise InvalidInput(subject, f"over {HIGHEST}: {part}", hint=HINT)
+        raise InvalidInput(subject, f"over {HIGHEST}: {shown(part)}", hint=HINT)
     if last < first or step < 1:
-        raise InvalidInput(subject, f"goes nowhere: {part}", hint=HINT)
+        raise InvalidInput(subject, f"goes nowhere: {shown(part)}", hint=HINT)
     return range(first, last + 1, step)

@@ -276,10 +276,10 @@ def test_what_runs_at_the_end_of_a_batch_runs_where_its_jobs_have_gone(
     queuectl("config", "set", "max-retries", "7", check=0)
     queuectl("config", "set", "first-attempt-is-free", "true", check=0)
     queuectl("config", "set", "timeout", "90s", check=0)
-    queuectl("config", "set", "webhook-dead", "https://example.org/secret", check=0)
+    queuectl("config", "set", "webhook-dead", "https://example.org/hidden", check=0)
     queuectl("enqueue", "--id", "job", "--batch", "all", "--on-complete", "echo all of it", "true", check=0)
     queuectl("export", "--rules", tmp_path / "all.json", check=0)
-    assert "secret" not in queuectl("export", "--rules", check=0).out
+    assert "hidden" not in queuectl("export", "--rules", check=0).out
     elsewhere("import", tmp_path / "all.json", check=0)
     elsewhere("worker", "start", "--drain", check=0)
     (batch,) = elsewhere("batch", "list", "--json", check=0).json

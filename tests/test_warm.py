@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.processes import children, descriptors, process
 from tests.program import COMMAND, Leftovers, Program, WorkerProcess, environment
 from tests.wait import wait_until
-from tests.warm import Ended, Forked, warm
+from tests.warm import Ended, Forked, Warm, warm
 
 
 def run_warm(
@@ -55,6 +55,16 @@ def test_what_an_interpreter_reads_at_its_start_is_not_left_out(home: Path, queu
     env = environment(home, {"PYTHONVERBOSE": "1"})
     assert warm.run(["--version"], input=None, env=env, cwd=None, timeout=60) is None
     assert "import 'queuectl" in queuectl("--version", env={"PYTHONVERBOSE": "1"}, check=0).err
+
+
+def test_whoever_comes_first_does_not_say_how_all_others_are_started(home: Path) -> None:
+    fresh = Warm()
+    try:
+        other = environment(home, {"PYTHONPATH": str(home)})
+        assert fresh.run(["--version"], input=None, env=other, cwd=None, timeout=60) is None
+        assert fresh.run(["--version"], input=None, env=environment(home), cwd=None, timeout=60) is not None
+    finally:
+        fresh.close()
 
 
 def seen(pid: int) -> tuple[object, ...]:

@@ -93,7 +93,11 @@ class Warm:
         self._lock = threading.Lock()
         self._server: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._env: dict[str, str] = {}
+        # As this process was started, and not as the test that happens to be the first wants it: one that has another start in mind
+        # would get it for itself and for all that come after.
+        self._env = {
+            name: value for name, value in of_the_start(os.environ).items() if not name.startswith("QUEUECTL_")
+        }
 
     def start(
         self,
@@ -107,9 +111,9 @@ class Warm:
         """A process of its own with these descriptors as 0, 1 and 2; `leads`: in a session of its own, too. None: this one has
         to be started the long way."""
         with self._lock:
-            server = self._server or self._start(env)
             if of_the_start(env) != self._env:
                 return None
+            server = self._server or self._start(env["PATH"])
             call = {"words": words, "env": dict(env), "cwd": str(cwd or os.getcwd()), "leads": leads}
             request = json.dumps(call).encode()
             status, told = os.pipe()
@@ -147,12 +151,11 @@ class Warm:
                 forked.wait()
                 raise subprocess.TimeoutExpired(list(words), timeout) from None
 
-    def _start(self, env: Mapping[str, str]) -> socket.socket:
-        self._env = of_the_start(env)
+    def _start(self, path: str) -> socket.socket:
         ours, theirs = socket.socketpair()
         with theirs:
-            # With nothing of the test that happens to be the first: it outlives that one.
-            own = {**self._env, "PATH": env["PATH"]}
+            # With nothing else of that test: the server outlives it.
+            own = {**self._env, "PATH": path}
             streams = {"stdin": theirs, "stdout": subprocess.DEVNULL}
             self._process = subprocess.Popen([sys.executable, "-m", "tests.warm_server"], env=own, cwd=ROOT, **streams)
         self._server = ours

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import queuectl.job.settle
@@ -226,16 +226,6 @@ def _no_word_of_a_rescue() -> tuple[Any, str, Any]:
     return queuectl.upkeep.rescue, "add_end", add_end
 
 
-def _nobody_has_begun() -> tuple[Any, str, Any]:
-    def never_taken_back(self: Launcher, tokens: Collection[str]) -> None:
-        seen = self.__dict__.setdefault("_seen", set())
-        seen.update(tokens)
-        with contextlib.suppress(OSError):
-            self._ledger.note_unbegun(seen)
-
-    return Launcher, "note_unbegun", never_taken_back
-
-
 def _closed_again() -> tuple[Any, str, Any]:
     return queuectl.output.files, "is_end_line", lambda _: False
 
@@ -267,7 +257,6 @@ DEFECTS: Final[dict[str, Change]] = {
     "an adoption of what ran before the power was gone": _any_boot,
     "an end that leaves no word of why": _no_word,
     "a rescue that leaves no word of what it ends": _no_word_of_a_rescue,
-    "a reserve of which it is never said that it has begun": _nobody_has_begun,
     "a log that is closed by everybody who comes by": _closed_again,
     "counts that are overwritten": _counts_overwritten,
     "a history that is not kept": _no_history,
@@ -289,7 +278,6 @@ WHERE: Final[dict[str, Theme]] = {
     "an adoption of what ran before the power was gone": Theme.POWER,
     "an end that leaves no word of why": Theme.HEIRS,
     "a rescue that leaves no word of what it ends": Theme.ALERT,
-    "a reserve of which it is never said that it has begun": Theme.HEIRS,
 }
 
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from queuectl.job.model import Claim
-from queuectl.process.ledger import Ledger, read_ledger
+from queuectl.process.ledger import Footprint, Ledger, read_ledger
 from queuectl.store.ids import new_tokens
 from queuectl.worker.reserve import BRIEF, GATHER, IN_A_ROW, MOST, PATIENCE, Reserve
 from tests.clock import FakeClock
@@ -151,6 +151,16 @@ def test_the_largest_reserve_fits_into_the_ledger_and_leaves_the_rest_alone(tmp_
     assert ledger.added_ends() == set()
     ledger.note_unbegun(tokens[:1])
     assert read_ledger(path).unbegun == {tokens[0]}
+    ledger.close()
+
+
+def test_what_has_begun_has_begun_though_an_old_note_says_otherwise(tmp_path: object) -> None:
+    # A full disk keeps the worker from noting that less has not begun; that its keeper had made the process is noted before.
+    path, tokens = f"{tmp_path}/runs", new_tokens(2)
+    ledger = Ledger(path)
+    ledger.note_unbegun(tokens)
+    ledger.write(0, tokens[0], Footprint(1, 1, 0))
+    assert read_ledger(path).unbegun == {tokens[1]}
     ledger.close()
 
 

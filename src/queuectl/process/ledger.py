@@ -163,7 +163,8 @@ def read_ledger(path: str) -> Records:
                 pass
     if keeper is not None and keeper.boot not in ("", boot()):
         return Records(None, {token: Footprint(0, 0, found.log_from) for token, found in runs.items()}, {})
-    return Records(keeper, runs, endings, unbegun, frozenset(closing))
+    # The note of what has not begun may be an old one: a full disk keeps the next from being written.
+    return Records(keeper, runs, endings, unbegun - runs.keys(), frozenset(closing))
 
 
 def _padded(record: str, room: int = RECORD) -> bytes:

@@ -167,9 +167,10 @@ def test_every_run_says_what_it_has_used(scene: Scene, tmp_path: Path) -> None:
 def test_a_run_that_was_adopted_says_what_it_has_used(scene: Scene, tmp_path: Path) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
-    job_id = scene.enqueue(f"read x < {go}; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done", cpu_time=600)
+    loop = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+    job_id = scene.enqueue(f"{scene.note('begun')}; read x < {go}; {loop}", cpu_time=600)
     worker = scene.worker()
-    scene.wait_for(job_id, "processing")
+    scene.wait_for_lines("begun", 1)  # one that is claimed and has no process yet is given back, and run anew
     worker.process.send_signal(signal.SIGKILL)
     worker.wait()
     scene.worker()

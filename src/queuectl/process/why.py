@@ -14,7 +14,7 @@ from queuectl.process.protocol import Order
 LONGEST_SHOWN: Final = 200
 
 # What it could not do to itself, see between.py.
-_TODO: Final = {
+_UNDONE: Final = {
     Step.BEGINNING: "the system has no room for another process",
     Step.GROUP: "its control group cannot be joined",
     Step.NICE: "its nice value cannot be set",
@@ -38,8 +38,8 @@ def places(order: Order) -> Sequence[bytes]:
 def why(order: Order, failures: Sequence[int], step: Step) -> str:
     """In words, why none of the programs could be run. The kernel gives a number for all there is to do in between."""
     cwd, name = order.cwd.encode(), _shown(order.argv[0])
-    if step in _TODO:
-        return f"{_TODO[step]}: {os.strerror(failures[0]).lower()}"
+    if step in _UNDONE:
+        return f"{_UNDONE[step]}: {os.strerror(failures[0]).lower()}"
     try:
         os.stat(os.path.join(cwd, b"."))
     except (OSError, ValueError) as exc:

@@ -33,10 +33,12 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "service/manager.py": "asks systemctl and launchctl",
     },
     "time": {"clock.py": "the only caller of time"},
-    "ctypes": {"process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal"},
+    "ctypes": {
+        "process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal",
+        "process/machine.py": "has a new process make system calls before it is the program",
+    },
     "threading": {
         "process/row.py": "makes two processes at a time, and touches nothing else",
-        "process/nicely.py": "a nice value is one of each thread",
         "web/rooms.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/bridge.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
@@ -81,7 +83,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "os._exit": {
         "cli/main.py": "leaves without taking the interpreter down",
         "process/keeper.py": "leaves without taking the interpreter down",
-        "process/between.py": "a fork that cannot become its program ends there",
+        "process/forking.py": "a fork that cannot become its program ends there",
     },
     "os.environ": {
         "config.py": "reads the environment for all",
@@ -100,7 +102,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     },
     "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
     "os.posix_spawn": {},
-    "os.fork": {"process/between.py": "what a process does to itself before it is the program"},
+    "os.fork": {"process/forking.py": "what a process does to itself before it is the program"},
     "os.system": {},
     "datetime.datetime.now": {},
     "datetime.datetime.utcnow": {},

@@ -27,6 +27,16 @@ def processes(tmp_path: Path) -> Iterator[SystemProcesses]:
         yield made
 
 
+def forked(between: Between) -> Between:
+    """What cannot be done by a list of system calls alone: it has to look where it is."""
+    root = os.stat("/")
+    return between._replace(inside=(root.st_dev, root.st_ino))
+
+
+WAYS = pytest.mark.parametrize("way", [lambda between: between, forked], ids=["list", "fork"])
+Way = Callable[[Between], Between]
+
+
 @pytest.fixture
 def printed(processes: SystemProcesses, tmp_path: Path) -> Printed:
     """What a command prints that does this before it begins."""
@@ -61,9 +71,12 @@ def failure(processes: SystemProcesses, log: Path, *argv: bytes, between: Betwee
         (resource.RLIMIT_FSIZE, 1024 * 512, "f"),
     ],
 )
-def test_a_limit_is_there_from_the_start_and_for_good(printed: Printed, kind: int, most: int, option: str) -> None:
+@WAYS
+def test_a_limit_is_there_from_the_start_and_for_good(
+    printed: Printed, way: Way, kind: int, most: int, option: str
+) -> None:
     unit = {"v": 1024, "f": 512}.get(option, 1)
-    said = printed(f"ulimit -S{option}; ulimit -H{option}", Between(limits=((kind, most),)))
+    said = printed(f"ulimit -S{option}; ulimit -H{option}", way(Between(limits=((kind, most),))))
     # That of the cpu time is told by a signal of its own, a second before the last.
     assert said.split() == [str(most // unit), str(most // unit + (option == "t"))]
 
@@ -91,25 +104,31 @@ def test_less_memory_than_any_program_needs_ends_the_program_and_not_the_keeper(
     bury(processes, child)
 
 
-def test_the_nice_value_is_there_from_the_start(printed: Printed) -> None:
+@WAYS
+def test_the_nice_value_is_there_from_the_start(printed: Printed, way: Way) -> None:
     ours = os.getpriority(os.PRIO_PROCESS, 0)
-    for between in (Between(nice=3), Between(nice=3, umask=0o77)):
-        assert printed("cut -d' ' -f19 /proc/self/stat", between) == str(min(19, ours + 3))
+    assert printed("cut -d' ' -f19 /proc/self/stat", way(Between(nice=3))) == str(min(19, ours + 3))
     assert printed("cut -d' ' -f19 /proc/self/stat", None) == str(ours), "and the next one has that of its keeper"
 
 
-def test_nothing_else_differs_from_a_process_that_does_nothing_to_itself(printed: Printed) -> None:
+@WAYS
+def test_the_mask_of_new_files_is_there_from_the_start(printed: Printed, way: Way) -> None:
+    assert printed("umask", way(Between(umask=0o27))) == "0027"
+
+
+@WAYS
+def test_nothing_else_differs_from_a_process_that_does_nothing_to_itself(printed: Printed, way: Way) -> None:
     look = "grep -E '^(Sig(Blk|Ign|Cgt)|Umask|Uid|Gid|Groups|NSpgid|NSsid|NSpid|Threads)' /proc/self/status; ls -l /proc/$$/fd"
     same = "cat | grep -c . || true; env | sort; pwd; ulimit -a; cut -d' ' -f5,6 /proc/$$/stat; echo $$ $PPID"
 
     def without_numbers(said: str) -> list[str]:
         return [line for line in said.splitlines() if not line.startswith(("NS", "l", "total"))]
 
-    plain, forked = printed(look, None), printed(look, Between())
+    plain, forked = printed(look, None), printed(look, way(Between()))
     assert without_numbers(plain) == without_numbers(forked)
     assert plain.count("->") == forked.count("->")
     *plain_lines, numbers, pids = printed(same, None).splitlines()
-    *forked_lines, forked_numbers, forked_pids = printed(same, Between()).splitlines()
+    *forked_lines, forked_numbers, forked_pids = printed(same, way(Between())).splitlines()
     assert plain_lines == forked_lines
     for pid, group in ((pids, numbers), (forked_pids, forked_numbers)):
         assert group.split() == [pid.split()[0]] * 2, "the leader of a group and a session of its own"
@@ -117,29 +136,29 @@ def test_nothing_else_differs_from_a_process_that_does_nothing_to_itself(printed
 
 
 @pytest.mark.parametrize("program", [b"nothing-like-it", b"/no/such", b"/etc/passwd", b"/", b"x" * 5000, b"a\0b"])
+@WAYS
 def test_what_cannot_be_begun_is_told_in_the_same_words(
-    processes: SystemProcesses, tmp_path: Path, program: bytes
+    processes: SystemProcesses, tmp_path: Path, program: bytes, way: Way
 ) -> None:
     plain = failure(processes, tmp_path / "log", program, between=None)
-    assert failure(processes, tmp_path / "log", program, between=Between()) == plain
+    assert failure(processes, tmp_path / "log", program, between=way(Between())) == plain
 
 
-def test_a_directory_that_is_not_there_is_told_in_the_same_words(processes: SystemProcesses, tmp_path: Path) -> None:
-    plain = failure(processes, tmp_path / "log", b"/bin/true", between=None, cwd="/no/such")
-    assert failure(processes, tmp_path / "log", b"/bin/true", between=Between(), cwd="/no/such") == plain
-
-
-def test_whoever_cannot_begin_leaves_no_process_behind(
-    processes: SystemProcesses, printed: Printed, tmp_path: Path
+@WAYS
+def test_a_directory_that_is_not_there_is_told_in_the_same_words(
+    processes: SystemProcesses, tmp_path: Path, way: Way
 ) -> None:
-    failure(processes, tmp_path / "log", b"/no/such", between=Between())
+    plain = failure(processes, tmp_path / "log", b"/bin/true", between=None, cwd="/no/such")
+    assert failure(processes, tmp_path / "log", b"/bin/true", between=way(Between()), cwd="/no/such") == plain
+
+
+@WAYS
+def test_whoever_cannot_begin_leaves_no_process_behind(
+    processes: SystemProcesses, printed: Printed, tmp_path: Path, way: Way
+) -> None:
+    failure(processes, tmp_path / "log", b"/no/such", between=way(Between()))
     *children, itself = printed("ps -o pid= --ppid $PPID; echo $$", None).split()
     assert children == [itself]
-
-
-def test_a_control_group_that_is_not_there_is_said_so(processes: SystemProcesses, tmp_path: Path) -> None:
-    said = failure(processes, tmp_path / "log", b"/bin/true", between=Between(group=b"/no/such"))
-    assert said == "its control group cannot be joined: no such file or directory"
 
 
 def test_many_at_a_time_are_made_side_by_side_with_others(processes: SystemProcesses, tmp_path: Path) -> None:

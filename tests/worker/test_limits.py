@@ -61,6 +61,14 @@ def test_a_job_cannot_raise_its_own_limits(scene: Scene) -> None:
     assert printed(scene, job_id).split() == ["kept"] * 4, scene.job(job_id)
 
 
+def test_where_no_code_may_be_made_limits_hold_all_the_same(scene: Scene) -> None:
+    # As systemd's MemoryDenyWriteExecute, for the worker and all that it starts: see tests/process/test_machine.py.
+    forbid = "import ctypes, os, sys; ctypes.CDLL(None).prctl(65, 1, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    job_id = scene.enqueue(None, argv=["/bin/sh", "-c", LOOK], **SAID)
+    scene.worker("--drain", through=[sys.executable, "-c", forbid]).wait()
+    assert printed(scene, job_id).split() == list(HARD.values())
+
+
 def test_a_limit_that_the_shell_could_be_talked_out_of_holds(scene: Scene) -> None:
     # bash, where it is called sh, too, takes functions from the environment; they win over its builtins.
     env = {"BASH_FUNC_ulimit%%": "() { :; }", "BASH_FUNC_exit%%": "() { :; }", "ENV": "/dev/null"}

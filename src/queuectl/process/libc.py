@@ -131,7 +131,7 @@ _NO_WORDS: Final = Words(())
 class Call:
     """All that one call needs, put together beforehand."""
 
-    __slots__ = ("_actions", "_argv", "_base", "_env", "_is_cut", "_pid")
+    __slots__ = ("_actions", "_argv", "_base", "_env", "_pid", "is_cut")
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Call:
         which only works if KNOWS_DIRECTORIES.
         """
         # The C library takes a null byte for the end of a word: what came after it would be missing.
-        self._is_cut = b"\0" in b"".join((*argv, *base.words, *env, cwd or b""))
+        self.is_cut = b"\0" in b"".join((*argv, *base.words, *env, cwd or b""))
         self._pid = ctypes.c_int()
         self._argv = _NO_WORDS.and_these(argv)
         self._base = base
@@ -155,7 +155,7 @@ class Call:
 
     def make(self, program: bytes) -> int:
         """Make the process, without Python's lock. Returns 0, or the number of the error."""
-        if self._is_cut:
+        if self.is_cut:
             return errno.EINVAL
         error: int = _FREE.posix_spawn(
             ctypes.byref(self._pid), program, self._actions.room, _ATTRIBUTES, self._argv, self._env
@@ -164,7 +164,7 @@ class Call:
 
     def become(self, program: bytes) -> int:
         """In a process of its own: be this program from now on. Returns the number of the error."""
-        if self._is_cut:
+        if self.is_cut:
             return errno.EINVAL
         _TELLING.execve(program, self._argv, self._env)
         return ctypes.get_errno()
@@ -172,3 +172,12 @@ class Call:
     @property
     def pid(self) -> int:
         return self._pid.value
+
+    @property
+    def argv_at(self) -> int:
+        """Where the words lie, as long as we are."""
+        return ctypes.addressof(self._argv)
+
+    @property
+    def env_at(self) -> int:
+        return ctypes.addressof(self._env)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from queuectl.clock import boot_ticks
-from queuectl.process.between import TRY_NEXT, Between, Step, fork
+from queuectl.process.between import TRY_NEXT, Between, Step
+from queuectl.process.forking import fork
 from queuectl.process.libc import KNOWS_DIRECTORIES, Call, Words
-from queuectl.process.nicely import nicely
+from queuectl.process.machine import NotHere
+from queuectl.process.steps import make
 from queuectl.process.table import started
 
 
@@ -61,15 +62,22 @@ class Making:
         self._call = Call(argv, base, env, cwd=inside, descriptors=descriptors)
 
     def run(self) -> Made:
-        if self._between is not None:
-            return self._run_with(self._between)
-        return self._spawn()
+        return self._spawn() if self._between is None else self._run_with(self._between)
 
     def _run_with(self, between: Between) -> Made:
-        if between.nice is not None and between.is_nice_only:
-            with contextlib.suppress(RuntimeError):  # no room for another thread
-                return nicely(between.nice, self._spawn)
-        return self._fork(between)
+        before, tried = boot_ticks(), list[int]()
+        for program in self._programs:
+            try:
+                pid, stopped = make(self._call, program, between, cwd=self._cwd, descriptors=self._descriptors)
+            except NotHere:
+                return self._fork(between)
+            if stopped is None:
+                return Made(pid, before if before == boot_ticks() else started(pid) or 0, [])
+            step, (error,) = stopped
+            tried.append(error)
+            if step is not Step.PROGRAM or error not in TRY_NEXT:
+                return self._unmade(tried, step)
+        return self._unmade(tried, Step.PROGRAM)
 
     def _spawn(self) -> Made:
         if self._enter is not None:  # the C library cannot be told: we go there ourselves
@@ -87,20 +95,21 @@ class Making:
                 return Made(pid, before if before == after else started(pid) or 0, [])
             errors.append(error)
             if error not in TRY_NEXT:
-                errors += [error] * (len(self._programs) - len(errors))
                 break
-        return Made(0, 0, errors)
+        return self._unmade(errors, Step.PROGRAM)
 
     def _fork(self, between: Between) -> Made:
-        before, count = boot_ticks(), len(self._programs)
+        before = boot_ticks()
         try:
             pid, stopped = fork(self._call, self._programs, between, cwd=self._cwd, descriptors=self._descriptors)
         except OSError as exc:
-            return Made(0, 0, [exc.errno or errno.EAGAIN] * count)
+            return self._unmade([exc.errno or errno.EAGAIN], Step.PROGRAM)
         if stopped is not None:
-            step, errors = stopped
-            return Made(0, 0, errors + errors[-1:] * (count - len(errors)), int(step))
+            return self._unmade(stopped.errors, stopped.step)
         return Made(pid, before if before == boot_ticks() else started(pid) or 0, [])
+
+    def _unmade(self, errors: list[int], step: Step) -> Made:
+        return Made(0, 0, [*errors, *errors[-1:] * (len(self._programs) - len(errors))], int(step))
 
 
 def enter(cwd: bytes, inside: tuple[int, int]) -> int:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from queuectl.clock import boot_ticks
 from queuectl.job.hooks import DELIVER
-from queuectl.job.loaders import is_loader
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import NotStarted, Refused
@@ -127,10 +126,10 @@ class Launcher:
         if known:
             order = order._replace(masks=[(secret.entry, secret.value) for secret in known])
         if permit is None:
-            return Ready(_limited(order, claim), claim, slot)
+            return Ready(limited(order, claim.limits), claim, slot)
         if permit.account is not None and claim.parents:
             share_logs(claim.log, claim.run, claim.parents, reader=permit.account.uid)
-        return Ready(_limited(_as_permitted(order, permit), claim), claim, slot)
+        return Ready(limited(_as_permitted(order, permit), claim.limits), claim, slot)
 
     def _order(self, claim: Claim, base: Words, env: Sequence[bytes], *, place: int, now_ms: int) -> Order:
         head, is_first = start_line(claim.run, worker=self.worker, now_ms=now_ms), claim.run == 1
@@ -231,15 +230,6 @@ def _as_permitted(order: Order, permit: Permit) -> Order:
         return order
     called = [permit.called.encode(), *order.argv[1:]]
     return order._replace(argv=called, program=os.fsencode(permit.program))
-
-
-def _limited(order: Order, claim: Claim) -> Order:
-    if not claim.limits:
-        return order
-    # By some variables a job has code of its own run by the shell, before that could limit itself.
-    names = (*(claim.env or ()), *(one.variable for one in wanted(claim.secrets)))
-    by_shell = claim.argv is None and not any(map(is_loader, names))
-    return limited(order, claim.limits, by_shell=by_shell)
 
 
 def is_ours(claim: Claim) -> bool:

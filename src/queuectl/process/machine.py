@@ -1,0 +1,179 @@
+"""Having a new process make some system calls before it becomes the program, at the price of `posix_spawn`.
+
+Until it is the program such a process shares our memory, while we stand still (`vfork`): a third of what a fork costs. Python cannot
+run in it, for whatever it did to the interpreter, we would find done. So it runs a few instructions of its own, which go through a
+list in memory. What stands beside each of them is what it says: a test has it assembled. See docs/adr/0039.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import signal
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+# Called with the first two arguments of `clone` or `clone3`, the list, and the number of that call. Returns in us with its result; the
+# new process goes on with the list. An entry of that: the number of a call, six arguments, and how many bytes to go on if it fails, in which case
+# the error takes the place of the number. Nothing needs a stack, so the new process can have ours.
+_CODE: Final = {
+    "x86_64": (
+        "4889c8"  # mov rax, rcx
+        "4989d0"  # mov r8, rdx
+        "0f05"  # syscall
+        "4885c0"  # test rax, rax
+        "7534"  # jnz parent
+        "4c89c3"  # mov rbx, r8
+        "488b03"  # step: mov rax, [rbx]
+        "488b7b08"  # mov rdi, [rbx + 8]
+        "488b7310"  # mov rsi, [rbx + 16]
+        "488b5318"  # mov rdx, [rbx + 24]
+        "4c8b5320"  # mov r10, [rbx + 32]
+        "4c8b4328"  # mov r8, [rbx + 40]
+        "4c8b4b30"  # mov r9, [rbx + 48]
+        "0f05"  # syscall
+        "4885c0"  # test rax, rax
+        "7806"  # js failed
+        "4883c340"  # add rbx, 64
+        "ebd8"  # jmp step
+        "488903"  # failed: mov [rbx], rax
+        "48035b38"  # add rbx, [rbx + 56]
+        "ebcf"  # jmp step
+        "c3"  # parent: ret
+    ),
+}
+
+
+class Numbers(NamedTuple):
+    """Of the system calls, on one kind of machine."""
+
+    clone: int
+    clone3: int
+    setsid: int
+    dup3: int
+    umask: int
+    setpriority: int
+    chdir: int
+    sigaction: int
+    sigprocmask: int
+    prlimit: int
+    execve: int
+    exit: int
+
+
+_NUMBERS: Final = {
+    "x86_64": Numbers(56, 435, 112, 292, 95, 141, 80, 13, 14, 302, 59, 231),
+}
+
+_ENTRY: Final = struct.Struct("=8q")
+_ARGUMENTS: Final = 6
+_WORD: Final = 8
+_VM, _VFORK, _INTO_CGROUP = 0x100, 0x4000, 0x2_0000_0000
+_CLONE_ARGS: Final = struct.Struct("=11Q")
+_SIGSET: Final = 128
+_ALL: Final = b"\xff" * _SIGSET
+_FAILED: Final = 127
+# It is not to be had here: no such call, or whoever guards us is against it.
+_NOT_HERE: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.EINVAL})
+
+
+class Entry(NamedTuple):
+    """A system call. Arguments that are bytes are put into memory, and the call gets their address. `is_vital`: if it fails, nothing
+    after it is done."""
+
+    number: int
+    arguments: Sequence[int | bytes]
+    is_vital: bool = True
+
+
+class NotHere(Exception):
+    """This machine, or whoever guards us, does not let us."""
+
+
+class Failed(Exception):
+    """The new process ended before it was the program. `at`: the place in the list of what it could not do; None: it was not made."""
+
+    def __init__(self, at: int | None, number: int) -> None:
+        super().__init__(os.strerror(number))
+        self.at = at
+        self.errno = number
+
+
+def numbers() -> Numbers | None:
+    """None: on this kind of machine nobody has tried."""
+    return _NUMBERS.get(os.uname().machine)
+
+
+class Machine:
+    """Raises NotHere if it cannot be had."""
+
+    def __init__(self, known: Numbers) -> None:
+        libc = ctypes.CDLL(None)
+        self._mask = ctypes.PyDLL(None).pthread_sigmask
+        self._numbers = known
+        code = bytes.fromhex(_CODE[os.uname().machine])
+        self._memory = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._memory.write(code)
+        at = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        # Never both at a time: what can be executed cannot be written any more.
+        if libc.mprotect(ctypes.c_void_p(at), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
+            raise NotHere
+        # Python's lock is let go of: the rest of us goes on.
+        kind = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p, ctypes.c_long)
+        self._go = kind(at)
+
+    def make(self, entries: Sequence[Entry], *, group: int | None = None) -> int:
+        """A new process that does all of it, the last of which has to be to become the program, in this control group if there is one.
+        Returns its number. Raises Failed or NotHere."""
+        room = _laid_out([*entries, Entry(self._numbers.exit, (_FAILED,))])
+        before = room.raw
+        if group is None:
+            call, first, second = self._numbers.clone, _VM | _VFORK | signal.SIGCHLD, 0
+        else:
+            words = _CLONE_ARGS.pack(_VM | _VFORK | _INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, *[0] * 5, group)
+            args = ctypes.create_string_buffer(words, _CLONE_ARGS.size)
+            call, first, second = self._numbers.clone3, ctypes.addressof(args), _CLONE_ARGS.size
+        # A handler of ours would work in memory that is ours as well. The list sets both right before the program begins.
+        old = ctypes.create_string_buffer(_SIGSET)
+        self._mask(signal.SIG_SETMASK, _ALL, old)
+        try:
+            pid: int = self._go(first, second, ctypes.addressof(room), call)
+        finally:
+            self._mask(signal.SIG_SETMASK, old, None)
+        if pid < 0:
+            raise NotHere if -pid in _NOT_HERE else Failed(None, -pid)
+        if room.raw != before:
+            for at, entry in enumerate(entries):
+                found, *_ = _ENTRY.unpack_from(room, at * _ENTRY.size)
+                if found < 0 and entry.is_vital:
+                    os.waitpid(pid, 0)
+                    raise Failed(at, -found)
+        return pid
+
+
+def _laid_out(entries: Sequence[Entry]) -> ctypes.Array[ctypes.c_char]:
+    """The list, and behind it what its entries point to."""
+    end = _ENTRY.size * len(entries)
+    size = end + sum(_room_for(word) for entry in entries for word in entry.arguments if isinstance(word, bytes))
+    room = ctypes.create_string_buffer(size)
+    base, last = ctypes.addressof(room), len(entries) - 1
+    for place, (number, arguments, is_vital) in enumerate(entries):
+        words = [0] * _ARGUMENTS
+        for which, word in enumerate(arguments):
+            if isinstance(word, bytes):
+                ctypes.memmove(base + end, word, len(word))
+                words[which] = base + end
+                end += _room_for(word)
+            else:
+                words[which] = word
+        onward = _ENTRY.size * (last - place if is_vital else 1)
+        _ENTRY.pack_into(room, place * _ENTRY.size, number, *words, onward)
+    return room
+
+
+def _room_for(word: bytes) -> int:
+    """With a zero behind it, and as the kernel wants numbers to lie."""
+    return (len(word) // _WORD + 1) * _WORD

@@ -67,6 +67,7 @@ def test_history_and_the_end_of_the_output_are_shown(queuectl: Program, start_wo
         "max_rss_bytes",
         "read_bytes",
         "written_bytes",
+        "peak_memory_bytes",
     }
 
 

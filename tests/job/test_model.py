@@ -98,7 +98,7 @@ def test_a_run_shows_every_field_of_the_contract() -> None:
     )
     shown = run.to_dict()
     contract = "number worker host pid started_at finished_at duration_ms exit_code signal error outcome"
-    used = "cpu_user_ms cpu_system_ms max_rss_bytes read_bytes written_bytes"
+    used = "cpu_user_ms cpu_system_ms max_rss_bytes read_bytes written_bytes peak_memory_bytes"
     assert list(shown) == [*contract.split(), *used.split()]
     assert {shown[name] for name in used.split()} == {None}
     assert list(replace(run, usage=Usage(1, 2, 3, 4, 5)).to_dict().values())[-5:] == [1, 2, 3, 4, 5]

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from queuectl.process import machine as module
-from queuectl.process.machine import Entry, Failed, Machine, Numbers, numbers
+from queuectl.process.machine import Entry, Failed, Machine, Numbers, Script, address, numbers
 from queuectl.process.steps import machine
+from tests.e2e.processes import children
 from tests.needs import require
 
 ASSEMBLERS = {"x86_64": ("as", ["-msyntax=intel", "-mnaked-reg"])}
@@ -67,7 +68,7 @@ def test_a_new_process_goes_through_its_list(made: Machine, known: Numbers, tmp_
         Entry(known.dup3, (writer, 1, 0)),
         Entry(known.execve, (b"/bin/pwd", ctypes.addressof(words), 0)),
     ]
-    pid = made.make(entries)
+    pid = made.make(Script(known, entries))
     os.close(writer)
     assert os.waitpid(pid, 0) == (pid, 0)
     assert os.read(reader, 4096).decode().strip() == str(tmp_path.resolve())
@@ -75,15 +76,25 @@ def test_a_new_process_goes_through_its_list(made: Machine, known: Numbers, tmp_
 
 
 def test_what_fails_ends_it_and_is_told_with_its_place(made: Machine, known: Numbers) -> None:
+    before = children(os.getpid())
     with pytest.raises(Failed) as failed:
-        made.make([Entry(known.setsid, ()), Entry(known.chdir, (b"/no/such",)), exits(known, 0)])
+        made.make(Script(known, [Entry(known.setsid, ()), Entry(known.chdir, (b"/no/such",)), exits(known, 0)]))
     assert (failed.value.at, failed.value.errno) == (1, errno.ENOENT)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert children(os.getpid()) == before
+
+
+def test_one_list_serves_many_processes_that_differ_in_some_words(made: Machine, known: Numbers) -> None:
+    script = Script(known, [Entry(known.chdir, (None,)), Entry(known.exit, (None,))])
+    pids = [made.make(script, [address(b"/"), code]) for code in (3, 4, 5)]
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [3, 4, 5]
+    with pytest.raises(Failed):
+        made.make(script, [address(b"/no/such"), 6])
+    pid = made.make(script, [address(b"/tmp"), 7])
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7, "what one has noted is not in the way of the next"
 
 
 def test_what_may_fail_does_not_end_it(made: Machine, known: Numbers) -> None:
-    pid = made.make([Entry(known.chdir, (b"/no/such",), is_vital=False), exits(known, 7)])
+    pid = made.make(Script(known, [Entry(known.chdir, (b"/no/such",), is_vital=False), exits(known, 7)]))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
 
@@ -104,7 +115,7 @@ def test_nothing_of_us_is_changed(made: Machine, known: Numbers) -> None:
         Entry(known.prlimit, (0, resource.RLIMIT_NOFILE, limit, 0)),
         exits(known, 0),
     ]
-    os.waitpid(made.make(entries), 0)
+    os.waitpid(made.make(Script(known, entries)), 0)
     assert ours() == before
 
 
@@ -112,7 +123,7 @@ def test_several_threads_make_processes_at_a_time(made: Machine, known: Numbers)
     codes: list[int] = []
 
     def work(code: int) -> None:
-        pids = [made.make([exits(known, code)]) for _ in range(50)]
+        pids = [made.make(Script(known, [exits(known, code)])) for _ in range(50)]
         codes.extend(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) - code for pid in pids)
 
     threads = [threading.Thread(target=work, args=(code,)) for code in (1, 2, 3)]

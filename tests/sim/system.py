@@ -67,6 +67,7 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
         (ending, "entry", kernel.entry),
         (ending, "entries", kernel.entries),
         (ending, "marks", kernel.marks),
+        (ending, "group_of", lambda _: None),  # the simulated machine has no control groups
         (ending, "os", SimpleNamespace(pidfd_open=kernel.pin, close=lambda _: None, killpg=kernel.kill_group)),
         (ending, "signal", SimpleNamespace(SIGKILL=signal.SIGKILL, pidfd_send_signal=kernel.send)),
     ]

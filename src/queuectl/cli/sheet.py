@@ -153,7 +153,7 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
 
 
 def _memory(run: Run) -> str:
-    return "" if run.usage is None else short_size(run.usage.max_rss_bytes)
+    return "" if run.usage is None else short_size(run.usage.memory_bytes)
 
 
 def _moved(run: Run) -> str:

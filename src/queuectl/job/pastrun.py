@@ -91,8 +91,8 @@ def _run(fields: object, name: str) -> RunRecord:
         if value is not None:
             said[field] = _RUN[field](value, f"{name}.{field}")
     ending = said.pop("outcome")
-    used = [said.pop(field) for field in Usage._fields]
-    usage = None if None in used else tuple(used)
+    *used, peak = (said.pop(field) for field in Usage._fields)
+    usage = None if None in used else Usage._make([*used, peak]).known
     needed = {"number": said["number"], "outcome": ending, "finished_at": said["finished_at"]}
     for field, found in needed.items():
         if found is None and not (field == "finished_at" and ending == Ending.RUNNING):

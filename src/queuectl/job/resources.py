@@ -152,17 +152,29 @@ def _capped(name: str, asked: int | None, most: int) -> int:
 
 
 class Usage(NamedTuple):
-    """What the process of a run has used, and those of its children that it has waited for. Times in ms, sizes in bytes."""
+    """What the process of a run has used, and those of its children that it has waited for; the cpu time of all its processes, where it
+    had a control group. Times in ms, sizes in bytes. `max_rss_bytes`: of the largest process. `peak_memory_bytes`: of all of them
+    together, where a control group limits that."""
 
     cpu_user_ms: int
     cpu_system_ms: int
     max_rss_bytes: int
     read_bytes: int
     written_bytes: int
+    peak_memory_bytes: int | None = None
 
     @property
     def cpu_ms(self) -> int:
         return self.cpu_user_ms + self.cpu_system_ms
+
+    @property
+    def known(self) -> tuple[int, ...]:
+        return tuple(number for number in self if number is not None)
+
+    @property
+    def memory_bytes(self) -> int:
+        """At its peak, as far as it is known."""
+        return self.max_rss_bytes if self.peak_memory_bytes is None else self.peak_memory_bytes
 
 
 class Spent(NamedTuple):

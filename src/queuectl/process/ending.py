@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from queuectl.process.cgroups import group_of, kill, members
 from queuectl.process.ledger import Footprint
 from queuectl.process.table import Entry, entries, entry, marks
 
@@ -23,7 +24,7 @@ def families(leaders: Mapping[str, int]) -> dict[str, list[Entry]]:
         its = {tokens.get(process.session), tokens.get(process.group), *marks(process.pid)}
         for token in found.keys() & its:
             found[token].append(process)
-    return found
+    return {token: [*some, *_companions([leaders[token]], some)] for token, some in found.items()}
 
 
 def orphans(runs: Mapping[str, Footprint | None]) -> list[Entry]:
@@ -33,9 +34,10 @@ def orphans(runs: Mapping[str, Footprint | None]) -> list[Entry]:
     leader itself still is the process that was recorded: after its end the number may belong to somebody else.
     """
     leaders = _leaders(runs)
-    return [
+    found = [
         p for p in entries() if p.session in leaders or p.group in leaders or not runs.keys().isdisjoint(marks(p.pid))
     ]
+    return [*found, *_companions(leaders, found)]
 
 
 def kill_groups(runs: Mapping[str, Footprint | None]) -> None:
@@ -44,6 +46,21 @@ def kill_groups(runs: Mapping[str, Footprint | None]) -> None:
     for pid in _leaders(runs):
         with contextlib.suppress(ProcessLookupError, PermissionError):  # as below
             os.killpg(pid, signal.SIGKILL)
+        kill_control_group(pid)
+
+
+def kill_control_group(leader: int) -> None:
+    """The same for its control group, if it has one, in which everything is that comes from it."""
+    if (group := group_of(leader)) is not None:
+        kill(group)
+
+
+def _companions(leaders: Iterable[int], known: Sequence[Entry]) -> list[Entry]:
+    """Who else lives in their control groups: whatever it has made of its session and its environment, it is of the same run."""
+    groups = {group_of(pid) for pid in (*leaders, *(process.pid for process in known))} - {None}
+    pids = {pid for group in groups if group is not None for pid in members(group)}
+    others = map(entry, pids - {process.pid for process in known})
+    return [other for other in others if other is not None and not other.is_over]
 
 
 def _leaders(runs: Mapping[str, Footprint | None]) -> set[int]:

@@ -11,7 +11,6 @@ closes, the want of memory) does not end it. It imports little: see docs/adr/001
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import select
 import signal
@@ -19,49 +18,39 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from queuectl.clock import SystemClock, boot_ticks
 from queuectl.job.outcome import Ending, Exited, Signalled
-from queuectl.job.resources import Spent, Usage
+from queuectl.job.resources import Spent
 from queuectl.output.frames import end_line
-from queuectl.process.between import Between
 from queuectl.process.ended import Ended, Kept
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of, usage_of
-from queuectl.process.making import Made, Making, Unmade, enter
-from queuectl.process.orders import BASE, LEAVE, LIMIT, MAKE, STAYS, WIRE, CannotLog, News
-from queuectl.process.pipe import Pipe
+from queuectl.process.making import Made
+from queuectl.process.orders import BASE, LEAVE, LIMIT, MAKE, STAYS, WIRE, News
+from queuectl.process.pool import Pool, usage_of_run
+from queuectl.process.preparing import Ordered, Preparing, Rows
 from queuectl.process.pump import Pump
 from queuectl.process.row import Helper, Row
 from queuectl.process.table import boot, started
 from queuectl.process.wire import HungUp, Wire
 
 NO_LIMIT: Final = 1 << 62  # until the worker says which
-
-
-_Rows = Sequence[tuple[Any, ...]]  # orders, as they come over the wire
-
-
-class _Ordered(NamedTuple):
-    making: Making | Unmade
-    pipe: Pipe | None = None  # None: it will not be made
-    out: int = -1  # its other end
-    log_error: int = 0
-    inside: int = -1  # the directory that it is to run in, if it may be no other
+TOLD: Final = 4  # of what was made, see Made: the rest is for us
 
 
 class Keeper:
-    def __init__(self, wire: Wire, ledger: Ledger) -> None:
+    def __init__(self, wire: Wire, ledger: Ledger, pool: Pool) -> None:
         self._wire = wire
         self._ledger = ledger
         self._clock = SystemClock()
-        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        self._base = Words([])
         self._pump = Pump(NO_LIMIT)
+        self._pool = pool
+        self._preparing = Preparing(self._pump, pool)
         self._helper = Helper()
         self._living: dict[int, Kept] = {}
-        self._ended = Ended(ledger)
+        self._ended = Ended(ledger, pool)
         self._left: set[int] = set()  # the worker ends them, and says so in their logs
         self._unheeded: deque[tuple[int, Any, Sequence[int]]] = deque()
         self._news: list[News] = []
@@ -115,104 +104,60 @@ class Keeper:
         for order, what, bury in self._wire.receive():
             if order == LEAVE:
                 self._left.update(pid for pid in what if pid in self._living)
+                for pid in what:
+                    self._ended.note_killed(pid)
             self._unheeded.append((order, what, bury))
 
     def _obey(self, order: int, what: Any, bury: Sequence[int]) -> None:
         for pid in bury:
             self._ended.bury(pid)
         if order == BASE:
-            self._base = Words(what)
+            self._preparing.base = Words(what)
         elif order == MAKE:
             self._make(what)
         elif order == LIMIT:
             self._pump.limit_to(what)
 
-    def _make(self, rows: _Rows) -> None:
+    def _make(self, rows: Rows) -> None:
         while rows:
-            orders = self._prepare(rows)
+            orders = self._preparing.all_of(rows)
             self._run(rows[: len(orders)], orders)
             rows = rows[len(orders) :]
 
-    def _prepare(self, rows: _Rows) -> list[_Ordered]:
-        """As many of them as there are descriptors for, and at least one."""
-        orders: list[_Ordered] = []
-        for row in rows:
-            try:
-                orders.append(self._order(*row))
-            except (CannotLog, OSError) as exc:
-                error = exc.errno or errno.EMFILE
-                if orders and error in (errno.EMFILE, errno.ENFILE):
-                    return orders
-                is_log = isinstance(exc, CannotLog)
-                orders.append(_Ordered(Unmade(row[0], error), log_error=error if is_log else 0))
-        return orders
-
-    def _run(self, rows: _Rows, orders: Sequence[_Ordered]) -> None:
+    def _run(self, rows: Rows, orders: Sequence[Ordered]) -> None:
         row = Row([(order.making, order.out) for order in orders], self._clock)
         self._helper.join(row)
         while (number := row.take()) is not None:
             row.make(number)
         made = row.wait()
         for order in orders:
-            if order.inside >= 0:
-                os.close(order.inside)
+            order.close()
         self._record(rows, made, orders)
 
-    def _order(
-        self,
-        programs: Sequence[bytes],
-        argv: Sequence[bytes],
-        base: Sequence[bytes] | None,
-        env: Sequence[bytes],
-        cwd: bytes,
-        inside: tuple[int, int] | None,
-        between: tuple[Any, ...] | None,
-        masks: Sequence[tuple[str, bytes]],
-        log: bytes,
-        head: bytes,
-        is_first: bool,
-        *_: Any,
-    ) -> _Ordered:
-        words = self._base if base is None else Words(base)
-        todo = None if between is None else Between(*between)
-        user = None if todo is None or todo.user is None else todo.user[0]
-        place = -1
-        if inside is not None and todo is not None and user is not None:
-            todo = todo._replace(inside=inside)  # by its own rights, and not by ours
-        elif inside is not None:
-            place = enter(cwd, inside)
-            cwd = b"/proc/self/fd/%d" % place
-        try:
-            pipe, out = self._pump.open(os.fsdecode(log), head, masks, is_first=is_first, reader=user)
-        except BaseException:
-            if place >= 0:
-                os.close(place)
-            raise
-        descriptors = (self._null, out, out)
-        making = Making(programs, argv, words, env, cwd=cwd, descriptors=descriptors, between=todo)
-        return _Ordered(making, pipe, out, inside=place)
-
-    def _keep(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
-        for (*_, ends_log, place, token), (one, at), (_, pipe, *_) in zip(rows, made, orders, strict=True):
-            if pipe is None:
+    def _keep(self, rows: Rows, made: Sequence[tuple[Made, float]], orders: Sequence[Ordered]) -> None:
+        for (*_, ends_log, place, token), (one, at), order in zip(rows, made, orders, strict=True):
+            if order.group is not None and not one.is_grouped:
+                self._pool.discard(order.group)
+            if order.pipe is None:
                 continue
             if one.errors:
-                self._pump.close(pipe)
+                self._pump.close(order.pipe)
                 continue
-            kept = Kept(place, token, Footprint(one.pid, one.started, pipe.log_from), pipe, at)
+            footprint = Footprint(one.pid, one.started, order.pipe.log_from)
+            kept = Kept(place, token, footprint, order.pipe, at, order.group if one.is_grouped else None)
             self._living[one.pid] = kept
             if not ends_log:
                 self._left.add(one.pid)
             with contextlib.suppress(OSError):  # a full disk: then there is the mark
                 self._ledger.write(place, token, kept.footprint)
 
-    def _record(self, rows: _Rows, made: Sequence[tuple[Made, float]], orders: Sequence[_Ordered]) -> None:
+    def _record(self, rows: Rows, made: Sequence[tuple[Made, float]], orders: Sequence[Ordered]) -> None:
         self._keep(rows, made, orders)
         self._look()
         self._tell(
             [
-                (*one, at, 0 if pipe is None else pipe.log_from, log_error)
-                for (one, at), (_, pipe, _, log_error, _) in zip(made, orders, strict=True)
+                (*one[:TOLD], at, 0 if order.pipe is None else order.pipe.log_from, order.log_error)
+                for (one, at), order in zip(made, orders, strict=True)
             ]
         )
 
@@ -243,11 +188,19 @@ class Keeper:
                 now_ms = self._clock.now_ms()
                 line = end_line(ending, exit_code=code, signal=number, error=None, duration=lasted, now_ms=now_ms)
             self._left.discard(pid)
+            if number == signal.SIGKILL:
+                self._ended.note_killed(pid)
             # Before anybody is told: all that it has printed is in its log by then.
             log_to = self._pump.finish(kept.pipe, line)
-            spent = Spent(None if (usage := usage_of(pid)) is None else Usage._make(usage))
+            measured = usage_of(pid)
+            if measured is None or kept.group is None:
+                spent = Spent(None if measured is None else usage_of_run(measured))
+            else:
+                spent, group = self._pool.spent(kept.group, measured, lasted=lasted)
+                kept = kept._replace(group=group)
             self._ended.add(pid, kept, Finish(how, boot_ticks(), log_to, spent))
-            self._news.append((pid, code, number, lasted, log_to, usage, spent.out_of_memory))
+            used = None if spent.usage is None else tuple(spent.usage)
+            self._news.append((pid, code, number, lasted, log_to, used, spent.out_of_memory))
 
     def _tell(self, made: Sequence[tuple[Any, ...]]) -> None:
         if made or self._news:
@@ -267,9 +220,11 @@ def main() -> None:
     except HungUp:  # it did not come to be a worker
         return
     ledger = Ledger(sys.argv[-1], join=True)
+    me = Identity(os.getpid(), started(os.getpid()) or 0, boot())
     with contextlib.suppress(OSError):  # a full disk: then nobody will adopt its jobs
-        ledger.sign(Identity(os.getpid(), started(os.getpid()) or 0, boot()))
-    keeper = Keeper(wire, ledger)
+        ledger.sign(me)
+    pool = Pool(me)
+    keeper = Keeper(wire, ledger, pool)
     keeper.serve(signals)
     if not keeper.is_free:
         with contextlib.suppress(HungUp):
@@ -277,6 +232,7 @@ def main() -> None:
     # Only now may others take the worker for dead: nothing more will begin, and what has begun stands in the ledger.
     os.close(lock)
     keeper.outlive(signals)
+    pool.close()
     os._exit(0)
 
 

@@ -184,7 +184,7 @@ def _shown(finish: Finish | None) -> str:
 
 
 def _spent(spent: Spent) -> str:
-    numbers = "" if spent.usage is None else ",".join(map(str, spent.usage))
+    numbers = "" if spent.usage is None else ",".join(map(str, spent.usage.known))
     return f"{int(spent.out_of_memory)},{numbers}"
 
 
@@ -202,7 +202,7 @@ def _read_spent(words: list[str]) -> Spent:
     if len(words) < 2:
         return NOT_KNOWN
     out_of_memory, *numbers = words[1].split(",")
-    usage = Usage._make(map(int, numbers)) if len(numbers) == len(Usage._fields) else None
+    usage = Usage(*map(int, numbers)) if len(numbers) >= len(Usage._fields) - 1 else None
     return Spent(usage, out_of_memory == "1")
 
 

@@ -65,24 +65,21 @@ _WAITID: Final = {"x86_64": 247, "aarch64": 95, "riscv64": 95, "loongarch64": 95
     os.uname().machine
 )
 _MOST_LONGS: Final = 18  # in a `struct rusage`
-_MICROSECONDS: Final = 1000  # in a millisecond
+_MILLION: Final = 1_000_000
 _BLOCK: Final = 512  # bytes, in which what is read from disks and written to them is counted
 _usage = (ctypes.c_long * _MOST_LONGS)()
 _ABOUT: Final = ctypes.create_string_buffer(128)  # a `siginfo_t`
 
 
 def usage_of(pid: int) -> tuple[int, int, int, int, int] | None:
-    """What a child that has ended has used, with those that it has waited for, as job/resources.py counts it. The child is not
-    buried. None: the kernel cannot be asked."""
+    """What a child that has ended has used, with those that it has waited for, as job/resources.py has it, but the times in
+    microseconds. The child is not buried. None: the kernel cannot be asked."""
     options = os.WEXITED | os.WNOHANG | os.WNOWAIT
     if _WAITID is None or _HELD.syscall(_WAITID, os.P_PID, pid, _ABOUT, options, _usage):
         return None
     seconds, micros, system_seconds, system_micros, kib, *_ = _usage
-    user_ms, system_ms = (
-        seconds * 1000 + micros // _MICROSECONDS,
-        system_seconds * 1000 + system_micros // _MICROSECONDS,
-    )
-    return user_ms, system_ms, kib * 1024, _usage[11] * _BLOCK, _usage[12] * _BLOCK
+    user, system = seconds * _MILLION + micros, system_seconds * _MILLION + system_micros
+    return user, system, kib * 1024, _usage[11] * _BLOCK, _usage[12] * _BLOCK
 
 
 class Words:

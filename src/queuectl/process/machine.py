@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import mmap
 import os
 import signal
@@ -70,7 +71,7 @@ _NUMBERS: Final = {
 
 _ENTRY: Final = struct.Struct("=8q")
 _ARGUMENTS: Final = 6
-_WORD: Final = 8
+_WORD: Final = struct.Struct("=q")
 _VM, _VFORK, _INTO_CGROUP = 0x100, 0x4000, 0x2_0000_0000
 _CLONE_ARGS: Final = struct.Struct("=11Q")
 _SIGSET: Final = 128
@@ -81,12 +82,45 @@ _NOT_HERE: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.EINVAL})
 
 
 class Entry(NamedTuple):
-    """A system call. Arguments that are bytes are put into memory, and the call gets their address. `is_vital`: if it fails, nothing
-    after it is done."""
+    """A system call. Arguments that are bytes are put into memory, and the call gets their address; those that are None differ from
+    process to process. `is_vital`: if it fails, nothing after it is done."""
 
     number: int
-    arguments: Sequence[int | bytes]
+    arguments: Sequence[int | bytes | None]
     is_vital: bool = True
+
+
+class Script:
+    """A list, laid out once for many processes. The last of it has to be to become the program."""
+
+    __slots__ = ("_holes", "_room", "entries", "text")
+
+    def __init__(self, known: Numbers, entries: Sequence[Entry]) -> None:
+        self.entries = (*entries, Entry(known.exit, (_FAILED,)))
+        self._room: list[ctypes.Array[ctypes.c_char]] = []  # what it points to, as long as we are
+        self._holes: list[int] = []
+        packed = bytearray()
+        for place, (number, arguments, is_vital) in enumerate(self.entries):
+            words = [0] * _ARGUMENTS
+            for which, word in enumerate(arguments):
+                if word is None:
+                    self._holes.append(len(packed) + _WORD.size * (which + 1))
+                else:
+                    words[which] = self._address(word) if isinstance(word, bytes) else word
+            onward = _ENTRY.size * (len(self.entries) - 1 - place if is_vital else 1)
+            packed += _ENTRY.pack(number, *words, onward)
+        self.text = bytes(packed)
+
+    def _address(self, word: bytes) -> int:
+        self._room.append(ctypes.create_string_buffer(word))
+        return ctypes.addressof(self._room[-1])
+
+    def filled(self, words: Sequence[int]) -> ctypes.Array[ctypes.c_char]:
+        """For one process, which will write into it."""
+        room = ctypes.create_string_buffer(self.text, len(self.text))
+        for hole, word in zip(self._holes, words, strict=True):
+            _WORD.pack_into(room, hole, word)
+        return room
 
 
 class NotHere(Exception):
@@ -102,6 +136,7 @@ class Failed(Exception):
         self.errno = number
 
 
+@functools.cache
 def numbers() -> Numbers | None:
     """None: on this kind of machine nobody has tried."""
     return _NUMBERS.get(os.uname().machine)
@@ -125,17 +160,16 @@ class Machine:
         kind = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p, ctypes.c_long)
         self._go = kind(at)
 
-    def make(self, entries: Sequence[Entry], *, group: int | None = None) -> int:
-        """A new process that does all of it, the last of which has to be to become the program, in this control group if there is one.
-        Returns its number. Raises Failed or NotHere."""
-        room = _laid_out([*entries, Entry(self._numbers.exit, (_FAILED,))])
+    def make(self, script: Script, words: Sequence[int] = (), *, group: int | None = None) -> int:
+        """A new process that does all of it, with these words where it has none, in this control group if there is one. Returns
+        its number. Raises Failed or NotHere."""
+        room = script.filled(words)
         before = room.raw
         if group is None:
             call, first, second = self._numbers.clone, _VM | _VFORK | signal.SIGCHLD, 0
         else:
-            words = _CLONE_ARGS.pack(_VM | _VFORK | _INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, *[0] * 5, group)
-            args = ctypes.create_string_buffer(words, _CLONE_ARGS.size)
-            call, first, second = self._numbers.clone3, ctypes.addressof(args), _CLONE_ARGS.size
+            args = _CLONE_ARGS.pack(_VM | _VFORK | _INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, *[0] * 5, group)
+            call, first, second = self._numbers.clone3, address(args), _CLONE_ARGS.size
         # A handler of ours would work in memory that is ours as well. The list sets both right before the program begins.
         old = ctypes.create_string_buffer(_SIGSET)
         self._mask(signal.SIG_SETMASK, _ALL, old)
@@ -146,7 +180,7 @@ class Machine:
         if pid < 0:
             raise NotHere if -pid in _NOT_HERE else Failed(None, -pid)
         if room.raw != before:
-            for at, entry in enumerate(entries):
+            for at, entry in enumerate(script.entries):
                 found, *_ = _ENTRY.unpack_from(room, at * _ENTRY.size)
                 if found < 0 and entry.is_vital:
                     os.waitpid(pid, 0)
@@ -154,26 +188,6 @@ class Machine:
         return pid
 
 
-def _laid_out(entries: Sequence[Entry]) -> ctypes.Array[ctypes.c_char]:
-    """The list, and behind it what its entries point to."""
-    end = _ENTRY.size * len(entries)
-    size = end + sum(_room_for(word) for entry in entries for word in entry.arguments if isinstance(word, bytes))
-    room = ctypes.create_string_buffer(size)
-    base, last = ctypes.addressof(room), len(entries) - 1
-    for place, (number, arguments, is_vital) in enumerate(entries):
-        words = [0] * _ARGUMENTS
-        for which, word in enumerate(arguments):
-            if isinstance(word, bytes):
-                ctypes.memmove(base + end, word, len(word))
-                words[which] = base + end
-                end += _room_for(word)
-            else:
-                words[which] = word
-        onward = _ENTRY.size * (last - place if is_vital else 1)
-        _ENTRY.pack_into(room, place * _ENTRY.size, number, *words, onward)
-    return room
-
-
-def _room_for(word: bytes) -> int:
-    """With a zero behind it, and as the kernel wants numbers to lie."""
-    return (len(word) // _WORD + 1) * _WORD
+def address(word: bytes) -> int:
+    """Where these bytes lie, as long as they do."""
+    return ctypes.cast(ctypes.c_char_p(word), ctypes.c_void_p).value or 0

@@ -24,6 +24,7 @@ class Made(NamedTuple):
     started: int
     errors: list[int]
     step: int = int(Step.PROGRAM)
+    is_grouped: bool = False  # it is in the control group that was meant for it
 
 
 class Unmade(NamedTuple):
@@ -39,7 +40,7 @@ class Unmade(NamedTuple):
 class Making:
     """All that can be done before is done before: what is done between two starts is done with cold caches."""
 
-    __slots__ = ("_between", "_call", "_cwd", "_descriptors", "_enter", "_programs")
+    __slots__ = ("_between", "_call", "_cwd", "_descriptors", "_enter", "_grouped", "_programs")
 
     def __init__(
         self,
@@ -52,8 +53,11 @@ class Making:
         descriptors: tuple[int, ...],
         knows_directories: bool = KNOWS_DIRECTORIES,
         between: Between | None = None,
+        grouped: Between | None = None,
     ) -> None:
+        """`between`: what it does to itself before it is the program. `grouped`: the same in a control group, which is tried first."""
         self._between = between
+        self._grouped = grouped
         self._cwd = cwd
         self._descriptors = descriptors
         self._enter = None if knows_directories else cwd
@@ -62,6 +66,11 @@ class Making:
         self._call = Call(argv, base, env, cwd=inside, descriptors=descriptors)
 
     def run(self) -> Made:
+        if self._grouped is not None:
+            made = self._run_with(self._grouped)
+            # Somebody may have removed the group: then it does without.
+            if made.step != Step.GROUP:
+                return made._replace(is_grouped=not made.errors)
         return self._spawn() if self._between is None else self._run_with(self._between)
 
     def _run_with(self, between: Between) -> Made:

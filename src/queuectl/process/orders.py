@@ -14,7 +14,7 @@ BASE, MAKE, BURY, LIMIT, LEAVE = range(5)
 
 # Of a process that has ended: pid, exit code or signal, how long it took, where its output ends, what it has used as far as that is
 # known, and whether something of it was ended for want of memory.
-News = tuple[int, int | None, int | None, float, int | None, tuple[int, ...] | None, bool]
+News = tuple[int, int | None, int | None, float, int | None, tuple[int | None, ...] | None, bool]
 
 # What the worker is told when it hangs up, if that is not the end of its keeper.
 STAYS: Final = "stays"

@@ -167,6 +167,7 @@ class SystemProcesses:
             # Nobody is left, or only who has become root.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
+            ending.kill_control_group(child.pid)
 
     def reap_strays(self) -> None:
         theirs = self.bury_others()
@@ -231,7 +232,7 @@ class SystemProcesses:
                 self._begun.append(Begun(child, at, log_from))
             for pid, code, number, lasted, log_to, usage, out_of_memory in ended:
                 how = Exited(code) if number is None else Signalled(number)
-                spent = Spent(None if usage is None else Usage._make(usage), out_of_memory)
+                spent = Spent(None if usage is None else Usage(*usage), out_of_memory)
                 self._ended[pid] = _End(how, lasted, log_to, spent)
                 self._unseen.add(pid)
 

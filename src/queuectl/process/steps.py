@@ -5,19 +5,23 @@ Nothing in it can be decided on the way. What is to be refused has to fail by it
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import struct
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from queuectl.process.between import Between, Step, Stopped, as_nice, clamped
 from queuectl.process.libc import Call
-from queuectl.process.machine import Entry, Failed, Machine, NotHere, Numbers, numbers
+from queuectl.process.machine import Entry, Failed, Machine, NotHere, Numbers, Script, address, numbers
 
 _KERNEL_SIGSET = 8
 _SIGACTION = bytes(32)  # the default, for whatever signal
 _LIMIT = struct.Struct("=2Q")
+# Why a process cannot be made, wherever. All else is about its group.
+_NO_ROOM = frozenset({errno.EAGAIN, errno.ENOMEM})
 
 
 @cache
@@ -30,6 +34,11 @@ def machine() -> Machine | None:
         return None
 
 
+class _Plan(NamedTuple):
+    script: Script
+    steps: Sequence[Step]  # of each of its entries
+
+
 def make(
     call: Call, program: bytes, between: Between, *, cwd: bytes, descriptors: Sequence[int]
 ) -> tuple[int, Stopped | None]:
@@ -38,31 +47,36 @@ def make(
     found, known = machine(), numbers()
     if found is None or known is None or call.is_cut or between.needs_a_fork or _overlap(descriptors):
         raise NotHere
-    steps = _steps(known, call, program, between, cwd, descriptors)
+    nice = None if between.nice is None else as_nice(between.nice)
+    plan = _plan(known, between.umask, nice, tuple(clamped(between.limits)), len(descriptors))
+    words = [*descriptors, address(cwd), address(program), call.argv_at, call.env_at]
     try:
-        return found.make([entry for _, entry in steps], group=between.group), None
+        return found.make(plan.script, words, group=between.group), None
     except Failed as exc:
-        step = (Step.PROGRAM if between.group is None else Step.GROUP) if exc.at is None else steps[exc.at][0]
+        if exc.at is not None:
+            step = plan.steps[exc.at]
+        else:
+            step = Step.PROGRAM if exc.errno in _NO_ROOM else Step.GROUP
         return 0, Stopped(step, [exc.errno])
 
 
-def _steps(
-    known: Numbers, call: Call, program: bytes, between: Between, cwd: bytes, descriptors: Sequence[int]
-) -> list[tuple[Step, Entry]]:
+@lru_cache(maxsize=64)
+def _plan(
+    known: Numbers, umask: int | None, nice: int | None, limits: Sequence[tuple[int, tuple[int, int]]], count: int
+) -> _Plan:
+    """The jobs of a queue differ in little else than their words. `count`: of descriptors."""
     found = [(Step.BEGINNING, Entry(known.setsid, ()))]
-    found += [(Step.BEGINNING, Entry(known.dup3, (fd, number, 0))) for number, fd in enumerate(descriptors)]
-    if between.umask is not None:
-        found.append((Step.BEGINNING, Entry(known.umask, (between.umask,))))
-    if between.nice is not None:
+    found += [(Step.BEGINNING, Entry(known.dup3, (None, number, 0))) for number in range(count)]
+    if umask is not None:
+        found.append((Step.BEGINNING, Entry(known.umask, (umask,))))
+    if nice is not None:
         # Less than we are, and we may not: then as it is.
-        entry = Entry(known.setpriority, (os.PRIO_PROCESS, 0, as_nice(between.nice)), is_vital=False)
-        found.append((Step.NICE, entry))
-    found.append((Step.DIRECTORY, Entry(known.chdir, (cwd,))))
+        found.append((Step.NICE, Entry(known.setpriority, (os.PRIO_PROCESS, 0, nice), is_vital=False)))
+    found.append((Step.DIRECTORY, Entry(known.chdir, (None,))))
     found += [(Step.BEGINNING, entry) for entry in _signals(known)]
-    for kind, values in clamped(between.limits):
-        found.append((Step.LIMITS, Entry(known.prlimit, (0, kind, _LIMIT.pack(*values), 0))))
-    found.append((Step.PROGRAM, Entry(known.execve, (program, call.argv_at, call.env_at))))
-    return found
+    found += [(Step.LIMITS, Entry(known.prlimit, (0, kind, _LIMIT.pack(*values), 0))) for kind, values in limits]
+    found.append((Step.PROGRAM, Entry(known.execve, (None, None, None))))
+    return _Plan(Script(known, [entry for _, entry in found]), [step for step, _ in found])
 
 
 @cache

@@ -42,7 +42,7 @@ def entry(pid: int) -> Entry | None:
     try:
         fd = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY)
     except OSError as exc:
-        _unless_blind(exc)
+        unless_blind(exc)
         return None
     try:
         stat = os.read(fd, LONGEST_STAT)
@@ -60,7 +60,7 @@ def entries() -> Iterator[Entry]:
     try:
         names = os.listdir(PROC)
     except OSError as exc:  # a system without /proc: nothing can be told apart, so nothing will be signalled
-        _unless_blind(exc)
+        unless_blind(exc)
         return
     for name in names:
         if name.isdigit() and (found := entry(int(name))) and not found.is_over:
@@ -73,7 +73,7 @@ def marks(pid: int) -> list[str]:
         with open(f"{PROC}/{pid}/environ", "rb") as file:
             environment = file.read()
     except OSError as exc:  # gone, or another user's
-        _unless_blind(exc)
+        unless_blind(exc)
         return []
     variables = environment.split(b"\0") if _MARK in environment else ()
     return [found.removeprefix(_MARK).decode("ascii", "replace") for found in variables if found.startswith(_MARK)]
@@ -125,6 +125,7 @@ def boot() -> str:
         return ""
 
 
-def _unless_blind(exc: OSError) -> None:
+def unless_blind(exc: OSError) -> None:
+    """Raises it if it says nothing about who is there."""
     if exc.errno in _BLIND:
         raise exc

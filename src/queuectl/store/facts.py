@@ -23,8 +23,8 @@ class Facts(NamedTuple):
 
 def facts_of(end: End, *, now: int) -> Facts:
     started_at, duration = now - ms(end.age), ms(end.duration)
-    # Five numbers, as a list of JSON: nobody looks for jobs by them.
-    usage = None if end.usage is None else "[{},{},{},{},{}]".format(*end.usage)
+    # Some numbers, as a list of JSON: nobody looks for jobs by them. The last is not there as a rule.
+    usage = None if end.usage is None else f"[{','.join(map(str, end.usage.known))}]"
     return Facts(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to, usage)
 
 

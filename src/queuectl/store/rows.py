@@ -223,7 +223,7 @@ def run(row: Row) -> Run:
 
 
 def read_usage(text: str | None) -> Usage | None:
-    return None if text is None else Usage._make(json.loads(text))
+    return None if text is None else Usage(*json.loads(text))
 
 
 def worker(row: Row) -> Worker:

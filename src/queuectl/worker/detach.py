@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from queuectl import errors
+from queuectl.process.cgroups import leave_group
 from queuectl.process.table import MARK
 
 
 def detach(words: Sequence[str], *, environment: Mapping[str, str], home: str, log: str) -> int:
-    """Start `queuectl WORDS --ready-fd N` in a session of its own and wait until it serves. Returns its pid.
+    """Start `queuectl WORDS --ready-fd N` in a session of its own and wait until it serves. Returns its pid. If a job does so, nothing of
+    that job is in what it starts.
 
     Raises what kept it from coming up.
     """
@@ -22,6 +24,7 @@ def detach(words: Sequence[str], *, environment: Mapping[str, str], home: str, l
         out = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except OSError as exc:
         raise errors.HomeUnusable(home, f"{log}: {exc.strerror}") from exc
+    leave_group()
     ready, ready_for_child = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603 - our own program

@@ -123,6 +123,7 @@ RUN: Final[Schema] = exactly(
     max_rss_bytes=maybe("integer"),
     read_bytes=maybe("integer"),
     written_bytes=maybe("integer"),
+    peak_memory_bytes=maybe("integer"),
 )
 
 # What can be said of a job: the rules themselves are those of job/spec.py, which names what is wrong better than a schema can.

@@ -1,0 +1,37 @@
+"""Control groups as a test sees them: read here anew, so that what is proved is not proved by itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from queuectl.process.place import find_place
+from tests.needs import require
+
+# It leaves its session, its environment and its parents behind: nobody can tell any more where it comes from.
+ESCAPE = "setsid -f env -i sh -c"
+
+
+def require_groups(*controllers: str) -> Path:
+    """Where they are to be seen."""
+    place = find_place()
+    require("control groups", place, "cgroup v2 has to be there, and ours to write in")
+    assert place is not None
+    for name in controllers:
+        require(f"the controller {name}", name in place.controllers, "the kernel has to limit it in groups")
+    return Path(place.directory)
+
+
+def groups_of(keeper: int) -> list[Path]:
+    """Those that this keeper has made, and that are still there."""
+    place = require_groups()
+    return [path for path in place.rglob("queuectl-run-*") if path.name.split("-")[3] == str(keeper)]
+
+
+def pids(group: Path) -> list[int]:
+    return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+
+
+def group_of(pid: int) -> str:
+    (line,) = [line for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines() if line.startswith("0::")]
+    return os.path.basename(line.removeprefix("0::"))

@@ -101,7 +101,7 @@ def test_a_run_shows_every_field_of_the_contract() -> None:
     used = "cpu_user_ms cpu_system_ms max_rss_bytes read_bytes written_bytes peak_memory_bytes"
     assert list(shown) == [*contract.split(), *used.split()]
     assert {shown[name] for name in used.split()} == {None}
-    assert list(replace(run, usage=Usage(1, 2, 3, 4, 5)).to_dict().values())[-5:] == [1, 2, 3, 4, 5]
+    assert list(replace(run, usage=Usage(1, 2, 3, 4, 5, 6)).to_dict().values())[-6:] == [1, 2, 3, 4, 5, 6]
     assert (shown["outcome"], shown["finished_at"]) == ("running", None)
 
 

@@ -18,7 +18,7 @@ from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.model import Job, Run, to_ms
 from queuectl.job.outcome import Ending
 from queuectl.job.resources import told
-from queuectl.job.size import short_size
+from queuectl.job.used import used
 from queuectl.queue.inspect import Shown
 
 LINES_OF_OUTPUT: Final = 20
@@ -138,11 +138,9 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
         Column("WORKER", lambda run: run.worker, flexible=True, spare=4),
         Column("HOST", lambda run: run.host if is_spread else "", flexible=True, optional=True, spare=6),
         Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True, spare=5),
-        Column(
-            "CPU", lambda run: "" if run.usage is None else took(run.usage.cpu_ms), right=True, optional=True, spare=7
-        ),
-        Column("MEMORY", _memory, right=True, optional=True, spare=8),
-        Column("I/O", _moved, right=True, optional=True, spare=9),
+        Column("CPU", lambda run: used(run.usage).cpu_time, right=True, optional=True, spare=7),
+        Column("MEMORY", lambda run: used(run.usage).memory, right=True, optional=True, spare=8),
+        Column("I/O", lambda run: used(run.usage).moved, right=True, optional=True, spare=9),
         Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
     ]
     if len(history) > RUNS:
@@ -150,15 +148,6 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
     width = None if app.width is None else app.width - 2
     for line in lay_out(history[-RUNS:], columns, width=width, colour=app.colour_on(app.stdout)):
         yield f"  {line}"
-
-
-def _memory(run: Run) -> str:
-    return "" if run.usage is None else short_size(run.usage.memory_bytes)
-
-
-def _moved(run: Run) -> str:
-    moved = 0 if run.usage is None else run.usage.read_bytes + run.usage.written_bytes
-    return short_size(moved) if moved else ""
 
 
 def _output(app: App, job: Job, output: str, gone: int) -> Iterator[str]:

@@ -75,6 +75,19 @@ def test_a_job_is_held_released_edited_and_taken_back(visit: Visit, site: Site) 
     assert job(site, "moody")["priority"] == 0
 
 
+def test_a_time_limit_whose_field_is_emptied_is_taken_away_and_comes_back(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "patient", "--delay", "1h", "--timeout", "90s", "echo patient", check=0)
+    page = visit("/jobs/patient")
+    page.get_by_text("Edit", exact=True).click()
+    page.get_by_label("Timeout").fill("")
+    press(page, "Save")
+    notice(page, "changed: timeout")
+    assert job(site, "patient")["timeout"] is None
+    press(page, "Undo")
+    notice(page, "as it was")
+    assert job(site, "patient")["timeout"] == 90
+
+
 def test_an_edit_of_what_has_changed_meanwhile_is_refused(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "contested", "--delay", "1h", "echo mine", check=0)
     page = visit("/jobs/contested")

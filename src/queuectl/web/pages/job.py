@@ -24,6 +24,7 @@ from queuectl.web.pages.timeline import timeline
 from queuectl.web.pages.wording import part
 
 _EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "timeout", "run_at")
+_MAY_BE_EMPTIED: Final = ("timeout",)  # there need not be one
 
 
 def show(desk: Desk, ask: Ask) -> Shown:
@@ -95,9 +96,11 @@ def _changes(job: Job, form: Fields) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in _EDITABLE:
         text = form.text("command") if name == "command" else form.one(name)
+        if text is None and name in _MAY_BE_EMPTIED and form.has(name):
+            text = ""
         if name == "argv" or text is None or text == str(_shown(job, name)):
             continue
-        found[name] = whole(text, name) if name in {"priority", "max_retries"} else text
+        found[name] = 0 if not text else whole(text, name) if name in {"priority", "max_retries"} else text
     if "command" in found and job.argv is not None:
         raise UnknownName("field", "command", nearest="argv", known=_EDITABLE)
     return found

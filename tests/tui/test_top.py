@@ -16,6 +16,8 @@ from queuectl.clock import SystemClock
 from queuectl.home import store_file
 from queuectl.job.lifecycle import State
 from queuectl.job.names import WEBHOOKS
+from queuectl.job.resources import Usage
+from queuectl.job.used import used_words
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.tui.dialogs import Ask, Confirm, Help
 from queuectl.tui.follow import LogPane
@@ -286,6 +288,47 @@ def test_one_job_and_its_log_are_followed_without_obeying_what_it_prints(
             assert app.screen.has_class("-log-only")
             await pilot.press("q")
             await until(lambda: len(app.screen_stack) == 1, what="the page again")
+
+    play(scene)
+
+
+def test_the_limits_of_a_job_and_what_its_runs_have_used_are_told_as_by_show(
+    home: Path, queue: Queue, start_worker: StartWorker
+) -> None:
+    start_worker()
+    free = queue.enqueue("true", id="free", delay="1h").id
+    job = queue.enqueue("exit 3", id="bound", memory="2GiB", cpu_time=30, max_retries=1).id
+
+    async def scene() -> None:
+        async with view(home, size=(160, 40)) as (app, pilot):
+            await until(lambda: states_of(app).get(job) == "dead", what="the end")
+            await app.push_screen(JobScreen(queue.get(job), log_only=False))
+            await until(lambda: "run 1" in text_of(app, "#facts"), what="the facts")
+            lines = text_of(app, "#facts").splitlines()
+            assert "limits memory 2GiB, cpu time 30s" in lines
+            (run,) = queue.history(job)
+            words = used_words(Usage(**{name: run[name] for name in Usage._fields}))
+            assert "memory" in words
+            assert lines[-1].endswith(f"exit code 3  {words}")
+            await pilot.press("q")
+            await app.push_screen(JobScreen(queue.get(free), log_only=False))
+            await until(lambda: text_of(app, "#facts").startswith(free), what="the facts of the other")
+            assert "limits" not in text_of(app, "#facts")
+
+    play(scene)
+
+
+def test_the_last_run_of_a_job_is_told_of_first(home: Path, queue: Queue, start_worker: StartWorker) -> None:
+    start_worker()
+    job = queue.enqueue("exit 3", max_retries=2, backoff_base=1).id
+
+    async def scene() -> None:
+        async with view(home, size=(160, 40)) as (app, _):
+            await until(lambda: states_of(app).get(job) == "dead", what="the end")
+            await app.push_screen(JobScreen(queue.get(job), log_only=False))
+            await until(lambda: "run 2" in text_of(app, "#facts"), what="the facts")
+            runs = [line[:5] for line in text_of(app, "#facts").splitlines() if line.startswith("run ")]
+            assert runs == ["run 2", "run 1"]
 
     play(scene)
 

@@ -1,6 +1,6 @@
 """What a run may use of its host, and what it has used: memory, cpu time, files, processes.
 
-New limit? Also: the fields of spec.py, the options of `enqueue`, `edit` and `queue set`, `max-` in policy.py, docs/reference/json.md.
+New limit? Also: the fields of spec.py, the options of `enqueue`, `edit` and `queue set`, `max-` in policy.py, web/pages/limits.py, docs/reference/json.md.
 """
 
 from __future__ import annotations

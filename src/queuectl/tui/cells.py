@@ -14,7 +14,9 @@ from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.limits import rules_to_dict
 from queuectl.job.model import Job, Worker, to_ms
 from queuectl.job.printable import printable
+from queuectl.job.resources import told
 from queuectl.job.retry import allowed_failures
+from queuectl.job.used import used_words
 from queuectl.queue.queues import QueueView
 from queuectl.store.protocol import Filter
 from queuectl.tui.glance import Detail, Glance, Page, Wish
@@ -224,11 +226,14 @@ def _details(seen: Detail) -> Iterator[Text]:
     if job.batch:
         facts.append(f"batch {job.batch}")
     yield Text(printable(_GAP.join(facts)), style="dim")
+    if job.limits:
+        yield Text(f"limits {told(job.limits)}", style="dim")
     yield Text(f"in {printable(job.cwd)}", style="dim")
-    for run in seen.history[-RUNS:]:
+    for run in reversed(seen.history[-RUNS:]):  # on a low terminal the end of it is out of sight
         lasted = took(run.duration_ms) if run.duration_ms is not None else ""
-        words = f"run {run.number}  {run.outcome.value}  {_moment(run.started_at, now)}  {lasted}  {run.error or ''}"
-        yield Text(printable(words.rstrip()), style="dim")
+        words = [f"run {run.number}", run.outcome.value, _moment(run.started_at, now), lasted]
+        words += [run.error or "", used_words(run.usage)]
+        yield Text(printable(_GAP.join(filter(None, words))), style="dim")
 
 
 def _moment(moment: datetime | None, now_ms: int) -> str:

@@ -25,6 +25,7 @@ PAGES = {
     "job-long": f"/jobs/{'l' * 128}",
     "preview": "/act?action=cancel&all=1&queue=mail",
     "enqueue": "/enqueue",
+    "enqueue-limits": "/enqueue?memory=2GiB",
     "queues": "/queues",
     "workers": "/workers",
     "dlq": "/dlq",
@@ -71,7 +72,8 @@ def filled(site: Site, worker: WorkerProcess) -> None:
     enqueue("--id", "lint", "--after", "build", "echo linted")
     enqueue("--id", "deploy", "--after", "test", "--after", "lint", "--delay", "1h", "echo deployed")
     enqueue("--id", "talker", "for i in $(seq 1 20); do echo line $i; done; exec sleep 600")
-    enqueue("--id", "broken", "--max-retries", "2", "--queue", "mail", "echo sending; exit 3")
+    site.queuectl("queue", "set", "mail", "--memory", "1GiB", "--cpu-time", "1m", "--open-files", "256", check=0)
+    enqueue("--id", "broken", "--max-retries", "2", "--queue", "mail", "--nice", "5", "echo sending; exit 3")
     enqueue("--id", "held", "--delay", "1h", "echo " + "a rather long command " * 12)
     site.queuectl("hold", "held", check=0)
     enqueue("--id", "l" * 128, "--queue", "q" * 64, "--tag", "t" * 60, "--delay", "1h", "echo " + "w" * 500)

@@ -6,13 +6,14 @@ import shlex
 from typing import Any, Final
 
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable
+from queuectl.job.resources import LIMITS
 from queuectl.web.desk import Desk
 from queuectl.web.pages.asked import Ask, Done, Fields, Shown
 from queuectl.web.pages.notices import done
 from queuectl.web.pages.wording import part
 
-_PLAIN: Final = ("id", "queue", "timeout", "delay", "run_at", "cwd", "unique_key")
-_WHOLE: Final = ("priority", "max_retries")
+_PLAIN: Final = ("id", "queue", "timeout", "delay", "run_at", "cwd", "unique_key", "memory", "cpu_time", "file_size")
+WHOLE: Final = ("priority", "max_retries", "nice", "open_files", "processes")
 
 
 def show(desk: Desk, ask: Ask) -> Shown:
@@ -34,6 +35,7 @@ def add(desk: Desk, ask: Ask) -> Shown | Done:
 def _form(desk: Desk, fields: Fields, error: QueuectlError | None) -> Shown:
     values: dict[str, Any] = {
         "said": lambda name: fields.text(name) or "",
+        "limits": {name: fields.text(name) for name in LIMITS},
         "error": error,
         "queue_names": sorted(desk.reads.tally()),
         "defaults": {entry.key: entry.text for entry in desk.settings.entries()},
@@ -49,7 +51,7 @@ def read_fields(form: Fields) -> dict[str, Any]:
         said["argv"] = _words(command)
     else:
         said["command"] = command
-    for name in _WHOLE:
+    for name in WHOLE:
         if (text := form.one(name)) is not None:
             said[name] = whole(text, name)
     if (tags := form.one("tags")) is not None:

@@ -10,21 +10,23 @@ from queuectl.job.change import read_change
 from queuectl.job.hooks import hidden
 from queuectl.job.lifecycle import WAITING, is_final
 from queuectl.job.model import Job, iso, to_ms
+from queuectl.job.resources import LIMITS
 from queuectl.job.retry import allowed_failures
 from queuectl.queue import amend, explain, graph, inspect
 from queuectl.web.desk import Desk
 from queuectl.web.pages import verbs
 from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
-from queuectl.web.pages.enqueue import whole
+from queuectl.web.pages.enqueue import WHOLE, whole
 from queuectl.web.pages.family import family
 from queuectl.web.pages.joblog import TAIL, read_log
+from queuectl.web.pages.limits import typed
 from queuectl.web.pages.notices import Notice, done
 from queuectl.web.pages.reasons import told
 from queuectl.web.pages.timeline import timeline
 from queuectl.web.pages.wording import part
 
-_EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "timeout", "run_at")
-_MAY_BE_EMPTIED: Final = ("timeout",)  # there need not be one
+_EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "timeout", "run_at", *LIMITS)
+_MAY_BE_EMPTIED: Final = ("timeout", *LIMITS)  # there need not be one
 
 
 def show(desk: Desk, ask: Ask) -> Shown:
@@ -52,6 +54,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
         "verbs": [verb for verb in verbs.VERBS.values() if verb.fits(job)],
         "as_of": to_ms(job.updated_at),
         "run_at_text": iso(job.run_at),
+        "limits": typed(job.limits),
     }
     return Shown("job.html", f"Job {job.id}", values)
 
@@ -100,7 +103,7 @@ def _changes(job: Job, form: Fields) -> dict[str, Any]:
             text = ""
         if name == "argv" or text is None or text == str(_shown(job, name)):
             continue
-        found[name] = 0 if not text else whole(text, name) if name in {"priority", "max_retries"} else text
+        found[name] = 0 if not text else whole(text, name) if name in WHOLE else text
     if "command" in found and job.argv is not None:
         raise UnknownName("field", "command", nearest="argv", known=_EDITABLE)
     return found
@@ -110,6 +113,8 @@ def _shown(job: Job, name: str) -> object:
     """As the form has it."""
     if name == "run_at":
         return iso(job.run_at)
+    if name in LIMITS:
+        return typed(job.limits)[name] or ""
     value = getattr(job, name)
     return "" if value is None else value
 
@@ -117,4 +122,6 @@ def _shown(job: Job, name: str) -> object:
 def _before(job: Job, name: str) -> object:
     if name == "timeout":
         return 0 if job.timeout is None else job.timeout
+    if name in LIMITS:
+        return (job.limits or {}).get(name, 0)
     return _shown(job, name)

@@ -10,15 +10,18 @@ from queuectl.job.hooks import shown_url
 from queuectl.job.lifecycle import WAITING
 from queuectl.job.limits import Rules
 from queuectl.job.nearest import nearest
+from queuectl.job.resources import LIMITS
 from queuectl.queue import queues as use
+from queuectl.queue.queues import QueueView
 from queuectl.web.desk import Desk
 from queuectl.web.pages.asked import Ask, Done, Shown, back_to
+from queuectl.web.pages.limits import typed
 from queuectl.web.pages.notices import Notice, done
 from queuectl.web.pages.trend import lately
 from queuectl.web.pages.wording import plural
 
 HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown without what may not be seen
-RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout", *HOOKS)
+RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout", *LIMITS, *HOOKS)
 MOST_SHOWN: Final = 100  # the others are found by their names
 MOST_DRAWN: Final = 40  # each is a question to the store
 _DEEDS: Final = ("pause", "resume", "set", "move")
@@ -30,7 +33,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
     found = [one for one in known if part in one.name]
     rows = [
         {
-            **one.to_dict(),
+            **_rules(one),
             "waiting": sum(one.states[state.value] for state in WAITING),
             "running": one.states["processing"],
             "oldest_ms": oldest.get(one.name),
@@ -76,7 +79,7 @@ def _pause_back(name: str, paused: bool, desk: Desk) -> Notice:
 
 def _set(desk: Desk, name: str, ask: Ask) -> Notice:
     """What was left empty is taken away: the form shows all that holds."""
-    before, rules = use.view(desk.reads, name).to_dict(), desk.reads.rules().get(name, Rules())
+    before, rules = _rules(use.view(desk.reads, name)), desk.reads.rules().get(name, Rules())
     said = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
     changes = {
         rule: use.NOTHING if text is None else text for rule, text in said.items() if text != _text(before[rule])
@@ -92,6 +95,11 @@ def _set(desk: Desk, name: str, ask: Ask) -> Notice:
         return done(f"Queue {name} is as it was")
 
     return done(f"Queue {name} changed: {', '.join(_told(changes))}", undo=back)
+
+
+def _rules(one: QueueView) -> dict[str, Any]:
+    """As `queue list` has them, and each limit of a run by itself, as it is typed."""
+    return {**one.to_dict(), **typed(one.rules.limits)}
 
 
 def _told(changes: dict[str, Any]) -> list[str]:

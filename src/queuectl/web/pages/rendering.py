@@ -11,7 +11,7 @@ from queuectl import __version__
 from queuectl.job.lifecycle import State
 from queuectl.queue.inspect import without_calls
 from queuectl.web.desk import Desk
-from queuectl.web.pages import wording
+from queuectl.web.pages import limits, wording
 from queuectl.web.pages.asked import Ask, Shown
 from queuectl.web.pages.notices import Notice
 
@@ -39,7 +39,12 @@ class Renderer:
             lstrip_blocks=True,
         )
         self._templates.filters.update(wording.FILTERS)
-        self._templates.globals.update(places=PLACES, version=__version__, states=[state.value for state in State])
+        self._templates.globals.update(
+            places=PLACES,
+            version=__version__,
+            states=[state.value for state in State],
+            limit_fields=limits.FIELDS,
+        )
 
     def page(self, desk: Desk, ask: Ask, shown: Shown, *, notice_name: str | None, notice: Notice | None) -> str:
         now_ms = desk.reads.now_ms()

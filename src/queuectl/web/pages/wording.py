@@ -11,6 +11,8 @@ from urllib.parse import quote
 from queuectl.job.ages import age
 from queuectl.job.model import Job, to_ms
 from queuectl.job.printable import printable
+from queuectl.job.resources import told
+from queuectl.job.used import used_words
 
 NOTHING: Final = "—"  # for what is not known, or is not
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
@@ -100,4 +102,6 @@ FILTERS: Final = {
     "whole_command": whole_command,
     "percent": percent,
     "part": part,
+    "limits": told,
+    "used": used_words,
 }

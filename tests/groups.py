@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from queuectl.process.place import find_place
+from queuectl.process.cgroups import directory_of
+from queuectl.process.place import CONTROLLERS
 from tests.needs import require
 
 # It leaves its session, its environment and its parents behind: nobody can tell any more where it comes from.
 ESCAPE = "setsid -f env -i sh -c"
 
 
-def require_groups(*controllers: str) -> Path:
+def require_groups() -> Path:
     """Where they are to be seen."""
-    place = find_place()
-    require("control groups", place, "cgroup v2 has to be there, and ours to write in")
+    place = directory_of()
+    require("control groups", place and os.access(place, os.W_OK), "cgroup v2 has to be there, and ours to write in")
     assert place is not None
-    for name in controllers:
-        require(f"the controller {name}", name in place.controllers, "the kernel has to limit it in groups")
-    return Path(place.directory)
+    return Path(place)
+
+
+def has_controllers() -> bool:
+    """Whether the kernel limits in groups of ours what it can limit in groups."""
+    place = directory_of()
+    if place is None or not os.access(place, os.W_OK):
+        return False
+    return set(CONTROLLERS).issubset((Path(place) / "cgroup.subtree_control").read_text().split())
 
 
 def groups_of(keeper: int) -> list[Path]:

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuectl.process.cgroups import WORKER
+from queuectl.service.manager import Systemd
 from queuectl.service.order import Service
 from queuectl.service.plist import plist_text
 from queuectl.service.unit import quoted, unit_text
@@ -72,7 +74,8 @@ def test_a_word_of_any_text_is_read_back_as_it_was(text: str, expands: bool) -> 
 def test_systemd_finds_nothing_wrong_with_a_unit(made: Service, tmp_path: Path) -> None:
     require("systemd-analyze", shutil.which("systemd-analyze"), "it reads units")
     unit = tmp_path / "queuectl.service"
-    unit.write_text(unit_text(made), "utf-8")
+    # As `service install` writes it for the one that is here.
+    unit.write_text(Systemd(is_system=made.is_system, config="").text(made), "utf-8")
     scope = [] if made.is_system else ["--user"]
     env = {"XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
@@ -81,6 +84,13 @@ def test_systemd_finds_nothing_wrong_with_a_unit(made: Service, tmp_path: Path) 
     # What other units of this machine say is not ours.
     said = [line for line in done.stderr.splitlines() if "queuectl" in line]
     assert (done.returncode, said) == (0, [])
+
+
+def test_runs_have_control_groups_beside_that_of_the_worker_where_systemd_knows_how() -> None:
+    lines = unit_text(service()).splitlines()
+    assert "Delegate=cpu memory pids" in lines
+    assert f"DelegateSubgroup={WORKER}" in lines
+    assert "DelegateSubgroup" not in unit_text(service(), knows_subgroups=False)
 
 
 def test_a_program_in_an_odd_place_is_the_one_that_systemd_finds(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from queuectl.process.table import entries
 from queuectl.store.open import open_reads
 from tests.e2e.processes import children, is_running
 from tests.e2e.scene import Scene
+from tests.groups import require_groups
 from tests.program import Program
 from tests.users import OTHER, other
 from tests.wait import wait_until
@@ -278,6 +279,17 @@ def test_a_job_can_neither_look_into_its_keeper_nor_end_it_nor_become_root(share
     shared.wait_for(job, "completed")
     assert shared.printed(job) == ["tried"]
     assert is_running(keeper)
+
+
+def test_a_job_is_in_its_control_group_from_the_start_and_cannot_leave_it(shared: Shared) -> None:
+    place = require_groups()
+    leave = (
+        f"{{ echo 0 > {place}/cgroup.procs || mkdir $d/inner || echo 1 > $d/cgroup.kill; }} 2>/dev/null && echo left"
+    )
+    job = shared.enqueue(f"d={place}$(tail -1 /proc/self/cgroup | cut -c4-); {leave}; tail -1 /proc/self/cgroup")
+    shared.drain()
+    (line,) = shared.printed(job)
+    assert line.rpartition("/")[2].startswith("queuectl-run-")
 
 
 def test_whoever_stops_all_that_its_user_starts_stops_nobody_else(shared: Shared) -> None:

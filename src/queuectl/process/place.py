@@ -38,7 +38,10 @@ def _is_ours(directory: str) -> bool:
     files = (directory, f"{directory}/cgroup.procs", f"{directory}/cgroup.subtree_control")
     if not all(os.access(path, os.W_OK) for path in files):
         return False
-    return not os.path.isdir(SYSTEMD) or any(_attribute(directory, name) == b"1" for name in _HANDED_OVER)
+    if not os.path.isdir(SYSTEMD) or any(_attribute(directory, name) == b"1" for name in _HANDED_OVER):
+        return True
+    # Before version 251 only root could read it. What a user may write is handed over, but for what the user's own manager has made.
+    return os.geteuid() != 0 and "/user@" not in directory
 
 
 def _attribute(path: str, name: str) -> bytes | None:

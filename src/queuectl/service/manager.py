@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from queuectl import errors
 from queuectl.service.order import Service, Standing
 from queuectl.service.plist import label, plist_text
-from queuectl.service.unit import MADE, unit_text
+from queuectl.service.unit import MADE, SUBGROUPS_SINCE, unit_text
 
 BOOTED: Final = "/run/systemd/system"  # as sd_booted(3) has it
 PROPERTIES: Final = ("ActiveState", "MainPID", "ActiveEnterTimestamp", "StatusText", "NRestarts", "UnitFileState")
@@ -64,7 +64,15 @@ class Systemd:
         return os.path.join(self._folder, f"{service.unit}.service")
 
     def text(self, service: Service) -> str:
-        return unit_text(service)
+        return unit_text(service, knows_subgroups=self._version() >= SUBGROUPS_SINCE)
+
+    def _version(self) -> int:
+        """Where there is none, that of those to come: the unit is made for another machine."""
+        try:
+            words = _call("systemctl", "--version").out.split()
+        except errors.ServiceManagerMissing:
+            return SUBGROUPS_SINCE
+        return int(words[1]) if len(words) > 1 and words[1].isdecimal() else SUBGROUPS_SINCE
 
     def check(self) -> None:
         if not os.path.isdir(BOOTED):
@@ -174,7 +182,7 @@ def _call(*words: str) -> Said:
     """Raises ServiceManagerMissing if there is no such program."""
     try:
         # No limit of time where something is started or stopped: the manager has one of its own.
-        is_question = words[-1] == "show-environment" or "list-jobs" in words
+        is_question = words[-1] in ("show-environment", "--version") or "list-jobs" in words
         done = subprocess.run(  # noqa: S603 - words of our own
             words,
             stdin=subprocess.DEVNULL,

@@ -16,6 +16,10 @@ STATE: Final = "/var/lib/"
 # What a stop takes beyond the time of the jobs: TERM, kill-grace, KILL, writing it down.
 MARGIN: Final = 30
 
+# The control group of the worker itself, beside those of its runs: the one that process/cgroups.py knows.
+SUBGROUP: Final = "queuectl-worker"
+SUBGROUPS_SINCE: Final = 254
+
 # Of a system service: none of it keeps a job from anything that its user may do. What needs other rights is sudo's
 # business, and the first line of these is what forbids that.
 HARDENING: Final = (
@@ -28,11 +32,12 @@ HARDENING: Final = (
 )
 
 
-def unit_text(service: Service) -> str:
-    return "\n".join(_lines(service)) + "\n"
+def unit_text(service: Service, *, knows_subgroups: bool = True) -> str:
+    """`knows_subgroups`: systemd has `DelegateSubgroup=`, see SUBGROUPS_SINCE."""
+    return "\n".join(_lines(service, knows_subgroups=knows_subgroups)) + "\n"
 
 
-def _lines(service: Service) -> Iterator[str]:
+def _lines(service: Service, *, knows_subgroups: bool) -> Iterator[str]:
     scope = "" if service.is_system else "--user "
     yield f"{MADE}{scope}{service.unit}"
     yield "[Unit]"
@@ -66,6 +71,9 @@ def _lines(service: Service) -> Iterator[str]:
     yield "RestartSec=2s"
     yield "SuccessExitStatus=130 143"
     yield "OOMPolicy=continue"
+    yield "Delegate=cpu memory pids"
+    if knows_subgroups:
+        yield f"DelegateSubgroup={SUBGROUP}"
     if service.is_system and not service.may_sudo:
         yield from HARDENING
     yield ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from tests.clock import FakeClock
 from tests.needs import require
 from tests.program import Leftovers, environment
 from tests.wait import wait_until
+
+IN_VM = Path(__file__).parent.parent / "scripts" / "in-vm"
 
 
 def test_waiting_gives_back_what_it_waited_for() -> None:
@@ -60,3 +64,34 @@ def test_no_setting_of_the_caller_reaches_the_program(home: Path, monkeypatch: p
     monkeypatch.setenv("QUEUECTL_MAX_RETRIES", "7")
     ours = {name: value for name, value in environment(home).items() if name.startswith("QUEUECTL_")}
     assert ours == {"QUEUECTL_HOME": str(home)}
+
+
+@pytest.mark.timeout(240)  # it boots within seconds, but without help of the processor and beside other tests
+def test_the_virtual_machine_gives_back_the_output_and_the_exit_code_of_a_command() -> None:
+    # `true`, `false` and this one take the same way out, and each would be a boot of its own.
+    script = 'cat /sys/fs/cgroup/cgroup.subtree_control; pwd; printf "%s\\n" "$@"; exit 7'
+    done = subprocess.run(
+        [IN_VM, "--limit", "200", "sh", "-c", script, "-", "two words", "it's", ""],
+        capture_output=True,
+        text=True,
+    )
+    require("a virtual machine", done.returncode != 2, done.stderr)
+    expected = f"cpu memory pids\n{IN_VM.parent.parent}\ntwo words\nit's\n\n"
+    assert (done.stdout, done.stderr, done.returncode) == (expected, "", 7)
+
+
+def test_a_virtual_machine_that_takes_too_long_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [IN_VM, "--limit", "1", "sleep", "1000"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    require("a virtual machine", done.returncode != 2, done.stderr)
+    assert (done.returncode, list(tmp_path.iterdir())) == (124, [])
+
+
+def test_a_virtual_machine_says_which_packages_it_misses(tmp_path: Path) -> None:
+    done = subprocess.run(["/bin/sh", IN_VM, "true"], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert re.fullmatch(r"in-vm: missing here, as packages of Debian: qemu-system-x86 busybox-static.*\n", done.stderr)

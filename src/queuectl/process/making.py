@@ -67,19 +67,19 @@ class Making:
 
     def run(self) -> Made:
         if self._grouped is not None:
-            made = self._run_with(self._grouped)
-            # Somebody may have removed the group: then it does without.
+            # A fork only for the group is too dear. And somebody may have removed that: then it does without.
+            made = self._run_with(self._grouped, may_fork=self._between is not None)
             if made.step != Step.GROUP:
                 return made._replace(is_grouped=not made.errors)
         return self._spawn() if self._between is None else self._run_with(self._between)
 
-    def _run_with(self, between: Between) -> Made:
+    def _run_with(self, between: Between, *, may_fork: bool = True) -> Made:
         before, tried = boot_ticks(), list[int]()
         for program in self._programs:
             try:
                 pid, stopped = make(self._call, program, between, cwd=self._cwd, descriptors=self._descriptors)
             except NotHere:
-                return self._fork(between)
+                return self._fork(between) if may_fork else self._unmade([errno.ENOSYS], Step.GROUP)
             if stopped is None:
                 return Made(pid, before if before == boot_ticks() else started(pid) or 0, [])
             step, (error,) = stopped

@@ -20,7 +20,7 @@ WORKER: Final = "queuectl-worker"
 _MOUNTED: Final = "cgroup2"
 _UNIFIED: Final = "0::"  # the line of version 2: the others are of hierarchies of version 1
 POPULATED: Final = "populated 1"  # what `cgroup.events` says
-_LONGEST: Final = 1 << 16
+_AT_ONCE: Final = 1 << 16
 
 
 def read_file(path: str, *, at: int | None = None) -> str:
@@ -28,7 +28,10 @@ def read_file(path: str, *, at: int | None = None) -> str:
     # Not open(), whose buffers cost more than the reading: this is done for every run.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=at)
     try:
-        return os.read(fd, _LONGEST).decode("utf-8", "surrogateescape")
+        found = b""
+        while more := os.read(fd, _AT_ONCE):  # the kernel gives a page at a time
+            found += more
+        return found.decode("utf-8", "surrogateescape")
     finally:
         os.close(fd)
 

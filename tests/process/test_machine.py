@@ -23,7 +23,7 @@ from queuectl.process.steps import machine
 from tests.e2e.processes import children
 from tests.needs import require
 
-ASSEMBLERS = {"x86_64": ("as", ["-msyntax=intel", "-mnaked-reg"])}
+ASSEMBLERS = {"x86_64": ("", ["-msyntax=intel", "-mnaked-reg"]), "aarch64": ("aarch64-linux-gnu-", [])}
 LINE = re.compile(r'^\s+"([0-9a-f]+)"  # (.+)$', re.MULTILINE)
 NO_NEW_CODE = 65, 1  # PR_SET_MDWE: memory that was written is never executed
 
@@ -49,13 +49,13 @@ def exits(known: Numbers, code: int) -> Entry:
 
 @pytest.mark.parametrize("kind", ASSEMBLERS)
 def test_the_instructions_are_what_stands_beside_them(kind: str, tmp_path: Path) -> None:
-    assembler, options = ASSEMBLERS[kind]
-    require(assembler, shutil.which(assembler), "it says what the instructions are")
+    tools, options = ASSEMBLERS[kind]
+    require(f"{tools}as", shutil.which(f"{tools}as"), "it says what the instructions are")
     source = inspect.getsource(module)
     listing = LINE.findall(source[source.index(f'"{kind}": (') :].partition("    ),")[0])
     (tmp_path / "list.s").write_text("".join(f"{words}\n" for _, words in listing))
-    subprocess.run([assembler, *options, "list.s", "-o", "list.o"], cwd=tmp_path, check=True)
-    subprocess.run(["objcopy", "-O", "binary", "list.o", "list.bin"], cwd=tmp_path, check=True)
+    subprocess.run([f"{tools}as", *options, "list.s", "-o", "list.o"], cwd=tmp_path, check=True)
+    subprocess.run([f"{tools}objcopy", "-O", "binary", "list.o", "list.bin"], cwd=tmp_path, check=True)
     assert (tmp_path / "list.bin").read_bytes().hex() == "".join(code for code, _ in listing)
 
 

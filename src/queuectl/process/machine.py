@@ -45,6 +45,25 @@ _CODE: Final = {
         "ebcf"  # jmp step
         "c3"  # parent: ret
     ),
+    "aarch64": (
+        "e80303aa"  # mov x8, x3
+        "e90302aa"  # mov x9, x2
+        "010000d4"  # svc #0
+        "a00100b5"  # cbnz x0, parent
+        "280140f9"  # step: ldr x8, [x9]
+        "208540a9"  # ldp x0, x1, [x9, #8]
+        "228d41a9"  # ldp x2, x3, [x9, #24]
+        "249542a9"  # ldp x4, x5, [x9, #40]
+        "010000d4"  # svc #0
+        "6000f8b7"  # tbnz x0, #63, failed
+        "29010191"  # add x9, x9, #64
+        "f9ffff17"  # b step
+        "200100f9"  # failed: str x0, [x9]
+        "2a1d40f9"  # ldr x10, [x9, #56]
+        "29010a8b"  # add x9, x9, x10
+        "f5ffff17"  # b step
+        "c0035fd6"  # parent: ret
+    ),
 }
 
 
@@ -67,6 +86,7 @@ class Numbers(NamedTuple):
 
 _NUMBERS: Final = {
     "x86_64": Numbers(56, 435, 112, 292, 95, 141, 80, 13, 14, 302, 59, 231),
+    "aarch64": Numbers(220, 435, 157, 24, 166, 140, 49, 134, 135, 261, 221, 94),
 }
 
 _ENTRY: Final = struct.Struct("=8q")

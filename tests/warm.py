@@ -87,17 +87,15 @@ living: Final[set[Forked]] = set()  # and those whose end nobody has asked for
 
 
 class Warm:
-    """Ends with this process."""
+    """Ends with this process. `env`: how its interpreter is started, and so which calls it can be forked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, env: Mapping[str, str] = os.environ) -> None:
         self._lock = threading.Lock()
         self._server: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        # As this process was started, and not as the test that happens to be the first wants it: one that has another start in mind
-        # would get it for itself and for all that come after.
-        self._env = {
-            name: value for name, value in of_the_start(os.environ).items() if not name.startswith("QUEUECTL_")
-        }
+        # Said beforehand, and not by the test that happens to be the first: one that has another start in mind would get it for
+        # itself and for all that come after.
+        self._env = {name: value for name, value in of_the_start(env).items() if not name.startswith("QUEUECTL_")}
 
     def start(
         self,

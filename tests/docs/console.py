@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.docs.relay import relay
+from tests.docs.relay import START, relay
 from tests.program import environment
 
 COLUMNS = 100
@@ -124,22 +124,19 @@ def play(commands: list[str], folder: Path) -> list[Played]:
         # Whatever a page leaves running is ended here; a page that is right leaves nothing.
         script.write("queuectl worker stop --now >/dev/null 2>&1\n")
     with relay(folder / "bin" / "queuectl"):
-        screen = _run_on_terminal(["sh", str(session)], cwd=folder, env=_environment(folder))
+        screen = _run_on_terminal(["sh", str(session)], cwd=folder, env=session_environment(folder))
     parts = screen.replace(str(folder), HOME).split(_MARK)[:-1]
     return [Played(_lines(text), int(status)) for text, status in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def _environment(folder: Path) -> Mapping[str, str]:
-    # Here the sources of this checkout, there an installed package: as for whoever runs the tests.
+def session_environment(folder: Path) -> Mapping[str, str]:
     path = os.pathsep.join(filter(None, (str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"])))
-    modules = os.pathsep.join(os.path.abspath(part) for part in sys.path if part and os.path.isdir(part))
     extra = {
         "HOME": str(folder),
         "PATH": path,
-        "PYTHONPATH": modules,
         "NO_COLOR": "1",
         "TERM": "xterm",
-        "LC_ALL": "C.UTF-8",
+        **START,
     }
     return environment(folder, {**extra, "QUEUECTL_HOME": None})
 

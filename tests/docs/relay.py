@@ -12,9 +12,10 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from tests.warm import Warm, receive
 
@@ -38,8 +39,14 @@ if told:
 os.execv(sys.executable, [sys.executable, "-m", "queuectl", *sys.argv[2:]])
 """
 
-# Not the one of the commands that tests call: what an interpreter reads at its start is different for these.
-_warm = Warm()
+# What an interpreter reads at its start, for whoever types a page. Here the sources of this checkout, there an installed package:
+# as for whoever runs the tests.
+START: Final = {
+    "PYTHONPATH": os.pathsep.join(os.path.abspath(part) for part in sys.path if part and os.path.isdir(part)),
+    "LC_ALL": "C.UTF-8",
+}
+# Not the one of the commands that tests call, which begin differently.
+_warm = Warm({**os.environ, **START})
 atexit.register(_warm.close)
 
 
@@ -67,6 +74,11 @@ def _serve(door: socket.socket) -> None:
             return
         # Each by itself: a pipe has two of them at once.
         threading.Thread(target=_answer, args=(line,), daemon=True).start()
+
+
+def forks(env: Mapping[str, str]) -> bool:
+    """Whether a command with this environment need not wait for an interpreter to start."""
+    return _warm.run(["--version"], input=None, env=env, cwd=None, timeout=60) is not None
 
 
 def _answer(line: socket.socket) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console import Step, agrees, play, steps
+from tests.docs.console import Step, agrees, play, session_environment, steps
 from tests.docs.pages import PAGES, ROOT, name, read
+from tests.docs.relay import forks
 from tests.program import Leftovers, WorkerProcess
 
 SESSIONS = [name(path) for path in PAGES if steps(path.read_text("utf-8"))]
@@ -99,6 +100,10 @@ def test_a_session_is_one_shell_on_a_terminal(tmp_path: Path) -> None:
         (["b", "gone"], 0),
         ([], 1),
     ]
+
+
+def test_no_command_of_a_page_waits_for_an_interpreter_to_start(tmp_path: Path) -> None:
+    assert forks(session_environment(tmp_path))
 
 
 def test_every_page_with_a_session_is_played() -> None:

@@ -154,7 +154,7 @@ class Server:
         try:
             yield self.database(name)
         finally:
-            self.drop(name)
+            self.give_back(name)
 
     def take(self) -> str:
         """A database with an empty store in it: a clone, or one that was given back."""

@@ -50,6 +50,13 @@ def test_looking_into_an_empty_database_makes_nothing(home: Path, empty: str, se
     assert not home.exists()
 
 
+def test_a_store_that_does_not_say_its_version_is_damaged(home: Path, url: str, server: postgres.Server) -> None:
+    server.execute("delete from queuectl.meta", url)
+    for opener in (open_store, open_reads):
+        with pytest.raises(errors.StoreDamaged, match="meta"):
+            opener(str(home), url)
+
+
 def test_a_schema_of_a_newer_version_is_refused(home: Path, url: str, server: postgres.Server) -> None:
     server.execute("update queuectl.meta set version = 99", url)
     for opener in (open_store, open_reads):

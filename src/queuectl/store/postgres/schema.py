@@ -18,6 +18,7 @@ OLDEST_SERVER: Final = 14
 
 _MIGRATE: Final = Question("select pg_advisory_xact_lock(1366647668, 1)")
 _VERSION: Final = "select version, id from queuectl.meta"
+LOOKS: Final = 3
 
 
 def connect(
@@ -90,11 +91,15 @@ def _check_server(db: Connection) -> None:
 
 def _look(db: Connection) -> tuple[int, str | None]:
     """The schema's version and the store's id; 0 where there is none. Sets the clock, too, in the same round trip."""
-    try:
-        ((row,),) = measure(db, Question(_VERSION))
-    except errors.StoreGone:
-        return 0, None
-    return row[0], row[1]
+    for _ in range(LOOKS):
+        try:
+            (rows,) = measure(db, Question(_VERSION))
+        except errors.StoreGone:
+            return 0, None
+        for version, found in rows:
+            return version, found
+        # Somebody has made the store just now: what both questions see is of one moment, but the names of tables are of the next.
+    raise errors.StoreDamaged(db.shown, "queuectl.meta is empty", hint="restore a backup")
 
 
 def _make(db: Connection, version: int) -> None:

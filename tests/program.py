@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.processes import children, holds_a_lock
+from tests.e2e.processes import children, has_let_go
 from tests.wait import wait_until
 from tests.warm import Ended, Forked, living, warm
 
@@ -159,10 +159,12 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """As a crash would: at once, and it cannot clean up. Back when others can know: its keeper holds its lock a little longer."""
-        keepers = children(self.pid) if os.path.isdir("/proc/self") else []
+        keepers = (
+            [child for child in children(self.pid) if "keep" in child.words] if os.path.isdir("/proc/self") else []
+        )
         self.process.kill()
         self.process.wait()
-        wait_until(lambda: not any(holds_a_lock(keeper.pid) for keeper in keepers), what="its keeper to let go")
+        wait_until(lambda: all(has_let_go(keeper.pid) for keeper in keepers), what="its keeper to let go")
 
     def crash(self) -> None:
         """With its keeper, so that nobody will know how its jobs end: as for want of memory, or at the end of a container."""

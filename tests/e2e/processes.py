@@ -44,6 +44,15 @@ def holds_a_lock(pid: int) -> bool:
     return any("FLOCK" in _text(f"/proc/{pid}/fdinfo/{fd}") for fd in _names(f"/proc/{pid}/fdinfo"))
 
 
+def has_let_go(keeper: int) -> bool:
+    """Whether it holds no lock of a worker, nor will: one that has not opened its ledger yet may be about to be handed the lock, which is
+    on its way then."""
+    if not is_running(keeper):
+        return True
+    opened = [os.path.realpath(f"/proc/{keeper}/fd/{fd}") for fd in _names(f"/proc/{keeper}/fd")]
+    return any(path.endswith((".runs", ".kept")) for path in opened) and not holds_a_lock(keeper)
+
+
 def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)

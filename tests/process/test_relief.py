@@ -137,13 +137,15 @@ def test_the_next_run_of_a_job_does_not_wait_for_who_pumps_what_the_last_one_lef
 ) -> None:
     # Both write into one log: the keeper its frame, the relief what comes from behind.
     left = "(while :; do echo late; done) & echo $! >> pids"
-    for slot in range(12):
-        (child,) = begin(processes, *orders(tmp_path, f"cd '{tmp_path}'; {left}", range(1)))
-        assert isinstance(child, Child)
-        assert end_of(processes, child) == Exited(0), slot
-        bury(processes, child)
-    for pid in (tmp_path / "pids").read_text().split():
-        os.kill(int(pid), signal.SIGKILL)
+    try:
+        for slot in range(12):
+            (child,) = begin(processes, *orders(tmp_path, f"cd '{tmp_path}'; {left}", range(1)))
+            assert isinstance(child, Child)
+            assert end_of(processes, child) == Exited(0), slot
+            bury(processes, child)
+    finally:  # or they would go on for ever, at full speed
+        for pid in (tmp_path / "pids").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
     assert log_of(tmp_path, 0).stat().st_size <= LIMIT + LIMIT // 16
 
 

@@ -216,3 +216,10 @@ def test_the_end_by_a_limit_is_a_failure_like_any_other(how: Exited | Signalled,
 def test_what_is_not_known_of_a_run_is_null() -> None:
     assert set(usage_to_dict(None).values()) == {None}
     assert usage_to_dict(Usage(1, 2, 3, 4, 5))["read_bytes"] == 4
+
+
+def test_what_is_known_of_a_run_is_kept_and_its_memory_is_that_of_all_of_it_if_that_is_known() -> None:
+    alone, together = Usage(1, 2, 3, 4, 5), Usage(1, 2, 3, 4, 5, 6)
+    assert (alone.known, together.known) == ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 6))
+    assert (alone.memory_bytes, together.memory_bytes) == (3, 6)
+    assert alone.cpu_ms == 3

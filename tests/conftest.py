@@ -14,15 +14,18 @@ from hypothesis import settings
 
 from tests.clock import FakeClock
 from tests.groups import has_controllers
+from tests.needs import FULL
 from tests.program import Leftovers, Program, WorkerProcess
 from tests.swift import SWIFT
 from tests.warm import warm
 
 # What only another machine has: CI plays these in a virtual one, see .ci/run.
 collect_ignore = [] if has_controllers() else ["controllers"]
+collect_ignore += [] if FULL else ["test_virtual_machine.py"]
 
 # No deadline a case: the machine that runs the tests may be busy, and the time a whole test may take is limited anyway.
-settings.register_profile("queuectl", deadline=None)
+# CI plays the rules once more with as many as hypothesis has by itself: see .ci/run.
+settings.register_profile("queuectl", deadline=None, max_examples=100 if FULL else 50)
 settings.load_profile("queuectl")
 
 HERE = Path(__file__).resolve().parent

@@ -39,6 +39,9 @@ class Ended:
     def __bool__(self) -> bool:
         return bool(self._unburied)
 
+    def __contains__(self, pid: int) -> bool:
+        return pid in self._unburied
+
     def add(self, pid: int, kept: Kept, finish: Finish) -> None:
         self._unburied[pid] = kept, finish
         self._unnoted.append(pid)

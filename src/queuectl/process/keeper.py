@@ -105,7 +105,8 @@ class Keeper:
             if order == LEAVE:
                 self._left.update(pid for pid in what if pid in self._living)
                 for pid in what:
-                    self._ended.note_killed(pid)
+                    if pid in self._living or pid in self._ended:
+                        self._ended.note_killed(pid)
             self._unheeded.append((order, what, bury))
 
     def _obey(self, order: int, what: Any, bury: Sequence[int]) -> None:

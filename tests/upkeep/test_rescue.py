@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from queuectl.home import runs_file
 from queuectl.process.ledger import read_ledger
 from tests.e2e.processes import is_running, process
 from tests.e2e.scene import Scene, family_of, freeze, stop
@@ -35,6 +36,9 @@ def crash_with(scene: Scene, tag: str, count: int = 1, **fields: object) -> tupl
     worker = scene.worker("--name", "w1", "--count", str(count))
     scene.wait_for_lines("begun", count)
     wait_until(lambda: len(family_of(tag)) >= MEMBERS * count, what="the trees to grow")
+    # Where its output begins is known from then on; of a keeper that is killed before, nobody can say it.
+    ledger = runs_file(str(scene.home), "w1")
+    wait_until(lambda: len(read_ledger(ledger).runs) >= count, what="the keeper to note them")
     return worker, ids
 
 

@@ -24,8 +24,7 @@ collect_ignore = [] if has_controllers() else ["controllers"]
 collect_ignore += [] if FULL else ["test_virtual_machine.py"]
 
 # No deadline a case: the machine that runs the tests may be busy, and the time a whole test may take is limited anyway.
-# CI plays the rules once more with as many as hypothesis has by itself: see .ci/run.
-settings.register_profile("queuectl", deadline=None, max_examples=100 if FULL else 50)
+settings.register_profile("queuectl", deadline=None)
 settings.load_profile("queuectl")
 
 HERE = Path(__file__).resolve().parent

@@ -25,7 +25,7 @@ from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 
-SEEDS: Final = 400 if FULL else 100
+SEEDS: Final = 400 if FULL else 150
 PORTION: Final = 50
 BOUND: Final = 100  # within so many seeds each defect has to be found
 

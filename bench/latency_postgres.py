@@ -80,7 +80,9 @@ def latency(lab: Lab, server: Server) -> Report:
         with server.connect(url) as db:
             shares = dict(db.execute("select host, count(*) from queuectl.jobs group by host").fetchall())
         assert set(shares) == set(HOSTS), shares
-    report = Report("from enqueue to the job's first instruction, two workers on PostgreSQL that wait")
+    report = Report(
+        f"from enqueue to the job's first instruction, two idle workers on {server.version()}, stock settings"
+    )
     report.row("", f"exit of `enqueue` ({COMMANDS} jobs)", f"call of enqueue() ({CALLS} jobs)")
     for name, part in (("p50", 0.50), ("p95", 0.95), ("p99", 0.99), ("slowest", 1.0)):
         report.row(name, *(f"{percentile(found, part):.2f} ms" for found in (commands, calls)))

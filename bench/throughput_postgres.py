@@ -11,10 +11,12 @@ from throughput import JOBS, PEER_JOBS, ROUNDS, xargs
 
 SECONDS = 120.0  # of each half
 XARGS_TARGET, PROCRASTINATE_TARGET = 0.45, 2.0
+JIT_TARGET = 1 / 1.2  # of the rate without JIT
 
 
-def queuectl(lab: Lab, server: Server, jobs: int) -> float:
+def queuectl(lab: Lab, server: Server, jobs: int, **settings: str) -> float:
     home, url, commands = lab.new_home(), server.new_database(), lab.path / "commands"
+    server.set(url, **settings)
     commands.write_text("true\n" * jobs, encoding="utf-8")
     lab.run("--db", url, "enqueue", "--file", str(commands), home=home)
     seconds = lab.time("--db", url, "worker", "start", "--count", "8", "--drain", home=home)
@@ -24,13 +26,20 @@ def queuectl(lab: Lab, server: Server, jobs: int) -> float:
 
 
 def throughput(lab: Lab, server: Server) -> Report:
-    report = Report(f"{JOBS:,} `true` jobs on PostgreSQL")
-    ours = {"queuectl": lambda: queuectl(lab, server, JOBS), "xargs": xargs(JOBS, lab.path)}
+    report = Report(f"{JOBS:,} `true` jobs on {server.version()}, stock settings")
+    ours = {
+        "queuectl": lambda: queuectl(lab, server, JOBS),
+        "jit off": lambda: queuectl(lab, server, JOBS, jit="off"),
+        "xargs": xargs(JOBS, lab.path),
+    }
     samples = rounds(ours, count=ROUNDS, seconds=SECONDS, warm_up=0)
     ratio = paired(samples, "queuectl", "xargs")
     report.row("xargs -P2 sh -c true", f"{median(samples['xargs']):,.0f}/s", "1.00")
     report.row("queuectl worker start --count 8 --drain", f"{median(samples['queuectl']):,.0f}/s", f"{ratio:.2f}")
     report.figure(Figure("queuectl / xargs", ratio, XARGS_TARGET, more_is_better=True))
+    report.row("the same on a server with jit = off", f"{median(samples['jit off']):,.0f}/s", "")
+    same = paired(samples, "queuectl", "jit off")
+    report.figure(Figure("stock settings / jit = off", same, JIT_TARGET, more_is_better=True))
 
     if (python := peers.procrastinate_python()) is None:
         print("left out: procrastinate (BENCH_PROCRASTINATE=/path/to/python of an environment that has it)")

@@ -25,6 +25,7 @@ from queuectl.cli.commands.table import COMMANDS, root
 from queuectl.cli.exits import exit_status
 from queuectl.errors import QueuectlError
 from queuectl.job.lifecycle import FINAL, TRANSITIONS, WAITING, Event, State
+from queuectl.job.loaders import LOADERS, SHAPES
 from queuectl.job.settings import KEYS, Key
 from queuectl.web.api.operation import Operation
 from queuectl.web.api.table import OPERATIONS, ROOT
@@ -408,12 +409,39 @@ def _takes(operation: Operation) -> str:
 
 # ── all of it ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
+
+def loader_variables() -> Iterator[str]:
+    yield "# Variables that load code"
+    yield ""
+    yield from prose(
+        "Programs read these environment variables and load or run other code because of them, or find another program or "
+        "configuration. A job that may run one program only must not choose them. So no wildcard in `job-environment` of a "
+        "[policy](../how-to/policy.md) covers them: a job may set one only if the policy names it in full. Upper and lower case "
+        "do not count."
+    )
+    yield ""
+    yield from table(
+        ("program", "variables"),
+        ((one.program, " ".join(map(code, one.names.split()))) for one in LOADERS),
+    )
+    yield ""
+    yield "## By the form of the name"
+    yield ""
+    yield from prose(
+        "No such list is complete. Variables of these forms are covered only by a wildcard that begins with a prefix of its own: "
+        "`REPORT_*` covers `REPORT_PATH`, `*` and `R*` do not."
+    )
+    yield ""
+    yield " ".join(map(code, SHAPES))
+
+
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "commands.md": commands,
     "configuration.md": configuration,
     "errors.md": errors,
     "http.md": http,
     "lifecycle.md": lifecycle,
+    "loader-variables.md": loader_variables,
 }
 
 

@@ -10,7 +10,7 @@ from textwrap import wrap
 HERE = Path(__file__).parent
 WIDTH = 78
 # Beside all of how-to/. Those that queuectl itself can tell (commands, settings, errors) are not among them.
-REFERENCE = ("environment", "exit-codes", "guarantees", "home", "json", "lifecycle", "metrics")
+REFERENCE = ("environment", "exit-codes", "guarantees", "home", "json", "lifecycle", "loader-variables", "metrics")
 
 
 def topics() -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from queuectl.process.dispositions import start_programs_with_default_signals
 from tests.clock import FakeClock
 from tests.groups import has_controllers
 from tests.needs import FULL
@@ -50,6 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     is left for the end. As good as any mix, and the same one in each process: by a sum of the name."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: zlib.crc32(item.nodeid.partition("::")[0].encode()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_have_default_signals() -> None:
+    """Whatever the suite itself was started with, by nohup, cron or a script. Not where xdist only hands out tests: its processes
+    have to survive a hangup under nohup."""
+    start_programs_with_default_signals()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from queuectl.gate import Gate
 from queuectl.job.model import Claim, NewJob
 from queuectl.job.outcome import Exited, Outcome
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settle import Settlement, settle
+from queuectl.policy.force import Force
 
+NO_POLICY: Final = Gate(Force(None), {})
 POLICY: Final = RetryPolicy(max_ms=3_600_000, jitter=0)
 
 _PLAIN: Final[dict[str, Any]] = {

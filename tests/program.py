@@ -17,6 +17,18 @@ from tests.wait import wait_until
 from tests.warm import Ended, Forked, living, warm
 
 COMMAND = (sys.executable, "-m", "queuectl")
+# Words that start the program of the words behind them as nohup, cron and scripts may start it: signals are ignored, and all blocked.
+STRANGELY = (
+    sys.executable,
+    "-c",
+    """
+import os, signal, sys
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP, signal.SIGRTMIN + 3):
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+os.execv(sys.argv[1], sys.argv[1:])
+""",
+)
 # Of the caller's terminal: with them the same command would print something else.
 OF_THE_TERMINAL = frozenset({"CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,13 +24,15 @@ DIALECTS = [path.parent for path in sorted(SOURCE.glob("store/*/queries"))]
 # A name ending in / is a folder and all that is in it.
 
 # Over 300 lines, with the reason why it is better not divided.
-LONG_MODULES: Mapping[str, str] = {}
+LONG_MODULES: Mapping[str, str] = {
+    "worker/loop.py": "one loop: what a turn does, what the standby thread does of it, and when the next one is due",
+    "worker/runs.py": "one state machine: every transition of a run touches the same few tables",
+}
 
 MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "subprocess": {
         "worker/detach.py": "starts a worker in the background",
         "cli/stage.py": "the demo runs real commands, as a person would type them",
-        "hooks/command.py": "runs what an alert runs, where no worker lives to do so",
         "service/manager.py": "asks systemctl and launchctl",
     },
     "time": {"clock.py": "the only caller of time"},
@@ -39,6 +42,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     },
     "threading": {
         "process/row.py": "makes two processes at a time, and touches nothing else",
+        "worker/standby.py": "keeps time limits and signals while the loop waits for the store",
         "web/rooms.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/bridge.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
@@ -66,12 +70,12 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "process/": "ends process groups",
         "upkeep/rescue.py": "says which signal; process/ sends it",
         "upkeep/stopped.py": "says which signal; process/ sends it",
+        "upkeep/lock_breaker.py": "says which signal; process/ sends it",
         "worker/endings.py": "says which signal; process/ sends it",
         "worker/signals.py": "hears TERM, INT, HUP and CHLD",
         "cli/stage.py": "the demo sweeps its stage before a signal ends it",
         "web/serve.py": "hears INT and TERM, which end the server in peace",
         "tui/app.py": "gives the terminal back before TERM or HUP ends it",
-        "hooks/command.py": "ends what takes too long",
     },
 }
 
@@ -97,8 +101,7 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "os.killpg": {
         "process/ending.py": "the group of a leader that was recorded, compared with its start time",
         "process/spawn.py": "the group of a child that was not reaped, whose number is certainly its own",
-        "process/asking.py": "the same, of a command that was asked for a secret",
-        "hooks/command.py": "the same, of what an alert runs and that takes too long",
+        "process/asking.py": "the same, of an alert command or a secret provider",
     },
     "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
     "os.posix_spawn": {},
@@ -108,6 +111,52 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "datetime.datetime.utcnow": {},
     "datetime.datetime.today": {},
     "datetime.date.today": {},
+}
+
+# Every way to start a program. Where another module needs one: a program that a user names has to pass the gate (gate.py), so
+# take `Gate.admit` or `Gate.command`; a program of ours gets a line here.
+STARTS: tuple[str, ...] = (
+    "_posixsubprocess",
+    "asyncio.create_subprocess_exec",
+    "asyncio.create_subprocess_shell",
+    "click.echo_via_pager",
+    "click.edit",
+    "click.launch",
+    "concurrent.futures.ProcessPoolExecutor",
+    "multiprocessing",
+    *(f"os.exec{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+    *("os.fork", "os.forkpty", "os.popen", "os.posix_spawn", "os.posix_spawnp", "os.startfile", "os.system"),
+    *(f"os.spawn{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+    "pty",
+    "queuectl.process.asking",
+    "queuectl.process.forking",
+    "queuectl.process.making",
+    "queuectl.process.protocol.Order",
+    "subprocess",
+    "webbrowser",
+)
+# By module: what it starts. GATED: what a user names, so the module has to ask the gate.
+GATED = "what a user names: "
+STARTERS: Mapping[str, str] = {
+    "alerting.py": GATED + "alert commands, where no worker is alive",
+    "gate.py": GATED + "this is the gate",
+    "secrets/known.py": GATED + "the secret provider, for `secret check` and `logs --raw`",
+    "secrets/teller.py": GATED + "the secret provider, as the gate lets it run",
+    "secrets/vault.py": GATED + "the secret provider, for a worker",
+    "worker/launch.py": GATED + "jobs",
+    "cli/editor.py": "the editor of the user at the terminal, as that user",
+    "cli/stage.py": "queuectl itself, for the demo",
+    "cli/working.py": "queuectl itself, when a worker restarts; hands the gate to what starts programs",
+    "service/manager.py": "systemctl and launchctl",
+    "worker/detach.py": "queuectl itself, a worker in the background",
+    "process/": "starts what it is told to: jobs by worker/launch.py, commands by gate.py",
+}
+# Who may say that something is permitted.
+MAY_PERMIT: Mapping[str, str] = {
+    "policy/guard.py": "the policy",
+    "gate.py": "where there is no policy",
+    "cli/commands/policy.py": "shows the same, and starts nothing",
+    "worker/launch.py": "reads it",
 }
 
 # What `enqueue` must not load, because it does without: start-up is a feature.
@@ -279,6 +328,38 @@ def test_an_effect_is_found_under_any_name(text: str, name: str) -> None:
     assert any(is_within(use, name) for use in uses(ast.parse(text)))
 
 
+# ── what starts programs ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def starters() -> set[str]:
+    return set().union(*(users(name) for name in STARTS))
+
+
+def test_every_module_that_starts_a_program_is_listed() -> None:
+    found = starters()
+    assert not outside(found, STARTERS), "see STARTS: a program that a user names passes the gate"
+    assert not unused(STARTERS, found), "an allowance that nobody needs"
+
+
+@pytest.mark.parametrize("module", [name for name, what in STARTERS.items() if what.startswith(GATED)])
+def test_a_module_that_starts_what_a_user_names_asks_the_gate(module: str) -> None:
+    assert module == "gate.py" or any(is_within(name, "queuectl.gate") for name in used(SOURCE / module))
+
+
+def test_only_the_policy_and_the_gate_permit_a_program() -> None:
+    found = users("queuectl.policy.guard.Permit") | {"policy/guard.py"}
+    assert not outside(found, MAY_PERMIT)
+    assert not unused(MAY_PERMIT, found)
+
+
+def test_only_the_gate_makes_a_command_that_is_run_beside_jobs() -> None:
+    def makes(path: Path) -> bool:
+        calls = (node.func for node in ast.walk(parse(path)) if isinstance(node, ast.Call))
+        return any(dotted(call) == "Question" for call in calls) and "queuectl.process.asking" in text_of(path)
+
+    assert {path.relative_to(SOURCE).as_posix() for path in mentioning("Question") if makes(path)} == {"gate.py"}
+
+
 # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -348,11 +429,12 @@ def test_enqueue_loads_nothing_that_it_does_not_need(home: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(TESTS), ids=lambda path: path.relative_to(TESTS).as_posix())
 def test_every_test_is_named_by_a_sentence(path: Path) -> None:
-    names = [node.name for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
-    assert not [name for name in names if name.startswith("test_") and len(name.split("_")) - 1 < 4]
+    # Not parsed as a program, which takes much longer for all tests.
+    names = re.findall(r"^\s*(?:async )?def (test_\w+)", text_of(path), re.MULTILINE)
+    assert not [name for name in names if len(name.split("_")) - 1 < 4]
 
 
 @pytest.mark.parametrize("path", modules(TESTS), ids=lambda path: path.relative_to(TESTS).as_posix())
 def test_no_test_sleeps_for_a_fixed_time(path: Path) -> None:
-    sleeps = any(is_within(name, "time.sleep") for name in uses(parse(path)))
+    sleeps = "sleep" in text_of(path) and any(is_within(name, "time.sleep") for name in uses(parse(path)))
     assert not sleeps or path.relative_to(TESTS).as_posix() in MAY_SLEEP, "wait for a condition: tests.wait.wait_until"

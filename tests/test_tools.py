@@ -11,10 +11,20 @@ import pytest
 
 from tests.clock import FakeClock
 from tests.needs import require
-from tests.program import Leftovers, environment
+from tests.program import STRANGELY, Leftovers, environment
 from tests.wait import wait_until
 
-IN_VM = Path(__file__).parent.parent / "scripts" / "in-vm"
+SCRIPTS = Path(__file__).parent.parent / "scripts"
+IN_VM = SCRIPTS / "in-vm"
+# Each of them failed once when the suite was started with signals ignored, or without a locale.
+SENSITIVE = (
+    "tests/cli/test_enqueue.py::test_an_interrupted_stream_keeps_what_it_has_printed",
+    "tests/cli/test_logs.py::test_ctrl_c_ends_following_and_not_the_job",
+    "tests/cli/test_run.py::test_ctrl_c_leaves_the_job_running_and_says_how_to_follow_it",
+    "tests/cli/test_status.py::test_watching_on_a_terminal_redraws_in_place_until_ctrl_c",
+    "tests/worker/test_policy.py::test_a_job_sees_of_its_workers_environment_what_is_listed",
+    "tests/worker/test_stop.py::test_the_first_signal_lets_what_runs_finish_and_nothing_new_begin[1]",
+)
 
 
 def test_waiting_gives_back_what_it_waited_for() -> None:
@@ -58,6 +68,21 @@ def test_a_process_that_outlives_its_worker_is_found_and_ended(home: Path) -> No
     wait_until(lambda: list(left), what="the process to be found")
     assert len(left.end()) == 1
     left.wait_until_none()
+
+
+@pytest.mark.timeout(180)
+def test_tests_pass_with_signals_ignored_and_blocked_and_without_a_terminal_and_an_environment() -> None:
+    words = (SCRIPTS / "test", "-q", "-x", "-p", "no:cacheprovider", "--numprocesses", "1", *SENSITIVE)
+    done = subprocess.run(
+        # As from cron or nohup, with stdin closed; the shell hands on its own descriptors only.
+        [*STRANGELY, "/bin/sh", "-c", '"$@" <&-', "-", *words],
+        env={"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_no_setting_of_the_caller_reaches_the_program(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from queuectl.adding import Adding
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import Settings, actor, db_address, environ, here, home_path, load_settings, working_directory
+from queuectl.config import (
+    Settings,
+    actor,
+    db_address,
+    environ,
+    here,
+    home_path,
+    load_settings,
+    working_directory,
+)
+from queuectl.home import trusts_home
 from queuectl.job.change import read_change
 from queuectl.job.fields import absolute
 from queuectl.job.model import Job
@@ -22,8 +33,11 @@ from queuectl.queue.pick import Answer
 from queuectl.queue.pythonic import Names, plain, plain_fields, resolve
 from queuectl.schedules import Schedules
 from queuectl.selection import Hands, Selection
-from queuectl.store.open import open_reads, open_store, store_exists, store_path
+from queuectl.store.open import check_trust, open_reads, open_store, store_exists, store_path
 from queuectl.store.protocol import Reads, Store
+
+if TYPE_CHECKING:
+    from queuectl.upkeep.lock_breaker import LockBreaker
 
 
 class Queue(Adding, Looking):
@@ -31,7 +45,8 @@ class Queue(Adding, Looking):
 
     Nothing is made on disk before the first job is enqueued. Where a method takes an id, the beginning of one will do, and
     `"last"` is the job enqueued last. What is refused raises an error of `queuectl.errors`. A Queue belongs to the
-    thread that uses it; make one for each.
+    thread that uses it; make one for each. A data directory or database that other users own or can write to raises NotTrusted,
+    unless `trust_home` is true.
 
     >>> from queuectl import Queue
     >>> with Queue() as queue:
@@ -46,6 +61,7 @@ class Queue(Adding, Looking):
         db: str | os.PathLike[str] | None = None,
         *,
         clock: Clock | None = None,
+        trust_home: bool = False,
     ) -> None:
         self._home = home_path(home, spelled="home")
         self._db = db_address(db, spelled="db")
@@ -53,6 +69,8 @@ class Queue(Adding, Looking):
         self._store: Store | None = None
         self._reads: Store | None = None
         self._actor = actor()
+        self._is_trusted = trusts_home(self._home, environ(), flag=trust_home)
+        self._breaker: LockBreaker | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -199,7 +217,8 @@ class Queue(Adding, Looking):
 
     def _write(self) -> Store:
         if self._store is None:
-            self._store = open_store(self._home, self._db, self._clock)
+            self._check_trust()
+            self._store = open_store(self._home, self._db, self._clock, on_wait=self._on_locked)
             self._store.actor = self._actor
         return self._store
 
@@ -207,9 +226,24 @@ class Queue(Adding, Looking):
         if self._store is not None:
             return self._store
         if self._reads is None:
+            self._check_trust()
             # The empty one that stands in for a missing store must not outlast the moment when somebody makes it.
             if not store_exists(self._home, self._db):
-                return open_reads(self._home, self._db, self._clock)
+                return open_reads(self._home, self._db, self._clock, on_wait=self._on_locked)
             with looking(lambda: store_path(self._home, self._db)):
-                self._reads = open_reads(self._home, self._db, self._clock)
+                self._reads = open_reads(self._home, self._db, self._clock, on_wait=self._on_locked)
         return self._reads
+
+    def _check_trust(self) -> None:
+        if not self._is_trusted:
+            check_trust(self._home, self._db)
+
+    def _on_locked(self, path: str, _: float, stored: Callable[[], Mapping[str, str]]) -> str | None:
+        if self._breaker is None:
+            import logging
+
+            from queuectl.upkeep.lock_breaker import LockBreaker
+
+            log = logging.getLogger("queuectl")
+            self._breaker = LockBreaker(environ(), self._clock, on_kill=lambda killed: log.warning(killed.message))
+        return self._breaker(path, stored)

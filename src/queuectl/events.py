@@ -110,6 +110,13 @@ class StoreRecovered(NamedTuple):
     pass
 
 
+class StoppedProcessKilled(NamedTuple):
+    """It was stopped inside a transaction, and kept the database locked for a whole lease."""
+
+    pid: int
+    message: str
+
+
 Event = (
     WorkerStarted
     | WorkerStopping
@@ -128,6 +135,7 @@ Event = (
     | PolicyInForce
     | StoreTrouble
     | StoreRecovered
+    | StoppedProcessKilled
 )
 
 Sink = Callable[[Event], None]

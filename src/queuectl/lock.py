@@ -38,7 +38,7 @@ class Lock:
 
 def take_lock(path: str, *, create: bool = True) -> Lock | None:
     """The lock on this file, or None if somebody holds it (or, without `create`, if there is no such file)."""
-    flags = os.O_RDWR | (os.O_CREAT if create else 0)
+    flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     while True:
         try:
             fd = os.open(path, flags, 0o600)
@@ -68,7 +68,7 @@ def mark_of(path: str) -> str | None:
 def is_held(path: str) -> bool:
     """Whether somebody holds the lock on this file. Asked with a shared lock: any number may ask at once."""
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     try:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from queuectl.clock import Clock
-from queuectl.config import Settings, environ, here, host_name, job_environment_base
+from queuectl.config import Settings, environ, here, host_name
 from queuectl.job.duration import parse_duration_ms
 from queuectl.job.model import Job, Worker
 from queuectl.output.marks import Known
@@ -183,6 +183,7 @@ class Looking(ABC):
 
 
 def _known_secrets(home: str, clock: Clock) -> Known:
-    from queuectl.secrets.known import KnownSecrets  # here, since it is seldom wanted
+    from queuectl.gate import open_gate  # here, since it is seldom wanted
+    from queuectl.secrets.known import KnownSecrets
 
-    return KnownSecrets(home, user=os.geteuid(), environment=job_environment_base(environ()), clock=clock)
+    return KnownSecrets(home, user=os.geteuid(), gate=open_gate(home, None, environ()), clock=clock)

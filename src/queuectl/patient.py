@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from queuectl.clock import Clock
 from queuectl.config import here
@@ -15,6 +16,9 @@ from queuectl.store.open import open_reads, store_exists, store_path
 from queuectl.store.protocol import Store
 from queuectl.upkeep.doctor.finding import Patient
 
+if TYPE_CHECKING:
+    from queuectl.store.sqlite.connection import OnWait
+
 
 @contextmanager
 def patient(
@@ -23,7 +27,7 @@ def patient(
     *,
     environ: Mapping[str, str],
     clock: Clock,
-    on_wait: Callable[[], None] | None = None,
+    on_wait: OnWait | None = None,
 ) -> Iterator[Patient]:
     """This home and its store, of which even the address may be wrong. Makes nothing."""
     shown, file, store, named = "the store", None, None, None
@@ -54,9 +58,7 @@ def patient(
             store.close()
 
 
-def _open(
-    home: str, db: str | None, file: str | None, clock: Clock, on_wait: Callable[[], None] | None
-) -> Store | None:
+def _open(home: str, db: str | None, file: str | None, clock: Clock, on_wait: OnWait | None) -> Store | None:
     if not store_exists(home, db):
         return None
     if file is not None and os.path.getsize(file) == 0:

@@ -61,11 +61,11 @@ def test_an_alert_is_added_and_shown_as_it_was_said(queuectl: Program, tmp_path:
     assert "never" in row
 
 
-def test_how_long_it_has_to_stay_so_unless_it_is_said(queuectl: Program) -> None:
+def test_an_alert_fires_at_its_threshold_unless_it_has_to_stay_so(queuectl: Program) -> None:
     for name, condition in (("a", ("--dead", "1")), ("b", ("--oldest", "10m")), ("c", ("--no-worker", "2m"))):
         queuectl("alert", "add", name, *condition, *RUNS, check=0)
-    assert [one["for"] for one in queuectl("alert", "list", "--json", check=0).json] == [0, 60, 60]
-    said = queuectl("alert", "add", "d", "--oldest", "10m", *RUNS, check=0).out
+    assert [one["for"] for one in queuectl("alert", "list", "--json", check=0).json] == [0, 0, 0]
+    said = queuectl("alert", "add", "d", "--oldest", "10m", "--for", "1m", *RUNS, check=0).out
     assert said == "d: oldest job waits 10m, for 1m\n"
 
 
@@ -196,7 +196,7 @@ def test_a_message_that_waits_or_has_failed_for_good_is_never_said_to_have_arriv
     assert [finding["code"] for finding in findings] == ["alert-firing", "alert-unheard"]
 
 
-def test_a_test_tells_at_once_and_changes_nothing(queuectl: Program, home: Path, receiver: Receiver) -> None:
+def test_a_test_calls_or_runs_at_once_and_changes_no_alert(queuectl: Program, home: Path, receiver: Receiver) -> None:
     queuectl("alert", "add", "calls", "--dead", "1", "--webhook", receiver.url, check=0)
     queuectl("alert", "add", "runs", "--dead", "1", "--command", 'echo "$QUEUECTL_ALERT_STATE"', check=0)
     before = queuectl("alert", "list", "--json", check=0).json
@@ -215,7 +215,7 @@ def test_a_test_tells_at_once_and_changes_nothing(queuectl: Program, home: Path,
     assert done.err.startswith("error: 127.0.0.1: it answered 404 Not Found\nhint: ")
     queuectl("alert", "add", "fails", "--dead", "1", "--command", "echo why; exit 3", check=0)
     done = queuectl("alert", "test", "fails", check=1)
-    assert done.err.startswith("error: the command of fails: exit code 3: why\nhint: ")
+    assert done.err.startswith("error: the command of fails: it ended with exit code 3: why\nhint: ")
 
 
 def test_what_is_secret_in_a_url_is_shown_nowhere(queuectl: Program, receiver: Receiver) -> None:

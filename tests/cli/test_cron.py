@@ -151,6 +151,15 @@ def test_what_cannot_be_is_refused_and_nothing_is_made(
     assert not home.exists()
 
 
+@pytest.mark.parametrize("option", ["--id", "--run-at", "--after", "--after-any", "--after-fail"])
+def test_an_option_that_a_schedule_always_rejects_is_not_listed(queuectl: Program, option: str) -> None:
+    listed = [word.rstrip(",") for line in queuectl("cron", "add", "--help", check=0).lines for word in line.split()]
+    assert option not in listed
+    value = "2030-01-01T00:00:00Z" if option == "--run-at" else "x"
+    rejected = queuectl("cron", "add", "s", "@daily", "true", option, value, check=2)
+    assert rejected.err.startswith(f"error: {option}: not for a schedule")
+
+
 def test_an_end_before_the_first_time_is_refused(queuectl: Program) -> None:
     done = queuectl("cron", "add", "s", "@daily", "true", "--until", "2001-01-01", "--tz", "UTC", check=2)
     assert done.err.startswith("error: --until: 2001-01-01T00:00:00.000Z comes before it could fire once")

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from queuectl.cli.commands.demo import called
-from tests.program import Program
+from tests.program import COMMAND, Program
 from tests.terminal import Terminal, plain
 from tests.wait import wait_until
 
@@ -86,6 +86,20 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
         assert demo.wait(timeout=30) == code
     assert list(temporary.iterdir()) == []
     assert processes_in(temporary) == []
+
+
+def test_a_demo_under_nohup_ignores_a_hangup(queuectl: Program, temporary: Path) -> None:
+    words = ["nohup", *COMMAND, "demo"]
+    env = queuectl.environment({"TMPDIR": str(temporary)})
+    with subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if b"--id hello" in line:
+                break
+        demo.send_signal(signal.SIGHUP)
+        demo.send_signal(signal.SIGTERM)
+        demo.stdout.read()
+        assert demo.wait(timeout=30) == 128 + signal.SIGTERM
 
 
 def test_the_demo_is_coloured_on_a_terminal_unless_told_otherwise(

@@ -340,7 +340,7 @@ def test_a_dead_worker_and_its_jobs_are_named_and_taken_back(
     running(queuectl, start_worker).crash()
     found = findings(queuectl, check=1)
     assert (found["worker-gone"]["severity"], found["worker-gone"]["fixable"]) == ("note", True)
-    assert "ada" in found["worker-gone"]["message"]
+    assert found["worker-gone"]["message"].endswith(": ada (running j)")
     assert found["job-stuck"]["message"] == "1 job (j) waits for worker ada, which is gone"
     told = queuectl("doctor", "--fix", "--json", check=0).json
     assert [one["message"] for one in told["fixed"]] == ["took 1 job back from ada"]
@@ -371,7 +371,7 @@ def test_a_worker_that_is_stopped_is_named(queuectl: Program, start_worker: Star
     wait_until(lambda: queuectl("doctor", env=env).code == 1, what="its silence to be noticed")
     told = queuectl("doctor", check=1, env=env).out
     assert f"its process {worker.pid} is stopped" in told
-    assert f"kill -CONT {worker.pid} lets it go on" in told
+    assert f"kill -CONT {worker.pid}" in told
 
 
 def test_a_worker_that_lives_and_does_not_reach_the_store_is_named(

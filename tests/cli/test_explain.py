@@ -23,8 +23,8 @@ def test_programs_get_codes_with_facts(queuectl: Program, start_worker: StartWor
     queuectl("enqueue", "--id", "j", "--queue", "mail", "true", check=0)
     told = queuectl("explain", "j", "--json", check=0).json
     assert (told["id"], told["state"], told["queue"]) == ("j", "pending", "mail")
-    (reason,) = told["reasons"]
-    assert reason["code"] == "queue-not-served"
+    reason, first = told["reasons"]
+    assert (reason["code"], first["code"]) == ("queue-not-served", "first")
     assert [worker["queues"] for worker in reason["workers"]] == [["video"]]
 
 

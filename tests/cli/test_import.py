@@ -41,7 +41,7 @@ def write(path: Path, *jobs: dict[str, Any]) -> Path:
 
 def refused(program: Program, path: Path | str, *, code: int, input: str | None = None) -> tuple[str, str]:
     """The two lines that it says."""
-    done = program("import", path, input=input, check=code)
+    done = program("import", "--rules", path, input=input, check=code)
     assert done.out == ""
     message, hint = done.err.splitlines()
     return message.removeprefix("error: "), hint.removeprefix("hint: ")
@@ -252,10 +252,10 @@ def test_schedules_and_rules_come_along_if_asked_for_and_come_in_once(
     said = queuectl("export", "--rules", tmp_path / name, check=0)
     all_of_it = "1 job, 2 queues, 2 schedules, 3 alerts, 1 end of a batch"
     assert said.out == f"exported {all_of_it} to {tmp_path / name}\n"
-    assert elsewhere("import", "--dry-run", tmp_path / name, check=0).out == f"would import {all_of_it}\n"
+    assert elsewhere("import", "--rules", "--dry-run", tmp_path / name, check=0).out == f"would import {all_of_it}\n"
     assert elsewhere("queue", "list", "--json", check=0).json == []
-    assert elsewhere("import", tmp_path / name, check=0).out == f"imported {all_of_it}\n"
-    assert elsewhere("import", tmp_path / name, "--json", check=0).json == {**NOTHING, "skipped": 1}
+    assert elsewhere("import", "--rules", tmp_path / name, check=0).out == f"imported {all_of_it}\n"
+    assert elsewhere("import", "--rules", tmp_path / name, "--json", check=0).json == {**NOTHING, "skipped": 1}
     for words in (["queue", "list"], ["cron", "list"], ["alert", "list"], ["batch", "list"]):
         ours, theirs = (program(*words, "--json", check=0).json for program in (queuectl, elsewhere))
         for one in (*ours, *theirs):
@@ -280,14 +280,14 @@ def test_what_runs_at_the_end_of_a_batch_runs_where_its_jobs_have_gone(
     queuectl("enqueue", "--id", "job", "--batch", "all", "--on-complete", "echo all of it", "true", check=0)
     queuectl("export", "--rules", tmp_path / "all.json", check=0)
     assert "hidden" not in queuectl("export", "--rules", check=0).out
-    elsewhere("import", tmp_path / "all.json", check=0)
+    elsewhere("import", "--rules", tmp_path / "all.json", check=0)
     elsewhere("worker", "start", "--drain", check=0)
     (batch,) = elsewhere("batch", "list", "--json", check=0).json
     last = elsewhere("show", batch["on_complete_job"], "--json", check=0).json
     assert (last["state"], last["command"]) == ("completed", "echo all of it")
     assert (last["max_retries"], last["timeout"]) == (7, 90)
     # It is the same, and done: neither is it another one, nor does it run again.
-    assert elsewhere("import", tmp_path / "all.json", check=0).lines[0] == "imported 0 jobs"
+    assert elsewhere("import", "--rules", tmp_path / "all.json", check=0).lines[0] == "imported 0 jobs"
     # And where it has been done there is nothing more to take along.
     assert '"batch",' not in elsewhere("export", "--rules", check=0).out
 

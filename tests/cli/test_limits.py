@@ -98,7 +98,7 @@ def test_limits_and_what_was_used_are_exported_and_imported(queuectl: Program) -
     queuectl("worker", "start", "--drain", "--quiet", check=0)
     text = queuectl("export", "--history", "--rules", check=0).out
     other = Program(queuectl.home.with_name("other"))
-    other("import", "-", input=text, check=0)
+    other("import", "--rules", "-", input=text, check=0)
     one, two = (each("show", "a", "--json", check=0).json for each in (queuectl, other))
     assert two["limits"] == one["limits"] == {"memory": 2**30, "nice": 3}
     assert two["history"] == one["history"]

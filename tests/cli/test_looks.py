@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuectl.cli.app import App
 from queuectl.cli.printable import printable, printable_json
 from queuectl.cli.result import Column
 from queuectl.cli.style import STATE_STYLE, age, paint, took
@@ -145,3 +149,19 @@ def test_what_can_be_spared_is_left_out_before_a_row_breaks(width: int, titles: 
 def test_a_row_is_one_line_whatever_is_in_it(cells: list[str], width: int) -> None:
     columns: list[Column[str]] = [Column("A", lambda row: row), Column("B", lambda row: row, flexible=True)]
     assert all(cell_width(line) <= width for line in lay_out(cells, columns, width=width, colour=False))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_command_that_waits_for_a_locked_database_says_so_once_after_two_seconds(home: Path) -> None:
+    terminal = Terminal()
+    app = App(stdin=io.StringIO(), stdout=io.StringIO(), stderr=terminal)
+    for waited in (0.2, 0.7, 1.9):
+        app.on_locked(str(home / "queue.db"), waited, dict)
+    assert not terminal.getvalue()
+    for waited in (2.1, 2.6, 20.0):
+        app.on_locked(str(home / "queue.db"), waited, dict)
+    assert len(terminal.getvalue().splitlines()) == 1

@@ -26,6 +26,8 @@ def policy(home: Path, tmp_path: Path) -> Path:
         min-nice = 2
         [queues.free]
         shell = true
+        [queues."queuectl.webhooks"]
+        shell = true
         """
     )
     path.chmod(0o600)
@@ -42,6 +44,7 @@ def policy(home: Path, tmp_path: Path) -> Path:
         (["true"], 1, "no: shell: "),
         (["true x; rm y"], 1, "no: shell: "),
         (["--queue", "free", "true; false"], 0, "yes: queues.free.shell, runs /bin/sh"),
+        (["--queue", "queuectl.webhooks", "./page.sh"], 0, "yes: queues.queuectl.webhooks.shell, runs /bin/sh"),
         (["--timeout", "2h", "/bin/true", "x"], 1, "no: max-timeout: "),
         (["--memory", "2GiB", "/bin/true", "x"], 1, "no: max-memory: memory 2GiB, at most 1GiB"),
         (["--memory", "1GiB", "--nice", "5", "/bin/true", "x"], 0, "yes: programs[1], runs "),
@@ -71,6 +74,7 @@ def test_a_check_tells_programs_the_same(queuectl: Program, policy: Path) -> Non
         "program": program,
         "user": None,
         "policy": str(policy),
+        "warnings": [],
     }
     told = queuectl("policy", "check", "--json", "/bin/cat", "x", check=1).json
     assert (told["allowed"], told["rule"], told["program"]) == (False, "programs", None)
@@ -113,6 +117,28 @@ def test_show_has_every_rule_and_names_what_can_be_walked_around(queuectl: Progr
         assert word in text
 
 
+def test_show_and_check_warn_about_every_wildcard_for_variables(queuectl: Program, policy: Path) -> None:
+    policy.write_text(
+        policy.read_text().replace("directories", 'job-environment = ["REPORT_*", "LANG", "?X"]\ndirectories')
+    )
+    shown = queuectl("policy", "show", check=0).out
+    for pattern in ("REPORT_*", "?X"):
+        warning = (
+            f"job-environment: {pattern} covers every variable of that form, except those that are known to load code"
+        )
+        assert f"! {warning}" in shown
+        assert f"warning: {warning}" in queuectl("policy", "check", "/bin/true", "x", check=0).err
+    assert len(queuectl("policy", "check", "--json", "/bin/true", "x", check=0).json["warnings"]) == 2
+
+
+def test_a_check_names_the_reason_why_a_wildcard_does_not_cover_a_variable(queuectl: Program, policy: Path) -> None:
+    policy.write_text(policy.read_text().replace("directories", 'job-environment = ["*"]\ndirectories'))
+    answer = queuectl("policy", "check", "--env", "MAKEFLAGS=-n", "/bin/true", "x", check=1)
+    assert (
+        answer.out == "no: job-environment: a job may not set MAKEFLAGS: it can load code, so no wildcard covers it\n"
+    )
+
+
 WEAK = {
     'programs = ["/bin/sh"]': "policy-interpreter",
     'programs = ["/usr/bin/env"]': "policy-interpreter",
@@ -125,6 +151,8 @@ WEAK = {
     'secrets = ["*"]': "policy-any-secret",
     'programs = ["/bin/true"]\njob-environment = ["PYTHONPATH"]': "policy-loader",
     'programs = ["/bin/true"]': "policy-environment",
+    'programs = ["/bin/true"]\njob-environment = ["REPORT_*"]': "policy-variable-wildcard",
+    'programs = ["/bin/true"]\njob-environment = ["MAKEFLAGS"]': "policy-loader",
     'programs = ["/usr/bin/*"]': "policy-wildcard",
     'programs = ["/nowhere/tool"]': "policy-missing",
     'programs = ["{place}/open/tool"]': "policy-writable",

@@ -73,7 +73,7 @@ def test_without_the_extra_it_says_how_to_get_it(queuectl: Program) -> None:
     done = subprocess.run(script, env=queuectl.environment(), capture_output=True, text=True, timeout=30)
     assert done.returncode == 1
     assert "top needs packages that are not installed" in done.stdout
-    assert "pip install 'queuectl[tui]'" in done.stdout
+    assert "pip install 'textual>=8'" in done.stdout
 
 
 def test_a_store_that_is_not_ours_is_refused_before_anything_is_shown(home: Path, tmp_path: Path) -> None:

@@ -95,6 +95,16 @@ def test_a_path_and_a_url_name_the_same_store(queuectl: Program, tmp_path: Path)
     assert queuectl("list", "--quiet", env={"QUEUECTL_DB": str(tmp_path / "x.db")}, check=0).out == job_id
 
 
+@pytest.mark.parametrize(
+    "words", [("status",), ("enqueue", "true"), ("worker", "start"), ("copy", "--from", "oracle://h/a", "--to", "b.db")]
+)
+def test_a_database_of_an_unknown_kind_is_invalid_usage(queuectl: Program, home: Path, words: tuple[str, ...]) -> None:
+    done = queuectl("--db", "oracle://user:secret@host/name", *words, check=2)
+    assert done.err.splitlines()[0] == "error: unsupported database oracle://"
+    assert (done.out, len(done.err.splitlines())) == ("", 2)
+    assert not home.exists()
+
+
 def test_a_store_whose_directory_is_missing_is_told_as_what_it_is(queuectl: Program, tmp_path: Path) -> None:
     store = tmp_path / "no" / "x.db"
     what, hint = queuectl("enqueue", "true", "--db", store, check=1).err.splitlines()

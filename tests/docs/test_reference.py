@@ -15,9 +15,10 @@ from queuectl import home as places
 from queuectl.cli import exits
 from queuectl.cli.commands.table import COMMANDS
 from queuectl.config import KEYS
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Ending
 from queuectl.job.spec import _FIELDS
-from tests.docs.pages import first_column, read, section
+from tests.docs.pages import ROOT, first_column, name, read, section
 from tests.program import Program, WorkerProcess
 
 # ── made from the code ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,6 +83,28 @@ def test_the_readme_names_every_extra() -> None:
     assert sorted(first_column(section(read("README.md"), "Install"))) == sorted(extras)
 
 
+@pytest.mark.parametrize("extra", ["dashboard", "postgres", "tui"])
+def test_the_hint_about_a_missing_extra_names_the_packages_of_that_extra(extra: str) -> None:
+    needed = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"][extra]
+    for error in (errors.DriverMissing("…", extra), errors.ExtraMissing("…", extra)):
+        assert error.hint.partition("pip install ")[2] == " ".join(f"'{one}'" for one in needed)
+
+
+def test_no_text_installs_queuectl_from_the_package_index() -> None:
+    """That name is another product there."""
+    texts = [file for folder in ("docs", "src", "man", "deploy") for file in (ROOT / folder).rglob("*")]
+    for file in [*texts, *ROOT.glob("*.md")]:
+        if file.is_file() and file.suffix != ".pyc":
+            found = re.findall(r"\bpipx? (?:install|upgrade)(?: -\S+)* \S*?queuectl\b.*", file.read_text("utf-8"))
+            assert not found, f"{name(file)}: {found}"
+
+
+def test_the_page_about_the_environment_names_the_queue_of_webhooks() -> None:
+    variables = [line for line in read("docs/reference/environment.md").splitlines() if "QUEUECTL_WEBHOOK_URL" in line]
+    assert variables
+    assert all(f"`{WEBHOOKS}`" in line for line in variables)
+
+
 def test_the_fields_of_jobs_runs_and_workers_are_those_of_the_page(
     queuectl: Program, start_worker: Callable[..., WorkerProcess]
 ) -> None:
@@ -144,6 +167,5 @@ def test_every_decision_is_in_the_index() -> None:
         title = path.read_text("utf-8").splitlines()[0].removeprefix("# ")
         number, _, words = title.partition(". ")
         assert f"| [{number}]({path.name}) | {words} |" in index
-        assert all(
-            f"**{part}.**" in path.read_text("utf-8") for part in ("Context", "Decision", "Consequences", "Refused")
-        )
+        parts = ("Context", "Decision", "Consequences", "(Refused|Alternatives considered)")
+        assert all(re.search(rf"\*\*{part}\.\*\*", path.read_text("utf-8")) for part in parts), path.name

@@ -49,7 +49,7 @@ def has_let_go(keeper: int) -> bool:
     on its way then."""
     if not is_running(keeper):
         return True
-    opened = [os.path.realpath(f"/proc/{keeper}/fd/{fd}") for fd in _names(f"/proc/{keeper}/fd")]
+    opened = [_target(f"/proc/{keeper}/fd/{fd}") for fd in _names(f"/proc/{keeper}/fd")]
     return any(path.endswith((".runs", ".kept")) for path in opened) and not holds_a_lock(keeper)
 
 
@@ -58,6 +58,14 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
+
+
+def _target(link: str) -> str:
+    """Empty for a descriptor that was closed meanwhile."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def _text(path: str) -> str:

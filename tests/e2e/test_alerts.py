@@ -11,13 +11,19 @@ import pytest
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
 from tests.e2e.test_webhooks import SECRET, is_genuine
-from tests.hooks.receiver import Receiver, receiving, say
+from tests.hooks.receiver import Receiver, receiving, say, silence
 from tests.wait import wait_until
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with receiving() as found:
+        yield found
+
+
+@pytest.fixture
+def slow() -> Iterator[Receiver]:
+    with receiving() as found, silence(found):
         yield found
 
 
@@ -55,6 +61,29 @@ def test_a_worker_tells_that_jobs_died_and_that_it_is_over(scene: Scene, receive
     scene.queuectl("dlq", "purge", "--all", "--yes", check=0)
     wait_until(lambda: states(receiver) == ["firing", "over"], what="it to be over")
     assert "called http://127.0.0.1" in scene.queuectl("logs", what["id"], check=0).out
+
+
+def test_an_alert_is_delivered_while_webhooks_of_jobs_hang(scene: Scene, receiver: Receiver, slow: Receiver) -> None:
+    is_told_before_they_end(scene, receiver, slow)
+
+
+def test_an_alert_is_delivered_while_webhooks_of_jobs_hang_on_postgresql(
+    hosts: Hosts, receiver: Receiver, slow: Receiver
+) -> None:
+    (scene,) = hosts("a")
+    is_told_before_they_end(scene, receiver, slow)
+
+
+def is_told_before_they_end(scene: Scene, receiver: Receiver, slow: Receiver) -> None:
+    scene.configure(webhook_success=slow.url)
+    scene.worker("--count", "4")
+    scene.enqueue_all([{"command": "true"} for _ in range(14)])
+    wait_until(lambda: slow.received, what="a delivery that hangs")
+    scene.queuectl("alert", "add", "deaths", "--dead", "1", "--webhook", receiver.url, check=0)
+    scene.enqueue("false", id="bad", max_retries=1)
+    wait_until(lambda: states(receiver) == ["firing"], what="it to be told")
+    calls = [job for job in scene.store.jobs() if "webhook" in job.tags]
+    assert (len(calls), [job for job in calls if job.state == "completed"]) == (14, [])
 
 
 def test_of_many_workers_one_tells(scene: Scene, receiver: Receiver) -> None:

@@ -52,7 +52,9 @@ def test_workers_killed_at_random_moments_cost_no_job_and_repeat_only_what_could
         assert set(printed.values()) == {1}
     else:
         interrupted = {job["id"] for job in jobs if scene.outcomes(job["id"])[0] != "completed"}
-        assert interrupted, "no worker was killed while it held something: the test has proved nothing"
+        # What a worker had claimed and not begun leaves no run: the worker that takes it back logs it.
+        rescued = any("rescued" in worker.output for worker in workers)
+        assert interrupted or rescued, "no worker was killed while it held something: the test has proved nothing"
     assert {scene.job(job_id)["attempts"] for job_id in lost} == {0}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 
 from queuectl.store.postgres.insight import RIGHTS
@@ -22,7 +23,7 @@ GRANTED = """
        and relkind in ('r', 'S')
      group by relname
 """
-ROLES = ("queue_owner", "queue_worker", "queue_looker")
+ROLES = ("queue_owner", "queue_worker", "queue_looker", "queue_stranger")
 
 
 class Site:
@@ -152,3 +153,35 @@ def test_a_role_that_may_only_look_can_look(site: Site) -> None:
     # At once, and not after it was tried again for long.
     assert "permission denied" in looker("worker", "start", check=1, timeout=15).err
     assert "permission denied" in looker("worker", "start", "--detach", check=1, timeout=15).err
+
+
+@pytest.fixture
+def stranger(site: Site) -> Iterator[psycopg.Connection]:
+    """A session of a role that may connect to the database and has no other right."""
+    site.server.execute("create role queue_stranger login")
+    with psycopg.connect(site.url("queue_stranger"), autocommit=True) as session:
+        yield session
+
+
+def test_a_role_without_grants_cannot_stop_the_queue_by_advisory_locks(
+    site: Site, stranger: psycopg.Connection
+) -> None:
+    for number in range(1, 4):  # those that queuectl used to take: for migrations, the ageing rule and all unique keys
+        stranger.execute("select pg_advisory_lock(1366647668, %s)", [number])
+    for name in ("w", "k", "default"):  # and those of a worker, a unique key and a queue
+        stranger.execute("select pg_advisory_lock(1366647669, hashtext(%s))", [name])
+        stranger.execute("select pg_advisory_lock(1366647670, hashtext(%s))", [name])
+    queuectl = site.as_("queue_worker")
+    queuectl("config", "set", "backoff-base", "1", check=0)
+    queuectl("enqueue", "--id", "one", "--unique", "k", "true", check=0)
+    queuectl("enqueue", "--array", "1-3%1", "true", check=0)
+    queuectl("worker", "start", "--name", "w", "--drain", check=0)
+    assert queuectl("status", "--json", check=0).json["states"]["completed"] == 4
+
+
+@pytest.mark.parametrize(
+    "statement", ["lock table queuectl.locks in share mode", "select 1 from queuectl.locks for key share"]
+)
+def test_a_role_without_grants_cannot_take_our_locks(stranger: psycopg.Connection, statement: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), stranger.transaction():
+        stranger.execute(statement)

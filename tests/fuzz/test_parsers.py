@@ -282,7 +282,7 @@ def test_a_policy_of_any_rules_is_taken_or_refused_and_says_yes_or_no_to_any_job
         guard = Guard(policy, user=0, accounts=find_accounts(policy, "policy.toml"))
         for queue in ("mail", "other"):
             for argv in (None, words):
-                wish = Wish(queue, None if argv else words[0], argv, words[-1], env, 1000, words[0])
+                wish = Wish(queue, None if argv else words[0], argv, words[-1], env, 1000)
                 assert isinstance(guard.judge(wish), (Permit, Refusal))
             guard.of(queue).seen(env, None)
 

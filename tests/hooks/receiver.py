@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
@@ -40,6 +40,24 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/hook?key=hidden"
 
     port = 0
+
+
+@contextmanager
+def silence(receiver: Receiver) -> Iterator[None]:
+    """Until the end of this it answers no call."""
+    is_over = threading.Event()
+
+    def later(handler: BaseHTTPRequestHandler) -> None:
+        is_over.wait(60)
+        with suppress(OSError):  # the caller has hung up
+            say(204)(handler)
+
+    receiver.answers = [later] * 1000
+    try:
+        yield
+    finally:
+        receiver.answers.clear()
+        is_over.set()
 
 
 @contextmanager

@@ -36,11 +36,27 @@ PRIVATE = [
     "64:ff9b:1::7f00:1",
     "2001:0:7f00:1::",
 ]
-PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1"]
+# Where clouds answer their virtual machines, with credentials.
+METADATA = {
+    "AWS, Azure, Google, OpenStack and others": ["169.254.169.254", "::ffff:169.254.169.254", "fe80::a9fe:a9fe"],
+    "AWS over IPv6": ["fd00:ec2::254"],
+    "AWS containers": ["169.254.170.2", "fd00:ec2::23"],
+    "Google over IPv6": ["fd20:ce::254"],
+    "Azure WireServer": ["168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::168.63.129.16", "2002:a83f:8110::"],
+    "Alibaba": ["100.100.100.200"],
+    "Oracle": ["192.0.0.192"],
+    "Tencent": ["169.254.0.23"],
+}
+PUBLIC = ["93.184.216.34", "168.63.129.15", "168.63.129.17", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1"]
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_an_address_of_this_machine_or_its_network_is_not_public(address: str) -> None:
+    assert not is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", [address for addresses in METADATA.values() for address in addresses])
+def test_an_address_where_a_cloud_answers_its_machines_is_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
 
 

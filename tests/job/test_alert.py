@@ -163,7 +163,7 @@ def test_the_oldest_is_that_of_the_queue_or_of_all() -> None:
 def test_no_worker_is_as_long_as_none_was_seen() -> None:
     one = alert(kind=Kind.NO_WORKER, created_ms=NOW - 5000)
     assert look(one, figures()).value == 5000
-    seen = look(one, figures(served=[("mail",)]))
+    seen = look(one, figures(served=[(("mail",), NOW)]))
     assert (seen.value, seen.seen_ms, seen.checked_ms) == (0, NOW, NOW)
     assert look(seen, figures(now_ms=NOW + 7000)).value == 7000
     assert look(seen, figures(now_ms=NOW - 7000)).value == 0
@@ -171,11 +171,15 @@ def test_no_worker_is_as_long_as_none_was_seen() -> None:
 
 def test_no_worker_of_a_queue_minds_who_serves_it() -> None:
     one = alert(kind=Kind.NO_WORKER, queue="q", created_ms=NOW - 5000)
-    assert [look(one, figures(served=served)).value for served in ([("mail",)], [None], [("mail",), ("q",)])] == [
-        5000,
-        0,
-        0,
-    ]
+    mail, every, own = (("mail",), NOW), (None, NOW), (("q",), NOW)
+    assert [look(one, figures(served=served)).value for served in ([mail], [every], [mail, own])] == [5000, 0, 0]
+
+
+def test_a_worker_that_is_lost_counts_as_missing_since_its_last_heartbeat() -> None:
+    one = alert(kind=Kind.NO_WORKER, created_ms=NOW - 50_000)
+    seen = look(one, figures(served=[(None, NOW - 20_000)]))
+    assert seen.value == 0
+    assert look(seen, figures(now_ms=NOW + 10_000)).value == 30_000
 
 
 # ── who is to be told ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,9 +15,12 @@ from queuectl.job.hooks import (
     parse_hooks,
     parse_url,
     parse_url_or_none,
+    receiver_limit,
+    receiver_of,
     said_by,
     shown_url,
     unpack,
+    with_origin,
 )
 from queuectl.job.lifecycle import Event
 from queuectl.job.newjob import NO_URLS
@@ -153,3 +156,26 @@ def test_what_is_no_url_that_can_be_called_is_refused_by_the_name_of_its_field(u
 
 def test_what_is_shown_of_a_url_has_no_secret_in_it() -> None:
     assert shown_url("https://hooks.example.org:8443/T0/B1/secret?key=secret") == "https://hooks.example.org:8443/…"
+
+
+@pytest.mark.parametrize(
+    "url, receiver",
+    [
+        ("https://example.org/a", "example.org:443"),
+        ("http://example.org/a", "example.org:80"),
+        ("http://example.org:8080/a", "example.org:8080"),
+    ],
+)
+def test_the_receiver_of_a_webhook_is_its_host_and_port(url: str, receiver: str) -> None:
+    assert receiver_of(url) == receiver
+
+
+@pytest.mark.parametrize("slots, limit", [(0, 2), (8, 2), (40, 10)])
+def test_one_receiver_gets_a_quarter_of_the_slots_for_deliveries(slots: int, limit: int) -> None:
+    assert receiver_limit(slots) == limit
+
+
+def test_a_url_from_a_file_is_the_operators_only_where_the_settings_have_it() -> None:
+    packed = {"success": ["http://a/", "config"], "failure": ["http://b/", "config"], "dead": ["http://c/", "config"]}
+    found = with_origin(packed, queue=("http://a/", None, None), all_jobs=(None, "http://b/", None))
+    assert {name: said for name, (_, said) in found.items()} == {"success": "queue", "failure": "config", "dead": "job"}

@@ -290,3 +290,12 @@ def test_a_job_of_a_schedule_stays_one_and_waits_for_no_other_of_it() -> None:
     record = read(cron="nightly", held=True)
     assert (record.cron, record.held) == ("nightly", False)
     assert difference(read(cron="hourly"), stored(record)) == "cron"
+
+
+@pytest.mark.parametrize("queue, origin", [("mail", "queue"), ("other", "config"), ("default", "config")])
+def test_a_webhook_of_a_record_has_the_origin_that_it_has_here(queue: str, origin: str) -> None:
+    urls = (None, None, "http://a/")
+    defaults = DEFAULTS._replace(by_queue={"mail": (None, None, None, urls)}, urls=urls)  # type: ignore[dict-item]
+    fields = {"id": "a", "command": "true", "state": "pending", "created_at": NOON, "queue": queue}
+    record = read_record({**fields, "hooks": {"dead": ["http://a/", "job"]}}, defaults)
+    assert record.hooks == {"dead": ["http://a/", origin]}

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from queuectl.errors import InvalidInput, UnknownName, UsageError
-from queuectl.job.loaders import LOADERS
-from queuectl.job.policy import Refusal, Rules
+from queuectl.job.policy import PROVIDER, Refusal, Rules
 from queuectl.job.policytables import parse_policy
 from queuectl.job.secrets import wanted
 from queuectl.job.user import Account, Identity
@@ -215,19 +214,6 @@ def test_with_a_list_of_programs_a_job_brings_no_variables_unless_they_are_liste
     assert rules(job_environment=[]).against_variables(["A"]) is not None
 
 
-@pytest.mark.parametrize(
-    "name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "BASH_ENV", "GIT_SSH_COMMAND", "IFS"]
-)
-def test_no_wildcard_covers_a_variable_that_makes_programs_load_other_code(name: str) -> None:
-    assert rules(job_environment=["*"]).against_variables([name]) is not None
-    assert rules(job_environment=["*", name]).against_variables([name]) is None
-    assert rules(job_environment=["*"]).against_variables(["REPORT"]) is None
-
-
-def test_the_names_that_load_other_code_are_in_order() -> None:
-    assert sorted(set(LOADERS)) == sorted(LOADERS)
-
-
 def test_a_job_sees_the_variables_of_its_worker_that_are_listed() -> None:
     these = rules(environment=["PATH", "LC_*"])
     assert [name for name in ("PATH", "LC_ALL", "AWS_SECRET", "PATHS") if these.passes(name)] == ["PATH", "LC_ALL"]
@@ -330,3 +316,16 @@ def test_another_user_sees_what_a_login_gives_and_of_the_worker_what_does_no_har
     assert rules(environment=["PATH", "HOME"]).seen(ours, DEPLOY) == {**login, "PATH": "/root/bin"}
     assert rules(environment=["LANG"]).seen(ours, None) == {"LANG": "de"}
     assert rules().seen(ours, None) == ours
+
+
+def test_the_secret_provider_has_the_rules_of_all_unless_it_has_its_own() -> None:
+    shared = parse_policy({"shell": False}, subject=FILE)
+    own = parse_policy({"shell": False, "secret-provider": {"shell": True}}, subject=FILE)
+    assert shared.of(PROVIDER) == shared.general
+    assert own.of(PROVIDER) != own.general
+    assert own.of(PROVIDER) in own.all_rules
+
+
+def test_the_rules_of_the_secret_provider_are_a_table() -> None:
+    with pytest.raises(InvalidInput, match="expected a table"):
+        parse_policy({"secret-provider": 5}, subject=FILE)

@@ -6,7 +6,18 @@ from hypothesis import strategies as st
 
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, Ending, Exited, NotStarted, Outcome, Refused, Released, Signalled, TimedOut
+from queuectl.job.outcome import (
+    Cancelled,
+    Ending,
+    Exited,
+    GivenBack,
+    NotStarted,
+    Outcome,
+    Refused,
+    Released,
+    Signalled,
+    TimedOut,
+)
 from queuectl.job.retry import RetryPolicy
 from queuectl.job.settle import Settlement, abandoned, lose, settle
 
@@ -124,10 +135,10 @@ def test_a_job_that_takes_its_workers_down_is_dead_in_the_end() -> None:
 
 @pytest.mark.parametrize(
     "unbegun, is_cancelled, ending, crashes",
-    [((), False, Ending.LOST, 2), (("token",), False, Ending.RELEASED, 1), (("token",), True, Ending.CANCELLED, 1)],
+    [((), False, Ending.LOST, 2), (("token",), False, None, 1), (("token",), True, Ending.CANCELLED, 1)],
 )
 def test_only_who_may_have_begun_is_charged_with_the_end_of_its_worker(
-    unbegun: tuple[str, ...], is_cancelled: bool, ending: Ending, crashes: int
+    unbegun: tuple[str, ...], is_cancelled: bool, ending: Ending | None, crashes: int
 ) -> None:
     done = abandoned(claim(attempts=1, crashes=1), 3, unbegun, is_cancelled=is_cancelled)
     assert (done.ending, done.crashes, done.attempts) == (ending, crashes, 1)
@@ -154,3 +165,9 @@ def test_a_job_that_a_policy_refuses_is_dead_at_once_and_charged_nothing() -> No
     assert (refused.state, refused.ending) == (State.DEAD, None)
     assert (refused.attempts, refused.crashes) == (1, 1)
     assert refused.error == "refused by policy: programs: /bin/rm is not among them"
+
+
+def test_a_job_that_was_given_back_before_it_began_has_no_run() -> None:
+    done = settle(claim(), GivenBack("no slot"), policy=POLICY, chance=0.5)
+    assert done.is_given_back
+    assert (done.state, done.ending) == (State.PENDING, None)

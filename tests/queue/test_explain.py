@@ -174,7 +174,7 @@ def test_a_blocked_job_waits_for_others(store: Store, hire: Hire, backend: Backe
 def test_without_a_live_worker_it_says_how_to_start_one(store: Store, hire: Hire) -> None:
     hire("ada")
     store.enqueue([new_job("me", queue="mail")])
-    (found,) = reasons(store, dead=("ada",))
+    found, _ = reasons(store, dead=("ada",))
     assert found["code"] == "no-worker"
     assert found["message"] == "No worker is alive, so nobody serves its queue 'mail': queuectl worker start."
     assert (found["queue"], found["workers"]) == ("mail", [])
@@ -185,7 +185,7 @@ def test_where_nobody_serves_its_queue_it_names_who_there_is_and_what_they_serve
     hire("bee")
     store.heartbeat("bee", slots=1, stopping=True)
     store.enqueue([new_job("me", queue="mail")])
-    (found,) = reasons(store)
+    found, _ = reasons(store)
     assert found["message"] == (
         "No live worker serves its queue 'mail' (ada serves default, video; bee serves all queues but is stopping): "
         "queuectl worker start --queue mail."
@@ -200,7 +200,7 @@ def test_many_workers_are_not_all_named(store: Store, hire: Hire) -> None:
     for number in range(8):
         hire(f"w{number}", queues=("default",))
     store.enqueue([new_job("me", queue="mail")])
-    (found,) = reasons(store)
+    found, _ = reasons(store)
     assert "w4 serves default and 3 more)" in found["message"]
     assert len(found["workers"]) == 8
 
@@ -225,10 +225,30 @@ def test_those_before_it_in_the_line_are_counted(store: Store, hire: Hire) -> No
     assert busy["message"] == "The only slot that serves its queue 'default' is busy (ada 1 of 1)."
     assert behind == {
         "code": "behind-others",
-        "message": "One job goes before it in the line.",
+        "message": "One job is ahead of it.",
         "ahead": 1,
         "more": False,
     }
+
+
+@pytest.mark.parametrize("dead", [(), ("ada",)], ids=["no-worker", "a-dead-worker"])
+def test_its_position_in_the_queue_is_told_without_a_live_worker(
+    store: Store, hire: Hire, dead: tuple[str, ...]
+) -> None:
+    if dead:
+        hire("ada")
+    store.enqueue([new_job(), new_job(queue="other"), new_job(), new_job("me"), new_job(priority=5), new_job()])
+    unserved, behind = reasons(store, dead=dead)
+    assert unserved["code"] == "no-worker"
+    assert behind == {"code": "behind-others", "message": "3 jobs are ahead of it.", "ahead": 3, "more": False}
+
+
+def test_the_first_of_a_queue_that_is_not_served_is_told_so(store: Store, hire: Hire) -> None:
+    hire("ada", queues=("other",))
+    store.enqueue([new_job("me"), new_job()])
+    unserved, first = reasons(store)
+    assert unserved["code"] == "queue-not-served"
+    assert first == {"code": "first", "message": "It is first in its queue.", "ahead": 0}
 
 
 def test_the_shortest_of_the_lines_that_lead_to_it_counts(store: Store, hire: Hire) -> None:
@@ -245,7 +265,7 @@ def test_a_long_line_is_not_counted_to_its_end(store: Store, hire: Hire) -> None
     store.enqueue([new_job() for _ in range(MOST + 1)])
     store.enqueue([new_job("me")])
     (found,) = reasons(store)
-    assert found["message"] == "More than 10,000 jobs go before it in the line."
+    assert found["message"] == "More than 10,000 jobs are ahead of it."
     assert (found["ahead"], found["more"]) == (10_000, True)
 
 

@@ -13,8 +13,10 @@ from typing import Any, Final
 from queuectl import errors, events
 from queuectl import home as places
 from queuectl.config import Here, load_settings
+from queuectl.gate import Gate
 from queuectl.job.ageing import parse_ageing
 from queuectl.job.settings import Settings
+from queuectl.policy.force import Force
 from queuectl.process.ledger import Ledger
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.upkeep.adoption import Heir
@@ -245,7 +247,7 @@ class Scene:
                 ledger = Ledger(runs_file)
                 process.open(runs_file, lock=-1, environment={})
                 launcher = Launcher(
-                    worker=name, home=host.home, db=None, base_environment={}, ledger=ledger, is_shared=False
+                    worker=name, home=host.home, db=None, ledger=ledger, is_shared=False, gate=Gate(Force(None), {})
                 )
                 duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
                 loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)

@@ -52,6 +52,7 @@ class Witness:
         self.purged: set[str] = set()
         self.taken: dict[str, Taken] = {}  # by token
         self.settled: dict[str, str] = {}  # token -> by which verb
+        self._given_back: set[str] = set()  # tokens of claims that left no run
         self.happened: Counter[str] = Counter()  # how often what `totals` counts
         self.spawned: dict[str, Process] = {}  # token -> the leader
         self.serving: dict[str, Worker] = {}  # name -> whose it is
@@ -208,7 +209,11 @@ class Witness:
     def _compare(self, old: Row, row: Row, store: SimStore) -> None:
         verb = store.verb
         if old.token is not None and old.token != row.token:
-            self._check_end(old, row, store)
+            if row.runs == old.runs - (row.token is None):
+                self._check_given_back(old, row, store)
+                old = old._replace(runs=old.runs - 1)
+            else:
+                self._check_end(old, row, store)
             old = old._replace(state=row.state if row.token is None else State.PENDING, attempts=row.attempts)
             old = old._replace(crashes=row.crashes)
         if row.token is not None and row.token == old.token and row.worker != old.worker:
@@ -237,12 +242,27 @@ class Witness:
         self.must(row.attempts <= allowed, f"{row.id} has failed {row.attempts} times of {allowed}")
         self.must(row.crashes <= self._max_crashes, f"{row.id} was lost {row.crashes} times of {self._max_crashes}")
 
-    def _check_end(self, old: Row, row: Row, store: SimStore) -> None:
-        """The run `old.token` is over."""
+    def _check_given_back(self, old: Row, row: Row, store: SimStore) -> None:
+        """The claim `old.token` has left no run: nothing of it can have begun."""
+        token = self._note_end(old, row, store)
+        self._given_back.add(token)
+        self.must(token not in self.spawned, f"{row.id} is given back, and has begun ({token})")
+        self.must(not old.cancel_requested, f"{row.id} was cancelled and is given back")
+        counts = (row.attempts, row.crashes)
+        self.must(counts == (old.attempts, old.crashes), f"{row.id} was given back and has {counts}")
+        self.must(row.token is not None or row.state == State.PENDING, f"{row.id} was given back and is {row.state}")
+
+    def _note_end(self, old: Row, row: Row, store: SimStore) -> str:
+        """Returns the token of the claim that is over."""
         token, verb = old.token or "", store.verb
         self.must(verb in ("exchange", "rescue"), f"{row.id} is ended by {verb}")
         self.must(token not in self.settled, f"{row.id} is settled twice ({token})")
         self.settled[token] = verb
+        return token
+
+    def _check_end(self, old: Row, row: Row, store: SimStore) -> None:
+        """The run `old.token` is over."""
+        token, verb = self._note_end(old, row, store), store.verb
         ending, code, number = row.ending, row.exit_code, row.signal
         if row.token is not None:  # given back and claimed again at once
             asked = "select ending, exit_code, signal from runs where job = ? and number = ?"
@@ -407,7 +427,7 @@ class Witness:
                 sorted(history) == list(range(1, row.runs + 1)), f"{row.id}: runs {sorted(history)} of {row.runs}"
             )
         for token, taken in self.taken.items():
-            if (job := by_id.get(taken.job)) is None:
+            if (job := by_id.get(taken.job)) is None or token in self._given_back:
                 continue
             worker, pid, ending = archived[job.seq][taken.run]
             told = f"run {taken.run} of {taken.job} ({token})"

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from queuectl.job.alert import Alert, Kind, Telling, Word
 from queuectl.job.change import Change
-from queuectl.job.hooks import SAID, URL
+from queuectl.job.hooks import SAID, URL, WORKER_SLOTS
 from queuectl.job.lifecycle import State
-from queuectl.job.model import Job, NewJob
+from queuectl.job.model import Claim, Job, NewJob
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Cancelled, Exited, Outcome, Released
+from queuectl.store.alerting import telling_job
 from queuectl.store.calling import AT_ONCE, DRAIN_TRIES
 from queuectl.store.protocol import Filter, Store
 from tests.clock import FakeClock
@@ -144,9 +146,11 @@ def test_a_call_that_nobody_answers_holds_up_a_drain_for_some_tries_only(
     assert drained == [False] * (DRAIN_TRIES - 1) + [True, True]
 
 
-def waiting(store: Store, worker: Hands, number: int) -> None:
-    """So many calls that nobody has made yet."""
-    store.enqueue([telling(f"told{at}") for at in range(number)])
+def waiting(store: Store, worker: Hands, number: int, *, receiver: str = "") -> None:
+    """This many deliveries that have not started: to one receiver, or to one each."""
+    names = [receiver or f"r{at}.example.org" for at in range(number)]
+    hooks = [{"success": [f"https://{name}/", "job"]} for name in names]
+    store.enqueue([telling(f"told{at}{receiver}", hooks=hooks[at]) for at in range(number)])
     for claim in worker.claim(number):
         worker.end(claim)
     assert store.make_calls() == number
@@ -186,6 +190,41 @@ def test_who_was_given_the_queue_of_the_calls_gives_them_slots(store: Store, hir
     waiting(store, worker, 3)
     store.enqueue([new_job("a")])
     assert queues_of(worker, 4, 0) == [WEBHOOKS] * 3 + ["default"]
+
+
+def receivers(claims: list[Claim]) -> list[str]:
+    return [(claim.env or {})[URL].removeprefix("https://").strip("/") for claim in claims]
+
+
+def test_one_receiver_takes_a_quarter_of_the_slots_for_deliveries(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 12, receiver="silent")
+    waiting(store, worker, 1, receiver="other")
+    claims = worker.calls(WORKER_SLOTS)
+    assert receivers(claims) == ["silent"] * (WORKER_SLOTS // 4) + ["other"]
+    assert worker.calls(WORKER_SLOTS) == []
+    worker.end(claims[0], BAD)
+    assert receivers(worker.calls(WORKER_SLOTS)) == ["silent"]
+
+
+def test_more_slots_of_workers_for_deliveries_are_more_for_each_receiver(store: Store, hire: Hire) -> None:
+    worker = hire("w1")
+    hire("w2", queues=(WEBHOOKS,), slots=24)
+    waiting(store, worker, 12, receiver="one")
+    assert receivers(worker.calls(32)) == ["one"] * 8
+
+
+def test_ports_of_a_host_are_different_receivers(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 4, receiver="host:1000")
+    waiting(store, worker, 4, receiver="host:2000")
+    assert receivers(worker.calls(WORKER_SLOTS)) == ["host:1000"] * 2 + ["host:2000"] * 2
+
+
+def test_an_alert_is_delivered_before_the_webhooks_of_jobs(store: Store, worker: Hands) -> None:
+    waiting(store, worker, 3)
+    alert = Alert("a", Kind.DEAD, 1, None, None, 0, None, "https://pager.example.org/", None, "/", 1)
+    store.add_alert(alert)
+    assert store.turn_alert(alert, [telling_job(alert, Telling("told", Word.FIRING, 1, 1))])
+    assert receivers(worker.calls(1)) == ["pager.example.org"]
 
 
 def test_the_rules_of_the_queue_hold_for_calls(store: Store, worker: Hands) -> None:

@@ -245,7 +245,9 @@ def test_a_long_list_is_complete(store: Store) -> None:
     assert names(store.jobs(limit=1100, offset=3, descending=False)) == ids[3:1103]
 
 
-def test_a_long_list_shows_one_moment_while_the_store_goes_on(store: Store, other: Store) -> None:
+def test_a_long_list_has_the_jobs_and_the_order_of_one_moment_while_the_store_changes(
+    store: Store, other: Store
+) -> None:
     ids = store.enqueue([new_job(queue="q") for _ in range(1200)])
     listing = store.jobs(descending=False)
     first = next(listing)
@@ -253,9 +255,7 @@ def test_a_long_list_shows_one_moment_while_the_store_goes_on(store: Store, othe
     assert store.get(ids[-1]).state is State.CANCELLED  # whoever lists sees the present beside the list
     store.cancel([ids[-2]])  # and may write
     store.enqueue([new_job()])
-    rest = list(listing)
-    assert names([first, *rest]) == ids
-    assert {job.state for job in rest} == {State.PENDING}
+    assert names([first, *listing]) == ids
 
 
 def test_a_list_that_nobody_finishes_holds_nothing_up(store: Store, other: Store) -> None:

@@ -8,7 +8,18 @@ from queuectl import errors
 from queuectl.job.audit import Actor
 from queuectl.job.lifecycle import State
 from queuectl.job.model import Claim, to_ms
-from queuectl.job.outcome import Cancelled, Ending, Exited, NotStarted, Outcome, Refused, Released, Signalled, TimedOut
+from queuectl.job.outcome import (
+    Cancelled,
+    Ending,
+    Exited,
+    GivenBack,
+    NotStarted,
+    Outcome,
+    Refused,
+    Released,
+    Signalled,
+    TimedOut,
+)
 from queuectl.store.protocol import End, Start, Store
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement, unknown_claim
@@ -395,3 +406,65 @@ def test_a_refusal_without_the_token_changes_nothing(store: Store, worker: Hands
     exchange = worker.end(claim._replace(token="another"), REFUSED)
     assert len(exchange.lost) == 1
     assert (store.get("a").state, store.get("a").runs) == (State.PROCESSING, 1)
+
+
+# ── jobs that were given back before they began ─────────────────────────────────────────────────────────────────────────────
+
+BACK = GivenBack("its worker had no slot for it")
+
+
+def test_a_job_that_was_given_back_has_not_run(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    before = store.get("a").to_dict()
+    worker.end(worker.claim_one(), BACK)
+    after = store.get("a").to_dict()
+    assert {name: value for name, value in after.items() if value != before[name]}.keys() <= {"updated_at"}
+    assert list(store.history("a")) == []
+
+
+def test_a_job_that_was_given_back_shows_its_run_before_again(
+    store: Store, worker: Hands, hire: Hire, clock: FakeClock
+) -> None:
+    store.enqueue([new_job("a", backoff_base=1)])
+    worker.run(BAD, duration=0.5)
+    clock.advance(10)
+    before, history = store.get("a"), list(store.history("a"))
+    other = hire("w2")
+    for _ in range(2):
+        other.end(other.claim_one(), BACK)
+    after = store.get("a")
+    assert (after.state, after.runs, after.attempts) == (State.PENDING, 1, 1)
+    assert (after.worker, after.exit_code, after.error) == ("w1", 3, before.error)
+    assert (after.started_at, after.finished_at, after.duration_ms) == (
+        before.started_at,
+        before.finished_at,
+        before.duration_ms,
+    )
+    assert list(store.history("a")) == history
+
+
+def test_the_runs_of_a_job_that_was_given_back_are_numbered_without_a_gap(
+    store: Store, worker: Hands, clock: FakeClock
+) -> None:
+    store.enqueue([new_job("a", backoff_base=1)])
+    worker.run(BAD)
+    clock.advance(10)
+    worker.end(worker.claim_one(), BACK)
+    assert worker.run().run == 2
+    assert [(run.number, run.outcome) for run in store.history("a")] == [(1, Ending.FAILED), (2, Ending.COMPLETED)]
+
+
+def test_a_cancel_that_came_before_a_job_was_given_back_wins(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    store.cancel(["a"])
+    worker.end(claim, BACK)
+    assert store.get("a").state is State.CANCELLED
+
+
+def test_what_was_given_back_is_not_in_the_audit(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    end = End(claim, settlement(claim, BACK), None, 0, 0, None, None, by=Actor(7, "me", "here", "queuectl"))
+    store.exchange(worker.name, ends=[end])
+    assert list(store.audit(has="policy refuse")) == []

@@ -90,6 +90,9 @@ def test_an_end_that_could_not_be_written_is_known_though_worker_and_keeper_are_
     assert scene.queuectl("logs", job_id, "--no-markers", check=0).lines == []
 
 
+APART_MS = 500  # two moments that differ by less are the same, on a busy machine
+
+
 def test_a_job_that_ended_long_before_it_was_adopted_is_shown_to_have_ended_then(scene: Scene) -> None:
     worker, job_id = begun(scene, scene.until("go"), timeout=1)
     (keeper,) = children(worker.pid)
@@ -97,13 +100,15 @@ def test_a_job_that_ended_long_before_it_was_adopted_is_shown_to_have_ended_then
     scene.open("go")
     wait_until(lambda: not is_running(keeper.pid), what="the keeper to go after the last of its jobs")
     over_ms = SystemClock().now_ms()
-    wait_until(lambda: SystemClock().now_ms() > over_ms + 1000, what="its end, and its time limit, to be in the past")
+    wait_until(
+        lambda: SystemClock().now_ms() > over_ms + 2 * APART_MS, what="its end and its time limit to be in the past"
+    )
     scene.drain()
     job, (first, last) = scene.job(job_id), scene.queuectl("logs", job_id, check=0).lines
     assert job["state"] == "completed"
-    assert abs(_ms(job["started_at"]) - _ms(first.split()[2])) < 100
-    assert _ms(job["finished_at"]) <= over_ms + 100
-    assert _ms(last.split()[2]) <= over_ms + 100
+    assert abs(_ms(job["started_at"]) - _ms(first.split()[2])) < APART_MS
+    assert _ms(job["finished_at"]) <= over_ms + APART_MS
+    assert _ms(last.split()[2]) <= over_ms + APART_MS
     assert job["wait_ms"] < 60_000
 
 

@@ -13,9 +13,11 @@ from queuectl.errors import CallUnanswered, StoreRefused
 from queuectl.events import AlertTold, Event, StoreTrouble
 from queuectl.home import make_folders, make_home, store_file
 from queuectl.job.alert import TRY_AGAIN_MS, Alert, Kind, Telling
+from queuectl.job.duration import parse_duration_ms
 from queuectl.job.lifecycle import State
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.settings import Settings
+from queuectl.queue.alerts import Wish, read
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.upkeep.alert import EVERY, FRESH_MS, HINT_EVERY, NONE_EVERY, UNABLE_PAUSE, AlertDuty, Told, check
 from tests.clock import FakeClock
@@ -199,6 +201,32 @@ def test_a_right_that_is_missing_is_said_once_and_is_no_trouble_of_the_worker(ho
 
 
 # ── where there is no worker ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("threshold", ["2m", "10s"])
+def test_no_worker_fires_when_its_time_has_passed_since_the_last_heartbeat(
+    house: House, worker: Hands, clock: FakeClock, threshold: str
+) -> None:
+    house.store.heartbeat(worker.name, slots=1, stopping=False)
+    wish = Wish("a", no_worker=threshold, command="page")
+    house.store.add_alert(read(wish, cwd="/", now_ms=clock.now_ms()))
+    passed = 0
+    while not house.look():
+        assert passed < 300
+        clock.advance(1)
+        passed += 1
+    assert passed == max(
+        parse_duration_ms(threshold, subject="") // 1000, LEASE
+    )  # within the lease it counts as serving
+
+
+def test_oldest_fires_when_a_job_has_waited_for_its_time(house: House, clock: FakeClock) -> None:
+    house.store.enqueue([new_job()])
+    house.store.add_alert(read(Wish("a", oldest="10m", command="page"), cwd="/", now_ms=clock.now_ms()))
+    clock.advance(599)
+    assert not house.look()
+    clock.advance(1)
+    assert [told.telling.word for told in house.look()] == ["firing"]
 
 
 def test_that_there_is_no_worker_is_told_by_whoever_looks_without_a_job(house: House, clock: FakeClock) -> None:

@@ -59,16 +59,15 @@ def test_a_receiver_that_is_away_is_no_trouble_of_those_who_look(start_server: S
 @pytest.mark.parametrize(
     "fields, subject",
     [
-        ({"name": "a b", "dead": 1, "command": "x"}, "name"),
-        ({"dead": 1, "command": "x"}, "name"),
-        ({"name": "a", "dead": "many", "command": "x"}, "dead"),
-        ({"name": "a", "dead": True, "command": "x"}, "dead"),
-        ({"name": "a", "oldest": "soon", "command": "x"}, "oldest"),
-        ({"name": "a", "dead": 1, "command": 5}, "command"),
+        ({"name": "a b", "dead": 1, "webhook": "https://example.org/x"}, "name"),
+        ({"dead": 1, "webhook": "https://example.org/x"}, "name"),
+        ({"name": "a", "dead": "many", "webhook": "https://example.org/x"}, "dead"),
+        ({"name": "a", "dead": True, "webhook": "https://example.org/x"}, "dead"),
+        ({"name": "a", "oldest": "soon", "webhook": "https://example.org/x"}, "oldest"),
         ({"name": "a", "dead": 1, "webhook": "ftp://x"}, "webhook"),
-        ({"name": "a", "command": "x"}, "no condition"),
+        ({"name": "a", "webhook": "https://example.org/x"}, "no condition"),
         ({"name": "a", "dead": 1}, "whom to tell?"),
-        ({"name": "a", "dead": 1, "command": "x", "colour": 1}, "body: unknown field 'colour'"),
+        ({"name": "a", "dead": 1, "webhook": "https://example.org/x", "colour": 1}, "body: unknown field 'colour'"),
     ],
 )
 def test_what_cannot_be_is_refused_by_the_name_of_its_field(

@@ -255,7 +255,7 @@ def test_without_the_extra_it_says_how_to_get_it(home: Path, missing: str) -> No
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment(home), capture_output=True, text=True)
     assert done.returncode == 1
-    assert "pip install 'queuectl[dashboard]'" in done.stderr
+    assert "pip install 'jinja2>=3.1' 'starlette>=0.46' 'uvicorn>=0.34'" in done.stderr
     assert (done.stdout, len(done.stderr.splitlines())) == ("", 2)
 
 

@@ -16,7 +16,7 @@ def full(server: Server) -> Server:
     for name in NAMES:
         server.post("/jobs/many", {"jobs": [{"command": "true", "queue": name}], "batch": name}, status=201)
         server.post("/cron", {"name": name, "schedule": "0 2 * * *", "command": "true"}, status=201)
-        server.post("/alerts", {"name": name, "dead": 99, "command": "true"}, status=201)
+        server.post("/alerts", {"name": name, "dead": 99, "webhook": "https://example.org/"}, status=201)
     return server
 
 
@@ -46,7 +46,7 @@ def test_a_page_goes_on_behind_one_that_was_removed(full: Server) -> None:
     assert full.http.delete(f"/alerts/{first['items'][-1]['name']}").status_code == 200
     rest = full.get("/alerts", cursor=first["next_cursor"])
     assert [one["name"] for one in rest["items"]] == ["c", "d", "e"]
-    full.post("/alerts", {"name": "b", "dead": 99, "command": "true"}, status=201)
+    full.post("/alerts", {"name": "b", "dead": 99, "webhook": "https://example.org/"}, status=201)
 
 
 @pytest.mark.parametrize("path", ["/queues", "/workers", "/cron", "/config", "/audit"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -13,7 +15,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from queuectl.web import openapi
 from queuectl.web.api.table import OPERATIONS, ROOT
 from tests.needs import FULL as THOROUGH
-from tests.program import WorkerProcess
+from tests.program import Program, WorkerProcess
 from tests.web.server import FULL, Server, wait_for_state
 
 DOCUMENT = openapi.document()
@@ -93,6 +95,12 @@ STORY: list[tuple[str, str, Any]] = [
     ("stop_workers", "", {"now": False}),
 ]
 BY_NAME = {one.name: one for one in OPERATIONS}
+
+
+@pytest.fixture(scope="module")
+def server(house: Program, place: Path) -> Iterator[Server]:
+    with Server(house, place, "--allow-alert-commands") as one:
+        yield one
 
 
 def validator(schema: Any) -> Any:

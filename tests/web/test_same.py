@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,12 @@ FLEETING = {
 
 URL = "https://hooks.example.org/k9z8"  # of what happens to no job here
 HOOKS = {"on_success": URL, "on_failure": "none", "on_dead": URL}
+
+
+@pytest.fixture(scope="module")
+def server(house: Program, place: Path) -> Iterator[Server]:
+    with Server(house, place, "--allow-alert-commands") as one:
+        yield one
 
 
 def lasting(value: Any) -> Any:

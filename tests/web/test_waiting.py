@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import select
 import socket
@@ -10,15 +11,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from queuectl.job.points import Span
 from queuectl.store.open import open_store
 from queuectl.web import rooms
-from tests.factories import new_job
+from queuectl.web.app import make_app
+from queuectl.web.desk import Desk
+from queuectl.web.guard import Door
+from queuectl.web.live import Feed
+from queuectl.web.rooms import Rooms
+from queuectl.web.tokens import Right, Token, Tokens
+from tests.factories import NO_POLICY, new_job
 from tests.program import Program, WorkerProcess
+from tests.tui.view import play
 from tests.wait import wait_until
-from tests.web.server import API, FULL, Server, events, is_closed, wait_for_state
+from tests.web.server import API, FULL, READ, Server, events, is_closed, wait_for_state
 
 
 @pytest.fixture(scope="module")
@@ -133,12 +142,12 @@ def ten(busy: Server) -> str:
 
 
 @contextlib.contextmanager
-def asking(server: Server, method: str, path: str, count: int) -> Iterator[list[socket.socket]]:
+def asking(server: Server, method: str, path: str, count: int, *, token: str = FULL) -> Iterator[list[socket.socket]]:
     """Clients that ask, and then read nothing."""
     wires = [server.connect() for _ in range(count)]
     try:
         for wire in wires:
-            head = f"{method} {API}{path} HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {FULL}\r\n\r\n"
+            head = f"{method} {API}{path} HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {token}\r\n\r\n"
             wire.sendall(head.encode())
         yield wires
     finally:
@@ -174,12 +183,47 @@ def test_followers_who_read_nothing_keep_nobody_out_and_their_seats_are_free_whe
 def test_those_who_wait_keep_nobody_out_and_their_seats_are_free_when_they_go(busy: Server) -> None:
     job = busy.post("/jobs", {"command": "true", "delay": "1d"}, status=201)["id"]
     path = f"/jobs/{job}/wait?timeout=60s"
-    with asking(busy, "GET", path, rooms.WAITING + 1) as wires:
+    with asking(busy, "GET", path, rooms.SLOW_READS + 1) as wires:
         wait_until(lambda: refused(wires) == 1, what="all seats to be taken")
         assert busy.http.get(path).json()["code"] == "too-many-waiting"
         assert busy.get("/status")["total"]
     late = f"/jobs/{job}/wait?timeout=1ms"
     wait_until(lambda: busy.http.get(late).status_code == 504, what="a seat to be free")
+
+
+def test_clients_that_may_only_read_cannot_fill_the_pool_of_changes(busy: Server) -> None:
+    job = busy.post("/jobs", {"command": "true", "delay": "1d"}, status=201)["id"]
+    with asking(busy, "GET", f"/jobs/{job}/wait?timeout=60s", rooms.SLOW_READS + 1, token=READ) as wires:
+        wait_until(lambda: refused(wires) == 1, what="the pool of slow reads to be full")
+        assert busy.post("/jobs/actions", {"action": "hold", "ids": [job]})["done"] == [job]
+        assert busy.post("/dlq/retry", {"where": {}})["done"] == []
+        assert busy.http.post("/prune", json={"older_than": "1d"}).status_code == 200
+        assert busy.post(f"/jobs/{job}/cancel")["state"] == "cancelled"
+
+
+def test_a_change_is_answered_while_all_threads_for_reads_are_busy(home: Path) -> None:
+    async def scene() -> None:
+        with Rooms(lambda clock: Desk(home, gate=NO_POLICY, clock=clock)) as pools:
+            door = Door(Tokens([Token("tests", Right.FULL, FULL)]), 80, loopback=True, secure=False)
+            app = make_app(pools, door, Feed(pools.watching))
+            go = threading.Event()
+            blocked = [asyncio.ensure_future(pools.reads.ask(lambda _: go.wait(60))) for _ in range(rooms.READS)]
+            transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
+            headers = {"Authorization": f"Bearer {FULL}"}
+            try:
+                async with httpx.AsyncClient(
+                    transport=transport, base_url=f"http://127.0.0.1{API}", headers=headers
+                ) as http:
+                    read = asyncio.ensure_future(http.get("/status"))
+                    answer = await asyncio.wait_for(http.post("/jobs", json={"command": "true"}), 20)
+                    assert (answer.status_code, read.done()) == (201, False)
+                    go.set()
+                    assert (await read).status_code == 200
+            finally:
+                go.set()
+                await asyncio.gather(*blocked)
+
+    play(scene)
 
 
 def test_a_hundred_ask_at_once_and_each_is_answered(busy: Server) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -104,28 +103,6 @@ def test_a_job_runs_in_its_directory_with_nothing_to_read_and_leads_its_own_sess
     assert found["umask"] == 0o027
     assert found["fds"][:3] == [0, 1, 2]
     assert len(found["fds"]) == 4  # and the one that lists them
-
-
-STRANGE = """
-import os, signal, sys
-for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP, signal.SIGRTMIN + 3):
-    signal.signal(number, signal.SIG_IGN)
-signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
-def test_a_job_finds_default_signals_however_its_worker_was_started(scene: Scene) -> None:
-    # As a shell: Python ignores SIGPIPE and SIGXFSZ by itself before it can tell.
-    words = "grep -E 'Sig(Blk|Ign|Pnd)' /proc/self/status"
-    job_id = scene.enqueue(words)
-    worker = scene.worker(through=[sys.executable, "-c", STRANGE])
-    scene.wait_for(job_id, "completed")
-    lines = scene.queuectl("logs", job_id, "--no-markers", check=0).lines
-    assert {int(line.split()[1], 16) for line in lines} == {0}
-    # And the worker itself hears what it has to hear, though all was blocked.
-    worker.send(signal.SIGTERM)
-    assert worker.wait() == 0
 
 
 def test_a_worker_that_inherited_descriptors_keeps_them_from_its_jobs(scene: Scene) -> None:

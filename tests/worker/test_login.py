@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from queuectl.gate import Gate
 from queuectl.job.policytables import parse_policy
 from queuectl.policy.accounts import find_accounts
 from queuectl.policy.force import Force
@@ -26,10 +27,9 @@ def told(said: Mapping[str, object], ledger: Ledger, *, db: str, env: dict[str, 
         worker="w",
         home="/h",
         db=db,
-        base_environment={"QUEUECTL_DB": db, "PGPASSWORD": "s3cret", "LANG": "C"},
         ledger=ledger,
         is_shared=True,
-        force=force,
+        gate=Gate(force, {"QUEUECTL_DB": db, "PGPASSWORD": "s3cret", "LANG": "C"}),
     )
     ready = launcher.prepare(unknown_claim("a")._replace(env=env), slot=0, place=0, now_ms=0)
     assert isinstance(ready, Ready)

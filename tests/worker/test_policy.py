@@ -52,7 +52,7 @@ class Fort:
         new.replace(path)
         return path
 
-    def drain(self, **env: str) -> None:
+    def drain(self, **env: str | None) -> None:
         self.scene.drain("--policy", str(self.place / "policy.toml"), env=env)
 
     def refused(self, job_id: str, rule: str) -> str:
@@ -230,6 +230,9 @@ LOADING = (
     {"IFS": "/"},
     {"GIT_SSH_COMMAND": "evil"},
     {"HOME": "/tmp/evil"},
+    {"MAKEFLAGS": "--eval=$(shell evil)"},
+    {"JAVA_TOOL_OPTIONS": "-javaagent:evil.jar"},
+    {"ANSIBLE_CONFIG": "/tmp/evil.cfg"},
     {"BASH_FUNC_echo%%": "() { evil; }"},
     {"ld_preload": "x", "LD_PRELOAD": "x"},
 )
@@ -249,7 +252,8 @@ def test_a_job_sees_of_its_workers_environment_what_is_listed(fort: Fort) -> Non
     tell = fort.tool("bin/tell", "env")
     fort.policy(programs=[str(tell)], environment=["PATH", "LC_*"], job_environment=["REPORT_*"])
     job = fort.scene.enqueue(argv=[str(tell)], env={"REPORT_DAY": "monday"})
-    fort.drain(LC_ALL="C", AWS_SECRET="x", LD_DEBUG_OUTPUT="/nowhere")
+    unset = dict.fromkeys(name for name in os.environ if name.startswith("LC_"))
+    fort.drain(**{**unset, "LC_ALL": "C", "AWS_SECRET": "x", "LD_DEBUG_OUTPUT": "/nowhere"})
     assert fort.scene.state(job) == "completed"
     seen = dict(
         line.split("=", 1) for line in fort.scene.queuectl("logs", job, "--no-markers", check=0).lines if "=" in line

@@ -67,6 +67,51 @@ def test_as_many_short_ones_are_asked_for_as_there_are_slots(bench: Bench) -> No
     assert bench.reserve.size(100) == MOST
 
 
+# ── a slow store ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_jobs_that_take_less_than_an_exchange_are_short(bench: Bench) -> None:
+    bench.reserve.note_exchange(0.2)
+    for _ in range(IN_A_ROW):
+        bench.reserve.judge(0.15)
+    assert bench.reserve.size(4) == 8
+
+
+def test_one_slow_exchange_among_others_changes_nothing(bench: Bench) -> None:
+    for seconds in [0.002, 0.5, 0.002]:
+        bench.reserve.note_exchange(seconds)
+    for _ in range(IN_A_ROW):
+        bench.reserve.judge(0.15)
+    assert bench.reserve.size(4) == 0
+
+
+def test_as_many_are_claimed_ahead_as_the_slots_can_begin_during_an_exchange(bench: Bench) -> None:
+    bench.reserve.note_exchange(0.2)
+    for _ in range(100):
+        bench.reserve.judge(0.06)
+    assert bench.reserve.size(2) == 8
+    assert bench.reserve.size(100) == MOST
+
+
+def test_nothing_goes_back_while_slots_become_free_for_it(bench: Bench) -> None:
+    bench.draw(*"abcd", room=1)
+    for name in "bc":
+        bench.clock.advance(PATIENCE - 0.001)
+        assert bench.draw(room=1) == name
+        assert names(bench.reserve.stale(bench.clock.monotonic())) == ""
+    bench.clock.advance(PATIENCE)
+    assert names(bench.reserve.stale(bench.clock.monotonic())) == "d"
+
+
+def test_nothing_goes_back_before_two_exchanges_could_be_made(bench: Bench) -> None:
+    bench.reserve.note_exchange(0.2)
+    bench.draw("a", room=0)
+    bench.clock.advance(0.39)
+    assert names(bench.reserve.stale(bench.clock.monotonic())) == ""
+    bench.clock.advance(0.02)
+    assert names(bench.reserve.stale(bench.clock.monotonic())) == "a"
+
+
 # ── who begins ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -85,7 +130,7 @@ def test_without_room_none_begins(bench: Bench) -> None:
 def test_few_free_slots_wait_a_moment_for_more(bench: Bench) -> None:
     bench.draw(*"abcdefghijkl", room=8)
     assert bench.draw(room=3) == ""
-    assert bench.reserve.wake_at(3) == pytest.approx(bench.clock.monotonic() + GATHER)
+    assert bench.reserve.begin_at(3) == pytest.approx(bench.clock.monotonic() + GATHER)
     assert bench.draw(room=4) == "ijkl"
 
 
@@ -112,7 +157,7 @@ def test_who_has_waited_for_too_long_goes_back(bench: Bench) -> None:
     bench.draw("a", room=0)
     bench.clock.advance(PATIENCE / 2)
     bench.draw("b", room=0)
-    assert bench.reserve.wake_at(0) == pytest.approx(bench.clock.monotonic() + PATIENCE / 2)
+    assert bench.reserve.stale_at() == pytest.approx(bench.clock.monotonic() + PATIENCE / 2)
     bench.clock.advance(PATIENCE / 2)
     assert names(bench.reserve.stale(bench.clock.monotonic())) == "a"
     assert bench.told == ["b"]
@@ -189,6 +234,7 @@ def test_a_worker_that_stops_gives_back_what_it_has_not_begun(scene: Scene) -> N
     assert scene.count("processing") == 0
     assert scene.count("completed") + scene.count("pending") == 3000
     assert scene.count("pending") > 0
+    assert {(job.state.value, job.runs) for job in scene.store.jobs()} == {("completed", 1), ("pending", 0)}
 
 
 def test_a_crash_charges_nobody_who_has_not_begun(scene: Scene) -> None:

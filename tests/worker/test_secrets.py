@@ -157,8 +157,8 @@ def test_a_command_runs_without_a_shell_and_finds_nothing_on_stdin(scene: Scene)
         (f"echo {VALUE} >&2; echo {VALUE}; exit 3", "20s", "ended with exit code 3"),
         ("kill -9 $$", "20s", "was killed by signal 9"),
         ("head -c 100000 /dev/zero | tr '\\0' x", "20s", "printed more than 49,153 bytes"),
-        (f"echo {VALUE}; sleep 600", "300ms", "did not answer within 0.3 s"),
-        ("sleep 600 & wait", "300ms", "did not answer within 0.3 s"),
+        (f"echo {VALUE}; sleep 600", "300ms", "did not end within 0.3 s"),
+        ("sleep 600 & wait", "300ms", "did not end within 0.3 s"),
     ],
 )
 def test_a_command_that_fails_is_a_failed_run_and_nothing_it_said_is_told(

@@ -15,6 +15,8 @@ import pytest
 
 from tests.e2e.processes import carrying
 from tests.e2e.scene import Scene, freeze
+from tests.needs import require
+from tests.users import IS_ROOT
 from tests.wait import wait_until
 
 
@@ -221,3 +223,45 @@ def test_a_worker_that_goes_before_the_store_answers_says_what_it_could_not_writ
     assert "1 result not written" in worker.output
     scene.drain()
     assert scene.state(job_id) == "completed"
+
+
+# Root passes every mode by this capability.
+WITHOUT_PRIVILEGE = (
+    ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search")
+    if IS_ROOT
+    else ()
+)
+
+
+def test_a_worker_whose_home_may_not_be_entered_for_a_while_resumes(scene: Scene) -> None:
+    require("setpriv", not IS_ROOT or shutil.which("setpriv"), "it takes from root what passes every mode")
+    scene.configure(heartbeat="200ms", lease="1s")
+    worker = scene.worker(through=WITHOUT_PRIVILEGE)
+    scene.wait_for(scene.enqueue("true"), "completed")  # its supervisor has opened its files
+    scene.home.chmod(0)
+    try:
+        wait_until(lambda: "queue.db failed: Permission denied" in worker.output, what="the worker to say so")
+        mark = len(worker.output)
+    finally:
+        scene.home.chmod(0o700)
+    scene.wait_for(scene.enqueue("true"), "completed")
+    wait_until(lambda: "recovered" in worker.output[mark:], what="the worker to say that it is over")
+
+
+def test_a_store_that_cannot_be_examined_is_neither_gone_nor_replaced(scene: Scene) -> None:
+    real, loop = scene.home.with_name("real"), scene.home.with_name("loop")
+    real.mkdir(mode=0o700)
+    scene.home.symlink_to(real)
+    scene.configure(heartbeat="200ms", lease="1s")
+    worker = scene.worker()
+    scene.wait_for(scene.enqueue("true"), "completed")  # its supervisor has opened its files
+    loop.symlink_to(scene.home)
+    loop.replace(scene.home)  # ELOOP: an error that says nothing about the file, like EIO or ESTALE
+    try:
+        words = "queue.db failed: Too many levels of symbolic links"
+        wait_until(lambda: words in worker.output, what="the worker to say so")
+    finally:
+        loop.symlink_to(real)
+        loop.replace(scene.home)
+    scene.wait_for(scene.enqueue("true"), "completed")
+    assert worker.process.poll() is None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from queuectl.store.open import open_reads
 from tests.e2e.processes import children, is_running
 from tests.e2e.scene import Scene
 from tests.groups import require_groups
+from tests.needs import require
 from tests.program import Program
 from tests.users import OTHER, other
 from tests.wait import wait_until
@@ -100,7 +103,8 @@ def test_it_has_the_groups_of_a_login(shared: Shared) -> None:
 def test_it_finds_what_a_login_gives_and_nothing_of_the_environment_of_root(shared: Shared) -> None:
     job = shared.enqueue("env", env={"OWN": "1"})
     secrets = {"PGPASSWORD": "x", "LD_PRELOAD": "", "SUDO_USER": "x", "XDG_RUNTIME_DIR": "/run/user/0", "LC_ALL": "C"}
-    shared.drain(env=secrets)
+    unset = dict.fromkeys(name for name in os.environ if name.startswith("LC_"))
+    shared.drain(env={**unset, **secrets})
     seen = dict(line.split("=", 1) for line in shared.printed(job))
     user = other()
     assert (seen["HOME"], seen["USER"], seen["LOGNAME"]) == (user.pw_dir, OTHER, OTHER)
@@ -109,6 +113,50 @@ def test_it_finds_what_a_login_gives_and_nothing_of_the_environment_of_root(shar
     assert (seen["OWN"], seen["LC_ALL"]) == ("1", "C")
     rest = {name for name in seen if not name.startswith("QUEUECTL_")}
     assert rest <= {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "OWN", "LC_ALL", "LANG", "LANGUAGE", "TZ", "PWD", "_", "SHLVL", "OLDPWD"}  # fmt: skip
+
+
+WITH_A_KEY = 'keyctl add user queuectl-test TOP-SECRET @s > /dev/null && exec "$@"'
+READ_THE_KEY = "keyctl print %user:queuectl-test; keyctl search @s user queuectl-test; keyctl add user own mine @s"
+
+
+@pytest.mark.parametrize("queue", ["default", "strange"])
+def test_a_job_of_another_user_has_a_session_keyring_of_its_own(shared: Shared, queue: str) -> None:
+    require("keyctl", shutil.which("keyctl"), "it puts a key into the session keyring of the worker")
+    job = shared.enqueue(READ_THE_KEY, queue=queue)
+    shared.worker("--drain", through=("keyctl", "session", "-", "sh", "-c", WITH_A_KEY, "sh"), ready=False).wait()
+    *refused, added = shared.printed(job)
+    assert not [line for line in refused if "TOP-SECRET" in line or line.isdecimal()]
+    assert added.isdecimal()  # it can use its own: this is not for want of rights
+
+
+def test_a_job_of_root_keeps_the_session_keyring_of_the_worker(shared: Shared) -> None:
+    require("keyctl", shutil.which("keyctl"), "it puts a key into the session keyring of the worker")
+    job = shared.enqueue("keyctl print %user:queuectl-test", queue="admin")
+    shared.worker("--drain", through=("keyctl", "session", "-", "sh", "-c", WITH_A_KEY, "sh"), ready=False).wait()
+    assert shared.printed(job) == ["TOP-SECRET"]
+
+
+# A seccomp filter that denies keyctl, as that of Docker does: load the number of the call, compare, return EPERM or allow.
+WITHOUT_KEYCTL = """
+import ctypes, os, struct, sys
+from queuectl.process.libc import _KEYCTL
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, _KEYCTL), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+program = struct.pack("HxxxxxxP", len(rules), ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.executable, [sys.executable, "-m", "queuectl", *sys.argv[1:]])
+"""
+
+
+def test_doctor_says_where_a_job_cannot_have_a_keyring_of_its_own(shared: Shared) -> None:
+    job = shared.enqueue("id -u")
+    command, env = [sys.executable, "-c", WITHOUT_KEYCTL], shared.queuectl.environment()
+    subprocess.run([*command, "worker", "start", "--drain"], env=env, check=True, capture_output=True)
+    assert shared.printed(job) == [str(other().pw_uid)]  # it runs all the same
+    done = subprocess.run([*command, "doctor", "--json"], env=env, capture_output=True, text=True)
+    assert "policy-keyring" in done.stdout
+    assert "policy-keyring" not in shared.queuectl("doctor", "--json").out
 
 
 def test_a_list_of_variables_is_obeyed_but_the_home_is_that_of_the_user(shared: Shared) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
@@ -11,11 +11,14 @@ from queuectl.cli.style import paint
 from queuectl.clock import Clock, SystemClock
 from queuectl.config import Settings, actor, db_address, environ, home_path, host_name, load_settings
 from queuectl.errors import OutputFailed
+from queuectl.home import trusts_home
 
 if TYPE_CHECKING:
     from queuectl.job.newjob import QueueDefaults
     from queuectl.store.protocol import Inbox, Reads, Store
+    from queuectl.upkeep.lock_breaker import LockBreaker
 
+SAY_SO_AFTER = 2.0  # seconds of waiting for a locked database
 NARROWEST = 20
 WIDTH_WITHOUT_TERMINAL = 80
 
@@ -23,7 +26,7 @@ WIDTH_WITHOUT_TERMINAL = 80
 class Flags:
     """The options that every command has; the rightmost of the command line wins."""
 
-    __slots__ = ("db", "home", "json", "no_color", "quiet")
+    __slots__ = ("db", "home", "json", "no_color", "quiet", "trust_home")
 
     def __init__(self) -> None:
         self.home: str | None = None
@@ -31,6 +34,7 @@ class Flags:
         self.json = False
         self.quiet = False
         self.no_color = False
+        self.trust_home = False
 
 
 class App:
@@ -53,6 +57,8 @@ class App:
         self._reads: Reads | None = None
         self._inbox: Inbox | None = None
         self._is_found = False
+        self._breaker: LockBreaker | None = None
+        self._has_said_locked = False  # in this wait
 
     # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -65,6 +71,17 @@ class App:
         return db_address(self.flags.db)
 
     @property
+    def trusts_home(self) -> bool:
+        return trusts_home(self.home, self.environ, flag=self.flags.trust_home)
+
+    def check_trust(self) -> None:
+        """Raise NotTrusted if another user could have written to the data directory or the database."""
+        if not self.trusts_home:
+            from queuectl.store.open import check_trust
+
+            check_trust(self.home, self.db)
+
+    @property
     def host(self) -> str:
         """The name that runs of this machine have in the store."""
         return host_name(self.environ)
@@ -74,7 +91,7 @@ class App:
         if self._store is None:
             from queuectl.store.open import open_store
 
-            self._store = open_store(self.home, self.db, self.clock, on_wait=self.say_locked)
+            self._store = open_store(self.home, self.db, self.clock, on_wait=self.on_locked)
             self._store.actor = actor(self.environ)
         return self._store
 
@@ -85,7 +102,7 @@ class App:
         if self._inbox is None:
             from queuectl.store.open import open_inbox
 
-            self._inbox = open_inbox(self.home, self.db, self.clock, on_wait=self.say_locked)
+            self._inbox = open_inbox(self.home, self.db, self.clock, on_wait=self.on_locked)
             self._inbox.actor = actor(self.environ)
         return self._inbox
 
@@ -101,7 +118,7 @@ class App:
             self._is_found = store_exists(self.home, self.db)
             if self._reads is None or self._is_found:
                 with looking(lambda: store_path(self.home, self.db)):
-                    self._reads = open_reads(self.home, self.db, self.clock, on_wait=self.say_locked)
+                    self._reads = open_reads(self.home, self.db, self.clock, on_wait=self.on_locked)
         return self._reads
 
     @property
@@ -116,8 +133,18 @@ class App:
         source = self._inbox if self._inbox is not None else self.open_reads()
         return source.queue_defaults()
 
-    def say_locked(self) -> None:
-        self.say("the store is locked by another program; waiting for it, up to 30 s in all")
+    def on_locked(self, path: str, waited: float, stored: Callable[[], Mapping[str, str]]) -> str | None:
+        """What a command does while it waits for a locked database: see upkeep/lock_breaker.py."""
+        if waited < SAY_SO_AFTER:
+            self._has_said_locked = False
+        elif not self._has_said_locked:
+            self._has_said_locked = True
+            self.say("the store is locked by another program; waiting for it, up to 30 s in all")
+        if self._breaker is None:
+            from queuectl.upkeep.lock_breaker import LockBreaker
+
+            self._breaker = LockBreaker(self.environ, self.clock, on_kill=lambda killed: self.warn(killed.message))
+        return self._breaker(path, stored)
 
     def close(self) -> None:
         for opened in (self._store, self._inbox):

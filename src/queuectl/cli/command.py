@@ -56,6 +56,13 @@ GLOBAL_OPTIONS: list[click.Option] = [
         callback=_note,
         help="The store: a path or postgresql://USER@HOST/DB; else $QUEUECTL_DB, queuectl.toml in the home, a file there.",
     ),
+    click.Option(
+        ["--trust-home"],
+        is_flag=True,
+        expose_value=False,
+        callback=_note,
+        help="Use a data directory or database that other users own or can write to.",
+    ),
     click.Option(["--json"], is_flag=True, expose_value=False, callback=_note, help="Answer in JSON."),
     click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_note, help="Print ids only."),
     click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_note, help="No colours."),
@@ -69,7 +76,7 @@ class Command(click.Command):
     """A command that gets the `App` as its first argument and returns a Result.
 
     `signed_words`: words like -5 are values, not options. `any_environment`: it is for finding out what is wrong, also with
-    the variables that no other command would take.
+    the variables that no other command would take. `any_home`: it does not use the data directory, or checks by itself what it uses.
     """
 
     def __init__(
@@ -79,12 +86,14 @@ class Command(click.Command):
         examples: str = "",
         signed_words: bool = False,
         any_environment: bool = False,
+        any_home: bool = False,
         **rest: Any,
     ) -> None:
         super().__init__(name, add_help_option=False, **rest)
         self.examples = examples
         self.signed_words = signed_words
         self.any_environment = any_environment
+        self.any_home = any_home
         self.own_params = list(self.params)
         self.params = [*self.params, *GLOBAL_OPTIONS]
 
@@ -102,6 +111,8 @@ class Command(click.Command):
         assert self.callback is not None
         if not self.any_environment:
             check_environment(ctx.obj.environ)
+        if not self.any_home:
+            ctx.obj.check_trust()
         params = ctx.params
         if self.signed_words:
             params = {name: _unguard(value) for name, value in params.items()}

@@ -88,6 +88,7 @@ def _offer(ctx: click.Context, incomplete: str, look: Callable[[Reads], Iterable
     if app is None:
         return []
     try:
+        app.check_trust()
         return [name for name in look(app.open_reads()) if name.startswith(incomplete)]
     except Exception:  # noqa: BLE001 - as above
         return []

@@ -55,6 +55,8 @@ def facts_of(event: events.Event) -> tuple[str, dict[str, Any]]:
             return _ERROR, {"error": problem}
         case events.StoreRecovered():
             return _INFO, {}
+        case events.StoppedProcessKilled(pid, _):
+            return _WARNING, {"pid": pid}
         case unreachable:
             assert_never(unreachable)
 

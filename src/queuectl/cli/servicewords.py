@@ -12,6 +12,7 @@ from queuectl.cli.app import App
 from queuectl.cli.workerwords import queues_and_weights, slot_count, worker_name
 from queuectl.config import file_path, user_directory
 from queuectl.errors import InvalidInput, ServiceFailed
+from queuectl.home import TRUST_VARIABLE, trusts_home
 from queuectl.job.duration import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ SYSTEM_USER: Final = "queuectl"
 STOP_TIMEOUT: Final = "90s"
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
+
+
+def trust_variables(app: App, home: str) -> dict[str, str]:
+    """For a service that was installed with --trust-home."""
+    return {TRUST_VARIABLE: home} if trusts_home(home, app.environ, flag=app.flags.trust_home) else {}
 
 
 def home_of(app: App, *, is_system: bool) -> str:

@@ -97,7 +97,9 @@ class Stage:
 @contextlib.contextmanager
 def stage(app: App) -> Iterator[Stage]:
     made = Stage(app)
-    before = {number: signal.signal(number, made.hear) for number in _ENDING}
+    # Under nohup a SIGHUP stays ignored.
+    heard = [number for number in _ENDING if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, made.hear) for number in heard}
     home = tempfile.mkdtemp(prefix="queuectl-demo-")
     try:
         made.open(home)

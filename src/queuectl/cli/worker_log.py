@@ -151,6 +151,8 @@ class WorkerLog:
                 return "red", "trouble", printable(problem) + ("; trying again" if is_retried else "")
             case events.StoreRecovered():
                 return "green", "recovered", "the store answers again"
+            case events.StoppedProcessKilled(_, message):
+                return "red", "unlocked", printable(message)
             case unreachable:
                 assert_never(unreachable)
 

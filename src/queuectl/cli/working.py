@@ -16,10 +16,10 @@ from queuectl.cli.app import App
 from queuectl.cli.worker_log import WorkerLog
 from queuectl.config import actor, here, job_environment_base, load_settings
 from queuectl.errors import QueuectlError
-from queuectl.events import Event, Sink
+from queuectl.events import Event, Sink, StoppedProcessKilled
+from queuectl.gate import open_gate
 from queuectl.job.lifecycle import State
 from queuectl.job.settings import Settings
-from queuectl.policy.force import open_policy
 from queuectl.process.asking import Asking
 from queuectl.process.raising import Raised
 from queuectl.process.spawn import SystemProcesses
@@ -34,14 +34,16 @@ from queuectl.upkeep.alert import AlertDuty
 from queuectl.upkeep.call import CallDuty
 from queuectl.upkeep.complete import CompleteDuty
 from queuectl.upkeep.fire import FireDuty
+from queuectl.upkeep.lock_breaker import LockBreaker
 from queuectl.upkeep.policy import PolicyDuty
 from queuectl.upkeep.prune import PruneDuty
 from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.upkeep.sample import SampleDuty
 from queuectl.worker.detach import detach, say_failed, say_ready
 from queuectl.worker.notify import Notifier
-from queuectl.worker.plan import Duty, HasFileno, Plan, World, wait_for_any
+from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.serve import serve
+from queuectl.worker.standby import HasFileno, Standby, wait_for_any
 
 # A worker never waits long for the store: meanwhile its jobs may end, or have to be ended.
 PATIENCE = 0.25
@@ -88,16 +90,21 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
     gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
     where = here(app.environ)
     _check_settings(app)
-    force = open_policy(app.home, order.policy, user=os.geteuid())
+    gate = open_gate(app.home, order.policy, app.environ, inherited=_trust(app))
     # With the patience of a command: what follows is only begun, and two may well begin at once.
-    opening = open_store(app.home, app.db, app.clock)
+    opening = open_store(app.home, app.db, app.clock, on_wait=app.on_locked)
     _make_place(app, opening)
 
     def settings() -> Settings:
         return load_settings(store.config(), app.environ)
 
     store = opening
-    store = open_store(app.home, app.db, app.clock, patience=PATIENCE)
+    breaker = LockBreaker(
+        app.environ, app.clock, on_kill=lambda killed: sink(StoppedProcessKilled(killed.pid, killed.message))
+    )
+    store = open_store(
+        app.home, app.db, app.clock, patience=PATIENCE, on_wait=lambda path, _, stored: breaker(path, stored)
+    )
     plan = Plan(
         id=order.name or new_worker_id(),
         host=where.host,
@@ -111,7 +118,8 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         idle_timeout=order.idle_timeout,
         actor=actor(app.environ),
     )
-    remaining = _remaining(store, order.queues) if order.drain else None
+    standby = Standby(app.clock)
+    remaining = _remaining(store, order.queues, standby) if order.drain else None
     log = WorkerLog(app, remaining=remaining, json_for=plan.id if order.log_format == "json" else None)
     manager = Notifier(app.environ, app.clock)
 
@@ -122,6 +130,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
     sink: Sink = emit if manager.is_wanted else log
     foundlings: deque[Adoption] = deque()
     heir = Heir(plan.id, plan.home, foundlings)
+    force = gate.force
     rules = PolicyDuty(force, home=app.home, emit=sink)
     duties: list[Duty] = [
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=sink),
@@ -141,10 +150,10 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
         soon = manager.turn()
         wait_for_any(sources, seconds if soon is None else min(seconds, soon))
 
-    asking = Asking(environment=job_environment_base(app.environ), cwd=app.home)
+    asking = Asking()
     processes.bury_others = asking.bury
-    vault = Vault(app.home, user=os.geteuid(), asking=asking)
-    world = World(store, processes, app.clock, random.random, settings, sink, wait, foundlings, vault)
+    vault = Vault(app.home, user=os.geteuid(), asking=asking, gate=gate)
+    world = World(store, processes, app.clock, random.random, settings, sink, wait, foundlings, vault, standby)
 
     def inherit() -> None:
         rescue_namesake(opening, heir, clock=app.clock, settings=settings(), emit=sink)
@@ -163,12 +172,11 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
             world,
             # Absolute: a job that calls queuectl does so in its own directory.
             db=None if app.db is None else store_path(app.home, app.db),
-            environment=job_environment_base(app.environ),
+            gate=gate,
             duties=duties,
             detached=ready_fd is not None,
             inherit=inherit,
             on_ready=on_ready,
-            force=force,
         )
     finally:
         vault.close()
@@ -194,7 +202,7 @@ def start_detached(app: App, order: Order) -> Started:
     """Start a worker in the background and return once it serves."""
     name = order.name or new_worker_id()
     _check_settings(app)
-    open_policy(app.home, order.policy, user=os.geteuid())
+    open_gate(app.home, order.policy, app.environ)
     _make_place(app, app.open_store())  # refuse here, in words, what the worker would only refuse in its log
     log = places.worker_log(app.home, name)
     words = ["worker", "start", "--name", name]
@@ -205,11 +213,16 @@ def start_detached(app: App, order: Order) -> Started:
     words += ["--drain"] if order.drain else []
     words += ["--log-format", order.log_format] if order.log_format != "text" else []
     words += ["--idle-timeout", f"{order.idle_timeout}s"] if order.idle_timeout is not None else []
-    environment = {**job_environment_base(app.environ), "QUEUECTL_HOME": app.home}
+    environment = {**job_environment_base(app.environ), **_trust(app), "QUEUECTL_HOME": app.home}
     if app.db is not None:
         environment["QUEUECTL_DB"] = app.db
     pid = detach(words, environment=environment, home=app.home, log=log)
     return Started(name, pid, log)
+
+
+def _trust(app: App) -> dict[str, str]:
+    """A job that runs queuectl uses the same data directory, and trusts it as the worker does."""
+    return {places.TRUST_VARIABLE: app.home} if app.trusts_home else {}
 
 
 def _make_place(app: App, store: Store) -> None:
@@ -217,23 +230,27 @@ def _make_place(app: App, store: Store) -> None:
     if store.is_shared:
         # Of nobody: a role that may not write is told so now, and not after it was tried again for long.
         store.heartbeat("", slots=0, stopping=True)
+    if not app.trusts_home:  # also if the database is elsewhere: the worker keeps files there that it relies on
+        places.check_trusted(app.home)
+    places.check_links(app.home)
     places.make_home(app.home)
     places.make_folders(app.home)
 
 
 def _check_settings(app: App) -> None:
     """Refuse what cannot be in force before anything is made."""
-    looking = open_reads(app.home, app.db, app.clock)
+    looking = open_reads(app.home, app.db, app.clock, on_wait=app.on_locked)
     try:
         load_settings(looking.config(), app.environ)
     finally:
         looking.close()
 
 
-def _remaining(store: Store, queues: tuple[str, ...] | None) -> Callable[[], int]:
+def _remaining(store: Store, queues: tuple[str, ...] | None, standby: Standby) -> Callable[[], int]:
     def remaining() -> int:
         with contextlib.suppress(QueuectlError):  # a bar is no reason to fail
-            tally = store.tally()
+            with standby.away():
+                tally = store.tally()
             return sum(
                 tally[queue][state]
                 for queue in without_calls(tally)

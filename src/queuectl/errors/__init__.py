@@ -8,6 +8,7 @@
     │   ├── InvalidItem        one element of a JSON array, with its number
     │   ├── InvalidRow         one row of a table of another tool, with its number
     │   ├── UnknownName        a field, key or state that does not exist
+    │   ├── StoreUnsupported   an address of another kind of database
     │   └── NeedsConfirmation  a destructive command without --yes
     ├── NotFound               well said, but there is no such thing              exit 1
     │   └── JobNotFound  WorkerNotFound  BatchNotFound  ScheduleNotFound  ParentNotFound  StoreNotFound  SecretNotFound
@@ -20,11 +21,11 @@
     │   ├── FileExists  StoreNotEmpty  SameStore  JobsRunning  JobDiffers  RuleDiffers
     │   └── Refusals           several ids, some of them impossible
     ├── Unavailable            the store, the home or the system cannot serve now exit 1
-    │   ├── HomeUnusable  FileUnreadable  FileUnwritable  OutputFailed  UnknownLayout
+    │   ├── HomeUnusable  NotTrusted  FileUnreadable  FileUnwritable  OutputFailed  UnknownLayout
     │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone  CopyDiffers
     │   ├── StoreUnreachable  StoreRefused  DriverMissing  ExtraMissing  CannotListen
-    │   ├── SqliteTooOld  SystemUnsupported  StoreUnsupported  SystemRefused  ZonesMissing
+    │   ├── SqliteTooOld  SystemUnsupported  SystemRefused  ZonesMissing
     │   ├── CallRefused  CallUnanswered   of a webhook
     │   ├── ServiceManagerMissing  ServiceFailed
     │   ├── PolicyUnusable     one that others could change, or that is not there

@@ -114,3 +114,15 @@ class ParentEnded(Conflict):
         hint = f'{again}wait for any end (--after-any, "when": "ended"), or give "else": "run"'
         super().__init__(f"{parent!r} is {state}: {who} cannot wait for it to be {when}", hint=hint)
         self.said = said
+
+
+class CommandRefused(Conflict):
+    """The policy of this host refuses the command of an alert."""
+
+    code = "command-refused"
+
+    def __init__(self, alert: str, rule: str, problem: str) -> None:
+        super().__init__(
+            f"the command of {alert} is refused by policy: {rule}: {problem}",
+            hint='rules for alert commands are in [queues."queuectl.webhooks"] of policy.toml',
+        )

@@ -23,6 +23,15 @@ class FileUnwritable(Unavailable):
         )
 
 
+class StoreUnsupported(UsageError):
+    """An address with the scheme of another kind of database."""
+
+    code = "store-unsupported"
+
+    def __init__(self, scheme: str) -> None:
+        super().__init__(f"unsupported database {scheme}://", hint="use a path, sqlite:///PATH or postgresql://…")
+
+
 class StoreNotFound(NotFound):
     code = "store-not-found"
 
@@ -127,3 +136,13 @@ class SecretUnusable(Unavailable):
 
     def __init__(self, name: str, problem: str, *, hint: str) -> None:
         super().__init__(f"the secret {name!r} cannot be used: {problem}", hint=hint)
+
+
+class NotTrusted(Unavailable):
+    """Another user owns the data directory or the database, or can write to it: they could have planted jobs in it."""
+
+    code = "not-trusted"
+
+    def __init__(self, path: str, problem: str, *, hint: str) -> None:
+        super().__init__(f"{path} is not safe to use: {problem}", hint=f"{hint}, or trust it with --trust-home")
+        self.path = path

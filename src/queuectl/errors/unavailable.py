@@ -37,9 +37,12 @@ class OutputFailed(Unavailable):
 class StoreBusy(Unavailable):
     code = "store-locked"
 
-    def __init__(self, path: str, waited: float, *, hint: str = "find who holds it (fuser, lsof) or try again") -> None:
+    def __init__(self, path: str, waited: float, *, hint: str | None = None) -> None:
         told = f" (waited {waited:.0f} s)" if waited >= 1 else ""  # a server does not say
-        super().__init__(f"the store {path} is locked by another program{told}", hint=hint)
+        super().__init__(
+            f"the store {path} is locked by another program{told}",
+            hint=hint or "find the process that uses it (fuser, lsof), or try again",
+        )
 
 
 class StoreFull(Unavailable):
@@ -130,19 +133,28 @@ class StoreRefused(Unavailable):
         super().__init__(f"the store {path} refuses: {problem}", hint=hint)
 
 
+# The packages of each extra in pyproject.toml. Not queuectl[EXTRA]: on the package index that name is another product.
+_PACKAGES: Final = {
+    "postgres": "'psycopg[binary]>=3.2'",
+    "dashboard": "'jinja2>=3.1' 'starlette>=0.46' 'uvicorn>=0.34'",
+    "tui": "'textual>=8'",
+}
+
+
 class DriverMissing(Unavailable):
     code = "driver-missing"
 
     def __init__(self, store: str, extra: str) -> None:
-        command = f"pip install 'queuectl[{extra}]'"
-        super().__init__(f"the driver for {store} is not installed", hint=f"install it: {command}")
+        super().__init__(f"the driver for {store} is not installed", hint=f"install it: pip install {_PACKAGES[extra]}")
 
 
 class ExtraMissing(Unavailable):
     code = "extra-missing"
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed", hint=f"pip install 'queuectl[{extra}]'")
+        super().__init__(
+            f"{what} needs packages that are not installed", hint=f"install them: pip install {_PACKAGES[extra]}"
+        )
 
 
 class CannotListen(Unavailable):
@@ -180,15 +192,6 @@ class CommandFailed(Unavailable):
     def __init__(self, alert: str, problem: str) -> None:
         super().__init__(
             f"the command of {alert}: {problem}", hint="run it by hand; until it exits with 0 it is tried again"
-        )
-
-
-class StoreUnsupported(Unavailable):
-    code = "store-unsupported"
-
-    def __init__(self, scheme: str) -> None:
-        super().__init__(
-            f"this queuectl cannot use a {scheme} store", hint="give a path, sqlite:///path or postgresql://…"
         )
 
 

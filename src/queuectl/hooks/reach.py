@@ -22,6 +22,9 @@ CHECK_NAME: Final = "check the name, and whether this host can resolve it"
 _OF_A_NETWORK: Final = (
     ipaddress.ip_network("100.64.0.0/10"),  # shared by the customers of a provider
     ipaddress.ip_network("192.0.0.0/24"),  # for protocols; the metadata of a cloud was there, too
+    # WireServer of Azure: a public address by its number, answered by the host of the virtual machine, with its secrets.
+    ipaddress.ip_network("168.63.129.16/32"),
+    ipaddress.ip_network("64:ff9b:1::/48"),  # IPv4 addresses translated within a network
     ipaddress.ip_network("fec0::/10"),  # of a site: given up, and routed by who still has them
     ipaddress.ip_network("3fff::/20"),  # for examples
 )

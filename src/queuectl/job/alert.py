@@ -136,6 +136,10 @@ class Alert(NamedTuple):
                 assert_never(unreachable)
 
 
+# Of a worker that is serving: its queues (None: all), and when it was last known to live.
+Served = tuple[tuple[str, ...] | None, int]
+
+
 class Figures(NamedTuple):
     """What alerts go by, by queue."""
 
@@ -143,7 +147,7 @@ class Figures(NamedTuple):
     dead: Mapping[str, int]
     died: Mapping[int, Mapping[str, int]]  # by how lately
     oldest: Mapping[str, int]  # milliseconds
-    served: Sequence[tuple[str, ...] | None]  # of each worker that is there, the queues that it serves; None: all
+    served: Sequence[Served]
 
 
 class Decision(NamedTuple):
@@ -161,10 +165,13 @@ def look(alert: Alert, figures: Figures) -> Alert:
         case Kind.OLDEST:
             return alert._replace(value=max(_of(alert, figures.oldest), default=0), checked_ms=now_ms)
         case Kind.NO_WORKER:
-            is_there = any(queues is None or alert.queue is None or alert.queue in queues for queues in figures.served)
-            # A clock that was put back must not make it a long time.
-            seen = now_ms if is_there else min(alert.seen_ms or alert.created_ms, now_ms)
-            return alert._replace(value=now_ms - seen, seen_ms=seen, checked_ms=now_ms)
+            serving = [
+                at for queues, at in figures.served if queues is None or alert.queue is None or alert.queue in queues
+            ]
+            # A clock that was put back must not make it a long time. A worker of another host that dies counts as serving until the
+            # end of its lease; after that, the time counts from its last heartbeat.
+            seen = min(max([alert.seen_ms or alert.created_ms, *serving]), now_ms)
+            return alert._replace(value=0 if serving else now_ms - seen, seen_ms=seen, checked_ms=now_ms)
         case unreachable:
             assert_never(unreachable)
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 2048  # characters of a URL
 TAG: Final = "webhook"  # of the same
+WORKER_SLOTS: Final = 8  # deliveries that a worker makes at a time, beside its jobs
 DELIVER: Final = "queuectl:webhook"  # in the place of a program: every host has its own, see worker/launch.py
 URL: Final = "QUEUECTL_WEBHOOK_URL"  # what such a job finds in its environment
 SAID: Final = "QUEUECTL_WEBHOOK_SAID"
+EVENT_OF_ALERT: Final = "alert"  # in the place of a Happening
 
 
 class Happening(StrEnum):
@@ -119,6 +121,21 @@ def parse_hooks(value: object, subject: str) -> dict[str, list[str]] | None:
     return found or None
 
 
+def with_origin(packed: PackedHooks, *, queue: Urls, all_jobs: Urls) -> dict[str, list[str]]:
+    """Hooks from a file, with the origin that they have here: a URL is the queue's or the operator's only where the rules of the queue
+    or the settings have the same one. Otherwise it is the job's, which may not lead to private addresses, whatever the file claims."""
+    found = {}
+    for name, (url, _) in packed.items():
+        at = list(Happening).index(Happening(name))
+        said = Said.QUEUE if queue[at] == url else Said.CONFIG if all_jobs[at] == url else Said.JOB
+        found[name] = [url, said.value]
+    return found
+
+
+def urls_of(packed: PackedHooks | None) -> dict[str, str]:
+    return {name: url for name, (url, _) in (packed or {}).items()}
+
+
 def hidden(packed: PackedHooks) -> dict[str, list[str]]:
     """As `pack` makes them, without what may not be seen."""
     return {name: [shown_url(url), said] for name, (url, said) in packed.items()}
@@ -150,6 +167,20 @@ def parse_url(value: object, subject: str) -> str:
             subject, "a URL with a user or a password in it", hint="use webhook-secret: calls are signed with it"
         )
     return value
+
+
+def receiver_of(url: str) -> str:
+    """The host and the port of a URL that `parse_url` has accepted: the concurrency key of deliveries to it."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def receiver_limit(slots: int) -> int:
+    """How many deliveries to one receiver may run at a time, where all workers together have this many slots for deliveries.
+
+    A quarter of them: even three receivers that do not answer leave slots for a fourth.
+    """
+    return max(slots, WORKER_SLOTS) // 4
 
 
 def shown_url(url: str) -> str:

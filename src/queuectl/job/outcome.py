@@ -41,8 +41,14 @@ class Limited(NamedTuple):
     how: Exited | Signalled
 
 
+class GivenBack(NamedTuple):
+    """The worker had claimed it and did not begin it. There was no run."""
+
+    why: str
+
+
 class Released(NamedTuple):
-    """We ended it, or never began it, because its worker had to go or could not: not the job's fault."""
+    """We ended it, or could not begin it, because of its worker: not the job's fault."""
 
     how: Exited | Signalled | None
     why: str = "its worker was told to end at once"
@@ -54,7 +60,7 @@ class Cancelled(NamedTuple):
     how: Exited | Signalled | None
 
 
-Outcome = Exited | Signalled | NotStarted | Refused | TimedOut | Limited | Released | Cancelled
+Outcome = Exited | Signalled | NotStarted | Refused | TimedOut | Limited | GivenBack | Released | Cancelled
 
 
 class Ending(StrEnum):

@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from queuectl.errors import InvalidInput
 from queuectl.job import fields as read
-from queuectl.job.hooks import parse_hooks
+from queuectl.job.hooks import parse_hooks, with_origin
 from queuectl.job.lifecycle import FINAL, State
+from queuectl.job.newjob import NO_URLS, PackedHooks
 from queuectl.job.outcome import Ending
 from queuectl.job.pastrun import Reader, count, duration, history, long_count, moment, unknown_field, whole, words
 from queuectl.job.record import Record, RunRecord
+from queuectl.job.reserved import queue_for_jobs
 from queuectl.job.resources import parse_limits
 from queuectl.job.secrets import secrets
 from queuectl.job.shown import shown
@@ -43,7 +45,7 @@ _FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "command": ("command", read.command),
     "argv": ("argv", read.argv),
     "state": ("state", state),
-    "queue": ("queue", read.queue),
+    "queue": ("queue", queue_for_jobs),
     "priority": ("priority", read.priority),
     "effective_priority": (
         "effective_priority",
@@ -188,11 +190,18 @@ def _record(said: dict[str, Any], defaults: Defaults) -> Record:
         key=said.get("key"),
         depends_on=said.get("depends_on", ()),
         places=said.get("places"),
-        hooks=said.get("hooks"),
+        hooks=with_own_origin(said.get("hooks"), said.get("queue", defaults.queue), defaults),
         limits=said.get("limits"),
         usage=usage,
         secrets=said.get("secrets", ()),
     )
+
+
+def with_own_origin(hooks: PackedHooks | None, queue: str, defaults: Defaults) -> PackedHooks | None:
+    if hooks is None:
+        return None
+    of_queue = defaults.by_queue.get(queue)
+    return with_origin(hooks, queue=NO_URLS if of_queue is None else of_queue[3], all_jobs=defaults.urls)
 
 
 def _counts(said: Mapping[str, Any], history: list[RunRecord]) -> tuple[int, int]:

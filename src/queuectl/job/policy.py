@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.job.duration import format_duration
-from queuectl.job.loaders import covers, is_loader
+from queuectl.job.loaders import covers, is_loader, is_withheld
 from queuectl.job.newjob import PackedLimits
 from queuectl.job.pattern import fits, fits_all
 from queuectl.job.resources import beyond, capped
@@ -19,6 +19,7 @@ from queuectl.job.secrets import Wanted
 from queuectl.job.shown import cut
 from queuectl.job.user import HARMLESS, PATH, Account, Identity
 
+PROVIDER: Final = ""  # in the place of a queue: no queue has an empty name, so no job can get these rules
 SHELLS: Final = frozenset({"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "tcsh", "yash", "zsh"})
 
 
@@ -109,7 +110,8 @@ class Rules(NamedTuple):
             allowed = ()  # who may run one program only must not choose what that loads
         for name in names:
             if not covers(allowed, name):
-                return Refusal(self.name("job-environment"), f"a job may not set {cut(name)}")
+                why = ": it can load code, so no wildcard covers it" if is_withheld(allowed, name) else ""
+                return Refusal(self.name("job-environment"), f"a job may not set {cut(name)}{why}")
         return None
 
     def against_secrets(self, wanted: Iterable[Wanted]) -> Refusal | None:
@@ -157,6 +159,14 @@ class Rules(NamedTuple):
 class Policy(NamedTuple):
     general: Rules
     queues: Mapping[str, Rules]
+    provider: Rules | None = None  # for the command of secrets.toml; None: as for all
 
     def of(self, queue: str) -> Rules:
+        """`queue`: the name of a queue, or PROVIDER."""
+        if queue == PROVIDER:
+            return self.general if self.provider is None else self.provider
         return self.queues.get(queue, self.general)
+
+    @property
+    def all_rules(self) -> tuple[Rules, ...]:
+        return (self.general, *self.queues.values(), self.of(PROVIDER))

@@ -20,6 +20,7 @@ _PLAIN: Final = (
 )
 KEYS: Final = (*_PLAIN, *CEILINGS)
 QUEUES: Final = "queues"
+PROVIDER_TABLE: Final = "secret-provider"
 _OF_A_PROGRAM: Final = ("program", "args", "name")
 _VARIABLE: Final = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
 _SECRET: Final = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9._:*?-]{0,127}")
@@ -28,7 +29,7 @@ _QUEUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 def parse_policy(said: Mapping[str, Any], *, subject: str) -> Policy:
     """From the tables of a policy.toml. Raises InvalidInput or UnknownName, which name `subject`, the file."""
-    general = {key: value for key, value in said.items() if key != QUEUES}
+    general = {key: value for key, value in said.items() if key not in (QUEUES, PROVIDER_TABLE)}
     queues = said.get(QUEUES, {})
     if not isinstance(queues, dict):
         raise InvalidInput(
@@ -44,7 +45,12 @@ def parse_policy(said: Mapping[str, Any], *, subject: str) -> Policy:
             raise InvalidInput(f"{subject}: {where}", f"expected a table, got {shown(table)}", hint=f"like [{where}]")
         # Key by key: what a queue does not say is as for all.
         found[queue] = _rules({**read, **_read(table, f"{where}.", subject)})
-    return Policy(_rules(read), found)
+    provider = said.get(PROVIDER_TABLE)
+    if provider is not None and not isinstance(provider, dict):
+        about = f"{subject}: {PROVIDER_TABLE}"
+        raise InvalidInput(about, f"expected a table, got {shown(provider)}", hint=f"like [{PROVIDER_TABLE}]")
+    own = None if provider is None else _rules({**read, **_read(provider, f"{PROVIDER_TABLE}.", subject)})
+    return Policy(_rules(read), found, own)
 
 
 _Read = dict[str, tuple[str, Any]]  # by key: its name in full, and its value
@@ -74,7 +80,7 @@ def _read(table: Mapping[str, Any], where: str, subject: str) -> _Read:
         name = where + printable(cut(key))
         about = f"{subject}: {name}"
         if key not in KEYS:
-            known = (*KEYS, QUEUES) if not where else KEYS
+            known = (*KEYS, QUEUES, PROVIDER_TABLE) if not where else KEYS
             raise UnknownName("rule in " + subject, name, nearest=nearest(key, known), known=known)
         if key == "shell":
             if not isinstance(value, bool):

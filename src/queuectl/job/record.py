@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from queuectl.job.graph import Dependency, Need, Otherwise
+from queuectl.job.hooks import urls_of
 from queuectl.job.model import Job, to_ms
 from queuectl.job.newjob import PackedHooks, PackedLimits
 
@@ -124,7 +125,8 @@ def difference(record: Record, job: Job) -> str | None:
         "batch": (record.batch, job.batch),
         "key": (record.key, job.key),
         "places": (record.places, job.places),
-        "hooks": (record.hooks, job.hooks),
+        # Not their origin, which import decides by the rules and settings of the time.
+        "hooks": (urls_of(record.hooks), urls_of(job.hooks)),
         "limits": (record.limits, job.limits),
         "cron": (record.cron, job.cron),
         "depends_on": (record.depends_on, job.depends_on),

@@ -14,6 +14,7 @@ from queuectl.job.outcome import (
     Cancelled,
     Ending,
     Exited,
+    GivenBack,
     Limited,
     NotStarted,
     Outcome,
@@ -28,7 +29,7 @@ from queuectl.job.retry import RetryPolicy, allowed_failures, backoff_ms
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """What to write at the end of a run. Delays are relative: only the store knows the time. `ending` None: there was no run,
-    and none is counted."""
+    and none is counted; a job that was given back shows its run before, if it had one."""
 
     event: Event
     ending: Ending | None
@@ -42,6 +43,11 @@ class Settlement:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", TRANSITIONS[State.PROCESSING, self.event])
+
+    @property
+    def is_given_back(self) -> bool:
+        """Its worker had not begun it."""
+        return self.ending is None and self.event is Event.RELEASE
 
 
 def settle(claim: Claim, outcome: Outcome, *, policy: RetryPolicy, chance: float) -> Settlement:
@@ -66,6 +72,8 @@ def settle(claim: Claim, outcome: Outcome, *, policy: RetryPolicy, chance: float
         case Limited(problem, how):
             ending = Ending.FAILED if isinstance(how, Exited) else Ending.SIGNALLED
             return _fail(claim, ending, problem, how, policy=policy, chance=chance)
+        case GivenBack(why):
+            return _given_back(claim, why)
         case Released(how, why):
             return _uncharged(claim, Event.RELEASE, Ending.RELEASED, why, how)
         case Cancelled(how):
@@ -124,7 +132,11 @@ def abandoned(claim: Claim, max_crashes: int, unbegun: Collection[str], *, is_ca
         return cancelled(claim, None)
     if claim.token not in unbegun:
         return lose(claim, max_crashes)
-    return _uncharged(claim, Event.RELEASE, Ending.RELEASED, "its worker died before it began", None)
+    return _given_back(claim, "its worker died before it began")
+
+
+def _given_back(claim: Claim, why: str) -> Settlement:
+    return Settlement(Event.RELEASE, None, claim.attempts, claim.crashes, error=why)
 
 
 def _status(how: Exited | Signalled | None) -> tuple[int | None, int | None]:

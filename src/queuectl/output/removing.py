@@ -70,7 +70,9 @@ def write_note(home: str, *, writer: str, store: str, logs: Mapping[str, str]) -
     try:
         # Half a note is none, see `_read`; the descriptor of the lock is not ours to write to.
         if logs and (lock := take_lock(path)) is not None:
-            with open(path, "w", encoding="utf-8") as file:
+            with open(
+                os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW), "w", encoding="utf-8"
+            ) as file:
                 file.write(json.dumps({"store": store, "logs": dict(logs)}) + "\n")
             written_ns = os.stat(path).st_mtime_ns
     except OSError:
@@ -128,7 +130,7 @@ def _remove(path: str) -> Removed:
 
 def _read(path: str, lock: Lock) -> Note | None:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), encoding="utf-8") as file:
             told = json.load(file)
             written_ns = os.fstat(file.fileno()).st_mtime_ns
         return Note(lock, told["store"], told["logs"], written_ns=written_ns)

@@ -17,7 +17,7 @@ Accounts = Mapping[Identity, Account]
 def find_accounts(policy: Policy, path: str) -> Accounts:
     """All that it names, as they are now: whoever is made a member of a group later is one after the next reading, as after
     the next login. Raises PolicyUnusable, which names the file at `path`, for one that this host does not know."""
-    named = {rules.user for rules in (policy.general, *policy.queues.values()) if rules.user is not None}
+    named = {rules.user for rules in policy.all_rules if rules.user is not None}
     found = {}
     for identity in sorted(named, key=str):
         try:

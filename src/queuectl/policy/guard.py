@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from queuectl.job.internal import chosen_by_job
 from queuectl.job.newjob import PackedLimits
 from queuectl.job.policy import Policy, Refusal, Rules
 from queuectl.job.secrets import wanted
@@ -14,10 +15,14 @@ from queuectl.policy.accounts import Accounts, user_name
 from queuectl.policy.paths import is_program, real_directory, walk, weak_interpreter
 
 SHELL: Final = "/bin/sh"
+NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Wish(NamedTuple):
-    """What a job is, as far as a policy asks. `path` is the PATH that it will have."""
+    """A program that is to be started, as far as a policy asks. `env`: what is added to the environment of this process.
+
+    `sets_timeout`, `sets_cwd`: whether a user chose them. A time limit or directory that queuectl chose is no reason to refuse.
+    """
 
     queue: str
     command: str | None
@@ -25,9 +30,10 @@ class Wish(NamedTuple):
     cwd: str
     env: Mapping[str, str]
     timeout_ms: int | None
-    path: str
     limits: PackedLimits | None = None
     secrets: Sequence[str] = ()
+    sets_timeout: bool = True
+    sets_cwd: bool = True
 
 
 class Permit(NamedTuple):
@@ -49,11 +55,15 @@ class Permit(NamedTuple):
 
 
 class Guard:
-    def __init__(self, policy: Policy, *, user: int, accounts: Accounts) -> None:
-        """`user`: whom the worker runs as. `accounts`: who the users of the policy are."""
+    def __init__(
+        self, policy: Policy, *, user: int, accounts: Accounts, environment: Mapping[str, str] = NOTHING
+    ) -> None:
+        """`user`: the user of this process. `accounts`: the users of the policy. `environment`: that of this process."""
         self.policy = policy
         self._user = user
         self._accounts = accounts
+        self._environment = environment
+        self._paths: dict[tuple[tuple[str, ...] | None, Account | None], str] = {}
 
     def of(self, queue: str) -> Rules:
         return self.policy.of(queue)
@@ -83,49 +93,59 @@ class Guard:
         account = self.account_of(wish.queue)
         if isinstance(account, Refusal):
             return account
-        permit = self._judge(wish)
+        permit = self._judge(wish, account)
         if isinstance(permit, Refusal):
             return permit
         rules = self.policy.of(wish.queue)
         return permit._replace(account=account, umask=rules.umask, limits=rules.capped_limits(wish.limits))
 
-    def _judge(self, wish: Wish) -> Permit | Refusal:
+    def _judge(self, wish: Wish, account: Account | None) -> Permit | Refusal:
         rules = self.policy.of(wish.queue)
         against = (
-            rules.against_variables(wish.env)
+            rules.against_variables(chosen_by_job(wish.queue, wish.env))
             or rules.against_secrets(wanted(wish.secrets))
-            or rules.against_timeout(wish.timeout_ms)
+            or (rules.against_timeout(wish.timeout_ms) if wish.sets_timeout else None)
             or rules.against_limits(wish.limits)
         )
         if against is None and wish.argv is None:
             against = rules.against_shell()
         if against is not None:
             return against
-        try:
-            cwd, place = _entered(wish.cwd) if rules.directories is not None else (wish.cwd, None)
-        except (OSError, ValueError) as exc:
-            return Refusal(rules.name("directories"), f"{wish.cwd[:200]}: {_words(exc)}")
-        against = rules.against_directory(cwd, real_directory=real_directory)
-        if against is not None:
-            return against
+        cwd, place = wish.cwd, None
+        if rules.directories is not None and wish.sets_cwd:
+            try:
+                cwd, place = _entered(wish.cwd)
+            except (OSError, ValueError) as exc:
+                return Refusal(rules.name("directories"), f"{wish.cwd[:200]}: {_words(exc)}")
+            against = rules.against_directory(cwd, real_directory=real_directory)
+            if against is not None:
+                return against
         timeout_ms = rules.capped(wish.timeout_ms)
         if wish.argv is None:
             # Whatever it does then is not for us to say: see docs/how-to/policy.md.
             return Permit(rules.name("shell"), SHELL, SHELL, cwd, place, timeout_ms)
         if rules.programs is None and rules.shell:
             return Permit("no rule", "", wish.argv[0], cwd, place, timeout_ms)
-        return self._judge_program(rules, wish, wish.argv, cwd, place, timeout_ms)
+        path = wish.env["PATH"] if "PATH" in wish.env else self._path(rules, account)
+        return self._judge_program(rules, wish.argv, path, cwd, place, timeout_ms)
+
+    def _path(self, rules: Rules, account: Account | None) -> str:
+        """The PATH that the program gets if the job brings none along."""
+        key = rules.environment, account
+        if key not in self._paths:
+            self._paths[key] = rules.seen(self._environment, account).get("PATH", os.defpath)
+        return self._paths[key]
 
     def _judge_program(
         self,
         rules: Rules,
-        wish: Wish,
         argv: Sequence[str],
+        path: str,
         cwd: str,
         place: tuple[int, int] | None,
         timeout_ms: int | None,
     ) -> Permit | Refusal:
-        found = find_program(argv[0], cwd=cwd, path=wish.path)
+        found = find_program(argv[0], cwd=cwd, path=path)
         if found is None:
             return Refusal(rules.name("programs"), f"no such program: {argv[0][:200]}")
         try:

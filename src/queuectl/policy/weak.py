@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from queuectl.job.loaders import LOADERS
+from queuectl.job.loaders import is_loader, is_wildcard
 from queuectl.job.policy import Policy, Program, Rules
 from queuectl.job.user import Account
 from queuectl.policy.accounts import Accounts
@@ -36,7 +36,7 @@ class Weakness(NamedTuple):
 def weaknesses(policy: Policy, *, user: int, accounts: Accounts) -> Iterator[Weakness]:
     """Each once, though a queue takes over what holds for all. `user`: whom the worker runs as."""
     seen: set[Weakness] = set()
-    for rules in (policy.general, *policy.queues.values()):
+    for rules in policy.all_rules:
         account = None if rules.user is None else accounts[rules.user]
         for one in (*_of_user(rules, user, account), *_of_rules(rules, user, account)):
             if one not in seen:
@@ -60,14 +60,23 @@ def _of_rules(rules: Rules, user: int, account: Account | None) -> Iterator[Weak
                 "policy-any-secret", rules.name("secrets"), message, "name those that it needs", is_open=False
             )
     for variable in rules.job_environment or ():
-        if variable in LOADERS or any(re.fullmatch(loader.replace("*", ".*"), variable) for loader in LOADERS):
+        if not is_wildcard(variable) and is_loader(variable):
             message = f"with {variable} a job makes programs load or find other code"
             yield Weakness("policy-loader", rules.name("job-environment"), message, f"leave {variable} away")
+    yield from wildcards(rules)
     is_switched = not user and account is not None and account.uid != user
     if rules.environment is None and rules.programs is not None and not is_switched:
         message = "jobs see all that the worker was started with, passwords included"
         hint = 'list what they need: environment = ["PATH", "HOME", "LANG", "LC_*"]'
         yield Weakness("policy-environment", "environment", message, hint, is_open=False)
+
+
+def wildcards(rules: Rules) -> Iterator[Weakness]:
+    """Each wildcard for variables that a job brings along."""
+    for pattern in filter(is_wildcard, rules.job_environment or ()):
+        message = f"{pattern} covers every variable of that form, except those that are known to load code (LD_PRELOAD, MAKEFLAGS …)"
+        hint = "name the variables that jobs need; queuectl help loader-variables lists those that no wildcard covers"
+        yield Weakness("policy-variable-wildcard", rules.name("job-environment"), message, hint, is_open=False)
 
 
 def _of_user(rules: Rules, user: int, account: Account | None) -> Iterator[Weakness]:

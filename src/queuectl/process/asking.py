@@ -1,7 +1,7 @@
-"""Commands of the host that are asked for something beside all else that goes on: nobody waits for them.
+"""Commands that this process runs itself, beside everything else: secret providers, and alert commands where no worker is alive.
 
-Each runs in a session of its own, without a shell and without an input; what it prints on stderr is nobody's business. It has a
-time to answer in, and a length that an answer may have; then it is ended, with all that it has started.
+Each runs in a session of its own, without an input. It has a time limit and a limit of what it may print; then it is killed, with all
+that it has started. The gate (gate.py) decides whether a command may run, and as which user.
 """
 
 from __future__ import annotations
@@ -14,23 +14,39 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from queuectl.clock import Clock
+from queuectl.process.between import Between
 from queuectl.process.libc import Words
 from queuectl.process.making import Making
 
 AT_ONCE: Final = 8
 READ: Final = 1 << 16
+READS: Final = 64  # at a look
+LOOK_EVERY_MS: Final = 100
+REAP_LOOKS: Final = 20
 
 
 class Question(NamedTuple):
-    """`longest`: bytes of an answer. `timeout`: in seconds."""
+    """A command. `timeout`: in seconds. `longest`: bytes of output. `program`: the file to execute; None: found as argv[0] on the PATH of
+    `environment`. `between`: what the new process does before it runs the program. `name`: what problems call the command. `is_log`:
+    stderr counts as output, and of too much output the end is kept."""
 
     argv: Sequence[str]
     timeout: float
     longest: int
+    environment: Mapping[str, str]
+    cwd: str
+    program: str | None = None
+    between: Between | None = None
+    name: str = ""
+    is_log: bool = False
 
 
 class Unanswered(NamedTuple):
+    """`output`: what it had printed."""
+
     problem: str
+    output: bytes = b""
 
 
 Answer = bytes | Unanswered
@@ -51,9 +67,7 @@ class _Asked:
 class Asking:
     """Becomes readable when there may be an answer."""
 
-    def __init__(self, *, environment: Mapping[str, str], cwd: str) -> None:
-        self._environment = environment
-        self._cwd = cwd
+    def __init__(self) -> None:
         self._poll = select.epoll()
         self._waiting: deque[tuple[Hashable, Question]] = deque()
         self._asked: dict[Hashable, _Asked] = {}
@@ -118,11 +132,18 @@ class Asking:
             os.set_blocking(out, True)  # it is the program's, which has not asked for that
             opened.append(null := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
             argv = [os.fsencode(word) for word in question.argv]
-            base = Words([os.fsencode(f"{name}={value}") for name, value in self._environment.items()])
-            places = _places(argv[0], self._environment.get("PATH", os.defpath))
-            made = Making(places, argv, base, [], cwd=os.fsencode(self._cwd), descriptors=(null, out, null)).run()
+            base = Words([os.fsencode(f"{name}={value}") for name, value in question.environment.items()])
+            made = Making(
+                _places(question),
+                argv,
+                base,
+                [],
+                cwd=os.fsencode(question.cwd),
+                descriptors=(null, out, out if question.is_log else null),
+                between=question.between,
+            ).run()
             if made.errors:
-                return Unanswered(f"{question.argv[0]} cannot be run: {os.strerror(made.errors[-1]).lower()}")
+                return Unanswered(f"{_name(question)} cannot be run: {os.strerror(made.errors[-1]).lower()}")
             try:
                 pin = os.pidfd_open(made.pid)
             except OSError:  # too many are open: a child that nobody watches would be one too many
@@ -134,17 +155,20 @@ class Asking:
             self._poll.register(pin, select.EPOLLIN)
             return _Asked(question, made.pid, pin, fd, now + question.timeout)
         except OSError as exc:
-            return Unanswered(f"{question.argv[0]} cannot be run: {(exc.strerror or str(exc)).lower()}")
+            return Unanswered(f"{_name(question)} cannot be run: {(exc.strerror or str(exc)).lower()}")
         finally:
             for one in opened:
                 os.close(one)
 
     def _look(self, asked: _Asked, now: float) -> Answer | None:
-        name, longest = asked.question.argv[0], asked.question.longest
+        name, longest, is_log = _name(asked.question), asked.question.longest, asked.question.is_log
         status = os.waitid(os.P_PID, asked.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        # Read after that: all that it has said is there. Whoever it has left behind is not waited for.
-        while len(asked.said) <= longest and (more := _read(asked.fd)):
-            asked.said += more
+        # Read after that: the pipe holds all that it has printed. Its children that still run are not waited for. A bounded
+        # number of reads, since a command may print faster than we read.
+        for _ in range(READS):
+            if (len(asked.said) > longest and not is_log) or not (more := _read(asked.fd)):
+                break
+            asked.said = (asked.said + more)[-longest:] if is_log else asked.said + more
         if len(asked.said) > longest:
             self._end(asked)
             return Unanswered(f"{name} printed more than {longest:,} bytes")
@@ -152,11 +176,13 @@ class Asking:
             if now < asked.deadline:
                 return None
             self._end(asked)
-            return Unanswered(f"{name} did not answer within {asked.question.timeout:g} s")
+            return Unanswered(f"{name} did not end within {asked.question.timeout:g} s", asked.said)
         self._end(asked)  # what it may have started, too: its number is its own until it is buried
         if status.si_code != os.CLD_EXITED:
-            return Unanswered(f"{name} was killed by signal {status.si_status}")
-        return asked.said if status.si_status == 0 else Unanswered(f"{name} ended with exit code {status.si_status}")
+            return Unanswered(f"{name} was killed by signal {status.si_status}", asked.said)
+        if status.si_status:
+            return Unanswered(f"{name} ended with exit code {status.si_status}", asked.said)
+        return asked.said
 
     def _end(self, asked: _Asked) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -177,9 +203,33 @@ class Asking:
             self._ended.discard(pid)
 
 
-def _places(program: bytes, path: str) -> Sequence[bytes]:
+def ask_now(question: Question, clock: Clock) -> Answer:
+    """Run one command and wait for its end, at most as long as its time limit."""
+    asking, watch = Asking(), select.poll()
+    try:
+        asking.ask("", question, now=clock.monotonic())
+        watch.register(asking, select.POLLIN)
+        while not (answers := asking.answers(clock.monotonic())):
+            watch.poll(LOOK_EVERY_MS)
+        return answers[""]
+    finally:
+        asking.close()
+        # Only a process that waits for a disk survives SIGKILL for so long.
+        for _ in range(REAP_LOOKS):
+            if not asking.bury():
+                break
+            select.poll().poll(LOOK_EVERY_MS)
+
+
+def _name(question: Question) -> str:
+    return question.name or question.argv[0]
+
+
+def _places(question: Question) -> Sequence[bytes]:
+    program = os.fsencode(question.program or question.argv[0])
     if b"/" in program:
         return (program,)
+    path = question.environment.get("PATH", os.defpath)
     return [os.path.join(os.fsencode(folder or "."), program) for folder in path.split(":")]
 
 

@@ -20,6 +20,7 @@ WORKER: Final = "queuectl-worker"
 _MOUNTED: Final = "cgroup2"
 _UNIFIED: Final = "0::"  # the line of version 2: the others are of hierarchies of version 1
 POPULATED: Final = "populated 1"  # what `cgroup.events` says
+_FROZEN: Final = "frozen 1"
 _AT_ONCE: Final = 1 << 16
 
 
@@ -106,6 +107,15 @@ def kill(group: str) -> None:
 def is_populated(group: str) -> bool:
     """Whether somebody is in it, or in a group in it. Raises OSError."""
     return POPULATED in read_file(f"{group}/cgroup.events")
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether its control group is frozen: `docker pause`, `systemctl freeze`."""
+    group = directory_of(pid)
+    try:
+        return group is not None and _FROZEN in read_file(f"{group}/cgroup.events")
+    except OSError:  # the root of the hierarchy has no such file; a group may be gone
+        return False
 
 
 def remove(group: str) -> None:

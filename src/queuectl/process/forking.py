@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from queuectl.process.between import TRY_NEXT, Between, Step, Stopped, as_nice, clamped
-from queuectl.process.libc import Call, drop_capabilities
+from queuectl.process.libc import Call, drop_capabilities, new_session_keyring
 
 # Of a process's own words about why it could not begin: more than a PATH has places.
 LONGEST: Final = 65_536
@@ -71,6 +71,8 @@ def _become(
             os.umask(between.umask)
         if between.user is not None:
             user, main = between.user
+            if user:
+                new_session_keyring()
             os.setgroups(between.groups)
             os.setresgid(main, main, main)
             # Its rights from here on. As long as its real user is ours, others of that user cannot send it signals.

@@ -80,7 +80,7 @@ class Ledger:
     """To write in. The first process of a worker makes it, its keeper joins."""
 
     def __init__(self, path: str, *, join: bool = False) -> None:
-        flags = os.O_RDWR | os.O_CLOEXEC | (0 if join else os.O_CREAT | os.O_TRUNC)
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if join else os.O_CREAT | os.O_TRUNC)
         self._fd = os.open(path, flags, 0o600)
 
     def sign(self, keeper: Identity) -> None:
@@ -125,7 +125,7 @@ def add_closing(path: str, tokens: Iterable[str]) -> None:
 
 
 def _append(path: str, records: Iterable[str], *, create: bool) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o600)
     try:
         place = max(os.fstat(fd).st_size, BEHIND * RECORD)
         os.pwrite(fd, b"".join(map(_padded, records)), place)
@@ -139,10 +139,13 @@ def read_ledger(path: str) -> Records:
     Of one that was written before the machine was started anew only that is left which is not about processes.
     """
     try:
-        with open(path, "rb") as file:
-            lines = file.read().split(b"\n")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return Records(None, {}, {})
+    try:
+        lines = os.pread(fd, os.fstat(fd).st_size, 0).split(b"\n")
+    finally:
+        os.close(fd)
     keeper, runs, unbegun, closing = None, {}, frozenset[str](), set[str]()
     endings: dict[str, list[EndBegun]] = {}
     for line in lines:

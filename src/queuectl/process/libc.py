@@ -51,6 +51,42 @@ def descriptor_of(number: int) -> int:
     return found
 
 
+# keyctl(2), which the C library does not offer. Architectures with the generic table of system calls have 219.
+_KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}.get(os.uname().machine)
+_GET_KEYRING_ID, _JOIN_SESSION_KEYRING = 0, 1
+_SESSION_KEYRING: Final = -3
+# Not in this kernel; not allowed in this container, for its jobs neither.
+_NO_KEYRINGS: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES})
+
+
+def new_session_keyring() -> None:
+    """Leave the session keyring that we have inherited for a new, empty one. Raises OSError.
+
+    Before the user changes: the keys that a user may have are limited to 200 by default, and root's are not. Where the system offers no
+    way, it stays: see `keyring_problem`.
+    """
+    number = _keyctl(_JOIN_SESSION_KEYRING, 0)
+    if number and number not in _NO_KEYRINGS:
+        raise OSError(number, os.strerror(number))
+
+
+def keyring_problem() -> str | None:
+    """Why a job cannot be given a session keyring of its own; None: it can, or there are no keyrings here."""
+    number = _keyctl(_GET_KEYRING_ID, _SESSION_KEYRING)
+    if number in (errno.EPERM, errno.EACCES):
+        return f"keyctl: {os.strerror(number)}"
+    return f"keyctl is not known on {os.uname().machine}" if _KEYCTL is None else None
+
+
+def _keyctl(operation: int, argument: int) -> int:
+    """The number of the error, 0: none."""
+    if _KEYCTL is None:
+        return errno.ENOSYS
+    words = (ctypes.c_long(word) for word in (_KEYCTL, operation, argument, 0, 0, 0))
+    _TELLING.syscall.restype = ctypes.c_long
+    return ctypes.get_errno() if _TELLING.syscall(*words) < 0 else 0
+
+
 def drop_capabilities() -> None:
     """Be one without any, and without any that a program could give back. The kernel does most of it for whoever stops being root,
     unless it was told not to. Raises OSError."""

@@ -21,8 +21,11 @@ _KINDS: Final = {
 
 def limited(order: Order, limits: Mapping[str, int] | None) -> Order:
     """The same with these limits, see job/resources.py."""
+    return order._replace(between=with_limits(order.between, limits)) if limits else order
+
+
+def with_limits(between: Between | None, limits: Mapping[str, int] | None) -> Between | None:
     if not limits:
-        return order
+        return between
     kinds = tuple((kind, limits[name]) for name, kind in _KINDS.items() if name in limits)
-    own = order.between or Between()
-    return order._replace(between=own._replace(limits=kinds, nice=limits.get("nice")))
+    return (between or Between())._replace(limits=kinds, nice=limits.get("nice"))

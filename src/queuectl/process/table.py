@@ -99,6 +99,23 @@ def command(pid: int) -> str:
         return ""
 
 
+def has_open(pid: int, path: str) -> bool:
+    """Whether the process has this file open. False if it cannot be examined: it has ended, or belongs to another user."""
+    try:
+        wanted = os.stat(path)
+        with os.scandir(f"{PROC}/{pid}/fd") as descriptors:
+            return any(_is_file(descriptor.path, wanted) for descriptor in descriptors)
+    except OSError:
+        return False
+
+
+def _is_file(descriptor: str, wanted: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(descriptor), wanted)
+    except OSError:  # closed in the meantime
+        return False
+
+
 def lives(pid: int) -> bool:
     """Whether there is such a process, and it has not ended: a zombie does nothing any more."""
     found = entry(pid)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import AlertNotFound, InvalidInput, UsageError
 from queuectl.job import fields
 from queuectl.job.alert import Alert, Kind
-from queuectl.job.duration import MINUTE_MS, parse_duration_ms
+from queuectl.job.duration import parse_duration_ms
 from queuectl.job.hooks import parse_url
 from queuectl.job.names import is_valid_queue
 from queuectl.job.shown import shown
@@ -17,8 +17,6 @@ from queuectl.store.messages import last_messages
 from queuectl.store.protocol import Reads, Store
 
 MOST_DEAD: Final = 1_000_000_000
-# Nobody wants to be told of each death a minute late; who waits, and who is missing, may only be late.
-HOLD_MS: Final = {Kind.DEAD: 0, Kind.OLDEST: MINUTE_MS, Kind.NO_WORKER: MINUTE_MS}
 
 
 class Wish(NamedTuple):
@@ -54,7 +52,7 @@ def read(wish: Wish, *, cwd: str, now_ms: int) -> Alert:
         threshold=threshold,
         within_ms=within,
         queue=None if wish.queue is None else fields.queue(wish.queue, named("queue")),
-        for_ms=HOLD_MS[kind] if wish.hold is None else parse_duration_ms(wish.hold, subject=named("for")),
+        for_ms=0 if wish.hold is None else parse_duration_ms(wish.hold, subject=named("for")),
         repeat_ms=None if wish.repeat is None else _some_time(wish.repeat, named("repeat")),
         url=None if wish.webhook is None else parse_url(wish.webhook, named("webhook")),
         command=None if wish.command is None else fields.command(wish.command, named("command")),

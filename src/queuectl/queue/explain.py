@@ -100,16 +100,9 @@ def with_reason(
 def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> Iterator[Reason]:
     run_at_ms, served, brake = to_ms(job.run_at), is_served(job, alive), store.brakes().get(job.queue)
     of_key = running_of_key(store, job, brake)
-    for wait in waits(
-        job.state,
-        run_at_ms=run_at_ms,
-        now_ms=now_ms,
-        held=job.held,
-        served=served,
-        brake=brake,
-        of_key=len(of_key),
-        places=job.places,
-    ):
+    limits: dict[str, Any] = {"brake": brake, "of_key": len(of_key), "places": job.places}
+    found = waits(job.state, run_at_ms=run_at_ms, now_ms=now_ms, held=job.held, served=served, **limits)
+    for wait in found:
         match wait:
             case Wait.BLOCKED:
                 who, parents = waits_for(store, job.id)
@@ -131,6 +124,8 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
                 yield _key_full(job, limit_of_key(job.places, brake), of_key)
             case Wait.UNSERVED:
                 yield _unserved(job, alive)
+                if found == [wait]:  # else it has no position in the queue yet
+                    yield _position(store.ahead(job.id, queues=(job.queue,), most=MOST + 1))
             case Wait.SLOT:
                 yield from _in_line(store, job, alive)
             case unreachable:
@@ -208,12 +203,18 @@ def _in_line(store: Reads, job: Job, alive: Sequence[Worker]) -> Iterator[Reason
     lines = dict.fromkeys(worker.queues for worker in serving)
     ahead = min(store.ahead(job.id, queues=queues, most=MOST + 1) for queues in lines)
     if ahead:
-        more, count = ahead > MOST, min(ahead, MOST)
-        named = f"More than {count:,} jobs go" if more else "One job goes" if count == 1 else f"{count:,} jobs go"
-        yield Reason("behind-others", f"{named} before it in the line", {"ahead": count, "more": more})
+        yield _position(ahead)
     elif not is_full:
         saying = "It is next: a slot is free, and a worker should take it within moments"
         yield Reason("next", saying, {"slots": slots, "busy": busy, "workers": cards})
+
+
+def _position(ahead: int) -> Reason:
+    if not ahead:
+        return Reason("first", "It is first in its queue", {"ahead": 0})
+    more, count = ahead > MOST, min(ahead, MOST)
+    named = f"More than {count:,} jobs are" if more else "One job is" if count == 1 else f"{count:,} jobs are"
+    return Reason("behind-others", f"{named} ahead of it", {"ahead": count, "more": more})
 
 
 def _card(worker: Worker) -> dict[str, Any]:

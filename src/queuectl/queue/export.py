@@ -15,6 +15,7 @@ from queuectl.job.hooks import hidden
 from queuectl.queue.enqueue import Advance, untold
 from queuectl.store.protocol import Filter, Reads
 
+CHUNK: Final = 2**16
 # What file systems say that have no links.
 _WITHOUT_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
@@ -28,9 +29,7 @@ def export(
     store: Reads, where: Filter, *, history: bool, show_env: bool, advance: Advance = untold
 ) -> Iterator[dict[str, Any]]:
     """The jobs that match, in the order of enqueue and as they are at one moment: what `show` has of each but for its
-    output, which is in its log."""
-    if where == Filter(calls=False):
-        where = Filter()  # whoever wants all of it wants all of it
+    output, which is in its log. Calls of webhooks only if their queue is named: import does not take them."""
     total = store.count(where)
     for number, (job, runs) in enumerate(store.export(where, history=history), 1):
         value = job.to_dict(show_env=show_env)
@@ -62,6 +61,24 @@ def lay_out(values: Iterable[dict[str, Any]], form: Format) -> Iterator[str]:
         yield f"{opening}\n{json.dumps(value, ensure_ascii=False)}"
         opening = ","
     yield "[]\n" if opening == "[" else "\n]\n"
+
+
+def spooled(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, from a temporary file that holds all of them before the first is returned.
+
+    Jobs are exported as they are at one moment, in one read transaction. A reader that pauses must not keep it open, or the
+    write-ahead log of SQLite grows until it goes on.
+    """
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.writelines(pieces)
+            file.seek(0)
+            while chunk := file.read(CHUNK):
+                yield chunk
+    except OSError as exc:
+        raise FileUnwritable(tempfile.gettempdir(), exc.strerror or str(exc)) from exc
 
 
 def write_new(path: str, pieces: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from queuectl.errors import DuplicateId, InvalidInput, JobDiffers, UnknownName, 
 from queuectl.job.model import Job
 from queuectl.job.past import read_record
 from queuectl.job.record import difference, unpack
+from queuectl.job.shown import shown
 from queuectl.job.spec import Defaults
 from queuectl.queue.enqueue import Advance
 from queuectl.queue.portable import KIND, Portable, leave_out_known, read_portable
@@ -42,15 +43,16 @@ def import_jobs(
     reads: Callable[[], Reads],
     open_store: Callable[[], Store],
     dry_run: bool,
+    rules: bool,
     advance: Advance,
     chance: Callable[[], float] = lambda: 0.5,
 ) -> Imported:
     """Raises before anything is made or written if something of it is wrong, or cannot be in this store.
 
-    `dry_run`: all but the writing.
+    `dry_run`: all but the writing. `rules`: also take in what an operator decides: queues, schedules, alerts, ends of batches.
     """
     with Stage() as stage:
-        said = _read(source, defaults, stage, advance=advance, now_ms=reads().now_ms())
+        said = _read(source, defaults, stage, rules=rules, advance=advance, now_ms=reads().now_ms())
         settings, unknown = _settings(source.settings, reads=reads)
         ignored = [*source.ignored, *unknown]
         _leave_out_known(source, stage, lambda ids: _look(reads(), ids))
@@ -86,11 +88,16 @@ def _say(said: Portable, door: Door, defaults: Defaults, *, chance: Callable[[],
         door.complete_with(batch, job)
 
 
-def _read(source: Records, defaults: Defaults, stage: Stage, *, advance: Advance, now_ms: int) -> Portable:
+def _read(source: Records, defaults: Defaults, stage: Stage, *, rules: bool, advance: Advance, now_ms: int) -> Portable:
     said = Portable.empty()
     for number, fields in source:
         try:
             if KIND in fields:
+                if not rules:
+                    # An alert runs commands, and webhooks of alerts and queues may lead to private addresses: whoever wrote the
+                    # file must not decide that by the way.
+                    problem = f"the file has more than jobs: {shown(fields[KIND])}"
+                    raise InvalidInput(KIND, problem, hint="if you trust all of it: queuectl import --rules FILE")
                 read_portable(fields, said, defaults, now_ms=now_ms)
                 continue
             record = read_record(fields, defaults)
@@ -143,6 +150,9 @@ def _settings(found: Mapping[str, object], *, reads: Callable[[], Reads]) -> tup
         except UnknownName:
             unknown.append(f"setting {name}")
             continue
+        if key.startswith("webhook-"):
+            hint = f"queuectl config set {key} …"
+            raise InvalidInput(name, "decides what this host calls, so no file sets it", hint=hint)
         if value is not None:
             wanted[key] = _text(value, name)
     if not wanted:

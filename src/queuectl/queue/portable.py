@@ -6,7 +6,7 @@ Such a record says its `kind`, which no job has. New rule of a queue? It is read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, RuleDiffers, UnknownName
@@ -18,11 +18,12 @@ from queuectl.job.duration import parse_duration_ms
 from queuectl.job.fields import batch as check_batch
 from queuectl.job.fields import schedule as check_name
 from queuectl.job.fields import text
-from queuectl.job.hooks import hidden, parse_hooks
+from queuectl.job.hooks import hidden, parse_hooks, urls_of
 from queuectl.job.limits import Rules, rules_to_dict
 from queuectl.job.moment import parse_moment_ms
 from queuectl.job.nearest import nearest
 from queuectl.job.newjob import NO_URLS, NewJob
+from queuectl.job.past import with_own_origin
 from queuectl.job.record import HIDDEN
 from queuectl.job.shown import cut, shown
 from queuectl.job.spec import Defaults, validate
@@ -148,13 +149,24 @@ def leave_out_known(said: Portable, there: Said) -> Portable:
         _new(QUEUE, said.queues, queues, Rules._fields),
         _new(SCHEDULE, said.schedules, schedules, _FIXED),
         _new(ALERT, said.alerts, alerts, _FIXED_OF_ALERTS),
-        _new(BATCH, said.batches, {name: job for name, (job, _) in batches.items()}, NewJob._fields),
+        _new(BATCH, said.batches, {name: job for name, (job, _) in batches.items()}, NewJob._fields, _by_url),
     )
 
 
-def _new(kind: str, said: Mapping[str, Any], there: Mapping[str, Any], fixed: Sequence[str]) -> dict[str, Any]:
-    for name, one in said.items():
-        other = there.get(name, one)
+def _by_url(job: NewJob) -> NewJob:
+    """Without the origin of its hooks, which import decides by the rules and settings of the time."""
+    return job._replace(hooks=urls_of(job.hooks))
+
+
+def _new(
+    kind: str,
+    said: Mapping[str, Any],
+    there: Mapping[str, Any],
+    fixed: Sequence[str],
+    comparable: Callable[[Any], Any] = lambda one: one,
+) -> dict[str, Any]:
+    for name, given in said.items():
+        one, other = comparable(given), comparable(there.get(name, given))
         if field := next((field for field in fixed if getattr(one, field) != getattr(other, field)), None):
             raise RuleDiffers(kind, name, field)
     return {name: one for name, one in said.items() if name not in there}
@@ -195,7 +207,8 @@ def _last_job(batch: str, said: Mapping[str, object], defaults: Defaults) -> New
         raise InvalidInput("first_attempt_is_free", problem, hint='like "first_attempt_is_free": true')
     fields = {name: value for name, value in job.items() if name not in ("first_attempt_is_free", "hooks")}
     made = validate({**fields, "batch": batch}, defaults._replace(first_is_free=is_free, by_queue={}, urls=NO_URLS))
-    return made._replace(hooks=None if hooks is None else parse_hooks(hooks, "hooks"))
+    found = None if hooks is None else parse_hooks(hooks, "hooks")
+    return made._replace(hooks=with_own_origin(found, made.queue, defaults))
 
 
 def _schedule(name: str, said: Mapping[str, object], defaults: Defaults, *, now_ms: int) -> Schedule:

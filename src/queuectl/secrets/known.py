@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import select
-from collections.abc import Mapping
-
 from queuectl.clock import Clock
 from queuectl.errors import QueuectlError, SecretNotFound, SecretUnusable
-from queuectl.job.secrets import LARGEST
-from queuectl.process.asking import Asking, Question, Unanswered
+from queuectl.gate import Gate
+from queuectl.process.asking import Unanswered, ask_now
 from queuectl.secrets.files import checked, read
-from queuectl.secrets.teller import teller_of
-
-LOOK_EVERY_MS = 100
+from queuectl.secrets.teller import provider_command, teller_of
 
 
 class KnownSecrets:
     """Found as a worker finds them, each once."""
 
-    def __init__(self, home: str, *, user: int, environment: Mapping[str, str], clock: Clock) -> None:
+    def __init__(self, home: str, *, user: int, gate: Gate, clock: Clock) -> None:
         self._home = home
         self._user = user
-        self._environment = environment
+        self._gate = gate
         self._clock = clock
         self._found: dict[str, bytes | None] = {}
         self.problems: dict[str, str] = {}  # by name
 
     def find(self, name: str) -> bytes:
-        """Raises SecretNotFound, SecretUnusable, or what is wrong with secrets.toml. Waits for the command that is asked."""
+        """Raises SecretNotFound, SecretUnusable, or what is wrong with secrets.toml. Waits for the provider."""
         value = read(self._home, name, user=self._user)
         if value is not None:
             return value
         teller = teller_of(self._home, name, user=self._user)
         if teller is None:
             raise SecretNotFound(name)
-        answer = self._ask(Question(teller.words(name), teller.timeout_ms / 1000, LARGEST + 1))
+        answer = ask_now(provider_command(teller, name, home=self._home, gate=self._gate), self._clock)
         if isinstance(answer, Unanswered):
             raise SecretUnusable(name, answer.problem, hint=f"try it by hand: {' '.join(teller.words(name))}")
         return checked(name, answer)
@@ -50,15 +45,3 @@ class KnownSecrets:
 
     def differs(self, entry: str) -> None:
         self.problems[entry] = f"the secret {entry!r} is another one now"
-
-    def _ask(self, question: Question) -> bytes | Unanswered:
-        asking = Asking(environment=self._environment, cwd=self._home)
-        try:
-            asking.ask("", question, now=self._clock.monotonic())
-            watch = select.poll()
-            watch.register(asking, select.POLLIN)
-            while not (answers := asking.answers(self._clock.monotonic())):
-                watch.poll(LOOK_EVERY_MS)
-            return answers[""]
-        finally:
-            asking.close()

@@ -8,8 +8,13 @@ from typing import Final
 
 from queuectl import home as places
 from queuectl.errors import InvalidInput, SecretUnusable
+from queuectl.gate import Gate
+from queuectl.job.policy import PROVIDER, Refusal
+from queuectl.job.secrets import LARGEST as LARGEST_SECRET
 from queuectl.job.secrets import Teller, parse_teller
+from queuectl.policy.guard import Wish
 from queuectl.policy.paths import walk
+from queuectl.process.asking import Question
 
 LARGEST: Final = 1 << 16
 
@@ -34,6 +39,16 @@ def teller_of(home: str, name: str, *, user: int) -> Teller | None:
         problem = f"{path}: {(exc.strerror or str(exc)).lower()}"
         raise SecretUnusable(name, problem, hint="docs/how-to/secrets.md shows one") from exc
     return parse_teller(_tables(text, path), subject=path)
+
+
+def provider_command(teller: Teller, name: str, *, home: str, gate: Gate) -> Question:
+    """What to run for the secret `name`. Raises SecretUnusable if the policy refuses the provider."""
+    wish = Wish(PROVIDER, None, teller.words(name), home, {}, teller.timeout_ms, sets_timeout=False, sets_cwd=False)
+    found = gate.command(wish, name=teller.command[0], longest=LARGEST_SECRET + 1)
+    if isinstance(found, Refusal):
+        problem = f"its provider {teller.command[0]} is refused by policy: {found.rule}: {found.problem}"
+        raise SecretUnusable(name, problem, hint="[secret-provider] in policy.toml has the rules for it")
+    return found
 
 
 def _tables(text: bytes, path: str) -> dict[str, object]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from queuectl.errors import QueuectlError, SecretNotFound, SecretUnusable
+from queuectl.gate import Gate
 from queuectl.job.secrets import LARGEST, Wanted, wanted
-from queuectl.process.asking import Asking, Question, Unanswered
+from queuectl.process.asking import Asking, Unanswered
 from queuectl.secrets.files import checked, read
-from queuectl.secrets.teller import teller_of
+from queuectl.secrets.teller import provider_command, teller_of
 
 
 class Secret(NamedTuple):
@@ -46,9 +47,10 @@ class _Case:
 
 
 class Vault:
-    def __init__(self, home: str, *, user: int, asking: Asking) -> None:
+    def __init__(self, home: str, *, user: int, asking: Asking, gate: Gate) -> None:
         self._home = home
         self._user = user
+        self._gate = gate
         self._asking = asking
         self._cases: dict[str, _Case] = {}  # by token
 
@@ -118,6 +120,6 @@ class Vault:
         teller = teller_of(self._home, entry, user=self._user)
         if teller is None:
             raise SecretNotFound(entry)
+        command = provider_command(teller, entry, home=self._home, gate=self._gate)
         case.open.add(entry)
-        question = Question(teller.words(entry), teller.timeout_ms / 1000, LARGEST + 1)
-        self._asking.ask((token, entry), question, now=now)
+        self._asking.ask((token, entry), command, now=now)

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from queuectl.job.alert import Alert, Kind, Telling, Word, variables
-from queuectl.job.hooks import DELIVER, SAID, URL, Said
+from queuectl.job.hooks import DELIVER, EVENT_OF_ALERT, SAID, URL, Said
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.newjob import NewJob
 
 Row = tuple[Any, ...]
 
-EVENT: Final = "alert"  # in the place of what happened to a job
 TAG: Final = "alert"
+PRIORITY: Final = 100  # before the webhooks of jobs, which are in the same queue and may be many
 RETRIES: Final = 10  # as of a webhook
 CALL_TIMEOUT_MS: Final = 30_000
 COMMAND_TIMEOUT_MS: Final = 300_000
@@ -62,10 +62,10 @@ def telling_job(alert: Alert, telling: Telling) -> NewJob:
         env |= {URL: alert.url, SAID: Said.CONFIG.value}
     return NewJob(
         command=alert.command,
-        argv=None if alert.url is None else (DELIVER, EVENT, alert.name, telling.word.value),
+        argv=None if alert.url is None else (DELIVER, EVENT_OF_ALERT, alert.name, telling.word.value),
         id=telling.id,
         queue=WEBHOOKS,
-        priority=0,
+        priority=PRIORITY,
         max_retries=RETRIES,
         first_is_free=False,
         backoff_base=2.0,

@@ -68,7 +68,7 @@ def _job(job: NewJob) -> dict[str, Any]:
 def refused(ends: Iterable[End]) -> Iterator[tuple[Act, Actor]]:
     """What the policies of workers were against, each by itself: each has its own reason."""
     for end in ends:
-        if end.by is not None and end.settlement.ending is None:
+        if end.by is not None and end.settlement.ending is None and not end.settlement.is_given_back:
             after = {"state": end.settlement.state.value, "error": end.settlement.error}
             yield Act("policy refuse", [end.claim.id], {"state": "pending"}, after), end.by
 
@@ -131,6 +131,10 @@ def alert_added(alert: Alert) -> Act:
     return Act(
         "alert add", [alert.name], after={"when": alert.condition, "tells": shown["webhook"] or shown["command"]}
     )
+
+
+def alert_tested(alert: Alert) -> Act:
+    return alert_added(alert)._replace(what="alert test")
 
 
 def run_by_hand(ticks: Iterable[Tick]) -> Act:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from queuectl.job.hooks import DELIVER, SAID, TAG, URL, calls, unpack
-from queuectl.job.model import Claim
+from queuectl.job.hooks import DELIVER, SAID, TAG, URL, WORKER_SLOTS, calls, receiver_limit, receiver_of, unpack
+from queuectl.job.model import Claim, Worker
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.newjob import NewJob
 from queuectl.job.settle import Settlement
@@ -57,12 +57,18 @@ def call_rows(claim: Claim, settlement: Settlement, *, now_ms: int) -> list[dict
     ]
 
 
-def deliveries(found: Sequence[tuple[Any, ...]]) -> list[NewJob]:
-    """From the rows of take_calls.sql: the jobs that tell. URLs are often secrets: they go where nobody is shown them."""
-    return [_delivery(one) for one in sorted(Noted._make(row) for row in found)]
+def deliveries(found: Sequence[tuple[Any, ...]], workers: Sequence[Worker]) -> list[NewJob]:
+    """The delivery jobs for the rows of take_calls.sql. URLs are often secrets: they go into the environment, which is not shown.
+
+    The receiver is the concurrency key of its deliveries, so that a receiver that does not answer cannot take all slots.
+    """
+    running = [worker for worker in workers if worker.state == "running"]
+    # A worker that was given the queue of the deliveries uses its slots for them, see worker/plan.py.
+    slots = sum(worker.slots if WEBHOOKS in (worker.queues or ()) else WORKER_SLOTS for worker in running)
+    return [_delivery(one, receiver_limit(slots)) for one in sorted(Noted._make(row) for row in found)]
 
 
-def _delivery(noted: Noted) -> NewJob:
+def _delivery(noted: Noted, at_once: int) -> NewJob:
     return NewJob(
         command=None,
         argv=(DELIVER, noted.happening, noted.job, str(noted.run)),
@@ -78,4 +84,6 @@ def _delivery(noted: Noted) -> NewJob:
         cwd="/",
         env={URL: noted.url, SAID: noted.said},
         tags=(TAG,),
+        key=receiver_of(noted.url),
+        places=at_once,
     )

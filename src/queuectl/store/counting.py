@@ -12,7 +12,8 @@ ELSEWHERE: Final = (
     "elsewhere"  # in another queue: who comes from there has not been enqueued, who goes there is not gone
 )
 NO_RUN: Final = ""  # the ending of a move that ends no run
-REFUSED: Final = "refused"  # that of a claim which did not become one
+REFUSED: Final = "refused"  # that of a claim which did not become one, by a policy
+GIVEN_BACK: Final = "given back"  # the same, by its worker
 
 
 class Moves:

@@ -14,6 +14,14 @@ MOST_DEATHS: Final = 20_000  # dead jobs that are gone through for one look: som
 LAST_RANK: Final = 2**63 - 1  # behind every job there is
 
 
+class Caution(NamedTuple):
+    """A setting of the server that weakens a guarantee."""
+
+    code: str
+    message: str
+    hint: str
+
+
 class Health(NamedTuple):
     """What a store found out about itself."""
 
@@ -22,6 +30,7 @@ class Health(NamedTuple):
     known: int  # the version that this queuectl has
     problems: tuple[str, ...]  # in words; empty: it is sound
     hindrances: tuple[QueuectlError, ...] = ()  # what keeps us from using it, sound as it may be
+    cautions: tuple[Caution, ...] = ()
 
 
 class Link(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
-from queuectl.home import lock_file, make_folders, make_home, store_file
+from queuectl.home import check_links, check_trusted, lock_file, make_folders, make_home, store_file
 from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address
 from queuectl.store.pointer import address_of
 
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from queuectl.store.copying import Movable
     from queuectl.store.postgres.store import PostgresStore
     from queuectl.store.protocol import Inbox, Store
-
-# Called once when a locked store has been waited for so long that people wonder; `patience` is how long in all.
-OnWait = Callable[[], None] | None
+    from queuectl.store.sqlite.connection import OnWait
 
 
 def open_store(
-    home: str, db: str | None = None, clock: Clock | None = None, *, patience: float = 30.0, on_wait: OnWait = None
+    home: str,
+    db: str | None = None,
+    clock: Clock | None = None,
+    *,
+    patience: float = 30.0,
+    on_wait: OnWait | None = None,
 ) -> Store:
     """The store for writing: it is made if it is missing, and the home with it if the store is a file.
 
@@ -49,7 +52,12 @@ def open_store(
 
 
 def open_inbox(
-    home: str, db: str | None = None, clock: Clock | None = None, *, patience: float = 30.0, on_wait: OnWait = None
+    home: str,
+    db: str | None = None,
+    clock: Clock | None = None,
+    *,
+    patience: float = 30.0,
+    on_wait: OnWait | None = None,
 ) -> Inbox:
     """The same store, to add jobs only, in a fraction of the time that it takes to load all of it."""
     address = _address(home, db)
@@ -66,7 +74,12 @@ def open_inbox(
 
 
 def open_reads(
-    home: str, db: str | None = None, clock: Clock | None = None, *, patience: float = 30.0, on_wait: OnWait = None
+    home: str,
+    db: str | None = None,
+    clock: Clock | None = None,
+    *,
+    patience: float = 30.0,
+    on_wait: OnWait | None = None,
 ) -> Store:
     """The store for looking only. Where there is none, an empty one in memory: nothing is created."""
     from queuectl.store.sqlite.connection import MEMORY
@@ -81,7 +94,7 @@ def open_reads(
     return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
 
 
-def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait = None) -> Movable | None:
+def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None) -> Movable | None:
     """The store at this address, whatever the home; None if there is none and it is not to be made."""
     match parse_address(address):
         case PostgresUrl() as url:
@@ -110,6 +123,25 @@ def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = Non
     from queuectl.store.sqlite.store import SqliteStore
 
     return SqliteStore(copy_closed(path, scratch), clock=clock or SystemClock())
+
+
+def check_trust(home: str, db: str | None) -> None:
+    """Raise NotTrusted if another user could have written to this database, or to the data directory if that names or holds it."""
+    if not db:
+        check_trusted(home)
+        check_links(home)  # before `queuectl.toml` is read
+    check_trusted_address(store_path(home, db), home=home)
+
+
+def check_trusted_address(address: str, *, home: str | None = None) -> None:
+    """The same for a database by its address; a server checks who may connect."""
+    match parse_address(address):
+        case SqliteFile(path):
+            check_trusted(path)
+            if (folder := os.path.dirname(path)) != home:
+                check_trusted(folder, may_be_sticky=True)
+        case PostgresUrl():
+            pass
 
 
 def store_file_of(home: str, db: str | None) -> str | None:
@@ -173,6 +205,7 @@ def store_path(home: str, db: str | None) -> str:
 def _address(home: str, db: str | None) -> Address:
     if db:
         return parse_address(db)
+    check_links(home)
     if named := address_of(home):
         return parse_address(named, base=home)
     return SqliteFile(store_file(home))

@@ -69,8 +69,9 @@ class Reads(
     ) -> Iterator[Job]:
         """The jobs that match, in bounded memory. Ties and `created` go by the order of enqueue.
 
-        All of them as they are at one moment, however long the reader takes; it may use the store meanwhile. `after`: only
-        those behind that place of this order, whoever has come or gone since, at the cost of the first ones.
+        Which jobs these are, and their order, is decided at one moment. A long list is read page by page without a transaction in between:
+        each job is as it is when its page is read, and one that was removed or no longer matches by then is omitted. The caller may
+        pause for any time, and may use the store. `after`: only those behind that place of this order.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as StillWaiting
 from typing import Final
 
@@ -21,11 +21,13 @@ AGAIN_AFTER: Final = 1.0
 
 
 class LogPane(RichLog):
-    """Keeps the last lines. Scrolls along unless somebody has scrolled up to read."""
+    """The last lines of a log. Scrolls along with new lines unless the user has scrolled up."""
 
     def __init__(self, *, id: str, begun: Callable[[Text], None]) -> None:
         """`begun` is given the line that has not ended yet, whenever it changes."""
-        super().__init__(id=id, max_lines=MOST, wrap=True, markup=False, highlight=False, min_width=20)
+        super().__init__(
+            id=id, max_lines=MOST, wrap=True, markup=False, highlight=False, min_width=20, auto_scroll=False
+        )
         self._begun = begun
 
     async def follow(self, room: Room, job_id: str) -> None:
@@ -52,15 +54,27 @@ class LogPane(RichLog):
             except Unavailable:  # the line below says so already
                 await asyncio.sleep(AGAIN_AFTER)
                 continue
-            for line in lines.feed(b"", final=True):
-                self.write(safe(line))
+            self._add(lines.feed(b"", final=True))
             self._begun(Text() if self.lines else Text("it has printed nothing", style="dim"))
             return
 
     def _show(self, lines: Lines, data: bytes) -> None:
-        for line in lines.feed(data):
-            self.write(safe(line))
+        self._add(lines.feed(data))
         self._begun(safe(lines.begun))
+
+    def _add(self, lines: Sequence[str]) -> None:
+        # The target, not the position: a key press that scrolls up is animated and has not moved the view yet.
+        follows = self.scroll_target_y >= self.max_scroll_y
+        if follows:
+            self.anchor()
+        top = None if follows else self.lines[int(self.scroll_target_y)]
+        for line in lines:
+            self.write(safe(line))
+        if top is None or top is self.lines[int(self.scroll_target_y)]:
+            return
+        # Lines above the view were dropped to stay within `max_lines`: keep showing the same ones.
+        kept = next((number for number, line in enumerate(self.lines) if line is top), 0)
+        self.scroll_to(y=kept, animate=False)
 
 
 def _hand_over(seat: Seat, loop: asyncio.AbstractEventLoop, show: Callable[[bytes], None], data: bytes) -> None:

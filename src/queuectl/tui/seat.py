@@ -25,7 +25,7 @@ class Seat(Queue):
     """A queue with its doors open: for the view, which asks for what only use-cases know."""
 
     def __init__(self, home: str, db: str | None, clock: Leaving) -> None:
-        super().__init__(home, db, clock=clock)
+        super().__init__(home, db, clock=clock, trust_home=True)  # the command has checked it
         self.clock = clock
         self.host = host_name()
         self._was_there = False

@@ -19,7 +19,7 @@ from queuectl.job.settings import Settings
 from queuectl.store.alerting import telling_job
 from queuectl.store.ids import new_job_ids
 from queuectl.store.protocol import Reads, Store
-from queuectl.upkeep.liveness import is_serving
+from queuectl.upkeep.liveness import last_seen_ms
 
 EVERY: Final = 2.0
 NONE_EVERY: Final = 5.0  # where there is no alert
@@ -109,9 +109,9 @@ def measure(reads: Reads, alerts: Sequence[Alert], *, here: Here, settings: Call
         died={within: reads.died_since(now_ms - within) for within in lately},
         oldest=reads.oldest_waiting_ms() if Kind.OLDEST in kinds else {},
         served=[
-            worker.queues
+            (worker.queues, seen_ms)
             for worker in workers
-            if is_serving(worker, here=here, now_ms=now_ms, lease_ms=lambda: lease_ms)
+            if (seen_ms := last_seen_ms(worker, here=here, now_ms=now_ms, lease_ms=lambda: lease_ms)) is not None
         ],
     )
 

@@ -53,14 +53,23 @@ def is_alive(worker: Worker, *, here: Here) -> bool:
 def is_serving(worker: Worker, *, here: Here, now_ms: int, lease_ms: Callable[[], int]) -> bool:
     """Whether it lives and gave a sign within the lease, as far as one look can tell; without one it is treated as gone.
 
-    Of this host only one that is stopped can be silent: the wall clock may have jumped, and who runs will give a sign.
     For showing only: whoever acts on it has to watch for a lease (`Silence`).
     """
+    return last_seen_ms(worker, here=here, now_ms=now_ms, lease_ms=lease_ms) is not None
+
+
+def last_seen_ms(worker: Worker, *, here: Here, now_ms: int, lease_ms: Callable[[], int]) -> int | None:
+    """When a worker that is serving was last known to live: now, if its process on this host runs, else its last heartbeat.
+
+    None if it is dead or its last heartbeat is older than the lease. The heartbeat of a process that runs here is not asked for: the
+    wall clock may have jumped.
+    """
     if not is_alive(worker, here=here):
-        return False
+        return None
     if worker.machine == here.machine and not is_stopped(worker, here=here):
-        return True
-    return now_ms - to_ms(worker.heartbeat_at) < lease_ms()
+        return now_ms
+    heartbeat_ms = to_ms(worker.heartbeat_at)
+    return min(heartbeat_ms, now_ms) if now_ms - heartbeat_ms < lease_ms() else None
 
 
 class _Watch(NamedTuple):

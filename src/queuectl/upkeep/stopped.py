@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from typing import Final
 
 from queuectl.config import Here
 from queuectl.home import lock_file
 from queuectl.job.model import Worker
 from queuectl.process.ending import send
-from queuectl.process.table import PROC, Entry, entry
-
-STOPPED: Final = "Tt"  # by a signal, by a debugger
+from queuectl.process.lock_holders import STOPPED
+from queuectl.process.table import Entry, entry, has_open
 
 
 def is_stopped(worker: Worker, *, here: Here) -> bool:
@@ -36,24 +33,8 @@ def kill(worker: Worker, *, here: Here) -> None:
 def _process(worker: Worker, here: Here) -> Entry | None:
     """The process of this worker, and of nobody who has its number now: the worker has its own lock file open."""
     found = entry(worker.pid) if worker.machine == here.machine else None
-    if found is None or not _has_open(worker.pid, lock_file(worker.home, worker.id)):
+    if found is None or not has_open(worker.pid, lock_file(worker.home, worker.id)):
         return None
     # Asked again, since the number may have changed hands between the two: `send` compares with the time it started.
     again = entry(worker.pid)
     return again if again is not None and again.started == found.started else None
-
-
-def _has_open(pid: int, path: str) -> bool:
-    try:
-        wanted = os.stat(path)
-        with os.scandir(f"{PROC}/{pid}/fd") as descriptors:
-            return any(_is_file(descriptor.path, wanted) for descriptor in descriptors)
-    except OSError:  # no such file, no such process, or one of another user
-        return False
-
-
-def _is_file(descriptor: str, wanted: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.stat(descriptor), wanted)
-    except OSError:  # closed meanwhile
-        return False

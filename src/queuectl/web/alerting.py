@@ -1,4 +1,4 @@
-"""Looking at the alerts: workers do it, and where none lives whoever shows the queue. Then it tells them, too: nobody else is there."""
+"""Alerts in the dashboard: where no worker is alive, the server evaluates them, calls their webhooks and runs their commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,12 @@ async def keep_watch(room: Room) -> None:
 def _look(desk: Desk) -> None:
     if not desk.has_store or not desk.reads.alerts():
         return
-    store = desk.open_store()
-    for told in Teller(store, lambda: desk.settings, environ()).check(store):
+    for told in teller(desk).check():
         if told.error is not None:
             _log.warning("nobody was told of the alert %s: %s", told.alert.name, told.error.message)
+
+
+def teller(desk: Desk) -> Teller:
+    """With the policy as its file is now; a file that cannot be used leaves the last one in force."""
+    desk.gate.force.follow(lambda _: None, lambda problem: _log.warning("%s", problem))
+    return Teller(desk.open_store(), lambda: desk.settings, environ(), gate=desk.gate, clock=desk.clock)

@@ -28,7 +28,7 @@ from queuectl.web.guard import SAFE, Door, Guard
 from queuectl.web.live import EVENTS as LIVE
 from queuectl.web.live import Feed
 from queuectl.web.pages.pages import Pages
-from queuectl.web.rooms import Rooms
+from queuectl.web.rooms import Lounge, Rooms
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -53,12 +53,12 @@ def make_app(rooms: Rooms, door: Door, feed: Feed) -> ASGIApp:
         return HTMLResponse(reading.page())
 
     async def prometheus(_: Request) -> Response:
-        text = await rooms.asking.ask(lambda desk: exposition(desk.reads, is_alive=desk.is_serving(), clock=desk.clock))
+        text = await rooms.reads.ask(lambda desk: exposition(desk.reads, is_alive=desk.is_serving(), clock=desk.clock))
         return Response(text, media_type=EXPOSITION)
 
     async def health(_: Request) -> Response:
         try:
-            await rooms.asking.ask(lambda desk: desk.reads.now_ms())
+            await rooms.reads.ask(lambda desk: desk.reads.now_ms())
         except QueuectlError:  # why is not for everybody: the words name the store
             return PlainTextResponse("the store cannot serve\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
@@ -122,16 +122,18 @@ def _endpoint(operation: Operation, rooms: Rooms) -> Endpoint:
             desk.on_behalf(request.state.token.name)
             return _response(operation.does(desk, call._replace(body=_parse(data, operation))), operation)
 
-        return await (rooms.asking.ask(work) if operation.room is Room.ASK else _wait(request, work, rooms))
+        if operation.room is Room.ASK:
+            return await (rooms.changes if operation.changes else rooms.reads).ask(work)
+        return await _wait(request, work, rooms.slow_changes if operation.changes else rooms.slow_reads)
 
     answer.__name__ = operation.name
     return answer
 
 
-async def _wait(request: Request, work: Callable[[Desk], Response], rooms: Rooms) -> Response:
+async def _wait(request: Request, work: Callable[[Desk], Response], pool: Lounge) -> Response:
     """The same for what may take long: given up when the client leaves."""
     left = threading.Event()
-    asked = asyncio.ensure_future(rooms.waiting.ask(work, left))
+    asked = asyncio.ensure_future(pool.ask(work, left))
     gone = asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait({asked, gone}, return_when=asyncio.FIRST_COMPLETED)

@@ -11,6 +11,7 @@ from queuectl.client import Queue
 from queuectl.clock import Clock
 from queuectl.config import Settings, working_directory
 from queuectl.errors import UsageError
+from queuectl.gate import Gate
 from queuectl.job.change import Change, read_change
 from queuectl.job.fields import absolute
 from queuectl.job.model import Job, Worker
@@ -25,6 +26,21 @@ from queuectl.upkeep.prune import ROWS_AT_ONCE, Plan, Pruned, Pruner, prune
 
 class Desk(Queue):
     """Of one thread. By fields as JSON has them, not as keyword arguments: a client chooses their names."""
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None = None,
+        db: str | os.PathLike[str] | None = None,
+        *,
+        gate: Gate,
+        accepts_alert_commands: bool = False,
+        clock: Clock | None = None,
+        trust_home: bool = False,
+    ) -> None:
+        """`gate`: what may be started from here. `accepts_alert_commands`: whether clients may add alerts that run a command."""
+        super().__init__(home, db, clock=clock, trust_home=trust_home)
+        self.gate = gate
+        self.accepts_alert_commands = accepts_alert_commands
 
     @property
     def reads(self) -> Reads:

@@ -19,7 +19,6 @@ from queuectl.web.bridge import stream
 from queuectl.web.desk import Desk
 from queuectl.web.rooms import Rooms
 
-CHUNK: Final = 2**16
 MEDIA_TYPES: Final = {"json": "application/json", "jsonl": "application/jsonl"}
 
 
@@ -49,7 +48,7 @@ OPERATION: Final = Operation(
 
 async def answer(request: Request, rooms: Rooms) -> Response:
     query = OPERATION.read_query(request.query_params.multi_items())
-    where = await rooms.asking.ask(lambda desk: to_filter(query, desk.reads))
+    where = await rooms.reads.ask(lambda desk: to_filter(query, desk.reads))
     pieces = stream(rooms.streaming, partial(_chunks, query, where))
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[query["format"]])
 
@@ -57,12 +56,4 @@ async def answer(request: Request, rooms: Rooms) -> Response:
 def _chunks(query: Mapping[str, Any], where: Filter, desk: Desk) -> Iterator[bytes]:
     jobs = use.export(desk.reads, where, history=query["history"], show_env=False)
     rules = export_rules(desk.reads, show_env=False) if query["rules"] else ()
-    held: list[str] = []
-    size = 0
-    for piece in use.lay_out(chain(rules, jobs), use.Format(query["format"])):
-        held.append(piece)
-        size += len(piece)
-        if size >= CHUNK:
-            yield "".join(held).encode()
-            held, size = [], 0
-    yield "".join(held).encode()
+    return use.spooled(piece.encode() for piece in use.lay_out(chain(rules, jobs), use.Format(query["format"])))

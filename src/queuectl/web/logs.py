@@ -55,7 +55,7 @@ async def answer(request: Request, rooms: Rooms) -> Response:
     view = LogView(run=query["run"], markers=query["markers"], tail=query["tail"])
     ref = without_nul(request.path_params["id"], "id")
     # Before the first byte of an answer, so that an unknown job is a 404.
-    job_id = await rooms.asking.ask(lambda desk: _known(desk, ref, view, follow=query["follow"]))
+    job_id = await rooms.reads.ask(lambda desk: _known(desk, ref, view, follow=query["follow"]))
     if EVENTS in request.headers.get("accept", ""):
         # The last lines are others than they were: what was counted from their beginning says nothing about them.
         skip = 0 if view.tail is not None else _resumed(request.headers.get("last-event-id"))
@@ -64,7 +64,7 @@ async def answer(request: Request, rooms: Rooms) -> Response:
     if query["follow"]:
         return StreamingResponse(stream(rooms.streaming, partial(_follow, job_id, view)), media_type=PLAIN)
     if (wanted := request.headers.get("range")) is not None and (span := _read_range(wanted)) is not None:
-        return await rooms.asking.ask(lambda desk: _part(desk, job_id, view, span))
+        return await rooms.reads.ask(lambda desk: _part(desk, job_id, view, span))
     headers = {"Accept-Ranges": "bytes"}
     return StreamingResponse(stream(rooms.streaming, partial(_read, job_id, view)), media_type=PLAIN, headers=headers)
 

@@ -16,7 +16,7 @@ from queuectl.web.problems import MEDIA_TYPE
 _REFUSALS: Final = {
     400: "No HTTP, or a body that ended early.",
     401: "No token, or a wrong one.",
-    403: "A token that may only look, or a page of another origin.",
+    403: "A read-only token, a page of another origin, or something that this server was not started to accept.",
     404: "There is no such thing.",
     408: "The body took too long.",
     409: "Well said, but refused as things are.",

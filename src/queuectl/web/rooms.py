@@ -1,8 +1,8 @@
-"""Where the questions of many clients are answered: a few threads, each with a queue of its own.
+"""Thread pools for the requests of many clients. The core is synchronous, and a store belongs to one thread.
 
-The rest of the house is synchronous and a store belongs to a thread. Who has to wait for something sits in a room of its own kind,
-with so many seats and no more: those who only ask never stand behind them, a cancel never behind somebody who reads a log, and a
-server's connections are not used up.
+Requests that only read and requests that change something use different pools, so that a client with a read token cannot hold up
+the changes of others. Requests that may wait long (for a job, a log, a receiver) have pools of their own as well. Every pool is
+bounded, and so is the number of connections to a PostgreSQL server.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from queuectl.web.problems import Refused
 T = TypeVar("T")
 MakeDesk = Callable[[Clock], Desk]
 
-ASKING: Final = 8  # as many as SQLite and a server's connections bear; beyond that a question waits its turn
-WAITING: Final = 24
+# Threads of each pool. Quick requests beyond that wait for their turn; slow ones are refused.
+READS: Final = 8
+CHANGES: Final = 4
+SLOW_READS: Final = 24
+SLOW_CHANGES: Final = 16
 STREAMING: Final = 32
 
 
@@ -101,8 +104,10 @@ class Lounge:
 
 class Rooms:
     def __init__(self, make: MakeDesk) -> None:
-        self.asking = Room(make, size=ASKING, name="ask")
-        self.waiting = Lounge(make, size=WAITING, name="wait")
+        self.reads = Room(make, size=READS, name="read")
+        self.changes = Room(make, size=CHANGES, name="change")
+        self.slow_reads = Lounge(make, size=SLOW_READS, name="slow-read")
+        self.slow_changes = Lounge(make, size=SLOW_CHANGES, name="slow-change")
         self.streaming = Lounge(make, size=STREAMING, name="stream")
         # One desk: whether something has changed is a question about what that one has seen.
         self.watching = Room(make, size=1, name="watch")
@@ -116,12 +121,15 @@ class Rooms:
         self.close()
 
     def leave(self) -> None:
-        """Let all go home who wait: this server ends."""
-        for room in (self.asking, self.waiting, self.streaming, self.watching, self.alerting):
+        """End the requests that wait: the server stops."""
+        for room in (*self._of_requests(), self.alerting):
             room.leave()
 
     def close(self) -> None:
-        for room in (self.asking, self.waiting, self.streaming, self.watching):
+        for room in self._of_requests():
             room.close()
         # Not for whoever is slow to be told: what was not told is tried again, by another.
         self.alerting.close(wait=False)
+
+    def _of_requests(self) -> tuple[Room | Lounge, ...]:
+        return (self.reads, self.changes, self.slow_reads, self.slow_changes, self.streaming, self.watching)

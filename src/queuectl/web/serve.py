@@ -151,7 +151,7 @@ def serve(make: MakeDesk, plan: Plan, listener: socket.socket, *, started: Calla
         config = _configure(make_app(rooms, door, feed), plan)
 
         async def beside() -> None:
-            await asyncio.gather(keep_minutes(rooms.asking), keep_watch(rooms.alerting))
+            await asyncio.gather(keep_minutes(rooms.changes), keep_watch(rooms.alerting))
 
         _Server(config, started=lambda: started(port), beside=beside, ending=ending).run(sockets=[listener])
 

@@ -9,7 +9,6 @@ from typing import Final
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
 
-MOST: Final = 4  # at a time; who has more to tell gives a worker of its own the queue
 FIRST: Final = 1 << 20  # they are numbered from here on: the slots of jobs are counted from 0
 
 

@@ -21,7 +21,7 @@ def detach(words: Sequence[str], *, environment: Mapping[str, str], home: str, l
     Raises what kept it from coming up.
     """
     try:
-        out = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        out = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as exc:
         raise errors.HomeUnusable(home, f"{log}: {exc.strerror}") from exc
     leave_group()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from queuectl.worker.plan import Duty
@@ -17,18 +17,20 @@ class Duties:
         self._due = dict.fromkeys(duties, 0.0)
         self._trouble = trouble
 
-    def step(self, now: float) -> bool:
-        """Whether there is more work than before."""
+    def step(self, now: float, *, is_pressed: Callable[[], bool]) -> bool:
+        """Take a step of each whose time has come, the most overdue first; of no more than one if `is_pressed` says that there is
+        something more important to do. Returns whether there is more work than before."""
         has_more = False
-        for duty, due in self._due.items():
-            if now < due:
-                continue
+        due = sorted((duty for duty, at in self._due.items() if now >= at), key=self._due.__getitem__)
+        for duty in due:
             if duty.adds_work and self._trouble.is_outdated:
                 self._due[duty] = now + ASK_AGAIN
                 continue
             again = self._trouble.ask(lambda: duty.step(now))  # noqa: B023 - called at once
             self._due[duty] = now + RETRY_EVERY if again is None else again
             has_more |= duty.adds_work and self._due[duty] <= now  # whoever has done something looks again at once
+            if is_pressed():
+                break
         return has_more
 
     def hint(self) -> None:

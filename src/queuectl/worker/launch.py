@@ -6,11 +6,13 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.clock import boot_ticks
+from queuectl.gate import Gate, between_of, shell_words
 from queuectl.job.hooks import DELIVER
+from queuectl.job.internal import is_delivery
 from queuectl.job.model import Claim
 from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import NotStarted, Refused
@@ -18,9 +20,7 @@ from queuectl.job.policy import Refusal
 from queuectl.job.secrets import wanted
 from queuectl.output.frames import start_line
 from queuectl.output.parents import folder_of, share_logs
-from queuectl.policy.force import Force
-from queuectl.policy.guard import Guard, Permit, Wish
-from queuectl.process.between import Between
+from queuectl.policy.guard import Permit, Wish
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.limiting import limited
@@ -30,8 +30,6 @@ from queuectl.process.watch import Adoption, Child
 from queuectl.secrets.vault import Secret, Unresolved
 from queuectl.worker.running import Running, Why
 from queuectl.worker.seen import OF_A_RUN, PARENT_LOGS, PARENTS, Environments, Seen, joined
-
-SHELL = b"/bin/sh"
 
 Take = Callable[[Claim], Sequence[Secret] | Unresolved]
 
@@ -71,22 +69,21 @@ class Launcher:
         worker: str,
         home: str,
         db: str | None,
-        base_environment: Mapping[str, str],
         ledger: Ledger,
         is_shared: bool,
-        force: Force | None = None,
+        gate: Gate,
     ) -> None:
-        """`is_shared`: what runs print goes to a store that others read, see streaming.py. `force`: the policy, if there is one."""
+        """`is_shared`: what runs print goes to a store that others read, see streaming.py. `gate`: what may be started here."""
         self.worker = worker
         # While we read it for others, all that is in a log behind its START line has to be output.
         self._ends_logs = not is_shared
         self._ledger = ledger
-        self._environments = Environments(base_environment, home=home, worker=worker, db=db)
-        self._force = Force(None) if force is None else force
+        self._environments = Environments(gate.environment, home=home, worker=worker, db=db)
+        self._gate = gate
 
     def may_have(self, claim: Claim) -> bool:
         """Whether the policy lets it have its secrets."""
-        guard = self._force.guard
+        guard = self._gate.force.guard
         return guard is None or guard.of(claim.queue).against_secrets(wanted(claim.secrets)) is None
 
     def prepare_all(
@@ -108,15 +105,12 @@ class Launcher:
         self, claim: Claim, *, slot: int, place: int, now_ms: int, secrets: Take = lambda _: ()
     ) -> Ready | Refused | NotStarted:
         """Everything up to the process. `place`: in the ledger."""
-        guard, permit, seen = self._force.guard, None, self._environments.base
-        if guard is not None and not is_ours(claim):
-            account = guard.account_of(claim.queue)
-            if isinstance(account, Refusal):
-                return Refused(*account)
-            seen = self._environments.of(guard.of(claim.queue), account)
-            judged = _judge(guard, claim, seen.variables)
+        guard, permit, seen = self._gate.force.guard, None, self._environments.base
+        if guard is not None and not is_own_program(claim):
+            judged = self._gate.admit(_wish(claim))
             if isinstance(judged, Refusal):
                 return Refused(*judged)
+            seen = self._environments.of(guard.of(claim.queue), judged.account)
             permit, claim = judged, claim._replace(timeout_ms=judged.timeout_ms, limits=judged.limits)
         known = secrets(claim) if claim.secrets else ()
         if isinstance(known, Unresolved):
@@ -153,7 +147,7 @@ class Launcher:
     def adopt(self, adoption: Adoption, *, slot: int, place: int, began: float) -> Running:
         """A run that another has begun. Noted, or nobody would know of it after us."""
         claim, footprint, ledger, *_ = adoption
-        if (guard := self._force.guard) is not None:
+        if (guard := self._gate.force.guard) is not None:
             rules = guard.of(claim.queue)
             limits = rules.capped_limits(claim.limits)
             claim = claim._replace(timeout_ms=rules.capped(claim.timeout_ms), limits=limits)
@@ -208,41 +202,41 @@ def _deadline(claim: Claim, began: float) -> float | None:
     return None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
 
 
-def _judge(guard: Guard, claim: Claim, variables: Mapping[bytes, bytes]) -> Permit | Refusal:
-    """If the policy lets it: what it has judged is what will run."""
-    of_job = claim.env or {}
-    path = of_job.get("PATH", os.fsdecode(variables.get(b"PATH", os.fsencode(os.defpath))))
-    asked = (claim.timeout_ms, path, claim.limits, claim.secrets)
-    wish = Wish(claim.queue, claim.command, claim.argv, claim.cwd, of_job, *asked)
-    return guard.judge(wish)
+def _wish(claim: Claim) -> Wish:
+    asked = (claim.timeout_ms, claim.limits, claim.secrets)
+    # In the reserved queue there are calls of webhooks and alert commands: queuectl chose their time limit.
+    by_user = claim.queue != WEBHOOKS
+    return Wish(claim.queue, claim.command, claim.argv, claim.cwd, claim.env or {}, *asked, sets_timeout=by_user)
 
 
 def _as_permitted(order: Order, permit: Permit) -> Order:
     """The file that was judged, by the name that the rule knows, in the directory that was looked at."""
     if permit.place is not None:
         order = order._replace(cwd=permit.cwd, inside=permit.place)
-    if permit.umask is not None:
-        order = order._replace(between=(order.between or Between())._replace(umask=permit.umask))
-    if (account := permit.account) is not None:
-        switch = (order.between or Between())._replace(user=(account.uid, account.gid), groups=account.groups)
-        order = order._replace(between=switch)
+    order = order._replace(between=between_of(permit))
     if not permit.program:
         return order
     called = [permit.called.encode(), *order.argv[1:]]
     return order._replace(argv=called, program=os.fsencode(permit.program))
 
 
-def is_ours(claim: Claim) -> bool:
-    """A webhook is told by a program of ours, which no job chooses; nor what that loads, if all it brings along is for that."""
-    return is_delivery(claim) and not claim.secrets and all(name.startswith("QUEUECTL_") for name in claim.env or ())
+def is_own_program(claim: Claim) -> bool:
+    """Whether this is a call of a webhook or alert exactly as queuectl stores them. It runs our own program, so no policy is asked.
 
-
-def is_delivery(claim: Claim) -> bool:
-    return claim.queue == WEBHOOKS and claim.argv is not None and claim.argv[0] == DELIVER
+    A row of the database is not proof of that: its writer may have chosen options, another database, or variables that load
+    code. So all of it is compared with what queuectl writes, and anything else is a job like any other.
+    """
+    return (
+        claim.queue == WEBHOOKS
+        and claim.argv is not None
+        and claim.argv[0] == DELIVER
+        and is_delivery(claim.argv[1:], claim.env or {})
+        and not claim.secrets
+    )
 
 
 def words(claim: Claim) -> Sequence[bytes]:
-    if claim.argv is not None and is_delivery(claim):
+    if claim.argv is not None and is_own_program(claim):
         # Of this host, whatever the one is that wrote the job. -P: not what lies in its directory by the name of a module.
         return [
             os.fsencode(sys.executable),
@@ -254,7 +248,4 @@ def words(claim: Claim) -> Sequence[bytes]:
         ]
     if claim.argv is not None:
         return [word.encode() for word in claim.argv]
-    command = (claim.command or "").encode()
-    # A shell would take a command that begins with one of these for options of its own.
-    guard = [b"--"] if command[:1] in (b"-", b"+") else []
-    return [SHELL, b"-c", *guard, command]
+    return [word.encode() for word in shell_words(claim.command or "")]

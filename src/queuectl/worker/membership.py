@@ -59,10 +59,14 @@ class Membership:
             self._mention_silence()
         return known
 
+    def is_fresh(self, settings: Settings) -> bool:
+        """Whether our last sign of life is not older than a lease, so that what the store gave us is ours without asking."""
+        return self._world.clock.monotonic() - self._sign_at < settings.lease_ms / 1000
+
     def is_sure(self, say_alive: Callable[[], bool | None], settings: Settings) -> bool:
         """Whether what the store gave us is ours still. Nobody takes us for lost within a lease of our last sign; later, as when
         we were stopped, it has to be asked. False also if it cannot be."""
-        while self._world.clock.monotonic() - self._sign_at >= settings.lease_ms / 1000:
+        while not self.is_fresh(settings):
             if not say_alive():
                 return False
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 
 from queuectl.events import StoreTrouble
 from queuectl.job.model import Claim
@@ -71,6 +72,10 @@ class Over(list[End]):
                 problem = f"cannot write the end of {claim.log}: {exc.strerror}"
                 self._world.emit(StoreTrouble(problem, is_retried=False))
         self.append(End(claim, settlement, pid, began, duration, log_from, log_to, spent.usage))
+
+    def drop(self, tokens: Collection[str]) -> None:
+        """The store knows how these ended."""
+        self[:] = [end for end in self if end.claim.token not in tokens]
 
     def add_run(
         self, run: Running, outcome: Outcome, *, lasted: float | None, log_to: int | None, is_taken: bool, spent: Spent

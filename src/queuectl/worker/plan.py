@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -17,6 +15,7 @@ from queuectl.process.protocol import Processes
 from queuectl.process.watch import Adoption
 from queuectl.store.protocol import Store
 from queuectl.worker.asked import Secrets
+from queuectl.worker.standby import HasFileno, Standby
 
 
 class Plan(NamedTuple):
@@ -59,10 +58,6 @@ class Duty(Protocol):
         ...
 
 
-class HasFileno(Protocol):
-    def fileno(self) -> int: ...
-
-
 class World(NamedTuple):
     """Everything outside that the loop touches. The simulator brings one of its own."""
 
@@ -75,11 +70,4 @@ class World(NamedTuple):
     wait: Callable[[Sequence[HasFileno], float], None]  # until one is readable, or that many seconds
     foundlings: deque[Adoption]  # whoever finds runs whose worker is gone puts them there
     secrets: Secrets | None = None  # who knows those of this host; None: nobody
-
-
-def wait_for_any(sources: Sequence[HasFileno], seconds: float) -> None:
-    # Not select(), which cannot count beyond 1,023: we may have been started with as many descriptors.
-    watch = select.poll()
-    for source in sources:
-        watch.register(source, select.POLLIN)
-    watch.poll(math.ceil(seconds * 1000))
+    standby: Standby | None = None  # looks after the runs while the loop waits for the store; None: nothing does

@@ -11,7 +11,7 @@ from typing import Final
 
 from queuectl.events import JobAdopted, JobStarted
 from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, NotStarted, Released
+from queuectl.job.outcome import Cancelled, GivenBack, NotStarted, Released
 from queuectl.job.settings import Settings
 from queuectl.process.watch import Adoption, Child, Untold
 from queuectl.store.protocol import Span
@@ -71,6 +71,11 @@ class Runs:
         return settings
 
     @property
+    def tokens(self) -> list[str]:
+        """Of the runs that the store does not know to have ended."""
+        return [*(run.claim.token for run in self._by_slot.values()), *(end.claim.token for end in self.over)]
+
+    @property
     def under_way(self) -> Collection[Running]:
         """Those whose process is there."""
         return self._by_slot.values()
@@ -98,7 +103,7 @@ class Runs:
             if ready and not are_ours():
                 for one in ready:
                     self._aside.remove(one.claim)
-                    self.over.add_unbegun(one.claim, Released(None, "its worker stood still for too long"))
+                    self.over.add_unbegun(one.claim, GivenBack("its worker stood still for too long"))
                 continue
             self._starting += ready
             self._world.processes.begin([one.order for one in ready])
@@ -138,7 +143,10 @@ class Runs:
 
     def written(self, tokens: Iterable[str]) -> None:
         """The store knows how these ended: what was kept for that is no longer needed."""
-        for token in tokens:
+        told = frozenset(tokens)
+        self.over.drop(told)
+        for token in told:
+            self.forsaken.pop(token, None)
             if (run := self._unwritten.pop(token, None)) is not None:
                 self._world.processes.reap(run.child)
             if (ledger := self._kept.pop(token, None)) is not None and ledger not in self._kept.values():
@@ -148,7 +156,7 @@ class Runs:
     def give_back(self, claims: Iterable[Claim] | None = None) -> None:
         """Begin none of these; None: of those in reserve."""
         for claim in [*self._reserve.remove(), *self.asked.remove()] if claims is None else claims:
-            self.over.add_unbegun(claim, Released(None, "its worker had no slot for it"))
+            self.over.add_unbegun(claim, GivenBack("its worker had no slot for it"))
 
     def put_off(self, claims: Iterable[Claim], why: str, *, problem: str | None = None) -> None:
         """Begin none of these, and nothing else for a while: what they need cannot be written here, or read."""
@@ -229,7 +237,14 @@ class Runs:
         """End what has run for too long."""
         late = [run for run in self._by_slot.values() if run.deadline is not None and now >= run.deadline]
         self._end(late, Why.TIMEOUT, now)
+
+    def give_back_stale(self, now: float) -> None:
+        """Begin none of those that have waited for a slot for too long. Called after `start`: some may have a slot by now."""
         self.give_back(self._reserve.stale(now))
+
+    def note_exchange(self, seconds: float) -> None:
+        """An exchange with the store has taken this long."""
+        self._reserve.note_exchange(seconds)
 
     def cancel(self, tokens: Collection[str], now: float) -> None:
         self._gather(wait=True)
@@ -281,14 +296,20 @@ class Runs:
         return self.over.since + SETTLE_WITHIN if self.over else math.inf
 
     def wake_times(self, slots: int) -> Iterator[float]:
-        yield self._reserve.wake_at(slots - self._busy)
+        yield from self.local_wake_times(slots)
+        yield self._reserve.stale_at()
+        for run in self._by_slot.values():
+            if not (run.is_recorded or run.is_lost):
+                yield run.began + RECORD_AFTER
+
+    def local_wake_times(self, slots: int) -> Iterator[float]:
+        """Of what can be done without the store."""
+        yield self._reserve.begin_at(slots - self._busy)
         yield from self.asked.wake_times()
         for run in self._by_slot.values():
             moment = run.deadline if run.why is None else run.look_at
             if moment is not None:
                 yield moment
-            if not (run.is_recorded or run.is_lost):
-                yield run.began + RECORD_AFTER
 
     def _end(self, runs: Iterable[Running], why: Why, now: float, *, is_noted: bool = False) -> None:
         fresh = [run for run in runs if run.why is None]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from queuectl import errors
 from queuectl import home as places
+from queuectl.gate import Gate
 from queuectl.lock import Lock, take_lock
-from queuectl.policy.force import Force
 from queuectl.process.ledger import Ledger
 from queuectl.process.spawn import forbid_inheritance
 from queuectl.process.table import lives
@@ -27,12 +27,11 @@ def serve(
     world: World,
     *,
     db: str | None,
-    environment: Mapping[str, str],
+    gate: Gate,
     duties: Sequence[Duty],
     detached: bool,
     inherit: Callable[[], None],
     on_ready: Callable[[], None],
-    force: Force | None = None,
 ) -> int | None:
     """Work until it is over. Returns the signal that ended us at once, 0 after a graceful end or when we
     were told to leave what runs to the next worker, None if this process is to begin anew.
@@ -51,20 +50,20 @@ def serve(
         runs_file = places.runs_file(plan.home, plan.id)
         with _of_home(plan.home):
             ledger = Ledger(runs_file)
-        world.processes.open(runs_file, lock=lock.fileno(), environment=environment)
+        world.processes.open(runs_file, lock=lock.fileno(), environment=gate.environment)
         launcher = Launcher(
             worker=plan.id,
             home=plan.home,
             db=db,
-            base_environment=environment,
             ledger=ledger,
             is_shared=world.store.is_shared,
-            force=force,
+            gate=gate,
         )
         with SignalPipe(ignore_hangup=detached) as signals:
             worker = Worker(plan, world, launcher=launcher, signals=signals, duties=duties)
             is_over = not worker.run(on_ready)
             ledger.close()
+            signals.hush()
             if not is_over:
                 return 0 if signals.is_leaving else None
             with contextlib.suppress(OSError):  # the whole home may be gone by now

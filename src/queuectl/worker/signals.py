@@ -1,4 +1,8 @@
-"""Signals: handlers only take note and wake the loop; the loop decides."""
+"""Signals: they wake the loop, which reads from a pipe which ones have come, and decides.
+
+The interpreter writes their numbers into the pipe at once. Handlers would run in the main thread only, and not before a call into
+a library returns: too late if the library waits for a server that hangs.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ import signal
 from types import FrameType
 from typing import Any, Final, Self
 
+from queuectl.process.dispositions import ignored_from_start
 from queuectl.process.leaving import LEAVE
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class SignalPipe:
-    """Counts the signals that ask us to stop and becomes readable at any signal, the end of a child included."""
+    """Becomes readable at any signal, the end of a child included. `hush` counts those that ask us to stop."""
 
     def __init__(self, *, ignore_hangup: bool) -> None:
         self.stops = 0
@@ -28,15 +33,11 @@ class SignalPipe:
         self._old_fd = -1
 
     def __enter__(self) -> Self:
-        # A job must find the default dispositions and an empty mask. A handler becomes the default at exec, an ignored
-        # signal stays ignored: so whatever our parent made us ignore gets a handler that does nothing.
+        # Programs that we start must find default dispositions, see process/dispositions.py. The old ones are restored at the
+        # end: a worker that starts again in place must still ignore SIGHUP under nohup.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in signal.valid_signals():
-            # Python itself ignores these two, and subprocess restores them.
-            if signal.getsignal(number) is signal.SIG_IGN and number not in (signal.SIGPIPE, signal.SIGXFSZ):
-                self._handle(number)
-        for number in (*STOPPING, LEAVE, signal.SIGCHLD):
+        for number in (*ignored_from_start(), *STOPPING, LEAVE, signal.SIGCHLD):
             self._handle(number)
         return self
 
@@ -51,17 +52,23 @@ class SignalPipe:
         return self._read
 
     def hush(self) -> None:
+        """Count the signals that have come since the last call."""
         with contextlib.suppress(BlockingIOError):
-            while os.read(self._read, 4096):
-                pass
+            while numbers := os.read(self._read, 4096):
+                for number in numbers:
+                    self._note(number)
 
     def _handle(self, number: int) -> None:
         if number not in self._old_handlers:
-            self._old_handlers[number] = signal.signal(number, self._note)
+            self._old_handlers[number] = signal.signal(number, _ignore)
 
-    def _note(self, number: int, _: FrameType | None) -> None:
+    def _note(self, number: int) -> None:
         self.is_leaving |= number == LEAVE
         if number not in STOPPING or (number == signal.SIGHUP and self._ignore_hangup):
             return
         self.stops += 1
         self.last_stop = number
+
+
+def _ignore(number: int, _: FrameType | None) -> None:
+    """The interpreter has written the number into the pipe."""

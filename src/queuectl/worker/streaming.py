@@ -7,7 +7,7 @@ again. A job that prints faster than this goes on is not waited for, and only it
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from queuectl.errors import Unavailable
@@ -53,11 +53,10 @@ class Streaming:
                 found += self._read(end.claim, end.log_from, end.log_to, limit=limit, share=limit)
         return found
 
-    def note(self, under_way: Collection[Running]) -> None:
-        """What was told is written."""
+    def note(self, tokens: Iterable[str]) -> None:
+        """The store has what was sent. `tokens`: of the runs of which more may be sent."""
         if self._told or self._sent:
             sent = {**self._sent, **self._told}
-            tokens = [run.claim.token for run in under_way]
             self._sent = {token: sent[token] for token in tokens if token in sent}
             self._told = {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TypeVar
 
 from queuectl import errors
@@ -56,9 +57,14 @@ class LogPause:
 
 
 class Trouble:
-    def __init__(self, clock: Clock, emit: Sink) -> None:
+    """Every call of the store goes through here. `away` is the context in which it is made, see standby.py."""
+
+    def __init__(
+        self, clock: Clock, emit: Sink, *, away: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         self._clock = clock
         self._emit = emit
+        self._away = away
         self._since: float | None = None
         self._said: set[str] = set()  # codes: the lock of yesterday may hide that the disk is full today
         self._refusals = Refusals(clock, emit)
@@ -76,14 +82,15 @@ class Trouble:
 
     def ask(self, read: Callable[[], T]) -> T | None:
         """The same for what only looks: that may well succeed while nothing can be written, so it ends no trouble."""
-        try:
-            return read()
-        except errors.Unavailable as exc:
-            self._note(exc)
-        except OSError as exc:  # of a file of ours: no reason to leave the jobs that run
-            refused = self._refusals.note(exc)
-            if not self.is_fatal:
-                self.last = refused
+        with self._away():
+            try:
+                return read()
+            except errors.Unavailable as exc:
+                self._note(exc)
+            except OSError as exc:  # of a file of ours: no reason to leave the jobs that run
+                refused = self._refusals.note(exc)
+                if not self.is_fatal:
+                    self.last = refused
         return None
 
     @property

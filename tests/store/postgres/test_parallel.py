@@ -19,7 +19,7 @@ from queuectl.store.linking import Entering
 from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.store import PostgresStore
-from queuectl.store.postgres.unique import locks
+from queuectl.store.postgres.unique import take_keys
 from queuectl.store.protocol import ClaimRequest, End
 from tests.factories import new_job, settlement
 from tests.store.crowd import at_once
@@ -274,7 +274,7 @@ def test_a_child_whose_key_somebody_is_deciding_about_is_told_after_that(open_pg
     while boss.decide():
         pass
     with adding._db.transaction():
-        adding._db.ask(*locks(["k"]))
+        adding._db.ask(take_keys(["k"]))
         with boss._db.transaction():
             (job,) = boss._subjects(["p"])
             values = {"seqs": [job.seq], "ranks": [0], "now": boss.now_ms()}

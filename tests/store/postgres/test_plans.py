@@ -1,22 +1,29 @@
-"""The hot statements stay on their indexes, also with a plan that was made while the tables were empty."""
+"""The hot statements find their rows by an index in a large database, whatever the statistics of the server say.
+
+Statistics are fresh, missing (nothing was analyzed since the database was created), or of another time: a queue is empty in one minute and has a million
+jobs in the next, and autovacuum analyzes it some minutes later.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Final
 
+import psycopg
 import pytest
 
 from queuectl.job.limits import Rate
+from queuectl.store.open import open_store
+from queuectl.store.postgres.claims import claim_text, heads_text
 from queuectl.store.postgres.connection import SQL
-from queuectl.store.postgres.floors import NO_FLOORS
 from queuectl.store.postgres.store import PostgresStore
+from tests import postgres
 from tests.factories import new_job
-from tests.store.hands import BAD, Hands
 
 NOW: Final = 1_900_000_000_000
+JOBS: Final = 20_000  # of each kind
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
 SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW, "error": "x"}
 RULES: Final = dict.fromkeys(
@@ -24,7 +31,6 @@ RULES: Final = dict.fromkeys(
 )
 NUMBERS: Final = {name: [1] for name in ("seqs", "priorities", "ranks", "eligible_ats", "run_ats")}
 PLACES: Final = {**RULES, **NUMBERS, "readies": [True], "helds": [False], "now": NOW}
-LINE: Final = {"host": "h", "logs": "/l", "limit": 5, "calls": 2, "tokens": ["x"] * 7, "seen": "1:1:", "chosen": []}
 END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
 
 TOLD: Final = {"seqs": [1], "tokens": ["x"], "worker": "w1"}
@@ -35,19 +41,24 @@ ONE_JOB: Final = r"jobs_(pkey|state) on jobs .*\n.*Index Cond: .*\(seq = "  # th
 # Statement: its values, and how it has to find its jobs.
 HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "promote": ({**ONE, "limit": 10}, "jobs_due"),
-    "next_due": ({}, "jobs_due"),
+    "outlook": ({}, r"jobs_due(.|\n)*jobs_(ready|oldest)"),
     "start": ({"starts": END, "worker": "w1"}, "jobs_pkey"),
     "settle": ({**ONE, "ends": END}, "jobs_pkey"),
     "unrun": ({"seqs": [1], "tokens": ["x"], "runs": [1]}, "jobs_pkey"),
+    "unclaim": ({"seqs": [1], "tokens": ["x"], "runs": [1]}, "jobs_pkey"),
+    "hold_worker": ({"worker": "w1"}, "locks_pkey"),
+    "take_worker": ({"worker": "w1"}, "locks_pkey"),
+    "take_keys": ({"keys": ["k"]}, "locks_pkey"),
+    "try_each_key": ({"keys": ["k"]}, "locks_pkey"),
     "archive": (SOME, ONE_JOB),
     "cancel_running": (ONE, ONE_JOB),
     "cancel_waiting": (SOME, ONE_JOB),
     "revive": (SOME, ONE_JOB),
     "amend": (PLACES, ONE_JOB),
-    "ended": ({"state": "dead", "before": NOW, "host": "h", "limit": 5}, r"jobs_ended on jobs.*\n.*finished_at <="),
+    "ended": ({"state": "dead", "before": NOW, "host": "h", "limit": 5}, r"jobs_ended on jobs.*\n.*finished_at\) <="),
     "ended_of": ({"ids": ["a"], "state": "dead", "before": NOW, "host": "h"}, "jobs_id_key"),
     "ended_completed": ({"before": NOW, "host": "h", "limit": 5}, r"jobs_completed on jobs.*\n.*finished_at <="),
-    "count_ended": ({"state": "dead", "before": NOW}, r"jobs_ended on jobs.*\n.*finished_at <="),
+    "count_ended": ({"state": "dead", "before": NOW}, "jobs_(ended|state) on jobs"),
     "prune": ({"ids": ["a"], "before": NOW}, "jobs_id_key"),
     "trim_runs": ({"id": "a", "before": NOW, "rows": 5}, "runs_pkey"),
     "trim_output": ({"id": "a", "before": NOW, "rows": 5}, "output_pkey"),
@@ -67,7 +78,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "retire": (ONE, "jobs_running"),
     "standing": ({"ids": ["a"]}, "jobs_id_key"),
     "ids_from": ({"ref": "a", "limit": 5}, "jobs_id_key"),
-    "completed_since": ({"since": NOW}, "jobs_completed"),
+    "completed_since": ({"since": NOW + JOBS - 5}, "jobs_completed"),
     "oldest_waiting": (ONE, "jobs_oldest"),
     "is_drained": ({**ONE, "queues": ["q"], "patience": 5}, "jobs_due"),
     "place": (ONE, "jobs_id_key"),
@@ -94,7 +105,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
         r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >",
     ),
     "running_of_keys": ({"queue": "q", "keys": ["k"]}, r"jobs_running_key on jobs.*\n.*Index Cond: .*key = "),
-    "running_keys": ({}, "jobs_running_key on jobs"),
+    "running_keys": ({}, "jobs_running(_key)? on jobs"),
     "set_aside": ({"seqs": [1]}, ONE_JOB),
     "admit": (
         {"queues": ["q"], "keys": ["k"]},
@@ -105,6 +116,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "decidable": ({"parents": [1], "limit": 5}, r"edges_parent on edges.*\n.*state = 'broke'"),
     "open_edges": ({"children": [1]}, "edges_pkey"),
     "mark_edge": ({"told": END}, "edges_pkey"),
+    "followers": ({"seqs": [1], "fates": ["cancelled"], "limit": 1}, "edges_parent"),
     "called_off_by": ({"seqs": [1]}, "edges_(pkey|parent)"),
     "wait_again": ({"children": [1]}, "edges_pkey"),
     "unblock": ({**ONE, "told": END}, ONE_JOB),
@@ -125,22 +137,62 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
 }
 
 
-@pytest.fixture
-def used(store: PostgresStore, home: Path) -> PostgresStore:
-    """Few jobs: a planner that may do as it likes goes through all of them."""
-    hands = Hands(store, home)
-    store.enqueue([new_job("a"), new_job("b", queue="q"), new_job("c", delay_ms=1000), new_job("d")])
-    hands.run()
-    hands.run(BAD)
-    hands.claim(1)
-    hands.bell.close()
-    return store
+# Jobs that are ready in two queues, due later, running and completed, each with a run, its output, tags and a parent.
+CROWD: Final = f"""
+    insert into queuectl.jobs (
+        id, command, queue, state, ready, priority, rank, eligible_at, run_at, max_retries, first_is_free, backoff_base, cwd, created_at,
+        updated_at, token, worker, host, started_at, finished_at, duration_ms, wait_ms, ending, key, batch, cron, unique_key, runs
+    )
+    select kind || number, 'true', case number %% 2 when 0 then 'default' else 'q' end, state, state = 'pending' and kind = 'ready', 0, 0,
+           {NOW}, {NOW} + case kind when 'later' then 1000000 else -1000000 end, 3, false, 2, '/', {NOW}, {NOW},
+           case state when 'processing' then 'x' end, 'w' || number %% 100, 'h', {NOW}, case state when 'completed' then {NOW} + number end, 1, 1,
+           case state when 'completed' then 'completed' end, 'k' || number %% 1000, 'b' || number %% 1000, 's' || number %% 1000, kind || number, 1
+      from generate_series(1, {JOBS}) as number,
+           (values ('ready', 'pending'), ('later', 'pending'), ('done', 'completed')) as kinds (kind, state);
+    insert into queuectl.runs (job, number, worker, host, started_at, finished_at, ending, token)
+    select seq, 1, 'w1', 'h', {NOW}, {NOW}, 'failed', 'y' || seq from queuectl.jobs;
+    insert into queuectl.output (job, run, at, data) select seq, 1, 0, 'x' from queuectl.jobs;
+    insert into queuectl.job_tags (tag, job) select 'eu', seq from queuectl.jobs;
+    insert into queuectl.edges (child, parent, need, otherwise, state)
+    select seq, seq - 1, 'completed', 'cancel', 'waiting' from queuectl.jobs where seq > 10;
+    update queuectl.jobs set state = 'processing', ready = false, token = 'x' || seq where id in ('ready1', 'ready2');
+"""
+EVERYTHING_DONE: Final = "update queuectl.jobs set state = 'completed', ready = false, token = null, finished_at = 1 where state <> 'completed'"
+WAITING_AGAIN: Final = """
+    update queuectl.jobs set state = 'pending', ready = id like 'ready%%', finished_at = null where id not like 'done%%' and finished_at = 1
+"""
+# Statements before and after which the tables are analyzed.
+STATISTICS: Final = {
+    "never": [CROWD],
+    "fresh": [CROWD, "analyze"],
+    "while-empty": ["vacuum analyze", CROWD],
+    "while-done": [CROWD, EVERYTHING_DONE, "vacuum analyze", WAITING_AGAIN],
+}
 
 
-def plan(store: PostgresStore, name: str, values: dict[str, Any]) -> str:
+@pytest.fixture(scope="module", params=STATISTICS)
+def crowded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresStore]:
+    server = postgres.server()
+    with server.store() as url:
+        with psycopg.connect(url, autocommit=True) as db:
+            # Else autovacuum would analyze them in the middle of the test.
+            tables = db.execute(
+                "select oid::regclass::text from pg_class where relnamespace = 'queuectl'::regnamespace and relkind = 'r'"
+            )
+            for (table,) in tables.fetchall():
+                db.execute(f"alter table {table} set (autovacuum_enabled = false)")
+            for statement in STATISTICS[request.param]:
+                db.execute(statement.replace("%%", "%"))
+        store = open_store(str(tmp_path_factory.mktemp("home")), url)
+        assert isinstance(store, PostgresStore)
+        yield store
+        store.close()
+
+
+def plan(store: PostgresStore, text: str, values: dict[str, Any]) -> str:
     try:
         with store._db.transaction():
-            found = store._db.all(f"explain {SQL[name]}", values)
+            found = store._db.all(f"explain {text}", values)
             raise _Back("\n".join(row[0] for row in found))
     except _Back as back:
         return str(back)
@@ -151,39 +203,63 @@ class _Back(Exception):
 
 
 @pytest.mark.parametrize("name", HOT)
-def test_a_hot_statement_uses_its_index(used: PostgresStore, name: str) -> None:
+def test_a_hot_statement_uses_its_index(crowded: PostgresStore, name: str) -> None:
     values, index = HOT[name]
-    steps = plan(used, name, values)
+    steps = plan(crowded, SQL[name], values)
     assert re.search(index, steps), steps
     assert not re.search(SCAN, steps), steps
 
 
-def test_a_claim_of_any_queue_goes_along_the_line(used: PostgresStore) -> None:
-    steps = plan(
-        used, "claim", {**ONE, **LINE, "queues": [None], "floor_ranks": [0], "floor_seqs": [5], "looks": [True]}
+CURSORS: Final = {"cursor_ranks": [None, 0], "cursor_seqs": [None, 1], "seen": "1:1:", "queues": ["default", "q"]}
+CLAIM: Final = {**ONE, "host": "h", "logs": "/l", "tokens": ["x"] * 7, "limit": 5}
+
+
+def test_a_claim_of_any_queue_reads_along_its_index(crowded: PostgresStore) -> None:
+    steps = plan(crowded, claim_text(SQL["candidates_any_queue"]), CLAIM)
+    assert re.findall(r"Limit|LockRows|Sort|jobs_line", _expression(steps, "candidates")) == [
+        "Limit",
+        "LockRows",
+        "jobs_line",
+    ], steps
+    assert not re.search(SCAN, steps), steps
+
+
+def test_a_claim_of_chosen_jobs_finds_each_by_its_number(crowded: PostgresStore) -> None:
+    steps = plan(crowded, claim_text(SQL["candidates_chosen"]), {**CLAIM, "chosen": [1, 2]})
+    assert re.search(r"jobs_pkey on jobs.*\n.*Index Cond: \(seq = chosen.seq\)", steps.partition("CTE selected")[0]), (
+        steps
     )
-    assert "jobs_line" in steps, steps
-    assert not re.search(SCAN, steps), steps
-    assert "Sort Key: jobs" not in steps, steps
-
-
-def test_a_claim_of_chosen_jobs_finds_each_by_its_number(used: PostgresStore) -> None:
-    steps = plan(used, "claim", {**ONE, **LINE, **NO_FLOORS, "chosen": [1, 2]})
-    _, _, chosen = steps.partition("CTE chosen")
-    assert re.search(r"jobs_pkey on jobs.*\n.*Index Cond: \(seq = told.seq\)", chosen.partition("CTE line")[0]), steps
     assert not re.search(SCAN, steps), steps
 
 
-def test_a_claim_of_named_queues_locks_no_more_than_it_takes(used: PostgresStore) -> None:
+@pytest.mark.parametrize("candidates", ["candidates_named_queues", "candidates_from_cursor"])
+def test_a_claim_of_named_queues_locks_no_more_than_it_takes(crowded: PostgresStore, candidates: str) -> None:
     """A limit above a nested loop above a limit above a lock: nothing sorts in between, so nothing is read ahead."""
-    floors = {"queues": ["default", "q"], "floor_ranks": [None, 0], "floor_seqs": [None, 1], "looks": [True, False]}
-    steps = plan(used, "claim", {**ONE, **LINE, **floors})
-    assert "jobs_ready" in steps, steps
-    _, _, named = steps.partition("CTE named_queues")
-    order = [
-        word for line in named.splitlines() for word in ("Limit", "Nested Loop", "LockRows", "Sort") if word in line
-    ]
-    assert order[:4] == ["Limit", "Nested Loop", "Limit", "LockRows"], steps
+    steps = plan(crowded, claim_text(SQL[candidates]), {**CLAIM, **CURSORS})
+    part = _expression(steps, "candidates" if candidates == "candidates_named_queues" else "named_queues")
+    words = re.findall(r"Limit|Nested Loop|LockRows|Sort|jobs_ready", part)
+    assert words == ["Limit", "Nested Loop", "Limit", "LockRows", "jobs_ready"], steps
+    assert not re.search(SCAN, steps), steps
+
+
+def test_a_claim_of_webhooks_reads_along_its_index(crowded: PostgresStore) -> None:
+    steps = plan(crowded, claim_text(SQL["candidates_webhooks"]), CLAIM)
+    assert re.findall(r"Limit|LockRows|Sort|jobs_ready", _expression(steps, "candidates")) == [
+        "Limit",
+        "LockRows",
+        "jobs_ready",
+    ], steps
+
+
+def test_the_head_of_a_queue_is_read_from_its_index(crowded: PostgresStore) -> None:
+    steps = plan(crowded, heads_text(), CURSORS)
+    assert re.search(r"jobs_line(.|\n)*jobs_ready", steps), steps
+    assert not re.search(SCAN, steps), steps
+
+
+def _expression(steps: str, name: str) -> str:
+    """The plan of one common table expression."""
+    return steps.partition(f"CTE {name}\n")[2].partition("\n  CTE ")[0]
 
 
 LIMITED: Final[dict[str, dict[str, Any]]] = {
@@ -204,7 +280,7 @@ CHOOSING: Final[dict[str, dict[str, Any]]] = {
     "heads_behind": {"queue": "open", "rank": -(2**63), "seq": 0, "limit": 5},
     "running_of_keys": {"queue": "full", "keys": ["k"]},
     "promote": {**ONE, "limit": 10},
-    "next_due": {},
+    "outlook": {},
 }
 
 

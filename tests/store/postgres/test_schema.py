@@ -133,7 +133,7 @@ def test_a_store_of_the_version_before_keeps_its_counts_and_times(
     store = open_store(str(home), empty, clock)
     live(store, home, clock)
     store.close()
-    tables = ", ".join(f"queuectl.{table}" for table in OF_NOW)
+    tables = ", ".join(f"queuectl.{table}" for table in (*OF_NOW, "locks"))
     columns = "; ".join(f"alter table queuectl.{table} drop column {column}" for table, column in COLUMNS_OF_NOW)
     server.execute(
         f"drop table {tables}; drop function queuectl.refuse_audit, queuectl.keep_audit; {columns}; update queuectl.meta set version = 10",

@@ -165,7 +165,7 @@ def test_without_the_driver_one_line_names_the_command_that_installs_it(home: Pa
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "error: the driver for PostgreSQL is not installed",
-        "hint: install it: pip install 'queuectl[postgres]'",
+        "hint: install it: pip install 'psycopg[binary]>=3.2'",
     ]
     assert "Traceback" not in done.stderr
     assert SECRET not in done.stdout + done.stderr

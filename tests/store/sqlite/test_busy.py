@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -53,30 +53,43 @@ def clock() -> Patience:
 
 
 def test_a_locked_store_is_waited_for_and_then_named(home: Path, path: Path, clock: Patience) -> None:
-    said: list[float] = []
-    store = open_store(str(home), None, clock, patience=30, on_wait=lambda: said.append(clock.monotonic()))
+    store = open_store(str(home), None, clock, patience=30)
     start = clock.monotonic()
     with locked(path), pytest.raises(errors.StoreBusy, match=r"waited 30 s"):
         store.enqueue([new_job("a")])
     assert clock.monotonic() - start == pytest.approx(30, abs=0.01)
-    assert [moment - start for moment in said] == [pytest.approx(2, abs=0.01)]  # once, and not before people wonder
     assert store.count() == 0
     store.enqueue([new_job("a")])
     assert store.count() == 1
     store.close()
 
 
-@pytest.mark.parametrize("lets_go_after, is_said", [(0.5, False), (10, True)])
+def test_a_waiting_process_is_called_at_intervals_and_names_the_holder(home: Path, path: Path, clock: Patience) -> None:
+    calls: list[float] = []
+
+    def on_wait(locked: str, waited: float, stored: Callable[[], Mapping[str, str]]) -> str:
+        assert (locked, stored()) == (str(path), {"lease": "1m"})
+        calls.append(waited)
+        return "process 1 (cat) uses it"
+
+    store = open_store(str(home), None, clock, patience=30, on_wait=on_wait)
+    store.set_config({"lease": "1m"})
+    with locked(path), pytest.raises(errors.StoreBusy) as refused:
+        store.enqueue([new_job("a")])
+    assert refused.value.hint == "process 1 (cat) uses it"
+    assert calls[:3] == [pytest.approx(0.2, abs=0.01), pytest.approx(1.2, abs=0.01), pytest.approx(2.2, abs=0.01)]
+    store.close()
+
+
+@pytest.mark.parametrize("lets_go_after", [0.5, 10])
 def test_work_goes_on_by_itself_once_the_lock_is_gone(
-    home: Path, path: Path, clock: Patience, lets_go_after: float, is_said: bool
+    home: Path, path: Path, clock: Patience, lets_go_after: float
 ) -> None:
-    said: list[bool] = []
-    store = open_store(str(home), None, clock, on_wait=lambda: said.append(True))
+    store = open_store(str(home), None, clock)
     with locked(path) as clock.holder:
         clock.lets_go_after = lets_go_after
         store.enqueue([new_job("a")])
     assert clock.monotonic() - 1000 == pytest.approx(lets_go_after, abs=0.01)  # not a whole patience later
-    assert bool(said) == is_said
     assert store.get("a").state is State.PENDING
     store.close()
 

@@ -312,11 +312,12 @@ def test_a_home_that_cannot_be_made_is_refused(home: Path, clock: FakeClock) -> 
         open_store(str(home / "below"), None, clock)
 
 
-def test_a_link_to_nowhere_is_refused_and_not_followed(home: Path, path: Path, clock: FakeClock) -> None:
+def test_a_database_that_is_a_link_is_refused_and_not_followed(home: Path, path: Path, clock: FakeClock) -> None:
     home.mkdir()
-    path.symlink_to(home / "nowhere" / "queue.db")
-    with pytest.raises(errors.StoreFailed, match="cannot be opened"):
+    path.symlink_to(home / "nowhere.db")
+    with pytest.raises(errors.HomeUnusable, match=r"queue\.db in it is a symbolic link"):
         open_store(str(home), None, clock)
+    assert not (home / "nowhere.db").exists()
 
 
 def test_a_connection_alone_makes_no_directory(home: Path, path: Path, clock: FakeClock) -> None:

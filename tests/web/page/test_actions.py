@@ -22,6 +22,13 @@ def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).first.click()
 
 
+def answer(page: Page, question: str, name: str) -> None:
+    """Press a button of the dialog that asks this."""
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text(question)
+    dialog.get_by_role("button", name=name, exact=True).click()
+
+
 def notice(page: Page, text: str) -> None:
     expect(page.locator("#notice")).to_contain_text(text)
 
@@ -104,20 +111,84 @@ def test_a_job_is_run_now_cancelled_retried_and_cloned(visit: Visit, site: Site)
     site.queuectl("enqueue", "--id", "later", "--delay", "1h", "sleep 600", check=0)
     page = visit("/jobs/later")
     press(page, "Run now")
+    answer(page, "Run job later now?", "Run job now")
     expect(page.locator("#job-state")).to_have_text("processing")
     press(page, "Cancel")
+    answer(page, "Cancel job later?", "Cancel job")
     notice(page, "Job later cancelled")
     expect(page.locator("#job-state")).to_have_text("cancelled")
-    page.locator("#notice").get_by_role("button", name="Retry").click()
+    press(page, "Retry")
+    answer(page, "Retry job later?", "Retry job")
     notice(page, "Job later retried")
     expect(page.locator("#job-state")).to_have_text("processing")
     press(page, "Cancel")
+    answer(page, "Cancel job later?", "Cancel job")
     expect(page.locator("#job-state")).to_have_text("cancelled")
     press(page, "Clone")
+    answer(page, "Clone job later?", "Clone job")
     page.wait_for_url(lambda url: "/jobs/later" not in url)
     notice(page, "a copy of later")
     press(page, "Cancel")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.locator("#job-state")).to_have_text("cancelled")
+
+
+def test_a_running_job_goes_on_when_its_cancellation_is_not_confirmed(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "unhurt", "sleep 600", check=0)
+    page = visit("/jobs/unhurt")
+    expect(page.locator("#job-state")).to_have_text("processing")
+    cancel = page.locator("#actions").get_by_role("button", name="Cancel")
+    cancel.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Running jobs are killed")
+    expect(dialog.get_by_role("link", name="Back")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(cancel).to_be_focused()
+    assert job(site, "unhurt")["state"] == "processing"
+    site.queuectl("cancel", "unhurt", check=0)
+
+
+def test_no_job_is_added_by_a_clone_that_is_not_confirmed(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "single", "--queue", "clones", "--delay", "1h", "true", check=0)
+    page = visit("/jobs/single")
+    press(page, "Clone")
+    page.get_by_role("dialog").get_by_role("link", name="Back").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert [one["id"] for one in site.queuectl("list", "--queue", "clones", "--json", check=0).json] == ["single"]
+
+
+def test_retried_dead_jobs_cannot_be_turned_into_cancelled_ones(visit: Visit, site: Site) -> None:
+    for name in ("late-1", "late-2"):
+        site.queuectl("enqueue", "--id", name, "--max-retries", "0", "exit 43", check=0)
+    site.queuectl("wait", "late-1", "late-2", timeout=30)
+    page = visit("/dlq")
+    row = page.get_by_role("row", name="exit code 43")
+    row.get_by_role("button", name="Retry").click()
+    answer(page, "Retry 2 dead jobs?", "Retry 2 dead jobs")
+    notice(page, "2 jobs retried")
+    expect(page.locator("#notice").get_by_role("button")).to_have_count(1)
+    expect(page.locator("#notice").get_by_role("button")).to_have_accessible_name("Dismiss")
+
+
+def test_dead_jobs_stay_dead_when_their_retry_is_not_confirmed(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "resting", "--max-retries", "0", "exit 44", check=0)
+    site.queuectl("wait", "resting", timeout=30)
+    page = visit("/dlq")
+    press(page, "Retry all")
+    page.get_by_role("dialog").get_by_role("link", name="Back").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert job(site, "resting")["state"] == "dead"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_a_preview_of_nothing_is_a_notice_on_the_same_list(visit: Visit, site: Site, script: bool) -> None:
+    site.queuectl("enqueue", "--id", f"unticked-{script}", "--queue", "unticked", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=unticked&match=true", script=script)
+    press(page, "Preview")
+    notice(page, "No job is selected")
+    assert page.url.startswith(f"{site.url}/jobs?queue=unticked&match=true")
+    expect(page.locator("#list")).to_contain_text(f"unticked-{script}")
 
 
 def test_ticked_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, site: Site) -> None:
@@ -154,8 +225,6 @@ def test_all_that_match_are_changed_with_one_word(visit: Visit, site: Site) -> N
     page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
     notice(page, "60 jobs cancelled")
     expect(page.locator("#list")).to_contain_text("No job matches")
-    page.locator("#notice").get_by_role("button", name="Retry").click()
-    notice(page, "60 jobs retried")
 
 
 def test_who_only_hits_enter_is_not_taken_to_have_read_a_grave_question(visit: Visit, site: Site) -> None:
@@ -213,6 +282,26 @@ def test_the_field_on_top_finds_an_id_or_a_command(visit: Visit, site: Site) -> 
     expect(page.locator("table.rows")).to_contain_text("needle")
 
 
+@pytest.mark.parametrize("text", ["tar", "tarball", "last"])
+def test_a_word_is_searched_in_commands_although_an_id_begins_with_it(visit: Visit, site: Site, text: str) -> None:
+    site.queuectl("enqueue", "--id", f"{text}z16dfqs", "--delay", "1h", "curl example.org", check=0)
+    site.queuectl("enqueue", "--id", f"meant-by-{text}", "--delay", "1h", f"run {text} now", check=0)
+    page = visit("/")
+    page.locator("#find").fill(text)
+    page.locator("#find").press("Enter")
+    page.wait_for_url("**/jobs?match=*")
+    expect(page.locator("table.rows tbody tr")).to_have_count(1)
+    expect(page.locator("table.rows")).to_contain_text(f"meant-by-{text}")
+
+
+def test_the_first_six_characters_of_an_id_lead_to_the_job(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "q7w8e9r0t1", "--delay", "1h", "true", check=0)
+    page = visit("/")
+    page.locator("#find").fill("q7w8e9")
+    page.locator("#find").press("Enter")
+    page.wait_for_url(f"{site.url}/jobs/q7w8e9r0t1")
+
+
 def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--queue", "valve", "--delay", "1h", "true", check=0)
 
@@ -239,6 +328,7 @@ def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None
     assert rules()["concurrency"] is None
     panel.get_by_placeholder("another queue").fill("elsewhere")
     panel.get_by_role("button", name="Move").click()
+    answer(page, "Move jobs from valve to elsewhere?", "Move jobs")
     notice(page, "1 job moved from valve to elsewhere")
 
 
@@ -278,12 +368,13 @@ def test_dead_jobs_are_retried_and_purged_by_their_error(visit: Visit, site: Sit
     expect(row.get_by_role("cell").first).to_have_text("2")
     (site.queuectl.home / "go").touch()
     row.get_by_role("button", name="Retry").click()
+    answer(page, "Retry 2 dead jobs?", "Retry 2 dead jobs")
     notice(page, "2 jobs retried")
     wait_until(
         lambda: job(site, "dead-1")["state"] == job(site, "dead-2")["state"] == "completed", what="them to complete"
     )
     page.get_by_role("row", name="exit code 42").get_by_role("button", name="Purge").click()
-    page.get_by_role("dialog").get_by_role("button", name="Purge").click()
+    answer(page, "Purge 1 dead job?", "Purge 1 dead job")
     notice(page, "Job dead-3 purged")
     assert site.queuectl("show", "dead-3").code != 0
 
@@ -302,12 +393,13 @@ def test_a_schedule_is_added_paused_resumed_run_and_removed(visit: Visit, site: 
     press(page, "Undo")
     notice(page, "Schedule hourly goes on")
     panel.get_by_role("button", name="Run now").click()
+    answer(page, "Run schedule hourly now?", "Run schedule now")
     page.wait_for_url("**/jobs/**")
     expect(page.locator("#job-state")).to_have_text("completed")
     page.goto(f"{site.url}/cron")
     expect(panel).to_contain_text("completed")
     panel.get_by_role("button", name="Remove").click()
-    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    answer(page, "Remove schedule hourly?", "Remove schedule")
     notice(page, "Schedule hourly removed")
     assert site.queuectl("cron", "list", "--json", check=0).json == []
 
@@ -335,7 +427,7 @@ def test_a_worker_is_asked_to_stop_and_does(visit: Visit, site: Site, tmp_path: 
         page = visit("/workers")
         panel = page.locator("section", has=page.locator("#w-wasp"))
         panel.get_by_role("button", name="Stop", exact=True).click()
-        page.get_by_role("dialog").get_by_role("button", name="Stop").click()
+        answer(page, "Stop worker wasp?", "Stop worker")
         notice(page, "Worker wasp finishes what it runs and stops")
         assert other.wait() == 0
         expect(panel).to_have_count(0)

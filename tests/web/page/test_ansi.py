@@ -22,6 +22,7 @@ CASES = {
     "\x1b]8;;http://example.org\x1b\\link\x1b]8;;\x1b\\": [("", "link")],
     "10 %\r50 %\r100 %": [("", "100 %")],
     "ends so\r": [("", "ends so")],
+    "old\rends in two\r\r": [("", "ends in two")],
     "\x1b(Bset\x07\x00bell": [("", "set"), ("", "bell")],
     "rm \u202eecho\u202c \x9b2Jend\u2028": [("", "rm "), ("", "echo"), ("", " "), ("", "2Jend")],
     "<b>\x1b[3m&amp;": [("", "<b>"), ("t-i", "&amp;")],

@@ -9,16 +9,17 @@ from queuectl.web.desk import Desk
 from queuectl.web.pages import family as drawing
 from queuectl.web.pages.family import family
 from queuectl.web.pages.timeline import timeline
+from tests.factories import NO_POLICY
 
 
 def test_a_job_that_is_alone_has_no_drawing(home: Path) -> None:
-    with Desk(home) as desk:
+    with Desk(home, gate=NO_POLICY) as desk:
         desk.enqueue("true", id="alone")
         assert family(graph(desk.reads, "alone")) is None
 
 
 def test_each_job_is_drawn_to_the_right_of_all_that_it_waits_for(home: Path) -> None:
-    with Desk(home) as desk:
+    with Desk(home, gate=NO_POLICY) as desk:
         jobs = [("d", ["b"]), ("c", ["a", "b"]), ("b", ["a"]), ("a", [])]
         desk.enqueue_many([{"id": name, "command": "true", "depends_on": parents} for name, parents in jobs])
         drawn = family(graph(desk.reads, "b"))
@@ -30,7 +31,7 @@ def test_each_job_is_drawn_to_the_right_of_all_that_it_waits_for(home: Path) -> 
 
 
 def test_of_a_large_family_the_nearest_are_drawn(home: Path) -> None:
-    with Desk(home) as desk:
+    with Desk(home, gate=NO_POLICY) as desk:
         desk.enqueue("true", id="root")
         desk.enqueue_many([{"command": f"echo {number}", "depends_on": ["root"]} for number in range(100)])
         drawn = family(graph(desk.reads, "root"))

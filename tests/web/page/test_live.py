@@ -86,6 +86,22 @@ def test_a_log_is_followed_in_colour_and_searched(visit: Visit, site: Site, work
     expect(log.locator(".hit")).to_have_text("last words")
 
 
+def test_progress_that_is_written_over_itself_is_one_line_while_it_grows(
+    visit: Visit, site: Site, worker: WorkerProcess
+) -> None:
+    go = site.queuectl.home / "go-on-with-it"
+    script = rf"""i=0; while [ $i -lt 100 ]; do i=$((i+1)); printf '\r\033[32mframe= %s time=00:00:01.00\033[0m' $i; done
+printf '\r'; until [ -e {go} ]; do sleep 0.05; done; printf 'done\r\nend\n'"""
+    site.queuectl("enqueue", "--id", "progress", script, check=0)
+    page = visit("/jobs/progress")
+    log = page.locator(".log")
+    expect(log.locator(".line").last).to_have_text("frame= 100 time=00:00:01.00")
+    expect(log.locator(".line").last.locator(".t-fg2")).to_have_text("frame= 100 time=00:00:01.00")
+    go.touch()
+    expect(log.locator(".line").nth(1)).to_have_text("done")
+    expect(log.locator(".line").nth(2)).to_have_text("end")
+
+
 def test_a_dashboard_that_is_gone_is_missed_and_welcomed_back(visit: Visit, site: Site) -> None:
     page = visit("/")
     page.expected = ("net::ERR_",)  # type: ignore[attr-defined] # in whatever words: it may go in the middle of any answer

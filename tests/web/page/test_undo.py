@@ -9,11 +9,12 @@ import pytest
 from queuectl.web.desk import Desk
 from queuectl.web.pages import act
 from queuectl.web.pages.asked import Ask, Fields, Pairs
+from tests.factories import NO_POLICY
 
 
 @pytest.mark.parametrize("chosen", [[("id", "before"), ("id", "now")], [("all", "1")]], ids=["ticked", "all"])
 def test_what_was_held_before_stays_so_when_a_hold_is_taken_back(home: Path, chosen: Pairs) -> None:
-    with Desk(home) as desk:
+    with Desk(home, gate=NO_POLICY) as desk:
         for name in ("before", "now"):
             desk.enqueue("true", id=name)
         desk.hold("before")
@@ -32,7 +33,7 @@ def test_what_was_held_before_stays_so_when_a_hold_is_taken_back(home: Path, cho
 def test_a_preview_counts_and_names_those_that_it_would_be_done_to(
     home: Path, action: str, meant: list[str], ticked: bool
 ) -> None:
-    with Desk(home) as desk:
+    with Desk(home, gate=NO_POLICY) as desk:
         for name in ("ended", "held", "free"):
             desk.enqueue("true", id=name)
         desk.hold("held")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.page.site import READER, Site, Visit
+
+pytestmark = pytest.mark.usefixtures("worker")
 
 
 def test_a_job_is_enqueued_held_and_taken_back_without_script(visit: Visit, site: Site) -> None:
@@ -42,6 +45,59 @@ def test_many_jobs_are_previewed_on_a_page_and_changed_without_script(visit: Vis
     page.get_by_role("button", name="Cancel 3 jobs").click()
     expect(page.locator("#notice")).to_contain_text("3 jobs cancelled")
     assert page.url.startswith(f"{site.url}/jobs?queue=plains")
+
+
+def test_a_purge_asks_first_without_script(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "gone", "--max-retries", "0", "exit 45", check=0)
+    site.queuectl("wait", "gone", timeout=30)
+    page = visit("/dlq", script=False)
+    page.get_by_role("row", name="exit code 45").get_by_role("button", name="Purge").click()
+    expect(page.get_by_role("heading", name="Purge 1 dead job?")).to_be_visible()
+    assert site.queuectl("show", "gone", "--json", check=0).json["state"] == "dead"
+    page.get_by_role("button", name="Purge 1 dead job").click()
+    expect(page.locator("#notice")).to_contain_text("Job gone purged")
+    assert page.url.startswith(f"{site.url}/dlq")
+
+
+def test_a_cancellation_that_is_not_confirmed_leads_back_to_the_job_without_script(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "kept", "--delay", "1h", "true", check=0)
+    page = visit("/jobs/kept", script=False)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("link", name="Back").click()
+    page.wait_for_url(f"{site.url}/jobs/kept")
+    assert site.queuectl("show", "kept", "--json", check=0).json["state"] == "pending"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_a_question_about_the_longest_id_fits_on_a_phone(visit: Visit, site: Site, script: bool) -> None:
+    name = ("n" if script else "s") * 128
+    site.queuectl("enqueue", "--id", name, "--delay", "1h", "true", check=0)
+    page = visit(f"/jobs/{name}", look="phone", script=script)
+    page.get_by_role("button", name="Cancel").click()
+    sheet = page.locator("[data-sheet]")
+    expect(sheet).to_be_visible()
+    expect(sheet.get_by_role("button", name="Cancel job")).to_be_in_viewport(ratio=1)
+    assert sheet.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["jobs/asked/run-now", "jobs/asked/cancel", "jobs/asked/clone", "dlq/retry", "dlq/purge", "cron/asked/run",
+     "cron/asked/remove", "queues/asked/move"],
+)  # fmt: skip
+def test_the_server_carries_out_nothing_that_cannot_be_undone_before_it_is_confirmed(
+    visit: Visit, site: Site, path: str
+) -> None:
+    if site.queuectl("show", "asked").code:
+        site.queuectl("enqueue", "--id", "asked", "--queue", "asked", "--delay", "1h", "true", check=0)
+        site.queuectl("enqueue", "--id", "asked-dead", "--max-retries", "0", "exit 1", check=0)
+        site.queuectl("wait", "asked-dead", timeout=30)
+        site.queuectl("cron", "add", "asked", "0 2 * * *", "true", "--tz", "UTC", check=0)
+    before = site.queuectl("export", check=0).out
+    page = visit("/", script=False)
+    shown = page.request.post(f"{site.url}/{path}", form={"to": "other"}, headers={"Origin": site.url})
+    assert (shown.status, 'name="confirmed"' in shown.text()) == (200, True)
+    assert site.queuectl("export", check=0).out == before
 
 
 def test_a_change_by_who_may_only_look_is_refused(visit: Visit, site: Site) -> None:

@@ -15,7 +15,8 @@ from queuectl.cli.exits import DONE, REFUSED
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column, Done, Lines, Result, Sheet, Table
 from queuectl.cli.style import age
-from queuectl.config import load_settings, working_directory
+from queuectl.config import file_path, load_settings, working_directory
+from queuectl.gate import open_gate
 from queuectl.job.alert import Alert
 from queuectl.job.duration import format_duration
 from queuectl.job.hooks import shown_url
@@ -44,6 +45,9 @@ alert = group(
     """,
 )
 
+_POLICY: Final = click.option(
+    "--policy", metavar="FILE", help="Policy for its command (default: policy.toml of the home)."
+)
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
 
@@ -66,7 +70,7 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 @click.option("--oldest", metavar="TIME", help="When a job that is due has waited for so long.")
 @click.option("--no-worker", metavar="TIME", help="When no worker takes jobs for so long.")
 @click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Of this queue only.")
-@click.option("--for", "hold", metavar="TIME", help="Only if it stays so for so long; else 1m, with --dead 0.")
+@click.option("--for", "hold", metavar="TIME", help="Fire only if it stays so for this long (default 0).")
 @click.option("--repeat", metavar="TIME", help="While it fires, say so again after each such time.")
 @click.option("--webhook", metavar="URL", help="Whom to call.")
 @click.option("--command", "command_", metavar="CMD", help="What to run, in this directory.")
@@ -120,7 +124,8 @@ def show(app: App, name: str) -> Result:
         queuectl alert check --json
     """,
 )
-def check(app: App) -> Result:
+@_POLICY
+def check(app: App, policy: str | None) -> Result:
     """Look at all alerts now, and tell whoever is to be told: by a job if a worker lives, else from here. Prints what was told, so
     nothing if nothing has changed. Exit 1 if somebody could not be reached; the next check tries again.
 
@@ -128,8 +133,7 @@ def check(app: App) -> Result:
     """
     told: list[Told] = []
     if app.open_reads().alerts():  # where there is none, no store is made to say so
-        store = app.open_store()
-        told = Teller(store, lambda: _settings(app), app.environ).check(store)
+        told = _teller(app, policy).check()
     value = [
         {
             "name": one.alert.name,
@@ -147,10 +151,11 @@ def check(app: App) -> Result:
 
 @command("test", examples="queuectl alert test deaths")
 @_name
-def test(app: App, name: str) -> Result:
-    """Call its webhook or run its command now, from here, with the state `test`. Nothing changes."""
-    reads = app.open_reads()
-    said = Teller(reads, lambda: _settings(app), app.environ).test(name)
+@_POLICY
+def test(app: App, name: str, policy: str | None) -> Result:
+    """Call its webhook or run its command now, from here, with the state `test`. The audit log records it."""
+    app.open_reads().alert(name)  # before a database is created only to find that it has no such alert
+    said = _teller(app, policy).test(name)
     return Lines([printable(said)], {"name": name, "state": "test", "text": said})
 
 
@@ -160,6 +165,11 @@ def remove(app: App, names: tuple[str, ...]) -> Result:
     """Remove alerts. What is on its way to somebody still arrives."""
     answer = use.remove_all(names, reads=app.open_reads, open_store=app.open_store)
     return Done(answer.done, refused=answer.refused, verb="removed")
+
+
+def _teller(app: App, policy: str | None) -> Teller:
+    gate = open_gate(app.home, None if policy is None else file_path(policy, spelled="--policy"), app.environ)
+    return Teller(app.open_store(), lambda: _settings(app), app.environ, gate=gate, clock=app.clock)
 
 
 def _settings(app: App) -> Settings:

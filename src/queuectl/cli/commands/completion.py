@@ -11,6 +11,7 @@ from queuectl.cli.result import Lines, Result
 
 @command(
     "completion",
+    any_home=True,
     examples="""
         # bash: now, and in every new shell
         source <(queuectl completion bash)

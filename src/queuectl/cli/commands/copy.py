@@ -20,11 +20,12 @@ from queuectl.queue.copy import Copied, Count
 from queuectl.queue.copy import copy as copy_store
 from queuectl.store.address import parse_address
 from queuectl.store.copying import Movable
-from queuectl.store.open import open_at
+from queuectl.store.open import check_trusted_address, open_at
 
 
 @command(
     "copy",
+    any_home=True,
     examples="""
         # with the password in ~/.pgpass: in the words of a command others can read it
         queuectl copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
@@ -42,12 +43,14 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
     are.
     """
     shown = {name: parse_address(address).shown() for name, address in (("from", source), ("to", target))}
-    opened = open_at(source, app.clock, create=False, on_wait=app.say_locked)
+    for address in () if app.flags.trust_home else (source, target):
+        check_trusted_address(address)
+    opened = open_at(source, app.clock, create=False, on_wait=app.on_locked)
     if opened is None:
         raise StoreNotFound(shown["from"])
 
     def open_target() -> Movable:
-        made = open_at(target, app.clock, create=True, on_wait=app.say_locked)
+        made = open_at(target, app.clock, create=True, on_wait=app.on_locked)
         assert made is not None
         made.actor = actor(app.environ)
         return made

@@ -12,7 +12,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.commands.enqueue import from_words, single
 from queuectl.cli.complete import complete_schedules
-from queuectl.cli.jobwords import JobCommand, job_options, read_fields, refuse_parents
+from queuectl.cli.jobwords import AFTER, JobCommand, job_options, read_fields, refuse_parents
 from queuectl.cli.numbers import integer
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column, Done, Result, Sheet, Table
@@ -53,6 +53,13 @@ cron = group(
 
 class CronCommand(JobCommand):
     words_before = 2
+
+    def __init__(self, *args: Any, **rest: Any) -> None:
+        super().__init__(*args, **rest)
+        for param in self.own_params:
+            # Still parsed, so that the error gives the reason, but not listed in the help.
+            if isinstance(param, click.Option) and param.name in ("id", "run_at", *AFTER):
+                param.hidden = True
 
 
 _name = click.argument("name", metavar="NAME", shell_complete=complete_schedules)

@@ -15,7 +15,11 @@ from queuectl.cli.command import command
 from queuectl.cli.numbers import port_number
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Nothing, Result
+from queuectl.clock import Clock
+from queuectl.config import file_path
 from queuectl.errors import ExtraMissing, InvalidInput
+from queuectl.gate import open_gate
+from queuectl.process.dispositions import start_programs_with_default_signals
 
 if TYPE_CHECKING:
     from queuectl.web.serve import Plan
@@ -34,6 +38,8 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
         queuectl dashboard --token-file ~/.queuectl-tokens
         # for other machines, over TLS
         queuectl dashboard --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
+        # clients may add alerts that run a command, as far as the policy allows it
+        queuectl dashboard --allow-alert-commands --policy /etc/queuectl/policy.toml
         # behind a proxy that speaks https and passes the Host on
         queuectl dashboard --token-file tokens --behind-proxy --allow-host queue.example.org
     """,
@@ -45,6 +51,8 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 @click.option("--tls-key", metavar="FILE", help="Its key.")
 @click.option("--behind-proxy", is_flag=True, help="A proxy before this one speaks https with the browsers.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A name by which it may be called.")
+@click.option("--allow-alert-commands", is_flag=True, help="Accept alerts with a command over HTTP.")
+@click.option("--policy", metavar="FILE", help="Policy for alert commands (default: policy.toml of the home).")
 def dashboard(
     app: App,
     host: str,
@@ -54,6 +62,8 @@ def dashboard(
     tls_key: str | None,
     behind_proxy: bool,
     hosts: tuple[str, ...],
+    allow_alert_commands: bool,
+    policy: str | None,
 ) -> Result:
     """The web dashboard and the HTTP API, until Ctrl-C.
 
@@ -70,6 +80,7 @@ def dashboard(
         if (exc.name or "").partition(".")[0] not in _PACKAGES:
             raise
         raise ExtraMissing("the dashboard", "dashboard") from exc
+    gate = open_gate(app.home, None if policy is None else file_path(policy, spelled="--policy"), app.environ)
     own = _own_tokens(app, token_file)
     if not serve.is_loopback(host) and not (own and (tls_cert or behind_proxy)):
         raise InvalidInput(
@@ -86,10 +97,14 @@ def dashboard(
 
     from queuectl.web.desk import Desk
 
+    start_programs_with_default_signals()  # the commands of alerts
     home, db = app.home, app.db
-    serve.serve(
-        lambda clock: Desk(home, db, clock=clock), plan, listener, started=lambda bound: _say(app, plan, bound, made)
-    )
+
+    def make_desk(clock: Clock) -> Desk:
+        # The data directory was checked before the command began.
+        return Desk(home, db, gate=gate, accepts_alert_commands=allow_alert_commands, clock=clock, trust_home=True)
+
+    serve.serve(make_desk, plan, listener, started=lambda bound: _say(app, plan, bound, made))
     return Nothing()
 
 

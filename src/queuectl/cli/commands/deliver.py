@@ -9,9 +9,8 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.result import Lines, Result
 from queuectl.hooks.send import Answer
-from queuectl.job.hooks import SAID, URL, parse_url, shown_url
+from queuectl.job.hooks import EVENT_OF_ALERT, SAID, URL, parse_url, shown_url
 from queuectl.queue import deliver as use
-from queuectl.store.alerting import EVENT
 
 
 @command("deliver", examples="queuectl deliver dead 7f3a 4")
@@ -21,7 +20,7 @@ from queuectl.store.alerting import EVENT
 def deliver(app: App, happening: str, job: str, run: str) -> Result:
     """Call a webhook, as the job that this is run by."""
     env = app.environ
-    if happening == EVENT:
+    if happening == EVENT_OF_ALERT:
         whom = parse_url(env.get(URL), "the URL")
         return _told(whom, use.deliver_alert(app.open_reads(), env, app.settings, url=whom, version=__version__))
     id_, url, said = env.get("QUEUECTL_JOB_ID", ""), env.get(URL), env.get(SAID)

@@ -21,6 +21,7 @@ from queuectl.errors import InvalidInput
 
 @command(
     "demo",
+    any_home=True,
     examples="""
         queuectl demo
         # with living traffic, in a browser, until Ctrl-C

@@ -33,6 +33,7 @@ _WIDTH: Final = 12
         queuectl doctor > /tmp/doctor.txt || cat /tmp/doctor.txt
     """,
     any_environment=True,
+    any_home=True,
 )
 @click.option(
     "--fix", is_flag=True, help="Put right what is safe to, and look again. Jobs and settings stay as they are."
@@ -44,7 +45,7 @@ def doctor(app: App, fix: bool) -> Result:
     are closed to others, files of dead workers removed and their jobs taken back. Nothing is made in a home that does not
     exist.
     """
-    look = partial(patient, app.home, lambda: app.db, environ=app.environ, clock=app.clock, on_wait=app.say_locked)
+    look = partial(patient, app.home, lambda: app.db, environ=app.environ, clock=app.clock, on_wait=app.on_locked)
     with look() as found:
         checked = examine(found)
         fixed = do_fix(checked) if fix else []

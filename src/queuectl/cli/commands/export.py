@@ -58,7 +58,8 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
     store = app.open_reads()
     if file is None or file == "-":
         jobs = use.export(store, where, history=history, show_env=False)
-        return Raw(_chunks(use.lay_out(chain(export_rules(store, show_env=False) if rules else (), jobs), chosen)))
+        pieces = use.lay_out(chain(export_rules(store, show_env=False) if rules else (), jobs), chosen)
+        return Raw(use.spooled(_chunks(pieces)))
     done = 0
     beside: list[dict[str, object]] = list(export_rules(store, show_env=True)) if rules else []
 

@@ -27,6 +27,7 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 @command(
     "help",
+    any_home=True,
     examples="""
         queuectl help
         queuectl help retry-policy

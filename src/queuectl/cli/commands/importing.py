@@ -29,16 +29,19 @@ from queuectl.queue.records import open_records
         queuectl import jobs.json
         # what would happen, and whether it would be refused
         queuectl import --dry-run jobs.json
+        # all that `export --rules` wrote
+        queuectl import --rules all.json
         # the store of another tool
         queuectl import ~/old/queue.db
         ssh build.example.org queuectl export --format jsonl | queuectl import -
     """,
 )
 @click.argument("file", metavar="FILE")
+@click.option("--rules", is_flag=True, help="Also take in queues, schedules, alerts and ends of batches.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-def import_jobs(app: App, file: str, dry_run: bool) -> Result:
-    """Take in jobs with their past, schedules, alerts and rules of queues: what export wrote, or the files of some other
-    tools.
+def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
+    """Take in jobs with their past: what export wrote, or the files of some other tools. With --rules also queues, schedules,
+    alerts and ends of batches: the author of the file then decides which commands alerts run and which addresses are called.
 
     All of it or nothing. A job that is there already is left as it is, another job under its id refuses all. What was
     running waits again. - is stdin.
@@ -52,6 +55,7 @@ def import_jobs(app: App, file: str, dry_run: bool) -> Result:
             reads=app.open_reads,
             open_store=app.open_store,
             dry_run=dry_run,
+            rules=rules,
             advance=advance,
         )
     if not dry_run:

@@ -21,7 +21,6 @@ from queuectl.cli.printable import printable
 from queuectl.cli.result import Nothing, Raw, Result
 from queuectl.cli.selectors import Selection, selectors
 from queuectl.cli.workers import unserved_watch
-from queuectl.config import job_environment_base
 from queuectl.errors import InvalidInput
 from queuectl.job.lifecycle import State
 from queuectl.queue import logs as use
@@ -108,10 +107,10 @@ def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
 
 
 def _known(app: App) -> KnownSecrets:
-    from queuectl.secrets.known import KnownSecrets  # here, since it is seldom wanted
+    from queuectl.gate import open_gate  # here, since it is seldom wanted
+    from queuectl.secrets.known import KnownSecrets
 
-    environment = job_environment_base(app.environ)
-    return KnownSecrets(app.home, user=os.geteuid(), environment=environment, clock=app.clock)
+    return KnownSecrets(app.home, user=os.geteuid(), gate=open_gate(app.home, None, app.environ), clock=app.clock)
 
 
 def _with_problems(app: App, chunks: Iterator[bytes], known: KnownSecrets) -> Iterator[bytes]:

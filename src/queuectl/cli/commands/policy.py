@@ -20,14 +20,14 @@ from queuectl.cli.variables import read_variables
 from queuectl.config import file_path, job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.job.duration import format_duration
+from queuectl.job.names import WEBHOOKS
 from queuectl.job.newjob import NewJob
 from queuectl.job.policy import Refusal, Rules
 from queuectl.job.resources import CEILINGS, LIMITS
 from queuectl.job.spec import Defaults, merge, validate
-from queuectl.job.user import Account
 from queuectl.policy.file import Loaded, place_of, read_policy
 from queuectl.policy.guard import Guard, Permit, Wish
-from queuectl.policy.weak import weaknesses
+from queuectl.policy.weak import weaknesses, wildcards
 from queuectl.queue.intake import read_words
 
 _HERE: Final = "queuectl.cli.commands.policy"
@@ -56,6 +56,8 @@ _FILE: Final = click.option("--policy", "file", metavar="FILE", help="This polic
         queuectl policy check rsync -a /srv/in/ /srv/out/
         # one word: a command for the shell
         queuectl policy check 'cat /etc/passwd | mail me'
+        # the command of an alert
+        queuectl policy check --queue queuectl.webhooks './page.sh'
         queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
     """,
 )
@@ -89,11 +91,15 @@ def policy_check(
     if found is None:
         verdict: Permit | Refusal = Permit("no policy", "", (job.argv or ("",))[0], job.cwd, None, job.timeout_ms)
     else:
-        guard = Guard(found.policy, user=os.geteuid(), accounts=found.accounts)
-        account = guard.account_of(job.queue)
-        verdict = account if isinstance(account, Refusal) else guard.judge(_wish(app, guard, job, account))
+        environment = job_environment_base(app.environ)
+        guard = Guard(found.policy, user=os.geteuid(), accounts=found.accounts, environment=environment)
+        asked = (job.timeout_ms, job.limits, job.secrets)
+        verdict = guard.judge(Wish(job.queue, job.command, job.argv, job.cwd, job.env or {}, *asked))
     is_allowed = isinstance(verdict, Permit)
-    value = _told(verdict, path if found is not None else None)
+    warnings = [] if found is None else [f"{one.rule}: {one.message}" for one in wildcards(found.policy.of(job.queue))]
+    for warning in warnings:
+        app.warn(f"warning: {printable(warning)}")
+    value = {**_told(verdict, path if found is not None else None), "warnings": warnings}
     return Lines([_line(verdict)], value, exit_code=DONE if is_allowed else REFUSED)
 
 
@@ -103,7 +109,13 @@ def policy_show(app: App, file: str | None) -> Result:
     """The rules of this host, of each queue that has its own, and which of them can be walked around."""
     path, found = _load(app, file)
     if found is None:
-        none: dict[str, Any] = {"policy": None, "general": None, "queues": {}, "weaknesses": []}
+        none: dict[str, Any] = {
+            "policy": None,
+            "general": None,
+            "queues": {},
+            "secret_provider": None,
+            "weaknesses": [],
+        }
         return Lines([f"there is no policy: {printable(path)} is not there, and whatever is enqueued may run"], none)
     policy = found.policy
     weak = list(weaknesses(policy, user=os.geteuid(), accounts=found.accounts))
@@ -111,6 +123,7 @@ def policy_show(app: App, file: str | None) -> Result:
         "policy": path,
         "general": _shown(policy.general),
         "queues": {queue: _shown(rules) for queue, rules in policy.queues.items()},
+        "secret_provider": None if policy.provider is None else _shown(policy.provider),
         "weaknesses": [{"code": one.code, "rule": one.rule, "message": one.message, "hint": one.hint} for one in weak],
     }
 
@@ -120,6 +133,9 @@ def policy_show(app: App, file: str | None) -> Result:
         for queue, rules in policy.queues.items():
             yield app.paint(f"queue {printable(queue)}", "bold")
             yield from _lines(rules)
+        if policy.provider is not None:
+            yield app.paint("secret provider", "bold")
+            yield from _lines(policy.provider)
         for one in weak:
             yield app.paint(f"! {printable(one.rule)}: {printable(one.message)}", "yellow")
             yield f"  → {printable(one.hint)}"
@@ -134,7 +150,11 @@ def _job(app: App, words: tuple[str, ...], flags: Mapping[str, object]) -> NewJo
     if len(given) != 1:
         raise InvalidInput("JSON", "one job at a time", hint='like {"argv": ["rsync", "-a", "in/", "out/"]}')
     defaults = Defaults.of(app.settings, cwd=working_directory(), by_queue=app.queue_defaults)
-    return validate(merge(given[0], flags), defaults)
+    fields = merge(given[0], flags)
+    if fields.get("queue") != WEBHOOKS:
+        return validate(fields, defaults)
+    # No job can be added to this queue, but its rules hold for alert commands.
+    return validate({**fields, "queue": None}, defaults)._replace(queue=WEBHOOKS)
 
 
 def _load(app: App, file: str | None) -> tuple[str, Loaded | None]:
@@ -143,14 +163,6 @@ def _load(app: App, file: str | None) -> tuple[str, Loaded | None]:
     if file is None and not os.path.lexists(path):
         return path, None
     return path, read_policy(path, user=os.geteuid())
-
-
-def _wish(app: App, guard: Guard, job: NewJob, account: Account | None) -> Wish:
-    """With the PATH that the job would have."""
-    of_job = job.env or {}
-    seen = guard.of(job.queue).seen(job_environment_base(app.environ), account)
-    path = of_job.get("PATH", seen.get("PATH", os.defpath))
-    return Wish(job.queue, job.command, job.argv, job.cwd, of_job, job.timeout_ms, path, job.limits, job.secrets)
 
 
 def _told(verdict: Permit | Refusal, path: str | None) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from queuectl.cli.command import Entry, command, group
 from queuectl.cli.complete import complete_secrets
 from queuectl.cli.printable import printable
 from queuectl.cli.result import Column, Done, Result, Sheet, Table
-from queuectl.config import job_environment_base
 from queuectl.errors import SecretUnusable, UsageError
+from queuectl.gate import open_gate
 from queuectl.job.secrets import LARGEST, entry
 from queuectl.secrets import files
 from queuectl.secrets.known import KnownSecrets
@@ -96,8 +96,8 @@ def secret_check(app: App, name: str) -> Result:
 
     It is not shown.
     """
-    environment = job_environment_base(app.environ)
-    known = KnownSecrets(app.home, user=os.geteuid(), environment=environment, clock=app.clock)
+    gate = open_gate(app.home, None, app.environ)
+    known = KnownSecrets(app.home, user=os.geteuid(), gate=gate, clock=app.clock)
     value = known.find(entry(name, "NAME"))
     source = "file" if name in files.names(app.home) else "command"
     told = {"name": name, "source": source, "bytes": len(value)}

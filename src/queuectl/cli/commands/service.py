@@ -26,6 +26,7 @@ from queuectl.cli.servicewords import (
     program_words,
     serving_words,
     store_variables,
+    trust_variables,
     unit_of,
     user_of,
 )
@@ -58,6 +59,7 @@ _SYSTEM = click.option("--system", "is_system", is_flag=True, help="Of the whole
 
 @command(
     "install",
+    any_home=True,
     examples="""
         # yours: it runs as you, on your own home
         queuectl service install --count 4
@@ -125,7 +127,12 @@ def service_install(
         unit=unit_of(name),
         program=program_words(),
         words=tuple(serving_words(count, queues, drain, idle_timeout, log_format, policy)),
-        environment={"QUEUECTL_HOME": home, **store_variables(app), **given_variables(app, env)},
+        environment={
+            "QUEUECTL_HOME": home,
+            **trust_variables(app, home),
+            **store_variables(app),
+            **given_variables(app, env),
+        },
         home=home,
         is_system=is_system,
         run_as=user_of(run_as) if is_system else None,
@@ -145,7 +152,7 @@ def service_install(
     return Sheet(told, people=lambda: [line, *linger_words(app, chosen.name, is_system=is_system)], id=wanted.name)
 
 
-@command("status", examples="queuectl service status")
+@command("status", any_home=True, examples="queuectl service status")
 @_SYSTEM
 @_NAME
 @click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
@@ -173,7 +180,7 @@ def service_status(app: App, is_system: bool, name: str | None, manager: str | N
     return Sheet(as_json(chosen, known, standing), people=lines, id=known.name)
 
 
-@command("uninstall", examples="queuectl service uninstall")
+@command("uninstall", any_home=True, examples="queuectl service uninstall")
 @_SYSTEM
 @_NAME
 @click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)

@@ -19,7 +19,7 @@ from queuectl.errors import ExtraMissing, UsageError
 def top(app: App) -> Result:
     """The queue, live, in the terminal: queues, workers, jobs, their logs, and actions on keys. ? shows the keys, q quits.
 
-    Needs the extra tui: pip install 'queuectl[tui]'.
+    Needs the extra tui: pip install '.[tui]' in a checkout.
     """
     if app.flags.json or not (app.stdin.isatty() and app.stdout_is_terminal and app.stderr_is_terminal):
         raise UsageError("top needs a terminal", hint="elsewhere: queuectl status --watch")

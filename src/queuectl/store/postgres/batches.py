@@ -12,6 +12,7 @@ from queuectl.store.postgres.connection import SQL, Question
 from queuectl.store.postgres.inbox import PostgresInbox
 from queuectl.store.postgres.trouble import run_again
 from queuectl.store.requests import FORGET_AT_ONCE
+from queuectl.store.rows import worker
 
 
 class PostgresBatches(PostgresInbox):
@@ -59,7 +60,8 @@ class PostgresBatches(PostgresInbox):
     @run_again
     def _make_calls(self) -> int:
         with self._moving(Question(SQL["hold_ageing"]), ring=True) as moves:
-            jobs = deliveries(self._db.all(SQL["take_calls"], {"limit": AT_ONCE}))
+            workers = [worker(row) for row in self._db.all(SQL["workers"], {"busy": False})]
+            jobs = deliveries(self._db.all(SQL["take_calls"], {"limit": AT_ONCE}), workers)
             if jobs:
                 self._add(jobs, new_job_ids(len(jobs)), moves)
         return len(jobs)

@@ -86,7 +86,10 @@ class NotifyBell:
         self.silent_because = None
         try:
             wire.execute("listen queuectl")
-            if not self._hears(wire):
+            if self._hears(wire):
+                # This session is ours alone, and idle for as long as there is nothing to do.
+                wire.execute("set idle_session_timeout = 0")
+            else:
                 # Whoever has that session next should not hear it either. As likely as not it is the one that answers now.
                 wire.execute("unlisten queuectl")
                 self._lose(POOLED)

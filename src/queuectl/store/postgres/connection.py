@@ -22,14 +22,15 @@ from queuectl.store.statements import BareStatements
 
 Parameters = Mapping[str, Any] | Sequence[Any]
 
-
 # psycopg keeps what it has made of a statement only if it is short.
 SQL: Final = BareStatements(__file__)
 
+# The level is ours. Whether it may be written is not: providers set default_transaction_read_only when a disk is full.
+READ: Final = "begin isolation level read committed read only"
+WRITE: Final = "begin isolation level read committed"
 SNAPSHOT: Final = "begin isolation level repeatable read read only"
 LOCK_SECONDS: Final = 5.0
-# As long as a statement may take: then a transaction is given up by the server, or by who is in its way.
-STALLED_TIMES: Final = 4
+STALLED_TIMES: Final = 4  # the time limit of a transaction, in time limits of a statement
 LONG_SECONDS: Final = 600.0  # for what goes through a whole table: a migration, a reset, a change of ageing, a backup
 
 
@@ -46,10 +47,9 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A connection with our settings, opened when it is first used and again when it was lost.
+    """A connection with our settings, opened when it is first used and again when it was lost, with exponential backoff.
 
-    `on_connect` is called with each new session, before anything else uses it. `seconds` is what a statement may take
-    before it is given up. Who cannot be reached is asked again after pauses that grow; until then the last answer stands.
+    `on_connect` is called with each new session, before anything else uses it. `seconds`: the time limit of a statement.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Connection:
             with self._inside().pipeline():
                 cursors = [self._inside().execute(_own(text), values or None) for text, values in questions]
             return [_rows(cursor) for cursor in cursors]
-        begin = SNAPSHOT if len(questions) > 1 else "begin read only"
+        begin = SNAPSHOT if len(questions) > 1 else READ
         began = Wire.monotonic()
         try:
             answers = self._send(questions, begin=begin, plan_freely=plan_freely)
@@ -108,7 +108,7 @@ class Connection:
     def transact(self, questions: Sequence[Question], *, after: Sequence[Question] = ()) -> list[Answer]:
         """A transaction whose statements need nothing of each other's answers. `after`: sent along, in a transaction of
         their own when this one is committed."""
-        return self._send(questions, begin="begin", after=after)
+        return self._send(questions, begin=WRITE, after=after)
 
     def _send(
         self, questions: Sequence[Question], *, begin: str, after: Sequence[Question] = (), plan_freely: bool = False
@@ -128,7 +128,7 @@ class Connection:
         self,
         *first: Question,
         after: Sequence[Question] = (),
-        begin: str = "begin",
+        begin: str = WRITE,
         seconds: float | None = None,
         plan_freely: bool = False,
     ) -> Iterator[list[list[Row]]]:
@@ -279,7 +279,7 @@ def _finish(wire: Wire, after: Sequence[Question]) -> Iterator[Callable[[], None
     def finish() -> None:
         commits.append(wire.execute("commit"))
         if after:
-            wire.execute("begin")
+            wire.execute(WRITE)
             for text, values in after:
                 wire.execute(_own(text), values or None)
             wire.execute("commit")

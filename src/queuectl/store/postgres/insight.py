@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl.store.insight import ERROR_SHOWN, MOST_DEATHS, Deaths, Health, Link, Place, bounds, count_late
+from queuectl.store.insight import ERROR_SHOWN, MOST_DEATHS, Caution, Deaths, Health, Link, Place, bounds, count_late
 from queuectl.store.postgres.base import PostgresBase
 from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Question
 from queuectl.store.postgres.schema import LATEST
@@ -20,10 +20,16 @@ _NO_DELETE: Final = ("select", "insert", "update")
 RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
     "alerts": _ALL, "audit": _NO_UPDATE, "audit_ends": _NO_DELETE, "batches": _ALL, "buckets": _NO_DELETE, "calls": _ALL,
     "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,
-    "jobs_seq_seq": ("usage", "select"), "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
+    "jobs_seq_seq": ("usage", "select"), "locks": ("select", "update"), "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
     "requests": _ALL, "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
     "workers": _ALL,
 }  # fmt: skip
+
+_SYNCHRONOUS_COMMIT_OFF: Final = (
+    "a crash of the server can lose jobs that were enqueued in the last second",
+    "alter database … set synchronous_commit = on",
+)
+_FSYNC_OFF: Final = ("a loss of power can lose or damage the whole database", "set fsync = on in postgresql.conf")
 
 
 class PostgresInsight(PostgresBase):
@@ -60,7 +66,15 @@ class PostgresInsight(PostgresBase):
 
     def examine(self) -> Health:
         server, tables = self._db.ask(Question(SQL["server"]), asking_rights())
-        version, is_read_only, schema = server[0]
+        version, is_read_only, schema, synchronous_commit, fsync = server[0]
+        cautions = [
+            Caution("not-durable", f"the server has {name} = off: {risk}", hint)
+            for name, value, risk, hint in (
+                ("synchronous_commit", synchronous_commit, *_SYNCHRONOUS_COMMIT_OFF),
+                ("fsync", fsync, *_FSYNC_OFF),
+            )
+            if value == "off"
+        ]
         problems = [f"the table queuectl.{name} is missing" for name, is_there, _ in tables if not is_there]
         lacking = _lacking(tables)
         hindrances: list[errors.QueuectlError] = [read_only(self._db.shown)] if is_read_only else []
@@ -72,7 +86,9 @@ class PostgresInsight(PostgresBase):
             problems += [
                 f"{count:,} rows of {table} belong to jobs that are not there" for table, count in strays if count
             ]
-        return Health(f"PostgreSQL {version.split()[0]}", schema, LATEST, tuple(problems), tuple(hindrances))
+        return Health(
+            f"PostgreSQL {version.split()[0]}", schema, LATEST, tuple(problems), tuple(hindrances), tuple(cautions)
+        )
 
     def _place(self, job_id: str) -> tuple[Place, bool]:
         """Within a transaction."""

@@ -13,10 +13,10 @@ from queuectl.store import limits, rows
 from queuectl.store.auditing import moved, ruled
 from queuectl.store.limits import ASIDE_AT_ONCE, Limit, Limits, Room, choose, earliest, with_room
 from queuectl.store.postgres.base import PostgresBase
+from queuectl.store.postgres.claims import ClaimOrder, in_order
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Question
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import run_again
-from queuectl.store.protocol import ClaimRequest
 
 LOWEST_RANK: Final = -(2**63)
 
@@ -62,23 +62,18 @@ class Chosen(NamedTuple):
     opens_at: int | None  # when a rate lets the next one start
 
 
-def in_order(claimed: Sequence[Row]) -> list[Row]:
-    """What claim.sql has returned, by the place in the line, which comes first; without the row that says that there is nothing."""
-    return sorted((row for row in claimed if row[0] is not None), key=lambda row: int(row[0]))
-
-
 class PostgresLimits(PostgresQueueReads):
     """A claim where queues are limited, or served by weight: in steps, within a transaction that holds the limits."""
 
-    def _claim_chosen(self, request: ClaimRequest, *, worker: str, values: Mapping[str, Any]) -> Chosen:
-        """`values`: those of claim.sql, which do not say yet what is chosen."""
+    def _claim_chosen(self, order: ClaimOrder) -> Chosen:
+        request = order.request
         # Also of what tells of ends, whether or not that is asked for.
         wanted = None if request.queues is None else list(dict.fromkeys((*request.queues, WEBHOOKS)))
         now, queues = self._clock.now_ms(), {"queues": wanted}
         # In one round trip, though each of them sees what was committed while those before it waited.
         locks = Question(SQL["hold_limits"], queues), Question(SQL["hold_places"], queues)
         looks = Question(SQL["placed_queues"]), Question(SQL["limits"], {"now": now}), Question(SQL["ready_queues"])
-        with self._db.transaction(Question(SQL["hold_worker"], {"worker": worker}), *locks, *looks) as answers:
+        with self._db.transaction(Question(SQL["hold_worker"], {"worker": order.worker}), *locks, *looks) as answers:
             _, limits_held, places_held, placed, told, found_ready = answers
             held = {row[0] for row in (*limits_held, *places_held)}
             limited = limits.with_places(self._limits_now(told, now), [name for (name,) in placed])
@@ -104,8 +99,8 @@ class PostgresLimits(PostgresQueueReads):
                 *(room.opens_at for room, line in zip(rooms, lines, strict=True) if len(heads[line]) == room.places)
             )
             chosen = [row[1] for row in found]
-            by_seq = {**values, "chosen": chosen, "calls": 0, "now": now}
-            claimed = in_order(self._db.all(SQL["claim"], by_seq) if chosen else [])
+            claim = order._replace(now=now).question(SQL["candidates_chosen"], chosen=chosen)
+            claimed = in_order(self._db.all(*claim)) if chosen else []
             self._note_starts(claimed, limited, now)
         if may_be_more:
             opens_at = now

@@ -11,22 +11,21 @@ from typing import Any, Final
 from queuectl import errors
 from queuectl.job.lifecycle import WAITING
 from queuectl.job.model import Claim
-from queuectl.job.names import WEBHOOKS
 from queuectl.job.outcome import Ending
 from queuectl.job.settle import Settlement, abandoned, cancelled
-from queuectl.store import rows
 from queuectl.store.auditing import refused
 from queuectl.store.calling import call_rows
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
 from queuectl.store.limits import earliest, filled, keys_of, leave_room, without
 from queuectl.store.postgres.base import admit
+from queuectl.store.postgres.claim_cursor import ClaimCursor
+from queuectl.store.postgres.claims import ClaimOrder, claims_of, in_order, positions_of
 from queuectl.store.postgres.connection import SQL, Answer, Connection, Question
 from queuectl.store.postgres.doubt import Doubt
 from queuectl.store.postgres.edges import PostgresEdges
 from queuectl.store.postgres.fencing import PostgresFencing
-from queuectl.store.postgres.floors import NO_FLOORS, Floors
-from queuectl.store.postgres.queues import Chosen, PostgresLimits, in_order
+from queuectl.store.postgres.queues import Chosen, PostgresLimits
 from queuectl.store.postgres.refusing import unrun
 from queuectl.store.postgres.session import Row
 from queuectl.store.postgres.trouble import ConnectionLost, run_again
@@ -39,7 +38,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
     def __init__(self, db: Connection) -> None:
         super().__init__(db)
         self._doubt = Doubt()
-        self._floors = Floors()
+        self._cursor = ClaimCursor()
         self._is_limited = False  # whether some queue was paused or limited when we last looked
 
     @run_again
@@ -61,6 +60,7 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             claim = without(claim, claims)
         tokens = new_tokens(0 if claim is None else claim.limit + claim.calls)
         now = self._clock.now_ms()
+        order = None if claim is None or not tokens else ClaimOrder(worker, claim, tokens, now)
         questions = {"hold": Question(SQL["hold_worker"], {"worker": worker})}
         if starts:
             began = json.dumps([_began(one, now) for one in starts])
@@ -72,10 +72,10 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             questions |= unrun(ends)
             questions |= {f"admit {at}": one for at, one in enumerate(admit(keys_of(end.claim for end in ends)))}
         questions["promote"] = Question(SQL["promote"], {"now": now, "limit": PROMOTE_AT_ONCE})
-        if claim is not None and tokens and not self._is_limited and claim.shares is None:
-            floors = self._floors.parameters(claim.queues, session=self._db.session)
-            questions["claim"] = _claim(claim, worker=worker, tokens=tokens, now=now, floors=floors)
-        questions |= {name: Question(SQL[name]) for name in ("next_due", "is_undecided")}
+        is_measured = not self._cursor.is_needed
+        if order and order.request.limit and not self._is_limited and order.request.shares is None:
+            questions |= order.questions(self._cursor, session=self._db.session)
+        questions["outlook"] = Question(SQL["outlook"])
         questions |= {f"audit {at}": self._to_record(*one) for at, one in enumerate(refused(ends))}
         # Somebody else may have a slot for those that wait again, now or when they come due.
         wait_again = any(end.settlement.state in WAITING for end in ends)
@@ -87,27 +87,28 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             written = _written(ends, told["settle"].rows) if ends else {}
             self._settle_late([end for end in ends if end.claim.token not in written], worker, written)
             self._is_limited = told["hold"].rows[0][1]
-            is_complete = told["promote"].touched < PROMOTE_AT_ONCE
+            ((promoted, before_claim),) = told["promote"].rows
+            ((due_at, is_undecided, has_webhooks, after_claim),) = told["outlook"].rows
+            is_complete = promoted < PROMOTE_AT_ONCE
+            found = in_order(told["claim"].rows) if "claim" in told else []
             chosen = None
-            if claim is not None and tokens and is_complete and not _by_lines(told, is_limited=self._is_limited):
-                values = _claim_values(claim, worker=worker, tokens=tokens, now=now, floors=NO_FLOORS)
-                chosen = self._claim_chosen(claim, worker=worker, values=values)
+            if order and is_complete:
+                by_limits = self._is_limited and not found
+                if by_limits or ("claim" not in told and order.request.limit):
+                    chosen = self._claim_chosen(order)
+                elif order.request.calls and has_webhooks:
+                    found += self._claim_webhooks(order._replace(tokens=tokens[len(found) :]))
         except errors.Unavailable as exc:
             self._doubt.take_back(claims)
             if was_done or isinstance(exc, ConnectionLost):
                 self._doubt.add(ends=[end.claim.token for end in ends], offers=tokens)
             raise
         if claim is not None and "claim" in told:
-            found = in_order(told["claim"].rows)
-            claims += _claims(found)
-            places = [(row[10], row[1], row[5]) for row in found if not (claim.calls and row[10] == WEBHOOKS)]
-            seen, heads = told["hold"].rows[0][0], told["claim"].rows[0][-1]
-            self._floors.learn(claim.queues, places, seen=seen, heads=heads, session=self._db.session)
-        if chosen is not None:
-            claims += _claims(chosen.rows)
+            self._learn(told, claim, claim_ms=after_claim - before_claim if is_measured else 0.0)
+        claims += claims_of(found if chosen is None else chosen.rows)
         self._tell_of_room(ends, chosen)
-        due = earliest(told["next_due"].rows[0][0] if told["next_due"].rows else None, chosen and chosen.opens_at)
-        children = self._tell_some(is_undecided=told["is_undecided"].rows[0][0], beside_ends=bool(ends))
+        due = earliest(due_at, chosen and chosen.opens_at)
+        children = self._tell_some(is_undecided=is_undecided, beside_ends=bool(ends))
         more, more_calls = filled(asked, claims)
         # Taken out as they are told: the same end told twice is written once.
         settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
@@ -144,16 +145,34 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
                 ends.append(_told(claim, settlement, facts, now=now, called_off=is_cancelled))
             if ends:
                 self._db.all(SQL["settle"], {"ends": json.dumps(ends), "worker": None, "now": now})
-                self._admit(keys_of(lost.claim for lost in taken))
+                self._db.ask(*unrun(taken).values(), *admit(keys_of(lost.claim for lost in taken)))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
         self.try_to_settle_children()
         return taken
+
+    def _claim_webhooks(self, order: ClaimOrder) -> list[Row]:
+        """In a transaction of its own: it is needed only while deliveries wait."""
+        hold = Question(SQL["hold_worker"], {"worker": order.worker})
+        _, claimed = self._db.transact([hold, order.question(SQL["candidates_webhooks"], limit=order.request.calls)])
+        return in_order(claimed.rows)
+
+    def _learn(self, told: Mapping[str, Answer], claim: ClaimRequest, *, claim_ms: float) -> None:
+        """`claim_ms`: what a claim without cursors took."""
+        self._cursor.note_claim(claim_ms)
+        if self._cursor.is_needed:
+            self._cursor.learn(
+                claim.queues,
+                positions_of(in_order(told["claim"].rows)),
+                seen=told["hold"].rows[0][0],
+                heads=told["heads"].rows if "heads" in told else (),
+                session=self._db.session,
+            )
 
     def _tell_of_room(self, ends: Sequence[End], chosen: Chosen | None) -> None:
         """Wake who may use the places in limited queues that these ends have left free, and that we have not taken."""
         if not ends or not self._is_limited:
             return
-        if chosen is None or leave_room(chosen.limited, [end.claim for end in ends], _claims(chosen.rows)):
+        if chosen is None or leave_room(chosen.limited, [end.claim for end in ends], claims_of(chosen.rows)):
             with suppress(errors.Unavailable):  # a hint; what was to be written is written
                 self._db.transact(self._ring())
 
@@ -177,37 +196,15 @@ class PostgresRuns(PostgresFencing, PostgresLimits, PostgresEdges):
             token = end.claim.token
             if token not in written and self._doubt.is_about_end(token):
                 found = self._all(SQL["was_settled"], {"seq": end.claim.seq, "token": token})
-                # Another ending: somebody took us for dead, and wrote the end of this run in our place.
+                # Another ending: another worker took us for dead, and wrote the end of this run. A claim that was given back left none.
                 for settlement in (end.settlement, _called_off(end)):
-                    if found == [(settlement.ending,)]:
+                    if found == [(settlement.ending,)] or settlement.is_given_back:
                         written[token] = settlement
                         break
             self._doubt.forget_end(token)
 
 
 # ── what is sent ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _claim(
-    request: ClaimRequest, *, worker: str, tokens: Sequence[str], now: int, floors: Mapping[str, Any]
-) -> Question:
-    return Question(SQL["claim"], _claim_values(request, worker=worker, tokens=tokens, now=now, floors=floors))
-
-
-def _claim_values(
-    request: ClaimRequest, *, worker: str, tokens: Sequence[str], now: int, floors: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "worker": worker,
-        "host": request.host,
-        "logs": request.logs,
-        **floors,
-        "limit": request.limit,
-        "calls": request.calls,
-        "tokens": tokens,
-        "now": now,
-        "chosen": [],
-    }
 
 
 def _settle(ends: Sequence[End], *, worker: str, now: int) -> Question:
@@ -267,19 +264,6 @@ def _holders(pieces: Sequence[OutputPiece]) -> dict[str, Any]:
 
 
 # ── what comes back ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _claims(found: Sequence[Row]) -> list[Claim]:
-    """From the rows of claim.sql."""
-    return [
-        rows.claim(row[5:], token=row[2], run=row[3], log=row[4], **dict(zip(rows.BESIDE, row[19:24], strict=True)))
-        for row in found
-    ]
-
-
-def _by_lines(told: Mapping[str, Answer], *, is_limited: bool) -> bool:
-    """Whether a claim by lines was sent, and may have taken something: it takes nothing where queues are limited."""
-    return "claim" in told and (not is_limited or bool(in_order(told["claim"].rows)))
 
 
 def _written(ends: Sequence[End], found: Sequence[Row]) -> dict[str, Settlement]:

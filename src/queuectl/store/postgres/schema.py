@@ -7,16 +7,16 @@ from typing import Final
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.store.address import PostgresUrl
-from queuectl.store.migrate import migrations_of
+from queuectl.store.migrate import Migration, migrations_of
 from queuectl.store.postgres.clock import DatabaseClock
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL, Connection, Question
 from queuectl.store.postgres.session import STATEMENT_SECONDS, Row
+from queuectl.store.postgres.trouble import Taken
 
 # The newest migration of this version of queuectl; a test compares it with the files.
-LATEST: Final = 16
+LATEST: Final = 17
 OLDEST_SERVER: Final = 14
 
-_MIGRATE: Final = Question("select pg_advisory_xact_lock(1366647668, 1)")
 _VERSION: Final = "select version, id from queuectl.meta"
 LOOKS: Final = 3
 
@@ -114,18 +114,29 @@ def _make(db: Connection, version: int) -> None:
 
 def _migrate(db: Connection) -> None:
     for migration in migrations_of(__file__):
-        with db.transaction(_MIGRATE, seconds=LONG_SECONDS, plan_freely=True):
-            # Asked again now that we are alone: another process may have been first.
-            if _version(db) >= migration.version:
-                continue
-            # Not "if not exists": that asks for the right to create schemas also where somebody has made it for us.
-            if not db.value("select 1 from pg_namespace where nspname = 'queuectl'"):
-                db.execute("create schema queuectl")
-            db.script(migration.read())
-            db.execute("update queuectl.meta set version = %s", (migration.version,))
+        try:
+            _apply(db, migration)
+        except (Taken, errors.StoreForeign):
+            # Until there is a table to lock, two processes may make the schema at the same time: the second one fails.
+            if not _has(db, migration):
+                raise
 
 
-def _version(db: Connection) -> int:
-    if db.value("select to_regclass('queuectl.meta')") is None:
-        return 0
-    return int(db.value("select version from queuectl.meta"))
+def _apply(db: Connection, migration: Migration) -> None:
+    """Unless another process was first."""
+    with db.transaction(seconds=LONG_SECONDS, plan_freely=True):
+        if db.value("select to_regclass('queuectl.meta')") is not None:
+            db.execute("lock table queuectl.meta in exclusive mode")
+            if int(db.value("select version from queuectl.meta")) >= migration.version:
+                return
+        # Not "if not exists": that asks for the right to create schemas also where an administrator has made it for us.
+        elif not db.value("select 1 from pg_namespace where nspname = 'queuectl'"):
+            db.execute("create schema queuectl")
+        db.script(migration.read())
+        db.execute("update queuectl.meta set version = %s", (migration.version,))
+
+
+def _has(db: Connection, migration: Migration) -> bool:
+    with db.transaction():
+        is_made = db.value("select to_regclass('queuectl.meta')") is not None
+        return is_made and int(db.value("select version from queuectl.meta")) >= migration.version

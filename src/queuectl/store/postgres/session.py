@@ -78,6 +78,8 @@ def connect(address: PostgresUrl, *, prepare_after: int | None = None, seconds: 
         "connect_timeout": max(2, math.ceil(min(CONNECT_SECONDS, seconds))),
     }  # libpq knows no shorter
     missing: dict[str, Any] = {name: value for name, value in defaults.items() if name not in given}
+    # A role, a service file or PGCLIENTENCODING may ask for an encoding that has not all characters of a job.
+    missing["client_encoding"] = "utf8"
     try:
         return Wire.connect(address.url, autocommit=True, prepare_threshold=prepare_after, **missing)
     except psycopg.Error as exc:

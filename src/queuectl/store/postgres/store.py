@@ -79,8 +79,8 @@ class PostgresStore(
     @run_again
     def revive(self, ids: Ids, *, states: frozenset[State]) -> Revived:
         able = states.intersection(states_that_take(Event.REVIVE))
-        keys = Question(SQL["hold_keys"]), Question(SQL["take_keys_of"], {"ids": list(ids)})
-        with self._moving(Question(SQL["hold_ageing"]), *keys, ring=True) as moves:
+        keys = Question(SQL["take_keys_of"], {"ids": list(ids)})
+        with self._moving(Question(SQL["hold_ageing"]), keys, ring=True) as moves:
             ageing, now = read_ageing(self._db.value(SQL["ageing"])), self._clock.now_ms()
             found = self._subjects(ids)
             able_jobs = [job for job in found if job.state in able]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from queuectl.job.lifecycle import WAITING, State
 from queuectl.job.newjob import NewJob
@@ -17,8 +16,6 @@ from queuectl.store.postgres.trouble import Clash
 from queuectl.store.rows import Subject, subject
 from queuectl.store.unique import Plan, holders, keys_of
 
-LOCKS_AT_ONCE: Final = 100  # a server with its defaults has room for some thousand, for all of its sessions
-
 
 def plan(db: Connection, jobs: Sequence[NewJob], ids: Sequence[str], *, now_ms: int) -> Plan:
     return Plan(jobs, ids, held(db, keys_of(jobs)), now_ms=now_ms)
@@ -28,7 +25,7 @@ def held(db: Connection, keys: Sequence[str]) -> dict[str, Holder]:
     """Takes the keys first."""
     if not keys:
         return {}
-    db.ask(*locks(keys))
+    db.ask(take_keys(keys))
     return holders_of(db, keys)
 
 
@@ -37,10 +34,8 @@ def holders_of(db: Connection, keys: Sequence[str]) -> dict[str, Holder]:
     return holders(db.all(SQL["holders"], {"keys": list(keys)})) if keys else {}
 
 
-def locks(keys: Sequence[str]) -> list[Question]:
-    if len(keys) > LOCKS_AT_ONCE:
-        return [Question(SQL["take_all_keys"])]
-    return [Question(SQL["hold_keys"]), Question(SQL["take_keys"], {"keys": list(keys)})]
+def take_keys(keys: Sequence[str]) -> Question:
+    return Question(SQL["take_keys"], {"keys": list(keys)})
 
 
 def replace(db: Connection, replaced: Iterable[Replaced], moves: Moves, *, now_ms: int, ageing: Ageing) -> None:

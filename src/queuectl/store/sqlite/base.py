@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Final
 
 from queuectl import errors
 from queuectl.clock import Clock
@@ -16,9 +15,7 @@ from queuectl.store.counting import Moves
 from queuectl.store.entry import Keys, defaults_of
 from queuectl.store.sqlite.bell import ring
 from queuectl.store.sqlite.connection import MEMORY, Connection
-from queuectl.store.statements import Statements
-
-SQL: Final = Statements(__file__)
+from queuectl.store.sqlite.connection import SQL as SQL
 
 
 def read_ageing(stored: str | None) -> Ageing:

@@ -8,6 +8,7 @@ from queuectl.store.calling import AT_ONCE, deliveries
 from queuectl.store.entry import Wave
 from queuectl.store.ids import new_job_ids
 from queuectl.store.requests import FORGET_AT_ONCE
+from queuectl.store.rows import worker
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.inbox import SqliteInbox
 
@@ -52,7 +53,8 @@ class SqliteBatches(SqliteInbox):
         if not self._db.value(SQL["has_calls"]):
             return 0
         with self._moving() as moves:
-            jobs = deliveries(self._db.all(SQL["take_calls"], {"limit": AT_ONCE}))
+            workers = [worker(row) for row in self._db.all(SQL["workers"], {"busy": False})]
+            jobs = deliveries(self._db.all(SQL["take_calls"], {"limit": AT_ONCE}), workers)
             self._add(jobs, new_job_ids(len(jobs)), moves)
         self._ring()
         return len(jobs)

@@ -23,7 +23,7 @@ class PipeBell:
             os.unlink(path)
         os.mkfifo(path, 0o600)
         # For writing too: a pipe whose last writer leaves would be at its end, and select would never sleep again.
-        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
 
     def fileno(self) -> int:
         return self._fd
@@ -64,7 +64,7 @@ def ring(bells: Iterable[tuple[Any, ...]]) -> None:
     """Ring for each (home, worker). Never fails: a ring is a hint, and a worker looks by itself every poll-interval."""
     for home, worker in bells:
         with contextlib.suppress(OSError):  # no reader, a full pipe (it will wake anyway), a home that is gone
-            fd = os.open(bell_file(home, worker), os.O_WRONLY | os.O_NONBLOCK)
+            fd = os.open(bell_file(home, worker), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
             try:
                 os.write(fd, b"!")
             finally:

@@ -7,42 +7,51 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 from queuectl import errors
 from queuectl.clock import Clock
+from queuectl.store.sqlite.files import MEMORY as MEMORY
+from queuectl.store.sqlite.files import inode_of, is_sealed, sealed, status_of
 from queuectl.store.sqlite.trouble import is_busy, translate
+from queuectl.store.statements import Statements
 
 OLDEST_SQLITE: Final = (3, 37, 0)  # STRICT tables
 APPLICATION_ID: Final = 0x51756374  # "Quct": tells our files from everybody else's
 
-MEMORY: Final = ":memory:"
 EMPTY: Final = "it is empty, 0 bytes"
 RETRY_EVERY: Final = 0.002
-SAY_SO_AFTER: Final = 2.0
+# How long to wait for the lock before its holder is looked up, how often after that, and for how much longer a command waits if the
+# holder is known: a stopped one is killed after a lease, which may be as long as the patience of a command.
+LOOK_AFTER: Final = 0.2
+LOOK_EVERY: Final = 1.0
+EXTRA_PATIENCE: Final = 1.0
+
+SQL: Final = Statements(__file__)
 
 Row = tuple[Any, ...]
+# Called again and again while the file is locked: its path, the seconds waited, the stored settings. Returns a hint about the holder.
+OnWait = Callable[[str, float, Callable[[], Mapping[str, str]]], str | None]
 
 
 class Connection:
-    """A connection with our settings. `patience` is how many seconds to wait for another writer before StoreBusy;
-    `on_wait` is called once in each wait that takes long."""
+    """A connection with our settings. `patience` is how many seconds to wait for another writer before StoreBusy."""
 
-    def __init__(
-        self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: OnWait | None = None) -> None:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise errors.SqliteTooOld(sqlite3.sqlite_version, ".".join(map(str, OLDEST_SQLITE)))
         self.path = path
         self.patience = patience
         self._on_wait = on_wait
+        self._look_at = 0.0
         self._clock = clock
-        self._inode = _inode(path)
+        self._inode = inode_of(path)
         self._was_filled = False
         try:
-            name = sealed(path) if _is_sealed(path) else path
+            name = sealed(path) if is_sealed(path) else path
             self._db = sqlite3.connect(name, timeout=0, isolation_level=None, cached_statements=256, uri=name != path)
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
@@ -94,6 +103,13 @@ class Connection:
     def all(self, sql: str, parameters: Any = ()) -> list[Row]:
         try:
             return self.execute(sql, parameters).fetchall()
+        except sqlite3.Error as exc:
+            raise self._translate(exc) from exc
+
+    def integers(self, sql: str, parameters: Any = ()) -> array[int]:
+        """The first column of all rows."""
+        try:
+            return array("q", (row[0] for row in self.execute(sql, parameters)))
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
 
@@ -174,10 +190,16 @@ class Connection:
 
     def check_in_place(self) -> None:
         """Raise StoreGone if the file was removed or replaced: writes would go into a file that nobody can find. Raise
-        StoreDamaged if it was cut to nothing: SQLite would take it for a new one, and throw away its log."""
+        StoreDamaged if it was cut to nothing: SQLite would take it for a new one, and throw away its log. Raise StoreFailed if
+        the file cannot be examined (EACCES, EIO, ESTALE …): that passes, and says nothing about the file."""
         if self.path == MEMORY:
             return
-        found = _status(self.path)
+        try:
+            found = status_of(self.path)
+        except OSError as exc:
+            raise errors.StoreFailed(
+                self.path, exc.strerror or str(exc), hint="check who may enter its directory"
+            ) from exc
         if found is None or (found.st_dev, found.st_ino) != self._inode:
             raise errors.StoreGone(self.path)
         if found.st_size:
@@ -221,14 +243,15 @@ class Connection:
 
     def _persist(self, attempt: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
         start = self._clock.monotonic()
-        said = False
+        hint: str | None = None
         while True:
-            waited = self._clock.monotonic() - start
-            if waited >= self.patience:
-                raise errors.StoreBusy(self.path, waited)
-            if waited >= SAY_SO_AFTER and self._on_wait and not said:
-                self._on_wait()
-                said = True
+            now = self._clock.monotonic()
+            waited = now - start
+            if self._on_wait and waited >= LOOK_AFTER and now >= self._look_at:
+                self._look_at = now + LOOK_EVERY
+                hint = self._on_wait(self.path, waited, self._stored_settings)
+            if waited >= self.patience + (EXTRA_PATIENCE if hint and self.patience > EXTRA_PATIENCE else 0):
+                raise errors.StoreBusy(self.path, waited, hint=hint)
             self._clock.sleep(RETRY_EVERY)
             try:
                 return attempt()
@@ -236,43 +259,12 @@ class Connection:
                 if not is_busy(exc):
                     raise self._translate(exc) from exc
 
+    def _stored_settings(self) -> dict[str, str]:
+        """Empty if they cannot be read now: the caller must not wait for the lock again."""
+        try:
+            return dict(self._db.execute(SQL["config"]).fetchall())
+        except sqlite3.Error:
+            return {}
+
     def _translate(self, exc: sqlite3.Error) -> errors.QueuectlError:
         return translate(exc, self.path)
-
-
-def _is_sealed(path: str) -> bool:
-    """Whether nobody can write beside the file, on a read-only disk for example, and all there is to know is in it.
-
-    SQLite reads a write-ahead log only together with an index of it, which it makes beside the file.
-    """
-    if path == MEMORY or not os.path.exists(path) or os.access(os.path.dirname(path) or ".", os.W_OK):
-        return False
-    return is_closed(path)
-
-
-def is_closed(path: str) -> bool:
-    """Whether all that the database holds is in its one file."""
-    try:
-        return os.path.getsize(f"{path}-wal") == 0
-    except OSError:
-        return True
-
-
-def sealed(path: str) -> str:
-    """A name by which SQLite reads the file without making anything beside it."""
-    from urllib.parse import quote
-
-    return f"file:{quote(path)}?mode=ro&immutable=1"
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    found = _status(path)
-    return None if found is None else (found.st_dev, found.st_ino)
-
-
-def _status(path: str) -> os.stat_result | None:
-    # Never by opening the file: closing any descriptor of it would drop SQLite's locks on it in this process.
-    try:
-        return os.stat(path)
-    except OSError:
-        return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import Any, Final
 
 from queuectl import errors
@@ -30,7 +29,7 @@ from queuectl.store.protocol import (
 from queuectl.store.spread import spread
 from queuectl.store.sqlite import select
 from queuectl.store.sqlite.base import SQL
-from queuectl.store.sqlite.connection import MEMORY, Connection
+from queuectl.store.sqlite.connection import Connection
 from queuectl.store.sqlite.insight import SqliteInsight
 from queuectl.store.sqlite.queues import SqliteQueueReads
 from queuectl.store.sqlite.sampling import SqliteSampleReads
@@ -98,18 +97,32 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
     ) -> Iterator[Job]:
         order = Order(sort, where, descending=descending)
         clause, values = select.where(where, None if after is None else order.behind(after, "?"))
-        sql = f"select {JOB} from jobs{select.index(where, sort)}{clause}{order.clause} limit ? offset ?"
-        present = self._present()
+        chosen = f"from jobs{select.index(where, sort)}{clause}{order.clause} limit ? offset ?"
         values += [-1 if limit is None else limit, offset]
-        if self._db.path == MEMORY or (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
-            for row in self._db.all(sql, values):
+        if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
+            present = self._present()
+            for row in self._db.all(f"select {JOB} {chosen}", values):
                 yield rows.job(row, present)
             return
-        # One statement: what is listed is one state of the store, however long the reader takes.
-        with closing(self._db.beside()) as db:
-            for page in db.pages(sql, values, size=PAGE):
-                for row in page:
-                    yield rows.job(row, present)
+        # Which jobs, and in which order, is decided by one statement. They are then read page by page: a caller that pauses must not
+        # hold a read transaction, or the write-ahead log grows until it goes on. 8 bytes a job are kept in memory.
+        with self._db.snapshot():
+            seqs = self._db.integers(f"select seq {chosen}", values)
+        for start in range(0, len(seqs), PAGE):
+            yield from self._page(where, seqs[start : start + PAGE].tolist())
+
+    def _page(self, where: Filter, seqs: Sequence[int]) -> Iterator[Job]:
+        """The jobs with these numbers, in this order, without those that have been removed or no longer match."""
+        clause, values = select.where(where)
+        # The cross join makes SQLite begin with the page: by an index on the state it would read all jobs for each page.
+        page = "(select value as wanted from json_each(?)) cross join jobs on jobs.seq = wanted"
+        with self._db.snapshot():
+            present = self._present()
+            found = self._db.all(f"select {JOB} from {page}{clause}", [json.dumps(seqs), *values])
+        by_seq = {row[0]: row for row in found}
+        for seq in seqs:
+            if (row := by_seq.get(seq)) is not None:
+                yield rows.job(row, present)
 
     def choose(self, where: Filter) -> list[Chosen]:
         clause, values = select.where(where)

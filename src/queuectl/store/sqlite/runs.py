@@ -16,7 +16,7 @@ from queuectl.job.settle import Settlement, abandoned, cancelled
 from queuectl.store import rows
 from queuectl.store.auditing import refused
 from queuectl.store.calling import call_rows
-from queuectl.store.counting import REFUSED, Moves
+from queuectl.store.counting import GIVEN_BACK, REFUSED, Moves
 from queuectl.store.facts import Facts, facts_of, how, ms
 from queuectl.store.ids import new_tokens
 from queuectl.store.limits import Limits, Room, choose, earliest, filled, keys_of, leave_room, lines_of, with_places
@@ -275,8 +275,10 @@ class SqliteRuns(SqliteReads, SqliteLimits, SqliteEdges):
         if self._db.execute(SETTLE, parameters).rowcount == 0:
             return False
         if ending is None:
-            self._db.execute(SQL["unrun"], {"seq": claim.seq})
-        moves.add(claim.queue, "processing", state, ending=ending or REFUSED)
+            ending = GIVEN_BACK if settlement.is_given_back else REFUSED
+            for name in ("unclaim", "drop_earlier") if settlement.is_given_back else ("unrun",):
+                self._db.execute(SQL[name], {"seq": claim.seq})
+        moves.add(claim.queue, "processing", state, ending=ending)
         if claim.hooks:
             self._db.executemany(SQL["note_call"], call_rows(claim, settlement, now_ms=at.now))
         return True

@@ -10,17 +10,20 @@ from contextlib import closing, suppress
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.store.migrate import LATEST, migrations_of
-from queuectl.store.sqlite.connection import APPLICATION_ID, EMPTY, MEMORY, Connection, is_closed, sealed
+from queuectl.store.sqlite.connection import APPLICATION_ID, EMPTY, MEMORY, Connection, OnWait
+from queuectl.store.sqlite.files import is_closed, refuse_links, sealed
 from queuectl.store.sqlite.trouble import translate
 
 
 def connect(
-    path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None, made: bool = False
+    path: str, *, clock: Clock, patience: float = 30.0, on_wait: OnWait | None = None, made: bool = False
 ) -> Connection:
     """Open the file and migrate it if it is older or new. Any number of processes may do this at once.
 
     `made`: by the caller just now, so that it may be empty.
     """
+    if path != MEMORY:
+        refuse_links(path)
     if path != MEMORY and not made:
         _create(path)
         _refuse_emptied(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from queuectl import errors
 from queuectl.clock import Clock
@@ -21,7 +21,7 @@ from queuectl.store.sqlite.auditing import SqliteAudit
 from queuectl.store.sqlite.base import SQL
 from queuectl.store.sqlite.batches import SqliteBatches
 from queuectl.store.sqlite.bell import PipeBell, SilentBell
-from queuectl.store.sqlite.connection import MEMORY
+from queuectl.store.sqlite.connection import MEMORY, OnWait
 from queuectl.store.sqlite.copying import SqliteMovable
 from queuectl.store.sqlite.porting import SqlitePorting
 from queuectl.store.sqlite.pruning import SqlitePruning
@@ -45,9 +45,7 @@ class SqliteStore(
     SqliteAmending,
     SqliteAudit,
 ):
-    def __init__(
-        self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, path: str, *, clock: Clock, patience: float = 30.0, on_wait: OnWait | None = None) -> None:
         super().__init__(connect(path, clock=clock, patience=patience, on_wait=on_wait), clock)
 
     # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────

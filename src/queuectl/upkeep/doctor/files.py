@@ -17,7 +17,6 @@ from queuectl.process.ledger import read_ledger
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, count, named, note, problem
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 MOST_FILES: Final = 100_000  # of one directory: a home may hold millions of logs
 
 POINTER: Final = "queuectl.toml"
@@ -26,24 +25,38 @@ OF_A_WORKER: Final = (".lock", ".bell", ".runs")
 
 
 def home(patient: Patient) -> Seen:
-    if not os.path.lexists(patient.home):
+    try:
+        os.lstat(patient.home)
+    except PermissionError:
+        return Seen("", [_unreachable(patient.home)])
+    except OSError:
         return Seen(f"there is none at {patient.home} yet: the first command that writes makes it")
     if not os.path.isdir(patient.home):
         message = f"{patient.home} is not a directory"
         return Seen("", [problem("home-unusable", message, "choose another with --home or QUEUECTL_HOME")])
-    owner = os.stat(patient.home).st_uid
+    found = os.stat(patient.home)
+    owner, mode = places.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
     findings: list[Finding] = []
-    if owner != patient.user:
-        message = f"{patient.home} belongs to {_user(owner)}, and you are {_user(patient.user)}"
-        findings.append(
-            note("home-of-another", message, "use it as its owner: what you make there is yours, not theirs")
-        )
+    if found.st_uid != patient.user:
+        message = f"{patient.home} belongs to {owner}, and you are {places.user_name(patient.user)}"
+        hint = f"use it as {owner}; commands and workers of other users reject it unless you add --trust-home"
+        findings.append(note("home-of-another", message, hint))
     if not os.access(patient.home, os.R_OK | os.W_OK | os.X_OK):
-        message = f"{patient.home} cannot be read and written by {_user(patient.user)}"
-        findings.append(
-            problem("home-unusable", message, "let its owner give it to you, or choose another with --home")
-        )
+        message = f"{patient.home} cannot be read and written: it belongs to {owner}, mode {mode:04o}"
+        hint = f"use it as {owner}, or choose another with --home or QUEUECTL_HOME"
+        findings.append(problem("home-unusable", message, hint))
     return Seen(patient.home, findings)
+
+
+def _unreachable(home: str) -> Finding:
+    """A directory above it may not be entered: name that one."""
+    above = os.path.dirname(home)
+    while not os.access(above, os.X_OK) and not os.access(os.path.dirname(above), os.X_OK):
+        above = os.path.dirname(above)
+    found = os.stat(above)
+    owner, mode = places.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
+    message = f"{home} cannot be examined: {above} belongs to {owner}, mode {mode:04o}"
+    return problem("home-unusable", message, f"use it as {owner}, or choose another with --home or QUEUECTL_HOME")
 
 
 # ── permissions ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -51,7 +64,7 @@ def home(patient: Patient) -> Seen:
 
 def permissions(patient: Patient) -> Seen:
     if not os.path.isdir(patient.home):
-        return Seen("nothing is there yet")
+        return Seen("there is nothing to check")
     findings = [*_of_home(patient.home)]
     ours = list(_ours(patient))
     # Where jobs run as other users, those are named, one by one: see policy/doors.py.
@@ -64,10 +77,12 @@ def permissions(patient: Patient) -> Seen:
     owner = os.stat(patient.home).st_uid
     if foreign := [path for path, found in ours if found.st_uid != owner]:
         message = (
-            f"{count(len(foreign), 'file')} in the home {_be(foreign)} not of {_user(owner)}, who owns it:"
+            f"{count(len(foreign), 'file')} in the home {_be(foreign)} not of {places.user_name(owner)}, who owns it:"
             f" {_short(foreign, patient)}"
         )
-        hint = f"give them back: chown {_user(owner)} FILE; they come from a queuectl that another user has run"
+        hint = (
+            f"give them back: chown {places.user_name(owner)} FILE; they come from a queuectl that another user has run"
+        )
         findings.append(problem("owner-differs", message, hint))
     return Seen("what is ours is its owner's alone", findings)
 
@@ -76,9 +91,9 @@ def _of_home(home: str) -> Iterator[Finding]:
     """It may be somebody else's directory, made for more than this: told, never changed."""
     mode = stat.S_IMODE(os.stat(home).st_mode)
     hint = f"chmod 700 {home}; a directory is not changed by --fix: it may be meant for more than this"
-    if mode & OTHERS_WRITE:
+    if mode & places.OTHERS_WRITE:
         yield problem(
-            "home-writable", f"{home} can be written by others ({mode:o}): they could replace the store", hint
+            "home-writable", f"{home} can be written by others ({mode:o}): they could replace the database", hint
         )
     elif mode & OTHERS and not is_for_named(home):
         yield note("home-readable", f"{home} can be entered by others ({mode:o}): they see the names of jobs", hint)
@@ -184,15 +199,6 @@ def _sweep(home: str, names: list[str]) -> str:
 
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _user(uid: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
 
 
 def _be(found: list[str]) -> str:

@@ -9,6 +9,7 @@ from queuectl.policy.doors import barred
 from queuectl.policy.file import Loaded, place_of, read_policy
 from queuectl.policy.guard import Guard
 from queuectl.policy.weak import weaknesses
+from queuectl.process.libc import keyring_problem
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, note, problem
 
 
@@ -24,7 +25,18 @@ def policy(patient: Patient) -> Seen:
         (problem if weak.is_open else note)(weak.code, f"{weak.rule}: {weak.message}", weak.hint)
         for weak in weaknesses(found.policy, user=user, accounts=found.accounts)
     ]
-    return Seen(f"{path} holds", [*findings, *_of_logs(patient.home, found, user)])
+    return Seen(f"{path} holds", [*findings, *_of_logs(patient.home, found, user), *_of_keys(found, user)])
+
+
+def _of_keys(found: Loaded, user: int) -> Iterator[Finding]:
+    """Jobs of other users get a session keyring of their own, where the system lets the worker make one."""
+    accounts = [
+        account for account in Guard(found.policy, user=user, accounts=found.accounts).accounts() if account.uid
+    ]
+    if accounts and not user and (why := keyring_problem()) is not None:
+        message = f"jobs of other users inherit the session keyring of the worker ({why}), and may use the keys in it"
+        hint = "start the worker with an empty one: as a system service, or with keyctl session - queuectl worker start"
+        yield note("policy-keyring", message, hint)
 
 
 def _of_logs(home: str, found: Loaded, user: int) -> Iterator[Finding]:

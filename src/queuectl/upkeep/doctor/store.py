@@ -12,6 +12,7 @@ from queuectl.job.duration import format_duration
 from queuectl.job.model import to_ms
 from queuectl.lock import is_held
 from queuectl.upkeep.doctor.finding import Finding, Patient, Seen, count, note, problem
+from queuectl.upkeep.lock_breaker import hint_for, lock_holder
 
 TOLERANCE_MS: Final = 2_000
 MOST_PROBLEMS: Final = 10
@@ -31,6 +32,10 @@ def store(patient: Patient) -> Seen:
         for words in health.problems[:MOST_PROBLEMS]
     ]
     findings += [problem(found.code, found.message, found.hint) for found in health.hindrances]
+    findings += [note(*caution) for caution in health.cautions]
+    if patient.store_file is not None and (holder := lock_holder(patient.store_file)) and holder.is_stopped:
+        message = f"{patient.address} is locked by process {holder.process.pid} ({holder.program}), which is stopped"
+        findings.append(problem("store-locked", message, hint_for(holder)))
     if patient.store_file is not None and not os.access(patient.store_file, os.W_OK):
         fixed = StoreReadOnly(patient.store_file)
         findings.append(problem(fixed.code, fixed.message, fixed.hint))

@@ -12,6 +12,7 @@ from queuectl.job.names import WEBHOOKS
 from queuectl.upkeep.adoption import adoptable
 from queuectl.upkeep.doctor.finding import RUNNING, Finding, Patient, Seen, count, named, note, problem
 from queuectl.upkeep.liveness import is_alive
+from queuectl.upkeep.lock_breaker import hint_for, lock_holder
 from queuectl.upkeep.rescue import rescue_dead, rescue_unknown
 from queuectl.upkeep.stopped import is_stopped
 
@@ -21,9 +22,8 @@ def workers(patient: Patient) -> Seen:
     gone = [worker for worker in known if not is_alive(worker, here=patient.here)]
     findings: list[Finding] = []
     if gone:
-        be = "is" if len(gone) == 1 else "are"
-        names = named([worker.id for worker in gone])
-        message = f"{count(len(gone), 'worker')} of this machine {be} gone without a farewell: {names}"
+        names = named([_with_jobs(worker, patient) for worker in gone])
+        message = f"{count(len(gone), 'worker')} on this host died without deregistering: {names}"
         if all(_goes_on(worker, patient) for worker in gone):
             hint = "the next worker of this home goes on with what they run: queuectl worker start"
             findings.append(note("worker-gone", message, hint))
@@ -33,6 +33,12 @@ def workers(patient: Patient) -> Seen:
     there = [worker for worker in known if worker not in gone]
     findings += [_silent(one, ms, patient) for one in there if (ms := _silent_ms(one, patient)) is not None]
     return Seen(f"{count(len(there), 'worker')} alive" if there else "none alive: queuectl worker start", findings)
+
+
+def _with_jobs(worker: Worker, patient: Patient) -> str:
+    """Its name and the IDs of the jobs that it had claimed."""
+    ids = [claim.id for claim in patient.opened.running(worker.id)]
+    return f"{worker.id} (running {named(ids)})" if ids else worker.id
 
 
 def _goes_on(worker: Worker, patient: Patient) -> bool:
@@ -51,7 +57,11 @@ def _silent(worker: Worker, silent_ms: int, patient: Patient) -> Finding:
     since = f"gave no sign for {format_duration(silent_ms - silent_ms % 1000)}"
     if is_stopped(worker, here=patient.here):
         message = f"worker {worker.id} {since}: its process {worker.pid} is stopped"
-        hint = f"kill -CONT {worker.pid} lets it go on, queuectl worker stop --now {worker.id} ends it"
+        hint = f"resume it with kill -CONT {worker.pid}, or end it with queuectl worker stop --now {worker.id}"
+        # Inside a transaction it keeps the database locked: `worker stop` would have to wait for it.
+        holder = None if patient.store_file is None else lock_holder(patient.store_file)
+        if holder is not None and holder.process.pid == worker.pid:
+            hint = hint_for(holder)
         return problem("worker-stopped", message, hint)
     if worker.machine == patient.here.machine:  # by its lock it lives, or it would be gone
         message = f"worker {worker.id} {since}: its process {worker.pid} lives, but does not reach the store"

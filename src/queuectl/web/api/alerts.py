@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, Final
 
-from queuectl.alerting import Teller
-from queuectl.config import environ, working_directory
+from queuectl.config import working_directory
 from queuectl.job.alert import Kind
 from queuectl.queue import alerts as use
 from queuectl.store.messages import Fate
+from queuectl.web.alerting import teller
 from queuectl.web.api.listing import PAGING, listing, page
 from queuectl.web.api.operation import Call, Made, Operation, Room
 from queuectl.web.api.schemas import (
@@ -26,6 +27,7 @@ from queuectl.web.api.schemas import (
 )
 from queuectl.web.api.words import an_object
 from queuectl.web.desk import Desk
+from queuectl.web.problems import Refused
 
 
 def list_alerts(desk: Desk, call: Call) -> Any:
@@ -38,6 +40,11 @@ def show_alert(desk: Desk, call: Call) -> Any:
 
 def add_alert(desk: Desk, call: Call) -> Any:
     said = an_object(call.body, "body", known=list(_NEW["properties"]))
+    if said.get("command") is not None and not desk.accepts_alert_commands:
+        # A command runs on this host, as far as its policy allows. Whether clients may choose one, its operator decides.
+        detail = "command: this server does not accept alert commands over HTTP"
+        hint = "give webhook instead; the operator can start the server with --allow-alert-commands"
+        raise Refused(HTTPStatus.FORBIDDEN, "alert-commands-off", detail, hint=hint)
     said = {"hold" if name == "for" else name: value for name, value in said.items()}
     wish = use.Wish(**{"name": None, **said})
     added = use.add(wish, cwd=working_directory(), reads=lambda: desk.reads, open_store=desk.open_store)
@@ -53,7 +60,8 @@ def remove_alert(desk: Desk, call: Call) -> Any:
 
 def test_alert(desk: Desk, call: Call) -> Any:
     name = call.path["name"]
-    return {"name": name, "state": "test", "text": Teller(desk.reads, lambda: desk.settings, environ()).test(name)}
+    desk.reads.alert(name)  # before a database is created only to find that it has no such alert
+    return {"name": name, "state": "test", "text": teller(desk).test(name)}
 
 
 _STATE: Final[Schema] = {"type": "string", "enum": ["ok", "firing"]}
@@ -78,7 +86,8 @@ _ALERT: Final = exactly(
 )
 _NEW: Final[Schema] = {
     "type": "object",
-    "description": "One of dead, oldest and no_worker, and one of webhook and command.",
+    "description": "One of dead, oldest and no_worker, and one of webhook and command. "
+    "A command is accepted only if the server was started with --allow-alert-commands, else the answer is 403.",
     "additionalProperties": False,
     "required": ["name"],
     "properties": {
@@ -106,7 +115,7 @@ OPERATIONS: Final = (
         "POST",
         "/alerts/{name}/test",
         test_alert,
-        "Call its webhook or run its command now, from the server; nothing changes.",
+        "Call its webhook or run its command now, from the server. The audit log records it.",
         exactly(name=TEXT, state=TEXT, text=TEXT),
         tag="alerts",
         room=Room.WAIT,

@@ -14,8 +14,10 @@ from queuectl.store.protocol import Chosen, Filter, Reads
 from queuectl.web.desk import Desk
 from queuectl.web.pages import verbs
 from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
+from queuectl.web.pages.notices import refused
 from queuectl.web.pages.selecting import Selecting
 from queuectl.web.pages.verbs import Verb
+from queuectl.web.pages.wording import sentence
 
 NAMED: Final = 5  # of those that it is about, so that one sees whether they are those that one means
 
@@ -28,7 +30,15 @@ class Meant(NamedTuple):
     first: list[Job]
 
 
-def preview(desk: Desk, ask: Ask) -> Shown:
+def preview(desk: Desk, ask: Ask) -> Shown | Done:
+    """What would be done to which jobs. A request that cannot be answered is a notice on the page that it came from."""
+    try:
+        return _preview(desk, ask)
+    except UsageError as error:
+        return Done(back_to(ask.query, "/jobs"), refused(sentence(error.message), error.hint))
+
+
+def _preview(desk: Desk, ask: Ask) -> Shown:
     verb, chosen = verbs.verb_of(ask.query.one("action")), Selecting.of(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
@@ -61,7 +71,7 @@ def do(desk: Desk, ask: Ask) -> Done:
 def _ids(fields: Fields) -> tuple[str, ...]:
     ids = fields.all("id")
     if not ids:
-        raise UsageError("no job is chosen", hint="tick some in the list, or choose all that match")
+        raise UsageError("no job is selected", hint="tick jobs in the list, or 'all that match'")
     return ids
 
 

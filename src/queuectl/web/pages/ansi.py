@@ -34,8 +34,8 @@ class Painter:
         return [self._line(line) for line in text.split("\n")]
 
     def _line(self, line: str) -> list[Piece]:
-        # Who draws a bar writes it again and again over itself: only the last one is left to see.
-        line = line.removesuffix("\r").rpartition("\r")[2]
+        # A progress bar is written over itself with carriage returns: only the last one is visible.
+        line = line.rstrip("\r").rpartition("\r")[2]
         pieces, start = [], 0
         for found in _SEQUENCE.finditer(line):
             pieces += self._piece(line[start : found.start()])

@@ -51,6 +51,11 @@ class Ask(NamedTuple):
     may_change: bool
     url: str  # of the page, to come back to it
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the form was sent by the button of a confirmation, see `confirm`."""
+        return self.form.has("confirmed")
+
     def param(self, name: str) -> str:
         return self.path[name]
 
@@ -72,6 +77,23 @@ class Done(NamedTuple):
 
 
 Show = Callable[[Desk, Ask], Shown | Done]
+
+
+def confirm(ask: Ask, label: str, kind: str, text: str, *, name: str = "", back: str, is_grave: bool = False) -> Shown:
+    """A page that asks before a form is carried out. Its button sends the same form again, confirmed.
+
+    For the label "Run now", the kind "job" and the name "x" it asks "Run job x now?"; the button is "Run job now". The server asks, not
+    the script, so that nothing is done unasked without JavaScript. With JavaScript the page is shown as a dialog.
+    """
+    verb, *adverb = label.split()
+    values = {
+        "text": text,
+        "label": " ".join([verb, kind, *adverb]),
+        "is_grave": is_grave,
+        "back": back_to(ask.form, back),
+        "fields": ask.form.pairs,
+    }
+    return Shown("confirm.html", f"{' '.join(filter(None, [verb, kind, name, *adverb]))}?", values)
 
 
 async def read_ask(request: Request) -> Ask:

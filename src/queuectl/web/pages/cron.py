@@ -13,7 +13,7 @@ from queuectl.job.model import from_ms
 from queuectl.job.nearest import nearest
 from queuectl.queue import schedules as use
 from queuectl.web.desk import Desk
-from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
+from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to, confirm
 from queuectl.web.pages.notices import Notice, done
 from queuectl.web.pages.wording import part
 from queuectl.zones import find_zone, local_zone_name
@@ -69,6 +69,8 @@ def do(desk: Desk, ask: Ask) -> Shown | Done:
     if name == NEW:
         return _add(desk, ask)
     match verb:
+        case "run" | "remove" if not ask.is_confirmed:
+            return _confirm(ask, name, verb)
         case "run":
             job = desk.schedules.run(name)
             return Done(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} added"))
@@ -79,6 +81,14 @@ def do(desk: Desk, ask: Ask) -> Shown | Done:
             return Done(to, done(f"Schedule {name} removed; its jobs stay"))
         case _:
             raise UnknownName("action", verb, nearest=nearest(verb, _DEEDS), known=list(_DEEDS))
+
+
+def _confirm(ask: Ask, name: str, verb: str) -> Shown:
+    label, text = {
+        "run": ("Run now", "Enqueue a job of this schedule now. Its next runs stay as they are."),
+        "remove": ("Remove", "Remove the schedule. Jobs that it has enqueued stay."),
+    }[verb]
+    return confirm(ask, label, "schedule", text, name=name, back="/cron", is_grave=verb == "remove")
 
 
 def _pause(name: str, paused: bool, desk: Desk, *, is_undo: bool = False) -> Notice:

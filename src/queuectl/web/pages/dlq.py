@@ -12,7 +12,8 @@ from queuectl.store.insight import ERROR_SHOWN, MOST_DEATHS
 from queuectl.store.protocol import Filter, Sort
 from queuectl.web.desk import Desk
 from queuectl.web.pages import verbs
-from queuectl.web.pages.asked import Ask, Done, Shown, back_to
+from queuectl.web.pages.asked import Ask, Done, Shown, back_to, confirm
+from queuectl.web.pages.wording import plural
 
 GROUPS: Final = 50
 LATEST: Final = 25
@@ -32,8 +33,8 @@ def show(desk: Desk, ask: Ask) -> Shown:
     return Shown("dlq.html", "Dead jobs", values)
 
 
-def do(desk: Desk, ask: Ask) -> Done:
-    """To all dead jobs whose error begins so, as it is shown; without one, to all."""
+def do(desk: Desk, ask: Ask) -> Shown | Done:
+    """Retry or purge the dead jobs with the error of the form, which may be cut as on the page; without one, all of them."""
     name = ask.param("verb")
     if name not in _DEEDS:
         raise UnknownName("action", name, nearest=nearest(name, _DEEDS), known=list(_DEEDS))
@@ -43,4 +44,8 @@ def do(desk: Desk, ask: Ask) -> Done:
         ids = [job.id for job in dead if (job.error or "")[:ERROR_SHOWN] == error]
     else:
         ids = [job.id for job in desk.reads.choose(DEAD)]
-    return Done(back_to(ask.form, "/dlq"), verbs.do(desk, verbs.VERBS[name], ids, exact=True))
+    verb = verbs.VERBS[name]
+    if ids and not ask.is_confirmed:
+        jobs = plural(len(ids), "dead job")
+        return confirm(ask, verb.label, jobs, verb.about, back="/dlq", is_grave=verb.is_grave)
+    return Done(back_to(ask.form, "/dlq"), verbs.do(desk, verb, ids, exact=True))

@@ -15,7 +15,7 @@ from queuectl.job.retry import allowed_failures
 from queuectl.queue import amend, explain, graph, inspect
 from queuectl.web.desk import Desk
 from queuectl.web.pages import verbs
-from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to
+from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to, confirm
 from queuectl.web.pages.enqueue import WHOLE, whole
 from queuectl.web.pages.family import family
 from queuectl.web.pages.joblog import TAIL, read_log
@@ -59,15 +59,21 @@ def show(desk: Desk, ask: Ask) -> Shown:
     return Shown("job.html", f"Job {job.id}", values)
 
 
-def do(desk: Desk, ask: Ask) -> Done:
+def do(desk: Desk, ask: Ask) -> Shown | Done:
     verb, job_id = verbs.verb_of(ask.param("verb")), desk.reads.resolve(ask.param("id"))
     here = f"/jobs/{part(job_id)}"
+    if verb.undo is None and not ask.is_confirmed:
+        return confirm(ask, verb.label, "job", verb.about, name=job_id, back=here, is_grave=verb.is_grave)
     notice = verbs.do_to_named(desk, verb, [job_id], exact=True)
     is_gone = verb.name == "purge" and notice.kind == "done"
     return Done("/dlq" if is_gone else back_to(ask.form, here), notice)
 
 
-def clone(desk: Desk, ask: Ask) -> Done:
+def clone(desk: Desk, ask: Ask) -> Shown | Done:
+    if not ask.is_confirmed:
+        original = desk.reads.resolve(ask.param("id"))
+        text = "Enqueue a new job with the same fields. It runs as soon as a worker has a free slot."
+        return confirm(ask, "Clone", "job", text, name=original, back=f"/jobs/{part(original)}")
     job = desk.clone(ask.param("id"))
     return Done(f"/jobs/{part(job.id)}", done(f"Job {job.id} added, a copy of {ask.param('id')}"))
 

@@ -21,7 +21,6 @@ class Notice(NamedTuple):
     text: str
     lines: tuple[str, ...] = ()
     undo: Callable[[Desk], Notice] | None = None
-    undo_label: str = "Undo"
 
 
 class Board:
@@ -45,8 +44,8 @@ class Board:
         return self._notices.pop(name, None)
 
 
-def done(text: str, *, undo: Callable[[Desk], Notice] | None = None, undo_label: str = "Undo") -> Notice:
-    return Notice("done", text, undo=undo, undo_label=undo_label)
+def done(text: str, *, undo: Callable[[Desk], Notice] | None = None) -> Notice:
+    return Notice("done", text, undo=undo)
 
 
 def refused(text: str, hint: str = "") -> Notice:

@@ -24,6 +24,7 @@ from queuectl.web.pages.asked import Ask, Done, Show, Shown, back_to, read_ask
 from queuectl.web.pages.notices import Board, Notice, refused
 from queuectl.web.pages.rendering import Renderer
 from queuectl.web.pages.table import CHANGES, PAGES
+from queuectl.web.pages.wording import sentence
 from queuectl.web.problems import Refused, to_document
 from queuectl.web.rooms import Rooms
 
@@ -55,7 +56,7 @@ class Pages:
             def work(desk: Desk) -> Response:
                 return self._respond(desk, ask, show(desk, ask), (notice, self._board.read(notice)))
 
-            return await self._rooms.asking.ask(work)
+            return await self._rooms.reads.ask(work)
 
         return answer
 
@@ -69,11 +70,11 @@ class Pages:
                 except Unavailable:
                     raise
                 except QueuectlError as error:
-                    found = Done(back_to(ask.form, "/"), refused(_sentence(error.message), error.hint))
+                    found = Done(back_to(ask.form, "/"), refused(sentence(error.message), error.hint))
                 return self._respond(desk, ask, found)
 
             # A deed may have to wait: a job that is called off has to be ended first. It is done also if nobody waits for it.
-            return await self._rooms.waiting.ask(work)
+            return await self._rooms.slow_changes.ask(work)
 
         return answer
 
@@ -84,7 +85,7 @@ class Pages:
         def work(desk: Desk) -> Response:
             return self._respond(desk, ask, undo.undo(desk.on_behalf(request.state.token.name), ask, notice))
 
-        return await self._rooms.waiting.ask(work)
+        return await self._rooms.slow_changes.ask(work)
 
     def _respond(
         self, desk: Desk, ask: Ask, found: Shown | Done, pinned: tuple[str | None, Notice | None] = (None, None)
@@ -126,7 +127,3 @@ class _Static(StaticFiles):
         response = await super().get_response(path, scope)
         response.headers["Cache-Control"] = "no-cache"
         return response
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -14,7 +14,7 @@ from queuectl.job.resources import LIMITS
 from queuectl.queue import queues as use
 from queuectl.queue.queues import QueueView
 from queuectl.web.desk import Desk
-from queuectl.web.pages.asked import Ask, Done, Shown, back_to
+from queuectl.web.pages.asked import Ask, Done, Shown, back_to, confirm
 from queuectl.web.pages.limits import typed
 from queuectl.web.pages.notices import Notice, done
 from queuectl.web.pages.trend import lately
@@ -53,7 +53,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
     return Shown("queues.html", "Queues", values)
 
 
-def do(desk: Desk, ask: Ask) -> Done:
+def do(desk: Desk, ask: Ask) -> Shown | Done:
     name, verb = use.check_queue(ask.param("name")), ask.param("verb")
     to = back_to(ask.form, "/queues")
     match verb:
@@ -62,7 +62,7 @@ def do(desk: Desk, ask: Ask) -> Done:
         case "set":
             return Done(to, _set(desk, name, ask))
         case "move":
-            return Done(to, _move(desk, name, ask.form.one("to")))
+            return _move(desk, name, ask)
         case _:
             raise UnknownName("action", verb, nearest=nearest(verb, _DEEDS), known=list(_DEEDS))
 
@@ -111,8 +111,12 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _move(desk: Desk, name: str, to: str | None) -> Notice:
+def _move(desk: Desk, name: str, ask: Ask) -> Shown | Done:
+    to = ask.form.one("to")
     if to is None:
-        raise UsageError("no queue is named", hint="say where the jobs shall go")
+        raise UsageError("no queue is named", hint="enter the name of the queue to move the jobs to")
+    if not ask.is_confirmed:
+        text = "All waiting jobs of the queue are moved. This cannot be undone."
+        return confirm(ask, "Move", "jobs", text, name=f"from {name} to {to}", back="/queues")
     moved = use.move(name, to, reads=lambda: desk.reads, open_store=desk.open_store).done
-    return done(f"{plural(len(moved), 'job')} moved from {name} to {to}")
+    return Done(back_to(ask.form, "/queues"), done(f"{plural(len(moved), 'job')} moved from {name} to {to}"))

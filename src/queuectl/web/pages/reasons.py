@@ -32,7 +32,7 @@ def told(reason: Reason, job: Job) -> Told:
         case "no-worker" | Wait.UNSERVED | "slots-busy" | "next":
             return Told(saying, "Workers", "/workers")
         case "behind-others":
-            return Told(saying, "The line", f"/jobs?state=pending&queue={part(job.queue)}")
+            return Told(saying, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
         case "worker-lost":
             return Told(f"{saying} Another worker sees to it, or the next one that is started.", "Workers", "/workers")
         case State.DEAD | State.CANCELLED:

@@ -25,9 +25,10 @@ class Verb(NamedTuple):
     label: str
     done: str
     about: str
-    undo: str | None = None  # the verb that takes it back
-    undo_label: str = "Undo"
-    is_grave: bool = False  # nothing gives back what it ends or removes
+    # The verb that restores the jobs exactly. Verbs without one ask first. Retry has none: it resets the error and the
+    # attempt count, and a worker may claim the job at once.
+    undo: str | None = None
+    is_grave: bool = False  # it kills or removes something
 
     @property
     def able(self) -> frozenset[State]:
@@ -49,20 +50,18 @@ class Verb(NamedTuple):
 VERBS: Final[Mapping[str, Verb]] = {
     verb.name: verb
     for verb in (
-        Verb("run-now", "Run now", "due now", "Make it due now, whatever it waits for by the clock."),
-        Verb("retry", "Retry", "retried", "Give it another chance, from the beginning.", "cancel", "Cancel again"),
-        Verb("hold", "Hold", "held", "No worker takes it until it is released.", "release"),
-        Verb("release", "Release", "released", "Let it go on.", "hold"),
+        Verb("run-now", "Run now", "due now", "Make due now, without waiting for a delay or backoff."),
+        Verb("retry", "Retry", "retried", "Requeue and start over: the error and the attempt count are reset."),
+        Verb("hold", "Hold", "held", "Workers do not claim held jobs until they are released.", "release"),
+        Verb("release", "Release", "released", "Let workers claim held jobs again.", "hold"),
         Verb(
             "cancel",
             "Cancel",
             "cancelled",
-            "Call it off; if it runs, its processes are ended.",
-            "retry",
-            "Retry",
+            "Running jobs are killed. A retry starts over from the beginning.",
             is_grave=True,
         ),
-        Verb("purge", "Purge", "purged", "Remove it with its history and its log.", is_grave=True),
+        Verb("purge", "Purge", "purged", "Remove with history and logs. This cannot be undone.", is_grave=True),
     )
 }
 
@@ -97,7 +96,7 @@ def _tell(verb: Verb, answer: Answer) -> Notice:
     undo = None
     if verb.undo is not None and len(answer.done) <= MOST_UNDONE:
         undo = partial(_undo, VERBS[verb.undo], tuple(answer.done))
-    return Notice("part" if lines else "done", text, lines, undo, verb.undo_label)
+    return Notice("part" if lines else "done", text, lines, undo)
 
 
 def _undo(verb: Verb, ids: tuple[str, ...], desk: Desk) -> Notice:

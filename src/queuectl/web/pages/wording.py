@@ -91,6 +91,10 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
+def sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 FILTERS: Final = {
     "number": number,
     "short": short,

@@ -9,7 +9,7 @@ from queuectl.job.lifecycle import State
 from queuectl.job.model import Worker
 from queuectl.store.protocol import Filter, StopMode
 from queuectl.web.desk import Desk
-from queuectl.web.pages.asked import Ask, Done, Shown, back_to
+from queuectl.web.pages.asked import Ask, Done, Shown, back_to, confirm
 from queuectl.web.pages.notices import done
 
 MOST_RUNNING = 200  # that are shown, over all workers
@@ -50,10 +50,14 @@ def _row(worker: Worker, *, lives: bool) -> dict[str, Any]:
     }
 
 
-def stop(desk: Desk, ask: Ask) -> Done:
+def stop(desk: Desk, ask: Ask) -> Shown | Done:
     name, now = ask.param("id"), ask.form.has("now")
     if not any(worker.id == name for worker in desk.reads.workers()):
         raise WorkerNotFound(name)
+    if not ask.is_confirmed:
+        jobs = "Running jobs are killed and requeued" if now else "Running jobs finish"
+        label, text = "Stop now" if now else "Stop", f"{jobs}, then the worker stops."
+        return confirm(ask, label, "worker", text, name=name, back="/workers", is_grave=now)
     desk.open_store().request_stop(name, StopMode.NOW if now else StopMode.FINISH)
     how = "ends its jobs and stops" if now else "finishes what it runs and stops"
     return Done(back_to(ask.form, "/workers"), done(f"Worker {name} {how}"))

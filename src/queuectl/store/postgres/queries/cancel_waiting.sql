@@ -1,5 +1,6 @@
--- cancel_waiting: call off jobs that do not run. The last run of each, if there was one, has been archived: what the job's row
+-- cancel_waiting: cancel jobs that do not run. The last run of each, if there was one, has been archived: what the job's row
 -- shows of it stays as it was but for the error, which says why. (SQLite takes one at a time: there a statement costs no round trip.)
+-- `is true` keeps the planner from an index of all jobs in these states.
 update queuectl.jobs
    set state = 'cancelled',
        ready = false,
@@ -12,4 +13,4 @@ update queuectl.jobs
   from unnest(%(seqs)s::bigint[], %(points)s::bigint[]) as waiting (seq, points)
  where jobs.seq = any(%(seqs)s)
    and jobs.seq = waiting.seq
-   and state in ('blocked', 'pending', 'failed')
+   and (state in ('blocked', 'pending', 'failed')) is true

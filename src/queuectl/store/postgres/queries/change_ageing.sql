@@ -1,3 +1,3 @@
--- change_ageing: wait until nobody ranks by the old rule any more, and let nobody begin until the new one is written.
--- (SQLite has one writer.)
-select pg_advisory_xact_lock(1366647668, 2)
+-- change_ageing: wait until no transaction ranks by the old rule any more, and let none begin until the new one is written: see
+-- hold_ageing.sql. (SQLite has one writer.)
+lock table queuectl.locks in exclusive mode

@@ -8,6 +8,6 @@ select id, log, host,
  where state = 'completed'
    and finished_at <= %(before)s
    and (%(host)s::text is null or host is null or host = %(host)s
-        or not exists (select 1 from queuectl.workers where workers.host = jobs.host))
+        or host <> all (array(select workers.host from queuectl.workers)))
  order by finished_at
  limit %(limit)s

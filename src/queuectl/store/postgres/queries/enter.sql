@@ -1,9 +1,12 @@
--- enter: the first statement of every transaction. For this transaction only: behind a pooler the next one may run in
--- another session, and this session may serve another client. What takes long is ended by the server, also if we are gone.
--- But not while it waits for the rest of what we send, before PostgreSQL 17: so a worker's transaction has its name, see
--- end_transactions.sql, and any other is ended by who finds it in the way, see end_stalled.sql.
--- The planner is kept to the indexes (SQLite: `indexed by`), and to those that give the order asked for: a plan made while
--- the tables, or the lines, were empty would go through all of them, and be kept while they grow to millions of rows.
+-- enter: the first statement of every transaction. It overrides the settings of the server, the database and the role. For this transaction only:
+-- behind a pooler the next one may run in another session, and this session may serve another client.
+-- Time limits: the server ends what takes too long, also if we are gone. Before PostgreSQL 17 it does not while it waits for the rest of what we
+-- send, so a worker's transaction has its name (end_transactions.sql), and others end any that is in their way (end_stalled.sql).
+-- JIT: a statement that touches ten rows is compiled a hundred times as long as it runs.
+-- Plans: the planner is kept to the indexes, and to those that give the order asked for (SQLite: `indexed by`). By statistics of an idle
+-- minute it would sort all jobs that are ready, and a generic plan made while the tables were empty would read all of them. ADR 41 has
+-- the plans. `plan_freely`: for reads of a whole table.
+-- The search path: no function or operator of another schema is taken for one of the system.
 select set_config('statement_timeout', %(statement_ms)s, true),
        set_config('lock_timeout', %(lock_ms)s, true),
        set_config('idle_in_transaction_session_timeout', %(statement_ms)s, true),
@@ -12,6 +15,8 @@ select set_config('statement_timeout', %(statement_ms)s, true),
            then set_config('transaction_timeout', %(transaction_ms)s, true)
        end,
        set_config('application_name', coalesce(%(name)s, current_setting('application_name')), true),
+       set_config('search_path', 'pg_catalog', true),
+       set_config('jit', 'off', true),
        set_config('enable_seqscan', %(plan_freely)s, true),
        set_config('enable_bitmapscan', %(plan_freely)s, true),
        set_config('enable_hashjoin', %(plan_freely)s, true),

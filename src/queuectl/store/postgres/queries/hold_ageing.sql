@@ -1,5 +1,7 @@
--- hold_ageing: until the end of this transaction nobody changes how waiting is rewarded: ranks are written by that rule.
--- A lock of its own, in memory only, that all share but for whoever changes the rule, see change_ageing.sql. (All locks of this
--- kind are 0x51756374, "Quct", and a number: 1 for migrations, 2 for this; the next one up is for workers, by name.)
--- (SQLite has one writer.)
-select pg_advisory_xact_lock_shared(1366647668, 2)
+-- hold_ageing: until the end of this transaction the ageing rule does not change: ranks are written by that rule. A lock on the
+-- table and on none of its rows (mode ROW SHARE), which transactions share with all but change_ageing.sql. Whatever locks a row of
+-- this table holds it, too: hold_worker.sql, take_worker.sql. (SQLite has one writer.)
+select id
+  from queuectl.locks
+ where false
+   for key share

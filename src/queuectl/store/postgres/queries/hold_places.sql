@@ -1,5 +1,5 @@
 -- hold_places: until the end of this transaction nobody else claims from, or admits to, those of these queues (null: all) whose
--- jobs say themselves how many of their key may run. Not by a row: such a queue need not have one. Behind hold_limits.sql and
+-- jobs say themselves how many of their key may run. Not by a row of `queues`: such a queue need not have one. Behind hold_limits.sql and
 -- hold_lines.sql, and in one order, so that nobody waits for one who waits for them. (SQLite has one writer.)
 with recursive step (queue) as (
     (
@@ -22,13 +22,20 @@ with recursive step (queue) as (
     )
       from step
      where step.queue is not null
-)
-select queue, pg_advisory_xact_lock(1366647670, number)
-  from (
-    select queue, hashtext(queue) as number
+),
+told as (
+    select queue, 2048 + (hashtext(queue) & 1023) as lock
       from step
      where queue is not null
        and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
-     order by number
-    offset 0
-  ) as told
+),
+taken as (
+    select id
+      from queuectl.locks
+     where id = any(array(select lock from told))
+     order by id
+       for update
+)
+select queue
+  from told
+ where lock in (select id from taken)

@@ -1,5 +1,5 @@
 -- hold_worker: what the worker itself does. Until the end of this transaction nobody rescues or forgets it (take_worker.sql):
--- what it claims meanwhile would be the job of a worker that nobody knows. Locks in memory; SQLite has one writer anyway.
+-- what it claims meanwhile would belong to a worker that the database does not know. SQLite has one writer anyway.
 -- Also which transactions are over now: what comes to the line after is looked at apart by the next claim; and whether any queue
 -- is paused or limited, or a job limits its key itself: then a claim has to choose (see claim.sql).
 select pg_current_snapshot()::text,
@@ -14,5 +14,9 @@ select pg_current_snapshot()::text,
             where places is not null
               and state in ('blocked', 'pending', 'processing', 'failed')
        ),
-       pg_advisory_xact_lock_shared(1366647668, 2),
-       pg_advisory_xact_lock_shared(1366647669, hashtext(%(worker)s))
+       (
+           select id
+             from queuectl.locks
+            where id = hashtext(%(worker)s) & 1023
+              for key share
+       )

@@ -1,5 +1,6 @@
--- promote: let those in whose time has come. Bounded, so that a million at once do not take seconds; the caller comes back
--- while the bound was reached. Those whom another is just letting in are left to it.
+-- promote: make jobs ready whose time has come. Bounded, so that a million due at once do not take seconds; the caller comes back
+-- while the bound was reached. Rows that another worker is promoting are left to it. Returns how many, and the server's clock in
+-- milliseconds, for the time that the claim behind it takes.
 with due as (
     select seq
       from queuectl.jobs
@@ -10,9 +11,14 @@ with due as (
      order by run_at
      limit %(limit)s
        for update skip locked
+),
+promoted as (
+    update queuectl.jobs
+       set ready = true,
+           ready_since = pg_current_xact_id()
+      from due
+     where jobs.seq = due.seq
+    returning 1
 )
-update queuectl.jobs
-   set ready = true,
-       ready_since = pg_current_xact_id()
-  from due
- where jobs.seq = due.seq
+select count(*), extract(epoch from clock_timestamp())::float8 * 1000
+  from promoted

@@ -1,4 +1,5 @@
--- revive: another chance, due now, in the old place of the line. The caller has checked the states in this transaction.
+-- revive: retry jobs, due now, at their old position in the queue. The caller has checked the states in this transaction.
+-- `is true` keeps the planner from an index of all jobs in these states.
 -- A cancel that came between two runs is forgotten: what is shown is the end of the latest run again, if there was one.
 update queuectl.jobs
    set state = 'pending',
@@ -21,4 +22,4 @@ update queuectl.jobs
   from unnest(%(seqs)s::bigint[], %(ranks)s::bigint[]) as chosen (seq, rank)
  where jobs.seq = any(%(seqs)s)
    and jobs.seq = chosen.seq
-   and state in ('failed', 'dead', 'cancelled')
+   and (state in ('failed', 'dead', 'cancelled')) is true

@@ -51,7 +51,8 @@ written as (
        and jobs.token = told.token
        and jobs.cancel_requested = told.called_off
        and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
-    returning told.token, told.called_off, jobs.queue, jobs.state, coalesce(jobs.ending, 'refused') as ending, told.calls
+    returning told.token, told.called_off, jobs.queue, jobs.state,
+              coalesce(jobs.ending, case jobs.state when 'dead' then 'refused' else 'given back' end) as ending, told.calls
 ),
 noted as (
     insert into queuectl.calls (job, run, happening, url, said, at)

@@ -1,3 +1,5 @@
--- take_worker: what others do to a worker. Waits for what it is just doing, see hold_worker.sql. (SQLite has one writer.)
-select pg_advisory_xact_lock_shared(1366647668, 2),
-       pg_advisory_xact_lock(1366647669, hashtext(%(worker)s))
+-- take_worker: what other processes do to a worker. Waits for what it is just doing, see hold_worker.sql. (SQLite has one writer.)
+select id
+  from queuectl.locks
+ where id = hashtext(%(worker)s) & 1023
+   for update

@@ -1,4 +1,4 @@
--- next_due: when the next job comes due.
+-- next_due: when the next job comes due. (PostgreSQL: outlook.sql.)
 select min(run_at)
   from jobs indexed by jobs_due
  where ready = 0

@@ -5,11 +5,17 @@ const PLAIN = { 1: ["bold", "b"], 2: ["dim", "d"], 3: ["italic", "i"], 4: ["unde
 const OFF = { 22: ["bold", "dim"], 23: ["italic"], 24: ["under"], 39: ["fg"], 49: ["bg"] };
 
 export class Painter {
-  style = new Map();
+  constructor(style = []) {
+    this.style = new Map(style);
+  }
+
+  copy() {
+    return new Painter(this.style);
+  }
 
   /** Append the text of one line to `element`: as text, never as markup. */
   paint(line, element) {
-    line = line.replace(/\r$/, "");
+    line = line.replace(/\r+$/, "");
     line = line.slice(line.lastIndexOf("\r") + 1);
     let start = 0;
     for (const found of line.matchAll(SEQUENCE)) {

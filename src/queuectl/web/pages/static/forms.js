@@ -7,7 +7,7 @@ export function start() {
   document.addEventListener("click", onClick);
   for (const filters of document.querySelectorAll("[data-filters]"))
     filters.addEventListener("change", (event) => event.target.matches("select") && filters.requestSubmit());
-  show();
+  unhide();
   const address = new URL(location.href);
   if (address.searchParams.has("notice")) {
     address.searchParams.delete("notice"); // read: not to be read again by who comes back
@@ -15,7 +15,7 @@ export function start() {
   }
 }
 
-function show() {
+function unhide() {
   for (const one of document.querySelectorAll("[data-dismiss][hidden], [data-help][hidden]")) one.hidden = false;
 }
 
@@ -29,10 +29,6 @@ async function onSubmit(event) {
   }
   if (form.getAttribute("method") !== "post") return;
   event.preventDefault();
-  const question = form.dataset.ask;
-  if (question && form.dataset.sure === undefined) {
-    if (!(await confirm(question, event.submitter?.textContent ?? "Go on"))) return;
-  }
   await send(form, event.submitter);
 }
 
@@ -44,18 +40,28 @@ function tidy(form) {
 }
 
 async function send(form, button) {
+  const wasFocused = button && document.activeElement === button;
   button?.setAttribute("aria-busy", "true");
   if (button) button.disabled = true;
+  let answer, page;
   try {
     const body = new URLSearchParams(new FormData(form));
-    const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { Accept: "text/html" } });
-    land(parse(await answer.text()), answer, form);
+    answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { Accept: "text/html" } });
+    page = parse(await answer.text());
   } catch {
     say("The dashboard does not answer. Nothing was changed, as far as can be told from here.");
-  } finally {
-    button?.removeAttribute("aria-busy");
-    if (button) button.disabled = false;
   }
+  button?.removeAttribute("aria-busy");
+  if (button) button.disabled = false;
+  if (wasFocused) button.focus(); // a disabled button loses the focus, and the dialog gives it back to the button
+  if (page) show(page, answer, form);
+}
+
+/** A page with a question becomes a dialog on top of this one; else see `land`. */
+function show(page, answer, form = null) {
+  const sheet = page.querySelector("[data-sheet]");
+  if (sheet) open(document.importNode(sheet, true));
+  else land(page, answer, form);
 }
 
 /** Where a form has led: the same page with news, or another one. */
@@ -72,7 +78,7 @@ function land(page, answer, form = null) {
   }
   const box = page.querySelector("#notice .notice, main > .notice");
   document.getElementById("notice").replaceChildren(...(box ? [document.importNode(box, true)] : []));
-  show();
+  unhide();
   document.getElementById("notice").scrollIntoView({ block: "nearest" });
   if (isRefused) return; // what was typed stays
   for (const one of document.querySelectorAll("#selection input:checked")) one.checked = false;
@@ -92,10 +98,7 @@ function say(text) {
 async function ask(address) {
   try {
     const answer = await fetch(address, { headers: { Accept: "text/html" } });
-    const page = parse(await answer.text());
-    const sheet = page.querySelector("[data-sheet]");
-    if (!sheet) return land(page, answer);
-    open(document.importNode(sheet, true));
+    show(parse(await answer.text()), answer);
   } catch {
     say("The dashboard does not answer. Nothing was changed.");
   }
@@ -111,22 +114,6 @@ function open(...content) {
 
 export function help() {
   open(document.getElementById("help").content.cloneNode(true));
-}
-
-// A key that is held down must not answer: whoever goes on has to go there.
-function confirm(question, label) {
-  const form = document.createElement("form");
-  form.method = "dialog";
-  const title = Object.assign(document.createElement("h2"), { id: "dialog-title", textContent: `${label}?` });
-  const text = Object.assign(document.createElement("p"), { textContent: question });
-  const row = Object.assign(document.createElement("div"), { className: "row end" });
-  const no = Object.assign(document.createElement("button"), { className: "button", textContent: "Back", value: "", autofocus: true });
-  const yes = Object.assign(document.createElement("button"), { className: "button danger", textContent: label, value: "yes" });
-  row.append(no, yes);
-  form.append(title, text, row);
-  const dialog = open(form);
-  dialog.returnValue = "";
-  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true }));
 }
 
 function onClick(event) {

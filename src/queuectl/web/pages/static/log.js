@@ -91,16 +91,23 @@ function append(text) {
       open.raw = "";
       added.append(open);
     }
-    open.raw = (open.raw + line).slice(-LONGEST);
+    open.raw = latest(open.raw + line).slice(-LONGEST);
     if (isLast) return;
     finish(open);
     open = null;
   });
-  if (open) open.textContent = open.raw.slice(-2000); // plain until it is whole: an order may be cut in two
+  if (open) {
+    open.textContent = "";
+    // The end may be half an escape sequence. The line is painted again when it is whole, so its colours are not kept.
+    painter.copy().paint(open.raw.slice(-2000).replace(/\x1b\[?[0-?]*[ -/]*$/, ""), open);
+  }
   log.append(added);
   while (log.childElementCount > MOST) log.firstElementChild.remove();
   if (follow.checked) bottom();
 }
+
+// Progress bars return to the start of the line. A return at the end overwrites nothing yet, and a line feed may follow.
+const latest = (line) => line.replace(/^[^]*\r(?=[^\r])/, "");
 
 function finish(line) {
   line.textContent = "";

@@ -1,4 +1,4 @@
-"""Floors: where a claim begins to look. They spare it what was claimed before, and never hide a job."""
+"""The claim cursor: it spares a claim the dead rows of earlier claims, and never hides a job."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ import pytest
 
 from queuectl.job.lifecycle import State
 from queuectl.job.outcome import Released
-from queuectl.store.postgres.runs import _claim
+from queuectl.store.postgres.claim_cursor import NEEDED_SECONDS, SLOW_CLAIM_MS, ClaimCursor
+from queuectl.store.postgres.claims import ClaimOrder
 from queuectl.store.postgres.store import PostgresStore
 from queuectl.store.protocol import ClaimRequest
+from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import Hands
 from tests.store.postgres.conftest import Open
+
+
+@pytest.fixture
+def store(open_pg: Open, clock: FakeClock) -> PostgresStore:
+    """As after a slow claim: cursors are in use."""
+    made = open_pg(clock)
+    made._cursor.note_claim(SLOW_CLAIM_MS + 1)
+    return made
 
 
 @pytest.fixture(params=[None, ("q",)], ids=["any-queue", "named-queue"])
@@ -117,8 +127,8 @@ def test_while_a_transaction_is_held_open_a_look_that_finds_nothing_does_not_ste
         store.enqueue([new_job(queue="q") for _ in range(3000)])
         while hands.claim(100):
             pass
-        store._floors._taken.clear()  # as after a second
-        store._floors._heads.clear()  # if a second passed meanwhile, a claim has looked
+        store._cursor._taken.clear()  # as after a second
+        store._cursor._heads.clear()  # if a second passed meanwhile, a claim has looked
         assert _pages_of(store, hands) > 50
         assert not hands.claim(1)
         touched = _pages_of(store, hands)
@@ -132,7 +142,7 @@ def test_who_was_passed_over_because_somebody_had_locked_it_is_found(
     with psycopg.connect(url) as somebody:
         somebody.execute("select 1 from queuectl.jobs where id in ('j1', 'j3') for update")
         assert ids(hands, 4) == ["j0", "j2"]
-        store._floors._taken.clear()  # as after a second
+        store._cursor._taken.clear()  # as after a second
         assert ids(hands, 4) == []
     assert ids(hands, 4) == ["j1", "j3"]
 
@@ -152,11 +162,34 @@ def test_another_session_may_be_with_another_server_and_knows_no_floors(
     assert ids(hands, 4) == ["j0", "j1"]
 
 
+def test_cursors_are_used_once_a_claim_was_slow(open_pg: Open, home: Path, clock: FakeClock) -> None:
+    store = open_pg(clock)
+    hands = Hands(store, home)
+    store.enqueue([new_job(f"j{number}") for number in range(4)])
+    assert ids(hands, 1) == ["j0"]
+    assert not store._cursor._taken
+    store._cursor.note_claim(SLOW_CLAIM_MS + 1)
+    assert ids(hands, 1) == ["j1"]
+    assert ids(hands, 1) == ["j2"]
+    assert store._cursor._taken
+    hands.bell.close()
+
+
+def test_cursors_are_given_up_after_a_while_so_that_a_claim_finds_out_whether_they_are_needed() -> None:
+    cursor = ClaimCursor()
+    cursor.note_claim(SLOW_CLAIM_MS - 1)
+    assert not cursor.is_needed
+    cursor.note_claim(SLOW_CLAIM_MS + 1)
+    assert cursor.is_needed
+    cursor._needed_until -= NEEDED_SECONDS
+    assert not cursor.is_needed
+
+
 def _pages_of(store: PostgresStore, hands: Hands) -> int:
-    """How many pages the scan of the line touches in the next claim."""
+    """How many pages the next claim touches to find its jobs."""
     request = ClaimRequest(5, hands.queues, "here", "/logs")
-    floors = store._floors.parameters(request.queues, session=store._db.session)
-    text, values = _claim(request, worker="w1", tokens=["x"] * 5, now=store._clock.now_ms(), floors=floors)
+    order = ClaimOrder("w1", request, ["x"] * 5, store._clock.now_ms())
+    text, values = order.questions(store._cursor, session=store._db.session)["claim"]
     with store._db.transaction():
         plan = "\n".join(
             row[0] for row in store._db.all(f"explain (analyze, buffers, costs off, timing off) {text}", values)

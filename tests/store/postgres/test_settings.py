@@ -103,6 +103,18 @@ def test_no_statement_is_compiled(store: PostgresStore, server: postgres.Server,
     assert "JIT" not in str(steps)
 
 
+def test_no_statement_of_the_queue_starts_parallel_workers(
+    store: PostgresStore, server: postgres.Server, url: str
+) -> None:
+    name = url.partition("?")[0].rpartition("/")[2]
+    force = "debug_parallel_query" if server.version >= 16 else "force_parallel_mode"
+    server.execute(f"alter database {name} set {force} = on")
+    store._db.close()
+    with store._db.transaction():
+        steps = store._db.all("explain select id from queuectl.jobs order by seq limit 5")
+    assert "Gather" not in str(steps)
+
+
 def test_a_session_that_listens_is_not_ended_for_being_idle(
     open_pg: Open, server: postgres.Server, url: str, home: Path
 ) -> None:

@@ -30,7 +30,7 @@ from queuectl.store.telling import (
 )
 
 PAUSE: Final = 0.005
-FOLLOWERS: Final = 5  # for each child that a transaction may tell: how many behind it that meet the same fate
+FOLLOWERS: Final = 10  # for each child that a transaction may tell: how many behind it that meet the same fate
 _FOLLOWED: Final = frozenset({State.CANCELLED, State.BLOCKED})
 
 

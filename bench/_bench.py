@@ -1,7 +1,7 @@
-"""What the benchmarks share: a place to work, fair rounds, and a table with a verdict.
+"""Common parts of the benchmarks: data directories, alternating rounds, and a report with targets.
 
-A figure is a ratio or a bound, never a bare number of seconds: the peers run in the same minute on the same machine, in
-turns, so that whatever else the machine does hits all of them.
+A figure is a ratio or a bound, never an absolute time. Peers run in alternating rounds on the same host, so that other load
+affects all of them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ROOT = Path(__file__).resolve().parent.parent
 _GET_FLAGS, _SET_FLAGS, _TOP_OF_A_TREE = 0x80086601, 0x40086602, 0x00020000  # of linux/fs.h
 IN_MEMORY = {"tmpfs", "ramfs"}
 
-sys.path.insert(0, str(ROOT / "src"))  # what is measured inside this process is this checkout, installed or not
+sys.path.insert(0, str(ROOT / "src"))  # measure this checkout, whether it is installed or not
 
 # ── a place to work ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Lab:
-    """A directory on a real disk, with any number of homes in it, and the commands to run there."""
+    """A directory on a real disk for data directories, and the commands to run in them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,12 +40,12 @@ class Lab:
         self.queuectl = [str(script)] if script.exists() else [sys.executable, "-m", "queuectl"]
 
     def new_home(self) -> Path:
-        # Never one of an earlier round, and none is removed before the end: see `_real_disk`.
+        # Always a new one, and none is removed before the end: see `_spread`.
         self._homes += 1
         return self.path / f"home-{self._homes}"
 
     def environment(self, home: Path | None = None) -> dict[str, str]:
-        """Ours, without what would change how Python or queuectl starts: without compiled files it takes twice as long."""
+        """Return the environment without variables that change the start of Python or queuectl, such as disabled bytecode."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "QUEUECTL_"))}
         if len(self.queuectl) > 1:
             env["PYTHONPATH"] = str(ROOT / "src")
@@ -54,11 +54,11 @@ class Lab:
         return env
 
     def run(self, *words: str, home: Path | None = None, stdin: IO[bytes] | None = None, **variables: str) -> bytes:
-        """Run queuectl to its end and return what it printed. `variables`: added to its environment."""
+        """Run queuectl and return its output. `variables` are added to its environment."""
         return run([*self.queuectl, *words], env={**self.environment(home), **variables}, stdin=stdin)
 
     def time(self, *words: str, home: Path | None = None) -> float:
-        """How many seconds queuectl takes from the fork to the exit, its output thrown away."""
+        """Return the seconds from fork to exit of queuectl. Its output is discarded."""
         return time_command([*self.queuectl, *words], env=self.environment(home))
 
 
@@ -73,7 +73,7 @@ def lab() -> Iterator[Lab]:
 
 
 def _real_disk() -> str:
-    """Where a sync costs what it costs, which is not in memory."""
+    """Return a directory on a real disk, because a sync is free in memory."""
     if folder := os.environ.get("BENCH_DIR"):
         return folder
     folders = [folder for folder in (tempfile.gettempdir(), "/var/tmp", str(ROOT)) if os.access(folder, os.W_OK)]
@@ -81,24 +81,24 @@ def _real_disk() -> str:
 
 
 def _spread(folder: Path) -> None:
-    """Let each directory in this one lie in another part of the disk, if it is an ext4.
+    """Place each subdirectory in another part of the disk, on ext4.
 
-    That one passes over every inode that was freed in the last minutes, one by one: where some thousands of files have just
-    been removed, making the next one takes ten times as long. With the mark that `chattr +T` sets, what others have
-    removed nearby does not matter.
+    ext4 skips every inode that was freed in the last minutes, one by one. After some thousand files were
+    removed, creating a file takes ten times as long. With the flag of `chattr +T`, files that were removed nearby do not
+    matter.
     """
     fd = os.open(folder, os.O_RDONLY)
     try:
         (flags,) = struct.unpack("i", fcntl.ioctl(fd, _GET_FLAGS, bytes(4)))
         fcntl.ioctl(fd, _SET_FLAGS, struct.pack("i", flags | _TOP_OF_A_TREE))
     except OSError:
-        pass  # another file system has other ways
+        pass  # not supported by this file system
     finally:
         os.close(fd)
 
 
 def file_system(path: str | Path) -> str:
-    """The kind of file system that holds `path`: ext4, tmpfs ..."""
+    """Return the type of the file system of `path`: ext4, tmpfs ..."""
     found = ("", "?")
     try:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
@@ -127,9 +127,9 @@ Samples = dict[str, list[float]]
 
 
 def rounds(contenders: Mapping[str, Callable[[], float]], *, count: int, seconds: float, warm_up: int = 1) -> Samples:
-    """Let each contender run once a round, in turns (A B A B ...), and collect what they return.
+    """Run each contender once per round, in turn (A B A B ...), and collect their results.
 
-    Ends after `count` rounds, or with the first one that ends past `seconds`. Rounds of the warm-up do not count.
+    Stop after `count` rounds, or after the first one that ends past `seconds`. Warm-up rounds do not count.
     """
     samples: Samples = {name: [] for name in contenders}
     began = time.perf_counter()
@@ -148,13 +148,13 @@ def median(values: Sequence[float]) -> float:
 
 
 def percentile(values: Sequence[float], part: float) -> float:
-    """The smallest value that at least this part of all does not exceed."""
+    """Return the smallest value that at least this fraction of all values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, round(part * len(ordered) + 0.5) - 1))]
 
 
 def paired(samples: Samples, over: str, under: str) -> float:
-    """The median of over / under, round by round: what slows a whole round down is not in it."""
+    """Return the median of over / under per round, which excludes what slows down a whole round."""
     return median([a / b for a, b in zip(samples[over], samples[under], strict=True)])
 
 
@@ -162,7 +162,7 @@ def paired(samples: Samples, over: str, under: str) -> float:
 
 
 class Figure(NamedTuple):
-    """One number of section 7, and whether it is reached."""
+    """One figure of SPEC.md section 7, and whether it meets its target."""
 
     name: str
     value: float
@@ -181,7 +181,7 @@ class Figure(NamedTuple):
 
 
 class Report:
-    """Collects rows and figures of one benchmark, prints them, and says how to exit."""
+    """The rows and figures of one benchmark, and its exit status."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -196,7 +196,7 @@ class Report:
         self._figures.append(figure)
 
     def note(self, text: str) -> None:
-        """A line in words, below the rows."""
+        """Add a line of text below the rows."""
         self._notes.append(text)
 
     def close(self, *, check: bool) -> int:

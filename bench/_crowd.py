@@ -1,4 +1,4 @@
-"""Lines in which nobody may be claimed, as long as one likes: the whole of the flow at once, before the one line that is open."""
+"""Queues whose jobs cannot be claimed, because of every kind of limit, in front of one queue without limits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from _million import AT_ONCE, new_job
 
-from queuectl.job.graph import Dependency
-from queuectl.job.limits import Rate
-from queuectl.job.newjob import NewJob
-from queuectl.job.outcome import Exited
-from queuectl.job.retry import RetryPolicy
-from queuectl.job.settle import settle
-from queuectl.queue.enqueue import no_garbage
-from queuectl.store.protocol import ClaimRequest, End, NewWorker, Store
+from queuectl.jobs.dependencies import Dependency
+from queuectl.jobs.outcome import Exited, settle
+from queuectl.jobs.queue_limits import Rate
+from queuectl.jobs.retry import RetryPolicy
+from queuectl.jobs.spec import NewJob
+from queuectl.operations.enqueue import gc_paused
+from queuectl.store.protocol import Store
+from queuectl.store.types import ClaimRequest, End, NewWorker
 
 SLOTS = 8
 OPEN, PARENT = "default", "parent"
@@ -28,7 +28,7 @@ RULES = {
 
 
 class Worker:
-    """One without processes: what it claims has ended at once. As many jobs wait after a turn as before it."""
+    """A worker without processes: claimed jobs end at once. The number of waiting jobs stays the same."""
 
     def __init__(self, store: Store, home: str, *, name: str = "w") -> None:
         self.store = store
@@ -37,7 +37,7 @@ class Worker:
         store.register(NewWorker(name, "host", 1, home, SLOTS, None)).close()
 
     def begin(self, queue: str) -> None:
-        """Claim the first job of a queue, which then runs for ever."""
+        """Claim the first job of a queue, and never settle it."""
         request = ClaimRequest(1, (queue,), "host", self._home)
         (_,) = self.store.exchange(self._name, claim=request).claims
 
@@ -64,8 +64,8 @@ class Worker:
 
 
 def crowded(store: Store, home: str, jobs: int) -> Worker:
-    """A store with so many jobs that wait: of a queue that is full, of a key that has its place, of one whose rate is spent, of an
-    array that has its place, of one that is paused, for a parent; and as many in a line that is open, behind all of them."""
+    """Fill a store with `count` waiting jobs for each of: a full queue, a full concurrency key, an exhausted rate, a full array,
+    a paused queue and a parent; and with as many jobs in an open queue behind all of them."""
     worker = Worker(store, home)
     for queue, rules in RULES.items():
         store.set_rules(queue, rules)
@@ -82,7 +82,7 @@ def crowded(store: Store, home: str, jobs: int) -> Worker:
         store.enqueue([lines[queue]])
         worker.begin(queue)
     store.enqueue([_of("paused", id=PARENT)])
-    with no_garbage():
+    with gc_paused():
         for job in lines.values():
             for first in range(0, each := jobs // len(lines), AT_ONCE):
                 store.enqueue([job] * min(AT_ONCE, each - first))

@@ -1,15 +1,15 @@
-"""A server that is far away: a proxy on the loopback that holds back what it passes on, and counts who waits for whom."""
+"""A server with network latency: a local proxy that delays the data and counts round trips."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 
-DELAY = 0.01  # seconds each way: far longer than anybody takes to say the rest of what they have to say
+DELAY = 0.01  # seconds each way: far longer than either side takes to send a complete message
 
 
 class Far:
-    """In front of a server whose socket is a file. `round_trips`: how often somebody waited for its answer."""
+    """A proxy for a server with a Unix socket. `round_trips` counts how often the client waited for a response."""
 
     def __init__(self, socket: str) -> None:
         self.round_trips = 0

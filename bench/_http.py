@@ -1,4 +1,4 @@
-"""A server, and a crowd of HTTP clients, each with a connection of its own, in one process that does nothing else."""
+"""A server, and many HTTP clients in one process, each with its own connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from _bench import Lab
 
 @contextmanager
 def serving(lab: Lab, words: list[str], *, home: Path | None = None) -> Iterator[tuple[int, str]]:
-    """The port and the token of a server that says its address as `dashboard --json` does."""
+    """Return the port and the token of a server that prints its URL like `dashboard --json`."""
     process = subprocess.Popen(words, env=lab.environment(home or lab.new_home()), stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -30,7 +30,7 @@ def serving(lab: Lab, words: list[str], *, home: Path | None = None) -> Iterator
 
 @dataclass
 class Load:
-    """What came of it. `took`: seconds of each request, by what was asked."""
+    """The results. `took` has the seconds of each request, by its kind."""
 
     answered: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Client:
 
 
 async def crowd(port: int, token: str, *, clients: int, each: int) -> Load:
-    """Every client adds `each` jobs and looks at the status as often, one after the other."""
+    """Let every client add `each` jobs and read the status as often, in turn."""
     load = Load(took={"enqueue": [], "status": []})
     job = json.dumps({"command": "true"}).encode()
 

@@ -1,4 +1,4 @@
-"""Stores with very many jobs."""
+"""Stores with a million jobs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import _bench  # noqa: F401 - finds this checkout's queuectl
 
-from queuectl.job.newjob import NewJob
-from queuectl.queue.enqueue import no_garbage
+from queuectl.jobs.spec import NewJob
+from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
 
@@ -35,13 +35,13 @@ def new_job(number: int) -> NewJob:
 
 
 def filled(home: Path, jobs: int) -> Store:
-    """A store with so many jobs that wait."""
+    """Fill a store with waiting jobs."""
     store = open_store(str(home))
     fill(store, jobs)
     return store
 
 
 def fill(store: Store, jobs: int) -> None:
-    with no_garbage():
+    with gc_paused():
         for first in range(0, jobs, AT_ONCE):
             store.enqueue([new_job(number) for number in range(first, min(first + AT_ONCE, jobs))])

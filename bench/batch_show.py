@@ -1,11 +1,11 @@
-"""`batch show` of a batch of a million jobs, beyond what any command costs to start."""
+"""`batch show` of a batch of a million jobs, beyond the start-up time."""
 
 from __future__ import annotations
 
 from _bench import Figure, Lab, Report, main, median, rounds
 from _million import AT_ONCE, new_job
 
-from queuectl.queue.enqueue import no_garbage
+from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
 
 JOBS = 1_000_000
@@ -16,7 +16,7 @@ TARGET = 500.0
 def batch_show(lab: Lab) -> Report:
     home = lab.new_home()
     store = open_store(str(home))
-    with no_garbage():
+    with gc_paused():
         for first in range(0, JOBS, AT_ONCE):
             store.enqueue([new_job(number)._replace(batch="all") for number in range(first, first + AT_ONCE)])
         store.enqueue([new_job(number)._replace(batch="few") for number in range(1_000)])

@@ -1,7 +1,7 @@
-"""The time of a claim after many jobs have passed through PostgreSQL, also while somebody holds a transaction open.
+"""The time of a claim after many jobs were processed on PostgreSQL, without and with a long-running transaction.
 
-Nothing that was changed since can be cleared away while a transaction that began before is open: a forgotten `begin` in a psql,
-a long report, a replica that asks for it. BENCH_JOBS: how many jobs, each way.
+While an old transaction is open (a forgotten `begin` in psql, a long report, a replica with feedback), rows that changed since
+cannot be vacuumed. BENCH_JOBS sets the number of jobs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from _bench import Figure, Lab, Report, median
 from _million import new_job
 from _postgres import Server, main_with_server
 
-from queuectl.job.outcome import Exited
-from queuectl.job.retry import RetryPolicy
-from queuectl.job.settle import settle
-from queuectl.queue.enqueue import no_garbage
+from queuectl.jobs.outcome import Exited, settle
+from queuectl.jobs.retry import RetryPolicy
+from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
-from queuectl.store.protocol import ClaimRequest, End, NewWorker, Store
+from queuectl.store.protocol import Store
+from queuectl.store.types import ClaimRequest, End, NewWorker
 
 JOBS = int(os.environ.get("BENCH_JOBS", "300000"))
 WARM_UP = 2_000
 THOUSAND, SLOTS = 1_000, 10
-HEARTBEAT, LOOK_EVERY = 5.0, 1.1  # the default; a little longer than the store remembers where the line begins
+HEARTBEAT, LOOK_EVERY = 5.0, 1.1  # the default; a little longer than the lifetime of a claim cursor
 LOOKS = 5
 TARGET = 2.0
 
@@ -43,14 +43,14 @@ select relname,
 
 
 class Turn(NamedTuple):
-    """What one batch took, in milliseconds."""
+    """The time of one batch, in milliseconds."""
 
     claim: float
     settle: float
 
 
 class Bench:
-    """A worker without processes: what it claims has ended at once."""
+    """A worker without processes: claimed jobs end at once."""
 
     def __init__(self, store: Store, home: str, name: str) -> None:
         self._store = store
@@ -62,8 +62,8 @@ class Bench:
         self.beats: list[float] = []
 
     def pass_through(self) -> list[Turn]:
-        """A thousand jobs come and go."""
-        with no_garbage():
+        """Enqueue, claim and settle a thousand jobs."""
+        with gc_paused():
             self._store.enqueue([new_job(number) for number in range(THOUSAND)])
         turns = [self.turn() for _ in range(THOUSAND // SLOTS)]
         if time.perf_counter() >= self._beat_at:
@@ -74,7 +74,7 @@ class Bench:
         return turns
 
     def look(self) -> float:
-        """What a worker that waits does at every ring: nobody has enqueued anything for it, or wants it to stop."""
+        """Do what an idle worker does at every wake-up that finds no job and no request."""
         time.sleep(LOOK_EVERY)
         began = time.perf_counter()
         self._store.orders(self._name)
@@ -95,7 +95,7 @@ class Bench:
 
 @contextmanager
 def open_transaction(server: Server, url: str, *, wanted: bool) -> Iterator[None]:
-    """Somebody who began, looked, and went for lunch."""
+    """Open a transaction, read, and keep it open."""
     with server.connect(url) as db:
         if wanted:
             db.execute("begin isolation level repeatable read")
@@ -119,7 +119,7 @@ def measure(lab: Lab, server: Server, report: Report, *, is_open: bool) -> None:
         first_claim = newcomer(lab, url)
         nothing = median([bench.look() for _ in range(LOOKS)])
         time.sleep(1.1)
-        store.tally()  # a session reports what it did with the first transaction that ends a second later
+        store.tally()  # a session reports its statistics with the first transaction that ends a second later
         sizes = table_sizes(server, url)
     store.close()
 
@@ -131,7 +131,7 @@ def measure(lab: Lab, server: Server, report: Report, *, is_open: bool) -> None:
     tenth = [turn for turns in thousands[-(len(thousands) // 10 or 1) :] for turn in turns]
     report.row("the last tenth", *_cells(tenth))
     report.row("first claim of a new worker", f"{first_claim:.2f} ms", "", "", "")
-    report.row("orders, and a look that finds nothing", f"{nothing:.2f} ms", "", "", "")
+    report.row("check for actions and jobs, none found", f"{nothing:.2f} ms", "", "", "")
     report.row("counts for `status`", f"{status:.2f} ms", "", "", "")
     report.row("slowest heartbeat", f"{max(bench.beats, default=0.0):.2f} ms", "", "", "")
     report.row("", "rows", "dead rows", "table", "indexes")
@@ -145,7 +145,7 @@ def measure(lab: Lab, server: Server, report: Report, *, is_open: bool) -> None:
 
 
 def newcomer(lab: Lab, url: str) -> float:
-    """What a worker waits for its first jobs that knows nothing of the line yet."""
+    """Return the time of the first claim of a new worker, which has no claim cursor."""
     home = lab.new_home()
     home.mkdir()
     store = open_store(str(home), url)
@@ -162,7 +162,7 @@ def table_sizes(server: Server, url: str) -> list[tuple[Any, ...]]:
 
 
 def bloat(lab: Lab, server: Server) -> Report:
-    report = Report("jobs that have passed through PostgreSQL")
+    report = Report("claims after many jobs on PostgreSQL")
     for is_open in (False, True):
         measure(lab, server, report, is_open=is_open)
     return report

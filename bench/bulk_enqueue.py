@@ -10,14 +10,13 @@ import _peers as peers
 from _bench import Figure, Lab, Report, main, median, paired, rounds
 
 from queuectl.clock import SystemClock
-from queuectl.job.rank import Strict
-from queuectl.job.spec import Defaults
-from queuectl.queue.enqueue import Place, enqueue, make_jobs
-from queuectl.queue.intake import read_document
-from queuectl.store.entry import new_row
-from queuectl.store.ids import new_job_ids
+from queuectl.jobs.priority import Strict
+from queuectl.jobs.spec import Defaults
+from queuectl.operations.enqueue import Place, enqueue, make_jobs
+from queuectl.operations.job_input import parse_document
+from queuectl.store.enqueue import new_job_ids, new_row
 from queuectl.store.open import open_store
-from queuectl.store.sqlite.base import SQL
+from queuectl.store.sqlite.connection import SQL
 
 JOBS = 100_000
 HUEY_JOBS = 5_000
@@ -34,7 +33,7 @@ def write_lines(path: Path) -> None:
 
 
 def raw(lab: Lab, rows: list[tuple[object, ...]]) -> float:
-    """Nothing but SQLite: the rows are ready, and nobody looks at them."""
+    """Insert prepared rows with SQLite alone, without any checks."""
     home = lab.new_home()
     open_store(str(home)).close()
     db = sqlite3.connect(home / "queue.db", isolation_level=None)
@@ -50,11 +49,11 @@ def raw(lab: Lab, rows: list[tuple[object, ...]]) -> float:
 
 
 def ours(lab: Lab, lines: Path) -> float:
-    """All that `enqueue --file` does between reading the file and printing the ids."""
+    """Do everything that `enqueue --file` does between reading the file and printing the IDs."""
     store = open_store(str(lab.new_home()))
     place = Place(lambda: store, stored_defaults=lambda: DEFAULTS, bare_defaults=lambda: DEFAULTS)
     began = time.perf_counter()
-    ids = enqueue(read_document(lines.read_bytes(), None), place, flags={})
+    ids = enqueue(parse_document(lines.read_bytes(), None), place, flags={})
     seconds = time.perf_counter() - began
     assert len(ids) == JOBS
     store.close()
@@ -62,7 +61,7 @@ def ours(lab: Lab, lines: Path) -> float:
 
 
 def command(lab: Lab, lines: Path) -> float:
-    """The command as a whole, less what it takes to enqueue one job."""
+    """Run the whole command, and subtract the time to enqueue one job."""
     home = lab.new_home()
     lab.run("config", "set", "priority", "0", home=home)
     one = lab.path / "one"
@@ -72,8 +71,8 @@ def command(lab: Lab, lines: Path) -> float:
 
 
 def finished_rows(lines: Path) -> list[tuple[object, ...]]:
-    """What the store would bind for the same jobs."""
-    jobs = make_jobs(read_document(lines.read_bytes(), None), DEFAULTS, flags={})
+    """Return the rows that the store would insert for the same jobs."""
+    jobs = make_jobs(parse_document(lines.read_bytes(), None), DEFAULTS, flags={})
     ids = new_job_ids(len(jobs))
     now = SystemClock().now_ms()
     return [

@@ -1,4 +1,4 @@
-"""The end of a job for which ten thousand others wait, against that of a job for which nobody does."""
+"""The settlement of a job with ten thousand children, compared with that of a job without children."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 from _bench import Figure, Lab, Report, main, median, paired, rounds
 from _million import new_job
 
-from queuectl.job.graph import Dependency
-from queuectl.job.outcome import Exited
-from queuectl.job.retry import RetryPolicy
-from queuectl.job.settle import settle
+from queuectl.jobs.dependencies import Dependency
+from queuectl.jobs.outcome import Exited, settle
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.store.open import open_store
-from queuectl.store.protocol import ClaimRequest, End, NewWorker, Store
+from queuectl.store.protocol import Store
+from queuectl.store.types import ClaimRequest, End, NewWorker
 
 CHILDREN = 10_000
 ROUNDS, SECONDS = 9, 60.0
 SLOTS = 8
-TARGET = 50.0  # ms: what nobody notices
+TARGET = 50.0  # ms
 
 
 class Parents:
-    """A worker without processes, in a store of its own, and what became of its jobs."""
+    """A worker without processes, in its own store."""
 
     def __init__(self, store: Store, home: Path) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class Parents:
         store.register(NewWorker("w", "host", 1, str(home), SLOTS, None)).close()
 
     def end_one(self, children: int) -> float:
-        """How long the exchange takes that ends a job with so many children; `told`: until all of them know."""
+        """Return the time of the exchange that settles a job with `children` children; `told` is the time until all are updated."""
         self._number += 1
         parent = f"parent-{self._number}"
         child = new_job(0)._replace(queue="children", depends_on=(Dependency(parent),))

@@ -1,4 +1,4 @@
-"""On PostgreSQL, the end of a job for which ten thousand others wait, against that of a job for which nobody does."""
+"""The settlement of a job with ten thousand children on PostgreSQL, compared with that of a job without children."""
 
 from __future__ import annotations
 

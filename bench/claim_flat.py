@@ -1,4 +1,4 @@
-"""Claiming and enqueuing at a million waiting jobs, against a thousand: where nothing is limited, and with all of the flow in use."""
+"""Claiming and enqueuing at a million waiting jobs, compared with a thousand: without limits, and with all kinds of limits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Claiming and enqueuing on PostgreSQL at a million waiting jobs, against a thousand, with all of the flow in use.
+"""Claiming and enqueuing on PostgreSQL at a million waiting jobs, compared with a thousand, with all kinds of limits.
 
-BENCH_JOBS: how many are many.
+BENCH_JOBS sets the larger number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def claim_flat(lab: Lab, server: Server) -> Report:
     workers = {size: in_use(lab, size, url) for size, url in urls.items()}
     for url in urls.values():
         with server.connect(url) as db:
-            db.execute("vacuum analyze")  # what the server does by itself within a minute
+            db.execute("vacuum analyze")  # autovacuum does this within a minute
     compare(report, ", all in use", workers)
     return report
 

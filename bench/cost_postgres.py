@@ -1,4 +1,4 @@
-"""What a job costs on PostgreSQL (bytes of WAL, round trips, rows, time on a core), and what follows for many of them."""
+"""The cost of a job on PostgreSQL (WAL bytes, round trips, rows, CPU time), extrapolated to large numbers of jobs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from _million import fill, new_job
 from _postgres import Server, main_with_server
 from idle import on_core
 
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Exited
-from queuectl.job.retry import RetryPolicy
-from queuectl.job.settle import settle
-from queuectl.queue.enqueue import no_garbage
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Exited, settle
+from queuectl.jobs.retry import RetryPolicy
+from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
-from queuectl.store.protocol import ClaimRequest, End, NewWorker, Start
+from queuectl.store.types import ClaimRequest, End, NewWorker, Start
 
 HISTORY = 1_000_000
 CALLS, AT_ONCE = 400, 10_000
@@ -41,14 +40,14 @@ ROWS = "select sum(n_tup_ins), sum(n_tup_upd), sum(n_tup_del) from pg_stat_user_
 
 
 class Cost(NamedTuple):
-    """Of one call of a verb that does `jobs` jobs; what is not said to be a job's is the call's."""
+    """The cost of one call of an operation on `jobs` jobs; values are per call unless they are named per job."""
 
     jobs: int
     seconds: float
-    client: float  # seconds on a core
+    client: float  # seconds of CPU time
     server: float
     records: float  # bytes of WAL
-    images: float  # bytes of WAL too: pages in full, once each between two checkpoints
+    images: float  # WAL bytes of full pages, written once each between two checkpoints
     entries: float  # of indexes
     rows: float
     syncs: float
@@ -77,7 +76,7 @@ UNITS = ("", "", "", "bytes", "bytes", "", "bytes", "ms", "ms", "ms")
 
 
 class Bench:
-    """One worker without processes, at one store."""
+    """One worker without processes, with one store."""
 
     def __init__(self, lab: Lab, server: Server, url: str) -> None:
         self._server, self._url, self._home = server, url, str(lab.new_home())
@@ -92,7 +91,7 @@ class Bench:
         self.store.enqueue([new_job(number) for number in range(jobs)])
 
     def claim(self, jobs: int) -> None:
-        """Until so many are in hand: from here on, as many come as go."""
+        """Claim until `count` jobs are claimed, so that an exchange settles and claims the same number."""
         while len(self._claims) != jobs:
             self._claims = self.store.exchange(
                 "w",
@@ -101,25 +100,25 @@ class Bench:
             ).claims
 
     def exchange(self, jobs: int) -> None:
-        """What a worker does at the end of so many jobs: settle them, and claim as many."""
+        """Settle `count` jobs and claim as many, as a worker does."""
         request = ClaimRequest(jobs, None, "host", self._home)
         self._claims = self.store.exchange("w", ends=[_end(claim) for claim in self._claims], claim=request).claims
         assert len(self._claims) == jobs
 
     def start(self, jobs: int) -> None:
-        """What it does besides for those that take longer than 20 ms."""
+        """Record the start, as a worker does for jobs that take longer than 20 ms."""
         self.store.exchange("w", starts=[Start(claim, 1, 0.02, 0) for claim in self._claims[:jobs]])
 
     def live(self, jobs: int) -> None:
-        """All that happens to jobs that are enqueued together, claimed by eights, and short."""
+        """Enqueue jobs together, and claim and settle them 8 at a time."""
         self.enqueue(jobs)
         for _ in range(jobs // len(self._claims)):
             self.exchange(len(self._claims))
 
     def look(self, _: int) -> None:
-        """What a worker with free slots does when the bell rings, or when it polls and somebody has written."""
+        """Do what a worker with free slots does on a wake-up, or when it polls after a write."""
         self.store.orders("w")
-        self.store.exchange("w", claim=ClaimRequest(8, ("nobody's",), "host", self._home))
+        self.store.exchange("w", claim=ClaimRequest(8, ("unused",), "host", self._home))
 
     def poll(self, _: int) -> None:
         self.store.changed()
@@ -131,10 +130,10 @@ class Bench:
     # ── how it is measured ──────────────────────────────────────────────────────────────────────────────────────────
 
     def cost(self, verb: Callable[[int], None], jobs: int, *, calls: int = CALLS) -> Cost:
-        for _ in range(10):  # the server keeps a statement from its third use on
+        for _ in range(10):  # the server prepares a statement at its third use
             verb(jobs)
         sent, received, trips = self._trace(verb, jobs, calls=min(calls, TRACED))
-        with self._server.connect(self._url) as db, no_garbage():
+        with self._server.connect(self._url) as db, gc_paused():
             db.execute("checkpoint")
             self._flush_counts()
             pids = [pid for (pid,) in db.execute("select pid from pg_stat_activity where pid <> pg_backend_pid()")]
@@ -152,8 +151,8 @@ class Bench:
         return Cost(jobs, *(value / calls for value in each), trips, sent, received)
 
     def _trace(self, verb: Callable[[int], None], jobs: int, *, calls: int) -> tuple[float, float, float]:
-        """Bytes out, bytes in, and how often somebody waited for the other side."""
-        wire = self.store._db._wire.pgconn  # noqa: SLF001 - libpq's own record of what it sends and gets
+        """Return bytes sent, bytes received, and round trips."""
+        wire = self.store.db._session.pgconn  # noqa: SLF001 - the message trace of libpq
         with tempfile.TemporaryFile("w+") as file:
             wire.trace(file.fileno())
             for _ in range(calls):
@@ -168,7 +167,7 @@ class Bench:
         return out / calls, into / calls, turns / calls
 
     def _flush_counts(self) -> None:
-        time.sleep(1.1)  # a session reports what it did with the first transaction that ends a second later
+        time.sleep(1.1)  # a session reports its statistics with the first transaction that ends a second later
         self.store.config()
 
     def _rows(self, db: Any) -> int:
@@ -183,7 +182,7 @@ class Bench:
         return str(db.execute("select pg_current_wal_flush_lsn()").fetchone()[0])
 
     def _read_wal(self, begin: str, end: str) -> tuple[int, int, int]:
-        """Bytes of records, bytes of whole pages in them, entries of indexes."""
+        """Return the bytes of WAL records, the bytes of full pages in them, and the number of index entries."""
         if begin == end:
             return 0, 0, 0
         argv = [self._server.programs / "bin" / "pg_waldump", "--stats=record", "-s", begin, "-e", end]
@@ -200,7 +199,7 @@ class Bench:
 
 
 def cost(lab: Lab, server: Server) -> Report:
-    report = Report("what a job costs on PostgreSQL")
+    report = Report("cost of a job on PostgreSQL")
     bench = Bench(lab, server, server.new_database())
 
     def measure(name: str, verb: Callable[[int], None], jobs: int, *, calls: int = CALLS) -> Cost:
@@ -208,7 +207,7 @@ def cost(lab: Lab, server: Server) -> Report:
         report.row(name, *found.cells())
         return found
 
-    report.row("each job", *HEADS)
+    report.row("per job", *HEADS)
     report.row("", *UNITS)
     enqueue = {1: measure("enqueue, 1 in a call", bench.enqueue, 1)}
     enqueue[AT_ONCE] = measure(f"enqueue, {AT_ONCE:,} in a call", bench.enqueue, AT_ONCE, calls=5)
@@ -225,13 +224,13 @@ def cost(lab: Lab, server: Server) -> Report:
         db.execute("alter system set wal_compression = pglz")
         db.execute("select pg_reload_conf()")
     life.append(measure("the same with wal_compression", bench.live, THOUSAND, calls=LIVES))
-    report.row("each time, a worker that waits", *[""] * len(HEADS))
-    look = measure("looks for orders and jobs", bench.look, 1)
-    poll = measure("asks whether anybody wrote", bench.poll, 1)
-    beat = measure("says that it lives", bench.beat, 1)
+    report.row("per action of an idle worker", *[""] * len(HEADS))
+    look = measure("look for requested actions and jobs", bench.look, 1)
+    poll = measure("check whether anything was written", bench.poll, 1)
+    beat = measure("send the heartbeat", bench.beat, 1)
 
     report.note(
-        f"The command `queuectl enqueue` waits {command_trips(lab, server)} times for a server that knows it, connecting included."
+        f"The command `queuectl enqueue` takes {command_trips(lab, server)} round trips, including the connection."
     )
     rate = A_DAY / SECONDS_A_DAY
     report.note(f"{A_DAY:,} jobs a day are {rate:,.0f} a second. If they are")
@@ -248,7 +247,7 @@ def cost(lab: Lab, server: Server) -> Report:
         )
     few, many, squeezed = (f"{cost.images / cost.jobs * A_DAY / 1e9:,.0f} GB" for cost in life)
     report.note(
-        f"and, with a checkpoint every {THOUSAND * LIVES:,} jobs, whole pages on top: {few}, {many} behind {HISTORY:,} others, "
+        f"and, with a checkpoint every {THOUSAND * LIVES:,} jobs, full pages in addition: {few}, {many} with {HISTORY:,} other jobs, "
         f"{squeezed} there with wal_compression"
     )
     sync = median(syncs(lab.path))
@@ -257,28 +256,28 @@ def cost(lab: Lab, server: Server) -> Report:
     trips = (poll.round_trips + look.round_trips) / POLL_SECONDS + beat.round_trips / HEARTBEAT_SECONDS
     report.note("")
     report.note(
-        f"{WORKERS:,} workers that wait while others write: {2 * WORKERS:,} connections; {trips * WORKERS:,.0f} round trips/s; "
+        f"{WORKERS:,} idle workers during constant writes: {2 * WORKERS:,} connections; {trips * WORKERS:,.0f} round trips/s; "
         f"{waiting * WORKERS:.2f} cores of the server;"
     )
     report.note(
         f"{beat.records * WORKERS / HEARTBEAT_SECONDS * SECONDS_A_DAY / 1e9:,.1f} GB of WAL a day for their heartbeats; "
-        f"each ring takes {look.server * WORKERS:.2f} s on the server's cores"
+        f"each wake-up takes {look.server * WORKERS:.2f} s of server CPU"
     )
     return report
 
 
 def command_trips(lab: Lab, server: Server) -> int:
-    """Of one `enqueue` from a shell, without encryption and password."""
+    """Return the round trips of one `enqueue` from a shell, without encryption and password."""
     far, home, url = Far(server.socket), lab.new_home(), urlsplit(server.new_database())
     db = urlunsplit(url._replace(netloc=f"postgres@127.0.0.1:{far.port}", query=""))
-    lab.run("--db", db, "enqueue", "true", home=home)  # makes the tables
+    lab.run("--db", db, "enqueue", "true", home=home)  # creates the tables
     before = far.round_trips
     lab.run("--db", db, "enqueue", "true", home=home)
     return far.round_trips - before
 
 
 def syncs(folder: Path) -> list[float]:
-    """Seconds that the disk takes for a page, as PostgreSQL writes its log."""
+    """Return the seconds to sync one page, as PostgreSQL does for its WAL."""
     found = []
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         file.write(bytes(8192 * SYNCS))

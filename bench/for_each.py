@@ -1,4 +1,4 @@
-"""100,000 lines by `enqueue --for-each`, against the same commands, ready, by `enqueue --file`."""
+"""100,000 lines by `enqueue --for-each`, compared with the same commands by `enqueue --file`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from _bench import Figure, Lab, Report, main, median, paired, rounds
 
 LINES = 100_000
 ROUNDS, SECONDS = 5, 60.0
-SLOWEST = 3.0  # seconds, for all of them
+SLOWEST = 3.0  # seconds, for all lines
 TARGET = 0.7
 
 

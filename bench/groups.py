@@ -1,6 +1,6 @@
-"""What it costs a job to have a control group of its own: `true` through a real worker, with groups and without (SQLite).
+"""The cost of a control group per run: `true` jobs with a real worker, with control groups and without (SQLite).
 
-Without: the worker sees none, for something else is mounted over them, in a namespace of its own. That takes root.
+Without: a mount namespace hides the control groups from the worker. That needs root.
 """
 
 from __future__ import annotations

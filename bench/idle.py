@@ -1,4 +1,4 @@
-"""What a worker costs that has nothing to do: time on a core, and memory."""
+"""CPU time and memory of an idle worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CPU_TARGET, MEMORY_TARGET = 0.2, 45.0
 
 def idle(lab: Lab) -> Report:
     home = lab.new_home()
-    lab.run("enqueue", "true", home=home)  # one that has worked: everything that it ever loads is loaded
+    lab.run("enqueue", "true", home=home)  # run one job first, so that all modules are loaded
     pid = int(json.loads(lab.run("worker", "start", "--count", "8", "--detach", "--json", home=home))["pid"])
     try:
         time.sleep(SETTLE)
@@ -31,7 +31,7 @@ def idle(lab: Lab) -> Report:
 
 
 def on_core(pid: int) -> float:
-    """Seconds. From schedstat, to the nanosecond: stat counts in steps of 10 ms, half of what is looked for."""
+    """Return seconds from schedstat, which counts nanoseconds. stat counts in steps of 10 ms, half of the expected value."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 

@@ -1,4 +1,4 @@
-"""From the exit of `enqueue` to the first instruction of the job, with a worker that waits."""
+"""From the exit of `enqueue` to the first instruction of the job, with an idle worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from _bench import Figure, Lab, Report, main, median, percentile
 
 JOBS, SECONDS = 200, 90.0
-PAUSE = 0.05  # between jobs: the worker has gone back to sleep
+PAUSE = 0.05  # between jobs, until the worker sleeps again
 DEADLINE = 10.0
 P50_TARGET, P99_TARGET = 10.0, 50.0
 
@@ -41,14 +41,14 @@ def latency(lab: Lab) -> Report:
 
 
 def one(lab: Lab, home: Path, answer: Path) -> float:
-    """In milliseconds. Less than nothing where the job was faster than the end of `enqueue`."""
+    """Return milliseconds. Negative if the job started before `enqueue` exited."""
     lab.run("enqueue", f"date +%s%N >{answer}.part && mv {answer}.part {answer}", home=home)
     ended = time.time_ns()
     return (wait_for(answer) - ended) / 1e6
 
 
 def floor(answer: Path, count: int) -> list[float]:
-    """What the job's own way of telling the time costs: it is in every figure above."""
+    """Return the cost of reading the clock in the job, which every sample includes."""
     found = []
     for _ in range(count):
         began = time.time_ns()

@@ -1,4 +1,4 @@
-"""From enqueue to the job's first instruction on PostgreSQL, with two workers of two homes that wait."""
+"""From enqueue to the job's first instruction on PostgreSQL, with two idle workers of two data directories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from _bench import Figure, Lab, Report, median, percentile
 from _postgres import Server, main_with_server
 from latency import PAUSE, floor, wait_for
 
-from queuectl.job.newjob import NewJob
+from queuectl.jobs.spec import NewJob
 from queuectl.store.open import open_store
 
 COMMANDS, CALLS = 60, 200
@@ -21,7 +21,7 @@ P50_TARGET = 20.0
 
 @contextmanager
 def worker(lab: Lab, url: str, host: str) -> Iterator[Path]:
-    """A worker that waits, of a home and a host of its own."""
+    """Start an idle worker with its own data directory and host name."""
     home = lab.new_home()
     lab.run("--db", url, "worker", "start", "--count", "1", "--detach", home=home, QUEUECTL_HOST=host)
     try:
@@ -31,7 +31,7 @@ def worker(lab: Lab, url: str, host: str) -> Iterator[Path]:
 
 
 def by_command(lab: Lab, url: str) -> Callable[[str], int]:
-    """Enqueue from a shell. From its exit on: what its start costs is `startup.py`'s figure."""
+    """Enqueue from a shell. Measure from its exit, because `startup.py` measures its start."""
     home = lab.new_home()
 
     def enqueue(command: str) -> int:
@@ -42,7 +42,7 @@ def by_command(lab: Lab, url: str) -> Callable[[str], int]:
 
 
 def by_call(lab: Lab, url: str) -> Callable[[str], int]:
-    """Enqueue from a program that is connected. From the call on: its commit is in the figure."""
+    """Enqueue from a connected program. Measure from the call, including the commit."""
     store = open_store(str(lab.new_home()), url)
 
     def enqueue(command: str) -> int:
@@ -58,7 +58,7 @@ def a_job(command: str) -> NewJob:
 
 
 def measure(enqueue: Callable[[str], int], answers: Path, jobs: int) -> list[float]:
-    """In milliseconds."""
+    """Return milliseconds."""
     answers.mkdir()
     found = []
     for number in range(jobs):

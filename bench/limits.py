@@ -1,4 +1,4 @@
-"""What it costs a job to be limited: `true` through a real worker, with limits and without (SQLite)."""
+"""The cost of resource limits: `true` jobs with a real worker, with limits and without (SQLite)."""
 
 from __future__ import annotations
 

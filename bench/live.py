@@ -1,4 +1,4 @@
-"""A page of the dashboard that is open while a store of a million jobs changes 1,000 times a second: does it stay smooth?"""
+"""Frame times of an open dashboard page while a database of a million jobs changes 1,000 times a second."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from _million import filled
 
 JOBS, A_SECOND, SECONDS = 1_000_000, 1_000, 15
 PAGES = ("/", "/jobs", "/queues")
-TARGET = 100.0  # ms: more than that between two frames, and people see it
+TARGET = 100.0  # ms between two frames: a longer delay is visible
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 
-# Ten at a time, a hundred times a second, for as long as its input is open.
+# Ten jobs at a time, a hundred times a second, while stdin is open.
 WRITER = """
 import select, sys, time
 from queuectl import Queue
@@ -29,7 +29,7 @@ with Queue(home=sys.argv[1]) as queue:
         due = max(due + 0.01, time.monotonic() - 1)
 """
 
-# The longest and the 99th of 100 of the times between two frames, how often the page was changed, and what it shows at the end.
+# The maximum and the 99th percentile of frame times, the number of page changes, and the final content.
 WATCH = """
 async seconds => {
   const gaps = []; let changes = 0;

@@ -1,4 +1,4 @@
-"""`metrics --prometheus` at a million completed jobs, beyond what any command costs to start."""
+"""`metrics --prometheus` at a million completed jobs, beyond the start-up time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOBS = 1_000_000
 ROUNDS, SECONDS = 7, 40.0
 TARGET = 150.0
 
-# As if all of them had run in the last month, and those of the last half minute had not been looked at.
+# As if all jobs had run in the last month, with those of the last half minute not sampled yet.
 COMPLETE = """
     update jobs
        set state = 'completed', ready = 0, runs = 1, ending = 'completed', exit_code = 0, worker = 'w', host = 'h',

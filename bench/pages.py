@@ -1,4 +1,4 @@
-"""The pages of the dashboard at a million jobs, of which most have ended: how long each answer takes."""
+"""Response times of the dashboard pages with a million jobs, most of them finished."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGES = (
     "/jobs?state=dead&sort=finished",
     "/jobs?since=1h",
     "/jobs?state=dead&sort=duration",
-    "/jobs?state=completed&sort=duration",  # too many to be sorted: it says so
+    "/jobs?state=completed&sort=duration",  # too many to sort: the page shows a notice
     "/jobs/{last}",
     "/queues",
     "/workers",
@@ -33,7 +33,7 @@ PAGES = (
     "/cron",
     "/settings",
 )
-# They look at all that match, whatever that costs: shown beside the others, and not bound.
+# These read all matching jobs. They are shown, but have no target.
 LOOK_AT_ALL = ("/jobs?match=nothing-has-this", "/act?action=cancel&all=1&match=nothing-has-this")
 
 
@@ -47,7 +47,7 @@ def fetch(connection: http.client.HTTPConnection, token: str, path: str) -> floa
     return time.perf_counter() - began
 
 
-# As if a worker had run nine of ten, and one of five hundred had failed for good: to run them would take an hour.
+# As if a worker had run nine of ten jobs, with one of five hundred dead. Running them would take an hour.
 END_MOST = (
     """
     update jobs

@@ -1,8 +1,8 @@
-"""How long anybody who has something to write waits for whoever removes old jobs, at a million of them (SQLite).
+"""How long other writers wait while a million old jobs are removed (SQLite).
 
-Whoever removes them waits for the disk after it has let go of the lock. For comparison, the same bytes are synced to a file beside
-the store, as often, in the same run: what the longest of these took, nobody has waited for. When the write-ahead log is long, SQLite
-takes it over into the file at the end of a commit, but after it has let go of the lock: that is done, and counted, apart here.
+The pruner syncs after it has released the lock. For comparison, the same number of bytes is synced to a separate file
+as often, in the same run; no writer waits for these syncs. When the write-ahead log is long, SQLite
+checkpoints it at the end of a commit, after it has released the lock: that is done and counted separately here.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from pathlib import Path
 from _bench import Figure, Lab, Report, main, percentile
 from _million import filled
 
-from queuectl.job.lifecycle import State
+from queuectl.jobs.states import State
+from queuectl.maintenance.prune import DUTY_ROWS, ROWS_AT_ONCE, Plan, Pruner
 from queuectl.store.sqlite.connection import Connection
-from queuectl.upkeep.prune import DUTY_ROWS, ROWS_AT_ONCE, Plan, Pruner
 
 JOBS = 1_000_000
-STEPS = {"a worker": (DUTY_ROWS, 1500), "prune": (ROWS_AT_ONCE, 1500)}  # rows at once, and how many steps to look at
+STEPS = {
+    "a worker": (DUTY_ROWS, 1500),
+    "prune": (ROWS_AT_ONCE, 1500),
+}  # rows per transaction, and transactions to measure
 TARGET = 50.0
-FOLD_EVERY = 10  # transactions: about as often as SQLite does it by itself
+FOLD_EVERY = 10  # transactions between checkpoints, about as often as SQLite does it
 FRAME = 4096 + 24  # of the write-ahead log
 
-# As if each had run and completed long ago: a million of real runs would take an hour.
+# As if each had completed long ago. A million real runs would take an hour.
 END_ALL = (
     """
     update jobs
@@ -45,7 +48,7 @@ def retention(lab: Lab) -> Report:
         with closing(sqlite3.connect(home / "queue.db")) as db, db:
             for statement in END_ALL:
                 db.execute(statement)
-        # Or the first to remove something would pay for our own log of some hundred megabytes.
+        # Otherwise the first transaction would checkpoint the log of the setup, some hundred megabytes.
         with closing(sqlite3.connect(home / "queue.db")) as db:
             db.execute("pragma wal_checkpoint(truncate)")
         os.sync()
@@ -63,7 +66,7 @@ def retention(lab: Lab) -> Report:
 
 
 def _tell(report: Report, what: str, seen: Seen) -> None:
-    """And forget it."""
+    """Report the samples and clear them."""
     for name, times in (("held the lock", seen.held), ("of it the commit", seen.commits)):
         report.row(f"{what}: {name}", f"{len(times):,} transactions", _spread(times))
     report.row("a sync of as many bytes beside it", f"{len(seen.syncs):,} of {seen.size:,} bytes", _spread(seen.syncs))
@@ -78,19 +81,19 @@ def _spread(times: list[float]) -> str:
 
 
 class Seen:
-    """In milliseconds."""
+    """Samples, in milliseconds."""
 
     def __init__(self) -> None:
-        self.held: list[float] = []  # by each transaction, from when it had the lock
+        self.held: list[float] = []  # per transaction, from the acquisition of the lock
         self.commits: list[float] = []
         self.syncs: list[float] = []
         self.folds: list[float] = []
-        self.size = 0  # of what was last synced
+        self.size = 0  # bytes of the last sync
 
 
 @contextmanager
 def _measured(home: Path) -> Iterator[Seen]:
-    """What each transaction takes, from now on."""
+    """Measure each transaction during the block."""
     seen = Seen()
     transaction = Connection.transaction
 
@@ -119,7 +122,7 @@ def _measured(home: Path) -> Iterator[Seen]:
 
 
 def _syncs(path: Path, size: int) -> Iterator[float]:
-    """As many as there were commits since, each of so many bytes in the place of others, as in a log that is used again."""
+    """Sync `count` times, each time overwriting as many bytes as a commit, like a reused log."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     for number in range(FOLD_EVERY):
         began = time.perf_counter()

@@ -1,7 +1,7 @@
-"""Load, kill and check for as long as you like: bench/soak.py --minutes N [--postgres]. Exits 1 if anything was lost, ran twice ...
+"""Soak test with random faults: bench/soak.py --minutes N [--postgres]. Exits with 1 if a job was lost, ran twice ...
 
-Real workers and enqueuers, real homes. Victims are killed, stopped, restarted and ended by their pid or name, at random; then
-all is left alone until nothing is left to do, and what was acknowledged is compared with what was done.
+It uses real workers, clients and data directories. Random processes are killed, suspended, restarted and stopped by PID or
+name. Then the faults stop, all jobs finish, and the acknowledged jobs are compared with the traces of their runs.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ KINDS = {
     "with children that stay": "(sleep 1; echo late) & true",
 }
 WORKERS, ENQUEUERS, SLOTS = 3, 2, 4
-HOSTS = ("one", "two")  # that share a store in PostgreSQL
+HOSTS = ("one", "two")  # that share a PostgreSQL database
 DRAIN = 180.0
-LONGEST = 60.0  # that a command may take: what waits for a server that is gone gives up sooner
+LONGEST = 60.0  # seconds that a command may take; it gives up on an unavailable server earlier
 
 
 class Soak:
     def __init__(self, place: Lab, db: str | None, postgres: Server | None) -> None:
         self.acknowledged: dict[str, str] = {}  # id -> kind
-        self.blows: Counter[str] = Counter()
-        self.faults: Counter[str] = Counter()
+        self.injections: Counter[str] = Counter()
+        self.violations: Counter[str] = Counter()
         self.db = db
         self.effects = place.path / "effects"
         self.said = place.path / "said"
@@ -55,9 +55,9 @@ class Soak:
         self.homes = [env["QUEUECTL_HOME"] for env in self._hosts]
         self._workers: list[subprocess.Popen[bytes] | None] = [None] * WORKERS
         self._enqueuing: list[subprocess.Popen[bytes] | None] = [None] * ENQUEUERS
-        self._commands: list[tuple[float, subprocess.Popen[bytes], Path]] = []  # since when, and what it says
+        self._commands: list[tuple[float, subprocess.Popen[bytes], Path]] = []  # start time, process and output
         self._timers: list[threading.Timer] = []
-        self._is_served = threading.Event()  # the server is there, as far as it is up to us
+        self._is_served = threading.Event()  # set unless this program has stopped the server
         self._is_served.set()
         self._is_over = threading.Event()
 
@@ -74,17 +74,25 @@ class Soak:
         for thread in threads:
             thread.start()
         end = time.monotonic() + seconds
-        blows = [self._kill, self._crash, self._finish, self._freeze, self._restart, self._end, self._kill_enqueuer]
-        if self._postgres is not None:  # rarely: while it is away, nothing else happens
-            blows = [*blows, *blows, *blows, self._stop_server]
-        # Not by KeyboardInterrupt, which may come between the start of a worker and our knowing of it.
+        injections = [
+            self._kill,
+            self._crash,
+            self._finish,
+            self._freeze,
+            self._restart,
+            self._end,
+            self._kill_enqueuer,
+        ]
+        if self._postgres is not None:  # rarely: nothing else happens during an outage
+            injections = [*injections, *injections, *injections, self._stop_server]
+        # Not by KeyboardInterrupt, which may arrive between the start of a worker and its registration here.
         interrupted = threading.Event()
         before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
         try:
             while time.monotonic() < end and not interrupted.is_set():
                 self._keep_up()
                 if not interrupted.wait(random.uniform(0.1, 0.6)):
-                    random.choice(blows)()
+                    random.choice(injections)()
         finally:
             signal.signal(signal.SIGINT, before)
             self._is_over.set()
@@ -117,32 +125,32 @@ class Soak:
             said.unlink()
             with self.said.open("ab") as all_said:
                 all_said.write(words)
-            # Refused it may be: its worker may be gone, or the server. But then it says so.
+            # It may be refused, because its worker or the server is gone. But then it must print an error.
             if code not in (0, 1) or (code == 1 and not words.startswith(b"error: ")):
                 print(f"exit {code}: {command.args!r}: {words.decode(errors='replace')}", file=sys.stderr)
-                self.faults["commands failed"] += 1
+                self.violations["commands failed"] += 1
 
     def _wait(self, process: subprocess.Popen[bytes], seconds: float, *, at_once: bool = False) -> int | None:
-        """Its exit code; None if it has not ended, and `at_once` says not to wait for it. One that hangs is killed."""
+        """Return its exit code, or None if it is running and `at_once` is set. Kill a process that hangs."""
         if at_once and seconds:
             return process.poll()
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
-            print(f"does not end in {LONGEST:.0f} s: {process.args!r}", file=sys.stderr)
-            self.faults["hung"] += 1
+            print(f"timeout after {LONGEST:.0f} s: {process.args!r}", file=sys.stderr)
+            self.violations["hung"] += 1
             process.kill()
             return process.wait()
 
-    # ── blows ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _kill(self) -> None:
         self._send(signal.SIGKILL, self._victim(), "workers killed")
 
     def _crash(self) -> None:
-        """With its keeper, so that nobody knows how its jobs end."""
+        """Kill a worker with its supervisor, so that the results of its jobs are unknown."""
         if (worker := self._victim()) is not None:
-            self._send(signal.SIGSTOP, worker, "workers killed with their keeper")
+            self._send(signal.SIGSTOP, worker, "workers killed with their supervisor")
             for pid in children(worker.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -163,12 +171,12 @@ class Soak:
         self._order("stop", "--now", name="workers told to end at once")
 
     def _order(self, verb: str, *words: str, name: str) -> None:
-        """To a worker of any host, and not waited for: other blows may come while it is obeyed."""
+        """Run a command for a worker of any host without waiting, so that other faults can occur meanwhile."""
         number = random.randrange(WORKERS)
-        said = self._place.path / f"said-{self.blows.total()}"
+        said = self._place.path / f"said-{self.injections.total()}"
         command = self._start("worker", verb, *words, f"w{number}", on=random.randrange(2), said=said)
         self._commands.append((time.monotonic(), command, said))
-        self.blows[name] += 1
+        self.injections[name] += 1
 
     def _kill_enqueuer(self) -> None:
         self._send(signal.SIGKILL, random.choice(self._enqueuing), "enqueuers killed")
@@ -178,7 +186,7 @@ class Soak:
         if self._is_served.is_set():
             self._is_served.clear()
             name, strike = random.choice((("killed", self._postgres.crash), ("stopped", self._postgres.stop)))
-            self.blows[f"servers {name}"] += 1
+            self.injections[f"servers {name}"] += 1
             strike()
             self._later(random.uniform(0, 4), self._start_server)
 
@@ -188,7 +196,7 @@ class Soak:
         self._is_served.set()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
-        """Other blows may come in between."""
+        """Do it later, so that other faults can occur in between."""
         timer = threading.Timer(seconds, act)
         self._timers.append(timer)
         timer.start()
@@ -199,15 +207,15 @@ class Soak:
     def _send(self, number: signal.Signals, victim: subprocess.Popen[bytes] | None, name: str) -> None:
         if victim is not None and victim.poll() is None:
             victim.send_signal(number)
-            self.blows[name] += 1
+            self.injections[name] += 1
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def drain(self) -> None:
-        """Until everything has come to its end by itself."""
-        from queuectl.job.lifecycle import State
+        """Wait until all jobs have finished without help."""
+        from queuectl.jobs.states import State
         from queuectl.store.open import open_reads
-        from queuectl.store.protocol import Filter
+        from queuectl.store.types import Filter
 
         waiting = Filter(states=frozenset({State.PENDING, State.PROCESSING, State.FAILED}))
         deadline = time.monotonic() + DRAIN
@@ -215,14 +223,14 @@ class Soak:
             self._keep_up()
             while left := store.count(waiting) + len(self._commands):
                 if time.monotonic() > deadline:
-                    print(f"{left} jobs and commands have not ended in {DRAIN:.0f} s", file=sys.stderr)
-                    self.faults["stuck"] += left
+                    print(f"{left} jobs and commands have not finished within {DRAIN:.0f} s", file=sys.stderr)
+                    self.violations["stuck"] += left
                     return
                 time.sleep(0.2)
                 self._keep_up()
 
     def stop(self) -> None:
-        """Workers end when they are told to, and leave nothing behind."""
+        """Stop the workers, and check that no process is left."""
         self._wait_until_they_serve()
         for worker in filter(None, self._workers):
             with contextlib.suppress(ProcessLookupError):
@@ -230,14 +238,14 @@ class Soak:
                 worker.terminate()
         for worker in filter(None, self._workers):
             if self._wait(worker, LONGEST) != 0:
-                self.faults["ended badly"] += 1
-        deadline = time.monotonic() + 15  # a child that stays may still print, and its keeper waits for it
+                self.violations["ended badly"] += 1
+        deadline = time.monotonic() + 15  # a background child may still print, and the supervisor waits for it
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.1)
-        self.faults["left behind"] += len(left)
+        self.violations["left behind"] += len(left)
 
     def _wait_until_they_serve(self) -> None:
-        """One that is still being loaded dies of a TERM like any program, and that says nothing."""
+        """Wait for the workers to start: SIGTERM kills a process that is still loading, which is not a finding."""
         from queuectl.store.open import open_reads
 
         deadline = time.monotonic() + LONGEST
@@ -249,7 +257,7 @@ class Soak:
                 time.sleep(0.05)
 
     def close(self) -> None:
-        """Leave no process behind, whatever went wrong."""
+        """Kill all remaining processes."""
         for process in (*self._workers, *self._enqueuing, *(command for _, command, _ in self._commands)):
             if process is not None and process.poll() is None:
                 process.kill()
@@ -265,7 +273,7 @@ class Soak:
         env, null = self._hosts[on % len(self._hosts)], subprocess.DEVNULL
         words = (*self._place.queuectl, *words)
         with (said or self.said).open("ab") as told:
-            # In a session of its own: a Ctrl-C is for us, and we end in order.
+            # In its own session, so that Ctrl-C reaches only this program.
             return subprocess.Popen(words, env=env, stdin=null, stdout=null, stderr=told, start_new_session=True)
 
 
@@ -277,11 +285,11 @@ def children(pid: int) -> list[int]:
 
 
 def belonging(home: str) -> list[int]:
-    """Who was made for this home: jobs carry it in their environment, keepers among their words."""
+    """Return the processes of this data directory: jobs have it in their environment, supervisors in their arguments."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):  # gone meanwhile, or not ours to look at
+            with contextlib.suppress(OSError):  # exited meanwhile, or not accessible
                 is_kept = f"{home}/workers/".encode() in (entry / "cmdline").read_bytes()
                 if is_kept or f"QUEUECTL_HOME={home}".encode() in (entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
@@ -301,9 +309,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to load and kill (default: 1)")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--postgres", action="store_true", help="on a server of its own, which is struck too; two hosts")
-    where.add_argument("--db", help="on this PostgreSQL, which is let alone; two hosts")
-    parser.add_argument("--seed", type=int, default=None, help="of the blows: the same order, if not the same moments")
+    where.add_argument(
+        "--postgres", action="store_true", help="use a temporary server, which is stopped and killed as well; two hosts"
+    )
+    where.add_argument("--db", help="use this PostgreSQL server, which is not stopped; two hosts")
+    parser.add_argument(
+        "--seed", type=int, default=None, help="seed of the faults: the same order, but not the same times"
+    )
     parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # it always checks
     given = parser.parse_args()
     random.seed(given.seed)
@@ -313,13 +325,13 @@ def main() -> int:
             soak.run(given.minutes * 60)
             soak.drain()
             soak.stop()
-            counts, faults = tally(soak.homes[0], db, soak.acknowledged, effects=soak.effects, said=soak.said)
+            counts, violations = tally(soak.homes[0], db, soak.acknowledged, effects=soak.effects, said=soak.said)
         finally:
             soak.close()
-    faults.update(soak.faults)
-    for name, count in (*soak.blows.items(), *counts.items(), *faults.items()):
+    violations.update(soak.violations)
+    for name, count in (*soak.injections.items(), *counts.items(), *violations.items()):
         print(f"{name:<36}{count:>8,}")
-    return 1 if faults.total() else 0
+    return 1 if violations.total() else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A claim on PostgreSQL after a burst, with the statistics of the idle minute before it: with our plans, and with the planner's choice.
+"""A claim on PostgreSQL after a burst, with stale statistics: with pinned plans, and with the choice of the planner.
 
-Autovacuum analyzes a table some minutes after it has changed. Until then the planner believes that nothing is ready. BENCH_JOBS: how many.
+Autovacuum analyzes a table some minutes after it has changed. Until then the planner assumes that no job is ready. BENCH_JOBS sets the number.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from _postgres import Server, main_with_server
 from queuectl.store.open import open_store
 from queuectl.store.postgres.claims import claim_text
 from queuectl.store.postgres.connection import SQL
-from queuectl.store.protocol import NewWorker
+from queuectl.store.types import NewWorker
 
 JOBS = int(os.environ.get("BENCH_JOBS", "200000"))
 BATCH, CLAIMS = 5_000, 15
-TARGET = 0.2  # of the time that the planner's own choice takes
+TARGET = 0.2  # of the time with the choice of the planner
 FREE = "select set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true)"
 COST = "explain (format json) "
 

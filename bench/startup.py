@@ -1,4 +1,4 @@
-"""One `enqueue` from the shell, against the least that such a program can be: click and one row into SQLite."""
+"""One `enqueue` from the shell, compared with a minimal program: click and one SQLite row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from _bench import Figure, Lab, Report, main, median, paired, rounds, run, time_
 ROUNDS, SECONDS = 60, 60.0
 TARGET = 1.25
 
-# A module and a stub, as pip would install it: then it is compiled beforehand, like ours.
+# A module and a stub, as pip installs them, so that both programs are compiled beforehand.
 BARE = '''
 import sqlite3
 

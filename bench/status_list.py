@@ -1,4 +1,4 @@
-"""`status` and the first page of `list` at a million jobs, beyond what any command costs to start."""
+"""`status` and the first page of `list` at a million jobs, beyond the start-up time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`true` jobs a second on PostgreSQL: 4,000 enqueued beforehand, one worker of 8 slots from its start to its end."""
+"""`true` jobs per second on PostgreSQL: 4,000 enqueued beforehand, one worker with 8 slots from its start to its exit."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def throughput(lab: Lab, server: Server) -> Report:
     report.figure(Figure("stock settings / jit = off", same, JIT_TARGET, more_is_better=True))
 
     if (python := peers.procrastinate_python()) is None:
-        print("left out: procrastinate (BENCH_PROCRASTINATE=/path/to/python of an environment that has it)")
+        print("skipped: procrastinate (BENCH_PROCRASTINATE=/path/to/python of an environment that has it)")
         return report
     beside = rounds(
         {
-            # Fewer jobs for the peer: what it costs is the same for each, and 4,000 take it a minute.
+            # Fewer jobs for the peer: the cost per job is the same, and 4,000 would take a minute.
             "procrastinate": lambda: peers.procrastinate(lab.new_home(), python, server.new_database(), PEER_JOBS),
             "xargs": xargs(PEER_JOBS, lab.path),
             "queuectl": lambda: queuectl(lab, server, JOBS),

@@ -1,4 +1,4 @@
-"""What mkdocs is told beside mkdocs.yml: which pages there are, and what becomes of links that lead out of docs/."""
+"""Hooks for mkdocs: expand folders in the navigation, and replace links that lead out of docs/ by text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 
 def on_config(config: Any) -> Any:
-    """A folder in `nav` stands for its pages, its README first: a new page needs no line there."""
+    """Replace a folder in `nav` by its pages, README first, so that a new page needs no entry."""
     config.nav = [_expanded(entry) for entry in config.nav]
     return config
 
@@ -27,7 +27,7 @@ def _expanded(entry: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """A file of the checkout is not on the site: its name stays, as text. tests/docs/test_links.py sees that it exists."""
+    """Replace links to files outside the site by their text. tests/docs/test_links.py checks that the files exist."""
     here = (HERE / page.file.src_uri).parent
 
     def replaced(found: re.Match[str]) -> str:

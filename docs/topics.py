@@ -1,4 +1,4 @@
-"""What `queuectl help TOPIC` prints: the pages of docs/, as plain text. `scripts/docs` writes them into the package."""
+"""The pages of docs/ as plain text, for `queuectl help TOPIC`. `scripts/docs` writes them into the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textwrap import wrap
 
 HERE = Path(__file__).parent
 WIDTH = 78
-# Beside all of how-to/. Those that queuectl itself can tell (commands, settings, errors) are not among them.
+# In addition to how-to/. Commands, settings and errors are omitted, because queuectl prints them itself.
 REFERENCE = ("environment", "exit-codes", "guarantees", "home", "json", "lifecycle", "loader-variables", "metrics")
 
 

@@ -1,12 +1,12 @@
-"""The words that the generated pages need and the code does not have. See generate.py."""
+"""Texts for the generated pages that cannot be derived from the code. See generate.py."""
 
 from __future__ import annotations
 
-# ── settings: what a change of each holds for ───────────────────────────────────────────────────────────────────────
+# ── settings: what a change of each applies to ───────────────────────────────────────────────────────────────────────
 
-AT_ENQUEUE = "jobs enqueued from then on"
+AT_ENQUEUE = "jobs that are enqueued afterwards"
 AT_BEAT = "running workers, within their heartbeat"
-AT_FAILURE = f"runs that fail from then on; {AT_BEAT}"
+AT_FAILURE = f"runs that fail afterwards; {AT_BEAT}"
 AT_RETENTION = "running workers, within some seconds, and the next `prune`"
 IN_FORCE = {
     "max-retries": AT_ENQUEUE,
@@ -14,202 +14,201 @@ IN_FORCE = {
     "backoff-max": AT_FAILURE,
     "backoff-jitter": AT_FAILURE,
     "first-attempt-is-free": AT_ENQUEUE,
-    "max-crashes": f"workers that are found dead from then on; {AT_BEAT}",
+    "max-crashes": f"workers that are found dead afterwards; {AT_BEAT}",
     "timeout": AT_ENQUEUE,
-    "kill-grace": f"runs that have to be ended from then on; {AT_BEAT}",
+    "kill-grace": f"runs that are terminated afterwards; {AT_BEAT}",
     "priority": AT_ENQUEUE,
-    "ageing": "all that waits, at once",
+    "ageing": "all waiting jobs, at once",
     "worker-count": f"{AT_BEAT}, unless started with `--count`",
     "poll-interval": AT_BEAT,
     "heartbeat": AT_BEAT,
     "lease": f"{AT_BEAT}; at least twice the heartbeat",
-    "log-limit": f"what jobs print from then on; {AT_BEAT}; a run that was adopted keeps the limit it had",
-    "output-limit": "the next `show`; in PostgreSQL, what runs print from the next heartbeat on",
-    "retain-completed": f"{AT_RETENTION}; cancelled jobs follow it, too",
+    "log-limit": f"output that is printed afterwards; {AT_BEAT}; an adopted run keeps its limit",
+    "output-limit": "the next `show`; in PostgreSQL, output after the next heartbeat",
+    "retain-completed": f"{AT_RETENTION}; it applies to cancelled jobs, too",
     "retain-dead": AT_RETENTION,
     "retain-audit": "running workers, within an hour",
     "webhook-success": AT_ENQUEUE,
     "webhook-failure": AT_ENQUEUE,
     "webhook-dead": AT_ENQUEUE,
-    "webhook-secret": "calls made from then on, also those that are tried again",
-    "webhook-allow-private": "calls made from then on, also those that are tried again",
+    "webhook-secret": "requests that are sent afterwards, also retries",
+    "webhook-allow-private": "requests that are sent afterwards, also retries",
 }
 
 # ── errors: what each code means ────────────────────────────────────────────────────────────────────────────────────
 
 ERRORS = {
-    "error": "Never by itself: the root of the tree.",
-    "usage": "The words cannot be understood: an unknown option, something said twice, nothing to do.",
-    "invalid-input": "A value of a wrong type, range or form; the message begins with the field, option or key.",
-    "invalid-json": "Text that is not JSON, or holds what would surprise later (duplicate keys, NaN); says where.",
-    "invalid-line": "One line of a batch is wrong, so none of the batch was added. With `--stream` only that line is left out.",
-    "invalid-lines": "`enqueue --stream --json`: several lines were wrong and left out; the others were added.",
-    "invalid-item": "One element of a JSON array is wrong, so none of the array was added.",
-    "unknown-name": "A command, field, key, state or sort key that does not exist; the hint has the nearest one.",
-    "needs-confirmation": "Something would be removed, or many jobs changed that were chosen and not named; `--yes` was not given, and there is no terminal to ask on.",
-    "not-found": "There is no such thing, such as the run of a job that `logs --run` names.",
-    "job-not-found": "No job has that id, or begins with it.",
+    "error": "Never raised itself: the base class of all errors.",
+    "usage": "Invalid command line: an unknown option, a repeated option, no action.",
+    "invalid-input": "A value of a wrong type, range or format. The message begins with the field, option or key.",
+    "invalid-json": "Text that is not valid JSON, or that is ambiguous (duplicate keys, NaN). The message has the position.",
+    "invalid-line": "One line of a batch is invalid, so none of the batch was added. With `--stream` only that line is skipped.",
+    "invalid-lines": "`enqueue --stream --json`: several lines were invalid and skipped; the others were added.",
+    "invalid-item": "One element of a JSON array is invalid, so none of the array was added.",
+    "unknown-name": "A command, field, key, state or sort key that does not exist. The hint has the closest one.",
+    "needs-confirmation": "Jobs would be removed, or many selected jobs changed, without `--yes`, and there is no terminal for confirmation.",
+    "not-found": "The object does not exist, such as the run of `logs --run`.",
+    "job-not-found": "No job has that ID or prefix.",
     "schedule-not-found": "No schedule has that name.",
-    "parent-not-found": "A job is to wait for one that is neither in the store nor in its own batch.",
-    "worker-not-found": "No worker of the store has that name.",
-    "conflict": "Never by itself: all that is refused as things are.",
-    "ambiguous-id": "Several ids begin like that; the hint names up to five.",
-    "duplicate-id": "There is a job of that id already, or a batch has it twice.",
+    "parent-not-found": "A parent of a job is neither in the database nor in the same batch.",
+    "worker-not-found": "No worker of the database has that name.",
+    "conflict": "Never raised itself: the base class of conflicts with the current state.",
+    "ambiguous-id": "Several IDs have that prefix. The hint names up to five.",
+    "duplicate-id": "A job with that ID exists, or a batch contains it twice.",
     "alert-not-found": "No alert has that name.",
-    "alert-exists": "`alert add`: there is an alert of that name.",
+    "alert-exists": "`alert add`: an alert with that name exists.",
     "batch-not-found": "No batch has that name.",
-    "batch-complete": "All jobs of the batch have ended and its `--on-complete` is queued: it takes no more.",
-    "batch-differs": "The batch has another `--on-complete` already.",
-    "idempotency-key-reused": "HTTP API: a request of the last 24 hours had the same `Idempotency-Key` and was another one. Nothing was added.",
-    "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would make a second one.",
+    "batch-complete": "All jobs of the batch have ended and its `--on-complete` job is queued: it accepts no more jobs.",
+    "batch-differs": "The batch has another `--on-complete` job.",
+    "idempotency-key-reused": "HTTP API: another request of the last 24 hours had the same `Idempotency-Key`. Nothing was added.",
+    "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would create a second one.",
     "not-fired": "`cron run`: another job has the unique key of the schedule, so none was added.",
-    "schedule-exists": "`cron add`: there is a schedule of that name. `--replace` takes its place.",
-    "parent-ended": "A job is to wait for another that has ended in another way already, so that it would wait for ever.",
-    "wrong-state": "The job is in a state in which that cannot be done to it.",
-    "not-movable": "`queue move`: the job does not wait in the queue it is to be moved from.",
-    "editor-failed": "`edit`: the editor could not be started, or ended with an error. Nothing was changed.",
-    "stale-edit": "`edit`: somebody has changed the job since the editor was opened, or, over HTTP, since the `as_of` that was given. Nothing was changed, and the text of the editor is kept.",
-    "not-confirmed": "Asked on a terminal, somebody did not say yes.",
-    "worker-name-taken": "A worker of that name is running.",
-    "workers-alive": "`reset`, `restore` and `copy` are refused while somebody may run a job.",
-    "store-not-found": "There is no store at the address that `copy --from` names, nothing to `backup`, or no such file to `restore`; none is made there.",
-    "file-in-use": "`restore` names the store itself, not a backup of it.",
-    "store-not-empty": "`copy --to` names a store that has jobs, settings or history.",
-    "same-store": "`copy --from` and `--to` are one and the same store, whatever the addresses are.",
-    "jobs-running": "`copy`: jobs run at the source. With `--force` they wait again in the copy.",
-    "copy-differs": "`copy` has counted both sides and they are not the same. Nothing was copied.",
-    "file-exists": "`export` or `backup` names a file that is there: nothing is ever written over.",
-    "rule-differs": "`import`: there is another schedule of that name, or other rules of that queue. Nothing was imported.",
-    "job-differs": "`import`: there is another job under one of the ids. Nothing was imported.",
-    "invalid-row": "`import`: one row of the SQLite file of another tool is wrong, so nothing was imported.",
-    "unknown-layout": "`import`: the file is neither JSON nor SQLite of a layout that is known.",
-    "refused": "Several ids, some of them impossible: what could be done was done.",
-    "extra-missing": "`dashboard`, `top`: the packages that it needs are not installed; the hint says how to get them.",
-    "cannot-listen": "`dashboard`: the port is taken, or the address is not one of this machine.",
-    "unavailable": "A file that is needed cannot be read, such as the log of a job of another user.",
-    "keeper-gone": "The process that keeps the jobs of a worker is gone, or could not be started. The worker goes too.",
-    "call-refused": "A webhook was not called: its name stands for no address, or a job named it and it leads to a private one.",
-    "call-unanswered": "A webhook was called, and nobody answered with 2xx. A redirect is not followed, and is no such answer.",
+    "schedule-exists": "`cron add`: a schedule with that name exists. `--replace` replaces it.",
+    "parent-ended": "A parent of a job has already ended in another way, so the job would never run.",
+    "wrong-state": "The state of the job does not allow the action.",
+    "not-movable": "`queue move`: the job does not wait in the source queue.",
+    "editor-failed": "`edit`: the editor could not be started, or exited with an error. Nothing was changed.",
+    "stale-edit": "`edit`: the job was changed since the editor was opened or, over HTTP, since the given `as_of`. Nothing was changed, and the text of the editor is kept.",
+    "not-confirmed": "The confirmation on the terminal was declined.",
+    "worker-name-taken": "A worker with that name is running.",
+    "workers-alive": "`reset`, `restore` and `copy` are refused while a worker may run a job.",
+    "store-not-found": "There is no database at the address of `copy --from`, nothing to `backup`, or no such file to `restore`. None is created.",
+    "file-in-use": "`restore` names the database itself, not a backup of it.",
+    "store-not-empty": "`copy --to` names a database that contains jobs, settings or history.",
+    "same-store": "`copy --from` and `--to` are the same database, even if the addresses differ.",
+    "jobs-running": "`copy`: jobs are running in the source. With `--force` they are pending in the copy.",
+    "copy-differs": "`copy` compared the counts of both databases, and they differ. Nothing was copied.",
+    "file-exists": "`export` or `backup` names an existing file. Files are never overwritten.",
+    "rule-differs": "`import`: another schedule or queue with that name has other settings. Nothing was imported.",
+    "job-differs": "`import`: another job has one of the IDs. Nothing was imported.",
+    "invalid-row": "`import`: one row of the SQLite file of another tool is invalid, so nothing was imported.",
+    "unknown-layout": "`import`: the file is neither JSON nor SQLite with a known layout.",
+    "refused": "Several IDs, some of them refused. The others were processed.",
+    "extra-missing": "`dashboard`, `top`: required packages are not installed. The hint shows how to install them.",
+    "cannot-listen": "`dashboard`: the port is in use, or the address does not belong to this host.",
+    "unavailable": "A required file cannot be read, such as the log of a job of another user.",
+    "supervisor-gone": "The supervisor of a worker died, or could not be started. The worker exits.",
+    "call-refused": "A webhook was not called: its name has no address, or a job set its URL and the address is private.",
+    "call-unanswered": "The receiver of a webhook did not respond with 2xx. Redirects are not followed.",
     "command-refused": "`alert test`, `alert check`: the policy of this host refuses the command of an alert. Nothing was run.",
-    "command-failed": "`alert test`, `alert check`: the command of an alert did not end with 0 within a minute, or could not be begun.",
-    "home-unusable": "The home is not a directory, or cannot be made or written.",
+    "command-failed": "`alert test`, `alert check`: the command of an alert failed, did not exit within a minute, or could not be started.",
+    "home-unusable": "The data directory is not a directory, or cannot be created or written.",
     "not-trusted": "Another user owns the data directory or the database, or can write to it.",
     "file-unreadable": "The file of `--file`, or of `import`, cannot be read.",
-    "file-unwritable": "The file that `export` or `backup` names cannot be made or written.",
-    "output-failed": "What there is to say cannot be written: the disk behind stdout is full. What was done is done; of `enqueue` the message names the ids.",
-    "store-locked": "Another program held the store for longer than a command waits, 30 s.",
-    "store-unreachable": "The server of the store does not answer, or stopped to in the middle. Of jobs that may or may not have been queued, the hint says how to find out. Workers try again by themselves, and `wait`, `run`, `logs --follow` and `status --watch` for 10 s.",
-    "store-refused": "The server answers, and does not let us in (user, password, database) or lacks a right that is needed; the message says which.",
-    "driver-missing": "A PostgreSQL address was given and its driver is not installed; the hint is the command that installs it.",
-    "store-full": "No space is left for the store.",
-    "store-read-only": "The store may not be written by this user, or on this file system.",
-    "store-failed": "The database refused for another reason, in its own words.",
-    "store-damaged": "The store's file is damaged. It is never replaced by an empty one.",
-    "store-foreign": "The file is not a store of queuectl, and was left as it is.",
-    "store-too-new": "A newer queuectl has changed the schema of this store. A worker that is at work then finishes what it runs and goes.",
-    "store-gone": "The store was removed or replaced while it was in use.",
-    "store-unsupported": "An address of a kind that this version cannot use.",
-    "sqlite-too-old": "This Python comes with a SQLite older than 3.37.",
-    "policy-unusable": "The policy that a worker is to obey is not there, or somebody but its user and root could change it. It does not start; one that runs keeps the policy it has.",
-    "secret-not-found": "There is no such secret in this home, and no command that would tell it.",
-    "secret-unusable": "Others could read a secret or say whom to ask for it, it cannot be a variable, or the command that tells it failed.",
-    "zones-missing": "A schedule is in another zone than UTC, and this machine has no time zone database.",
-    "system-unsupported": "Workers cannot run on this system: it lacks what tells processes apart.",
-    "system-refused": "The system did not do what it does every day: no descriptor is left, the disk is full or may only be read. A worker says so and tries again.",
-    "no-service-manager": "`service`: systemd or launchd is not there, or cannot be asked by this user.",
-    "service-failed": "`service`: systemd or launchd was asked and refused; the message has its words.",
-    "worker-failed": "A worker started with `--detach` did not come up; the message is its own.",
-    "wait-timeout": "`wait --timeout`: the time is over, the jobs go on. In Python also a `TimeoutError`.",
-    "interrupted": "`run --json` was left with Ctrl-C: the job goes on, and the message names it.",
-    "internal": "A mistake of ours, or of the machine, that nobody foresaw. `QUEUECTL_DEBUG=1` shows where; please report it.",
+    "file-unwritable": "The file of `export` or `backup` cannot be created or written.",
+    "output-failed": "The output cannot be written: the disk behind stdout is full. The action was completed; for `enqueue` the message contains the IDs.",
+    "store-locked": "Another program held the lock of the database for longer than 30 s, the timeout of a command.",
+    "store-unreachable": "The database server does not respond, or the connection was lost. If it is unknown whether jobs were added, the hint shows how to find out. Workers retry without limit, and `wait`, `run`, `logs --follow` and `status --watch` for 10 s.",
+    "store-refused": "The database server refused the connection (user, password, database), or a privilege is missing. The message names it.",
+    "driver-missing": "The driver for PostgreSQL is not installed. The hint has the command that installs it.",
+    "store-full": "No space is left for the database.",
+    "store-read-only": "The user or the file system does not allow writing to the database.",
+    "store-failed": "The database failed for another reason. The message is that of the database.",
+    "store-damaged": "The database file is damaged. It is never replaced by an empty one.",
+    "store-foreign": "The file is not a database of queuectl, and was not changed.",
+    "store-too-new": "A newer queuectl has upgraded the schema of this database. A running worker finishes its jobs and exits.",
+    "store-gone": "The database was removed or replaced while it was in use.",
+    "store-unsupported": "The kind of database address is not supported by this version.",
+    "sqlite-too-old": "The SQLite library of this Python is older than 3.37.",
+    "policy-unusable": "The policy of a worker is missing, or another user could change it. The worker does not start; a running one keeps its policy.",
+    "secret-not-found": "There is no such secret in this data directory, and no provider command for it.",
+    "secret-unusable": "Other users could read a secret or change its provider, its value cannot be a variable, or the provider command failed.",
+    "zones-missing": "A schedule has another time zone than UTC, and this host has no time zone database.",
+    "system-unsupported": "Workers cannot run on this system: it cannot identify processes.",
+    "system-refused": "A system call failed: no file descriptor is left, or the disk is full or read-only. A worker prints the error and retries.",
+    "no-service-manager": "`service`: systemd or launchd is missing, or this user cannot access it.",
+    "service-failed": "`service`: systemd or launchd failed. The message is that of the service manager.",
+    "worker-failed": "A worker started with `--detach` did not start. The message is that of the worker.",
+    "wait-timeout": "`wait --timeout`: the timeout has expired, and the jobs continue. In Python also a `TimeoutError`.",
+    "interrupted": "`run --json` was interrupted with Ctrl-C. The job continues, and the message names it.",
+    "internal": "A bug or an unexpected failure of the host. `QUEUECTL_DEBUG=1` prints the traceback. Please report it.",
 }
 
 # ── the life of a job ───────────────────────────────────────────────────────────────────────────────────────────────
 
 STATES = {
-    "blocked": "waits for other jobs",
-    "pending": "may run as soon as its `run_at` has come",
-    "processing": "a worker runs it now",
-    "failed": "the last run failed, the next waits for its `run_at`",
+    "blocked": "waits for its parents",
+    "pending": "runs as soon as its `run_at` has passed and a slot is free",
+    "processing": "a worker has claimed it",
+    "failed": "the last run failed; the retry is due at `run_at`",
     "completed": "exit code 0",
-    "dead": "failed for good: the dead letter queue",
-    "cancelled": "a person or a rule called it off",
+    "dead": "failed permanently: the dead letter queue",
+    "cancelled": "cancelled by a user or by a dependency",
 }
 
 COUNTS = """
-    ## What is counted
+    ## Counters
 
-    | field | counts | goes back to 0 |
+    | field | counts | reset by |
     | --- | --- | --- |
-    | `runs` | runs started, of any end | never |
-    | `attempts` | failed runs: exit code not 0, killed by a signal, timeout, could not start | `retry` of a dead or cancelled job |
+    | `runs` | runs started, with any result | never |
+    | `attempts` | failed runs: nonzero exit code, killed by a signal, timeout, could not start | `retry` of a dead or cancelled job |
     | `crashes` | runs whose worker died | `retry` of a dead or cancelled job |
 
     - A failed run makes a job `dead` when `attempts` reaches `max_retries` (0 counts as 1; one more with
       [`first-attempt-is-free`](configuration.md#first-attempt-is-free)), else `failed` with `run_at` = now +
       `backoff_base ** attempts` seconds, at most `backoff-max`. See [retry policy](../how-to/retry-policy.md).
-    - A cancel that is recorded before the end of a run wins, whatever the exit code, and charges nothing.
-    - A job that the [policy](../how-to/policy.md) of its worker's host is against is `dead` at once: nothing is charged, and there was no run.
-    - A worker that is told to end at once gives its jobs back: `pending`, nothing charged.
-    - A worker that dies costs a crash and no attempt: `pending`, or `dead` when `crashes` reaches `max-crashes`.
-    - `retry` makes a job due now. It keeps its place in the line, its runs and its history. Completed, pending,
-      processing and blocked jobs cannot be retried; `dlq retry` takes dead ones only.
+    - A cancel that is recorded before the end of a run wins, whatever the exit code, and does not count as an attempt.
+    - A job that the [policy](../how-to/policy.md) of its worker's host refuses is `dead` at once. There is no run, and it does not count as an attempt.
+    - A worker that is stopped at once releases its jobs: `pending`, and the run does not count as an attempt.
+    - The death of a worker counts as a crash, not as an attempt: `pending`, or `dead` when `crashes` reaches `max-crashes`.
+    - `retry` makes a job due now. It keeps its position in the queue, its runs and its history. Completed, pending,
+      processing and blocked jobs cannot be retried; `dlq retry` accepts dead ones only.
 
-    ## Who is next
+    ## Order of jobs
 
-    Of the jobs that are due: higher priority first, then in the order of enqueue, also for delayed and retried
-    ones. With [`ageing`](configuration.md#ageing), waiting counts too:
+    Due jobs run by priority, highest first, then in the order of enqueue. This includes delayed and retried
+    jobs. With [`ageing`](configuration.md#ageing), the priority of waiting jobs rises:
     [priorities and ageing](../how-to/priorities-and-ageing.md).
 """
 
-# ── HTTP: refusals that no command knows ────────────────────────────────────────────────────────────────────────────
+# ── HTTP: errors that no command has ────────────────────────────────────────────────────────────────────────────
 
 REFUSALS = {
-    "not-http": (400, "What was sent is not HTTP/1.1."),
-    "cut-off": (400, "The body ended early."),
-    "no-token": (401, "No token, or one that is not, or no longer, right."),
-    "read-only": (403, "The token may look and change nothing."),
-    "foreign-origin": (403, "A page of another origin has asked."),
+    "cut-off": (400, "The request body is incomplete."),
+    "no-token": (401, "The token is missing, invalid or expired."),
+    "read-only": (403, "The token is read-only."),
+    "foreign-origin": (403, "The request comes from a page of another origin."),
     "alert-commands-off": (
         403,
-        "An alert with a command, and the server was not started with `--allow-alert-commands`.",
+        "The alert has a command, and the server was not started with `--allow-alert-commands`.",
     ),
-    "not-found": (404, "There is no such path. Of a thing that there is not, the code is that of the command line."),
-    "method-not-allowed": (405, "The path has other methods: see `Allow`."),
-    "too-slow": (408, "The body took more than 30 s."),
-    "too-large": (413, "The body has more than 16 MiB."),
-    "not-json": (415, "The body is not `application/json`."),
-    "no-such-range": (416, "`Range` begins behind the end of the log: see `Content-Range`."),
-    "foreign-host": (421, "Meant for another host: see `--allow-host`."),
-    "head-too-large": (431, "More than 32 KiB of request line and headers."),
-    "internal-error": (500, "A fault of ours; the log of the server says more."),
-    "ending": (503, "The server ends."),
-    "too-many-waiting": (503, "Too many wait or read a log: see `Retry-After`."),
-    "too-many-listeners": (503, "More than 256 watch `/events`."),
+    "not-found": (404, "The path does not exist. For a missing object, the code is that of the command line."),
+    "method-not-allowed": (405, "The path supports other methods: see `Allow`."),
+    "too-slow": (408, "The request body took more than 30 s."),
+    "too-large": (413, "The request body is larger than 16 MiB."),
+    "not-json": (415, "The request body is not `application/json`."),
+    "no-such-range": (416, "`Range` begins after the end of the log: see `Content-Range`."),
+    "foreign-host": (421, "The `Host` header is not allowed: see `--allow-host`."),
+    "head-too-large": (431, "Request line and headers are larger than 32 KiB."),
+    "internal-error": (500, "A bug in queuectl; the server log has the details."),
+    "ending": (503, "The server is shutting down."),
+    "too-many-waiting": (503, "Too many clients wait or follow logs: see `Retry-After`."),
+    "too-many-listeners": (503, "More than 256 clients watch `/events`."),
 }
 
 # What the command line can do and the API does not, and why.
 NOT_OVER_HTTP = {
-    "backup": "it writes a file on the server; run it there, or by a schedule",
-    "restore": "it takes the place of everything; whoever does that should be at the machine",
+    "backup": "it writes a file on the server; run it there, or on a schedule",
+    "restore": "it replaces the whole database; run it on the host",
     "reset": "as restore",
-    "copy": "it needs the addresses and passwords of two stores",
+    "copy": "it needs the addresses and passwords of two databases",
     "import": "it reads files of the server; send jobs to `/jobs/many` instead",
-    "run": "it is `POST /jobs` and then `/jobs/{id}/logs?follow=true`",
+    "run": "use `POST /jobs` and then `/jobs/{id}/logs?follow=true`",
     "worker start": "the server starts no workers",
-    "alert check": "the server looks at them by itself",
-    "service install": "it belongs to the machine that it is done on",
+    "alert check": "the server evaluates alerts itself",
+    "service install": "it changes the host on which it runs",
     "service status": "as service install",
     "service uninstall": "as service install",
-    "policy check": "a policy is of the host that runs the job, and the server may be another",
+    "policy check": "a policy belongs to the host that runs the job, which may not be the server",
     "policy show": "as policy check",
-    "secret list": "secrets are of the host that runs the job, and nobody else's business",
+    "secret list": "secrets belong to the host that runs the job",
     "secret set": "as secret list",
     "secret remove": "as secret list",
     "secret check": "as secret list",
-    "dashboard": "it is this",
-    "top": "it is for a terminal",
-    "demo": "it is for a terminal",
-    "completion": "it is for a shell",
-    "help": "`/api/v1/docs` is the same for it",
+    "dashboard": "it is the server itself",
+    "top": "it needs a terminal",
+    "demo": "it needs a terminal",
+    "completion": "it is used by a shell",
+    "help": "`/api/v1/docs` has the documentation of the API",
 }

@@ -1,4 +1,4 @@
-"""A clock that goes only when a test says so."""
+"""A clock that a test controls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ START_MS = 1_767_323_045_000  # 2026-01-02T03:04:05Z
 
 
 class FakeClock:
-    """A `queuectl.clock.Clock`. `sleep` returns at once and lets that much time pass."""
+    """A `queuectl.clock.Clock`. `sleep` returns at once and advances the clock."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self._now_ms = now_ms
@@ -24,13 +24,13 @@ class FakeClock:
         self.advance(seconds)
 
     def advance(self, by: float | timedelta) -> None:
-        """Time passes, by both clocks. Seconds, if it is a number."""
+        """Advance both clocks, by seconds if it is a number."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         assert seconds >= 0, "time does not go back; jump() sets the wall clock"
         self._monotonic += seconds
         self._now_ms += round(seconds * 1000)
 
     def jump(self, by: float | timedelta) -> None:
-        """Somebody sets the wall clock, also back; no time passes."""
+        """Set the wall clock forward or back without advancing the monotonic clock."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         self._now_ms += round(seconds * 1000)

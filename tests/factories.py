@@ -1,17 +1,16 @@
-"""Values for tests, with defaults for all that a test does not care about."""
+"""Values for tests, with defaults for everything that a test does not specify."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from queuectl.gate import Gate
-from queuectl.job.model import Claim, NewJob
-from queuectl.job.outcome import Exited, Outcome
-from queuectl.job.retry import RetryPolicy
-from queuectl.job.settle import Settlement, settle
-from queuectl.policy.force import Force
+from queuectl.jobs.model import Claim, NewJob
+from queuectl.jobs.outcome import Exited, Outcome, Settlement, settle
+from queuectl.jobs.retry import RetryPolicy
+from queuectl.policy.gate import Gate
+from queuectl.policy.loader import PolicyLoader
 
-NO_POLICY: Final = Gate(Force(None), {})
+NO_POLICY: Final = Gate(PolicyLoader(None), {})
 POLICY: Final = RetryPolicy(max_ms=3_600_000, jitter=0)
 
 _PLAIN: Final[dict[str, Any]] = {
@@ -37,12 +36,12 @@ def new_job(job_id: str | None = None, **fields: Any) -> NewJob:
 
 
 def settlement(claim: Claim, outcome: Outcome = Exited(0)) -> Settlement:
-    """The rules' answer to `outcome`, without jitter."""
+    """Return the settlement for `outcome`, without jitter."""
     return settle(claim, outcome, policy=POLICY, chance=0.5)
 
 
 def unknown_claim(job_id: str, *, seq: int = 1, token: str = "never-given") -> Claim:
-    """A claim that no store has handed out."""
+    """Return a claim that no store has made."""
     return Claim(
         seq=seq,
         id=job_id,

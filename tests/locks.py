@@ -11,11 +11,13 @@ from pathlib import Path
 from tests.e2e.processes import process
 from tests.wait import wait_until
 
-WRITE_LOCK = 120  # of the file with the ending -shm: https://sqlite.org/walformat.html
+WRITE_LOCK = 120  # in the -shm file: https://sqlite.org/walformat.html
 
 
 def holds_write_lock(pid: int, database: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):  # it has not opened it yet, has just closed something, or has ended
+    with contextlib.suppress(
+        FileNotFoundError
+    ):  # it has not opened the file yet, has just closed something, or has exited
         inode = os.stat(f"{database}-shm").st_ino
         return any(_is_write_lock(line.split(), inode) for line in _locks(pid))
     return False

@@ -1,4 +1,4 @@
-"""What a test needs and a machine may lack."""
+"""Requirements of tests that a host may lack."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-FULL: Final = os.environ.get("QUEUECTL_TEST_FULL") == "1"  # the numbers of the contract, not those of a quick look
+FULL: Final = os.environ.get("QUEUECTL_TEST_FULL") == "1"  # use the full numbers of the contract instead of quick ones
 
 
 def require(name: str, ok: object, reason: str) -> None:
-    """Skip the test at home and fail it in CI (QUEUECTL_REQUIRE_ALL=1) unless `ok`: CI has everything."""
+    """Unless `ok`, skip the test, or fail it in CI (QUEUECTL_REQUIRE_ALL=1), where all requirements are met."""
     if ok:
         return
     message = f"needs {name}: {reason}"

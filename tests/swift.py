@@ -1,4 +1,4 @@
-"""A place where a commit takes no time: in memory, where there is such a place. The tests make some ten thousand of them."""
+"""A directory in memory, if there is one, because the tests make tens of thousands of commits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import tempfile
 from typing import Final
 
-ENOUGH: Final = 1 << 30  # containers are often given a few megabytes only
+ENOUGH: Final = 1 << 30  # containers often have only a few megabytes
 
 
 def _has_room(place: str) -> bool:

@@ -1,4 +1,4 @@
-"""The program on a terminal of its own: what a person sees, colours and all."""
+"""The program on a pseudo-terminal, with its colors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.warm import warm
 
 
 class Terminal:
-    """`shown` is everything that was printed on it so far, as it came."""
+    """`shown` has everything that was printed so far."""
 
     def __init__(self, home: Path, *args: str, columns: int = 80, env: Mapping[str, str | None] | None = None) -> None:
         self._master, slave = os.openpty()
@@ -34,7 +34,7 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def read(self, timeout: float = 30) -> bool:
-        """Wait for more on the screen; False once the program has closed it."""
+        """Wait for more output. Return False once the program has closed the terminal."""
         assert select.select([self._master], [], [], timeout)[0], f"nothing more after {timeout} s: {self.shown}"
         try:
             data = os.read(self._master, 65536)
@@ -48,7 +48,7 @@ class Terminal:
             assert self.read(), f"it ended without {text!r}: {self.shown}"
 
     def end(self) -> int:
-        """Read to the end, and give the exit status."""
+        """Read to the end, and return the exit status."""
         while self.read():
             pass
         with contextlib.suppress(OSError):
@@ -57,5 +57,5 @@ class Terminal:
 
 
 def plain(text: str) -> str:
-    """`text` without colours."""
+    """Return `text` without colors."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import queuectl as package
-from queuectl import Job, Queue, State, adding, client, errors, looking, schedules, selection
+from queuectl import Job, Queue, State, client, client_bulk, errors
 from queuectl.errors import KeyTaken, ParentNotFound, ScheduleNotFound
 from tests.program import Program, WorkerProcess
 
@@ -25,7 +25,7 @@ def queue(home: Path) -> Iterator[Queue]:
 
 def test_the_examples_of_the_docstrings_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUEUECTL_HOME", str(home))
-    for module, examples in ((adding, 7), (client, 7), (looking, 7), (schedules, 4), (selection, 3)):
+    for module, examples in ((client, 21), (client_bulk, 7)):
         result = doctest.testmod(module, extraglobs={"Queue": Queue}, optionflags=doctest.ELLIPSIS)
         assert result.attempted >= examples
         assert result.failed == 0
@@ -42,7 +42,7 @@ def test_a_job_with_a_key_is_enqueued_once(queue: Queue) -> None:
     assert [job.is_duplicate for job in many] == [False, True]
 
 
-def test_what_the_package_offers_is_there() -> None:
+def test_the_public_names_of_the_package_exist() -> None:
     assert {name for name in package.__all__ if not hasattr(package, name)} == set()
 
 
@@ -68,7 +68,7 @@ def test_a_job_is_enqueued_with_its_rules(queue: Queue) -> None:
     assert job.to_dict()["env"] == {"K": "***"}
 
 
-def test_types_of_python_are_taken_for_what_they_are(queue: Queue, tmp_path: Path) -> None:
+def test_python_types_are_converted(queue: Queue, tmp_path: Path) -> None:
     when = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
     job = queue.enqueue(argv=("printf", "%s", "a b"), run_at=when, timeout=timedelta(minutes=2), cwd=tmp_path)
     assert (job.argv, job.command) == (("printf", "%s", "a b"), None)
@@ -88,7 +88,7 @@ def test_types_of_python_are_taken_for_what_they_are(queue: Queue, tmp_path: Pat
         ({"command": "true", "timeout": "soon"}, errors.InvalidInput),
     ],
 )
-def test_what_the_command_line_refuses_is_refused_and_nothing_is_made(
+def test_invalid_input_is_rejected_and_nothing_is_created(
     queue: Queue, home: Path, fields: dict[str, object], error: type[errors.QueuectlError]
 ) -> None:
     with pytest.raises(error):
@@ -110,14 +110,14 @@ def test_many_jobs_are_added_all_or_none_in_their_order(queue: Queue, home: Path
 
 
 @pytest.mark.parametrize("jobs", ["true", b"true", {"command": "true"}, 5, None])
-def test_one_job_is_not_taken_for_many(queue: Queue, home: Path, jobs: Any) -> None:
+def test_one_job_where_many_are_expected_is_rejected(queue: Queue, home: Path, jobs: Any) -> None:
     with pytest.raises(errors.InvalidInput, match="jobs: expected many"):
         queue.enqueue_many(jobs)
     assert not home.exists()
 
 
 @pytest.mark.parametrize("job", [5, None, ["true"], b"true"])
-def test_what_is_no_job_is_named_by_its_place(queue: Queue, home: Path, job: Any) -> None:
+def test_an_invalid_job_is_named_by_its_position(queue: Queue, home: Path, job: Any) -> None:
     with pytest.raises(errors.InvalidItem) as caught:
         queue.enqueue_many(["true", job])
     assert caught.value.number == 2
@@ -125,7 +125,7 @@ def test_what_is_no_job_is_named_by_its_place(queue: Queue, home: Path, job: Any
 
 
 @pytest.mark.parametrize("job_id", [None, 5, b"j"])
-def test_an_id_that_is_no_text_is_refused_by_every_method(queue: Queue, job_id: Any) -> None:
+def test_every_method_rejects_an_id_that_is_not_a_string(queue: Queue, job_id: Any) -> None:
     queue.enqueue("true", id="j")
     for ask in (queue.get, queue.history, queue.logs, queue.follow, queue.wait, queue.cancel, queue.retry):
         with pytest.raises(errors.InvalidInput, match="job_id: expected a string"):
@@ -133,10 +133,10 @@ def test_an_id_that_is_no_text_is_refused_by_every_method(queue: Queue, job_id: 
 
 
 @pytest.mark.parametrize("name", ["home", "db"])
-def test_an_empty_place_is_refused_by_the_name_of_the_argument(name: str) -> None:
+def test_an_empty_path_is_rejected_by_the_name_of_the_argument(name: str) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         Queue(**{name: ""})  # type: ignore[arg-type]
-    assert (caught.value.subject, caught.value.hint) == (name, f"give a value, or leave {name} away")
+    assert (caught.value.subject, caught.value.hint) == (name, f"give a value, or omit {name}")
 
 
 def test_jobs_are_found_by_state_queue_and_tag(queue: Queue) -> None:
@@ -153,7 +153,7 @@ def test_jobs_are_found_by_state_queue_and_tag(queue: Queue) -> None:
         queue.jobs(limit=-1)
 
 
-def test_looking_makes_nothing_and_sees_what_others_make(queue: Queue, home: Path) -> None:
+def test_reading_creates_nothing_and_sees_the_jobs_of_others(queue: Queue, home: Path) -> None:
     assert list(queue.jobs()) == []
     assert queue.status()["total"] == 0
     for look in (queue.get, queue.cancel, queue.retry, queue.logs):
@@ -166,7 +166,7 @@ def test_looking_makes_nothing_and_sees_what_others_make(queue: Queue, home: Pat
     assert queue.get("last").id == "j"
     queue.enqueue("true", id="jk")
     queue.enqueue("true", id="jl")
-    assert queue.get("j").id == "j"  # an exact id wins
+    assert queue.get("j").id == "j"  # an exact ID takes precedence
     assert queue.get("jk").id == "jk"
     queue.enqueue("true", id="xa")
     queue.enqueue("true", id="xb")
@@ -240,7 +240,7 @@ def test_a_queue_that_was_closed_can_be_used_again(home: Path) -> None:
     queue.close()
 
 
-def test_schedules_are_added_steered_and_removed(queue: Queue) -> None:
+def test_schedules_are_added_changed_and_removed(queue: Queue) -> None:
     assert list(queue.schedules) == []
     until = datetime(2999, 1, 1, tzinfo=UTC)
     told = queue.schedules.add(
@@ -265,7 +265,7 @@ def test_schedules_are_added_steered_and_removed(queue: Queue) -> None:
         queue.schedules.remove("s")
 
 
-def test_a_schedule_has_a_key_that_one_job_at_a_time_has(queue: Queue) -> None:
+def test_a_schedule_has_a_unique_key(queue: Queue) -> None:
     queue.schedules.add("s", "@daily", "true", tz="UTC", unique="report")
     assert queue.schedules.run("s").unique_key == "report"
     with pytest.raises(errors.NotFired):
@@ -273,7 +273,7 @@ def test_a_schedule_has_a_key_that_one_job_at_a_time_has(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("given", [{"name": 3}, {"schedule": 90}, {"schedule": "never"}, {"tz": 1}, {"command": None}])
-def test_a_schedule_that_cannot_be_is_refused_and_nothing_is_made(
+def test_an_invalid_schedule_is_rejected_and_nothing_is_created(
     queue: Queue, home: Path, given: dict[str, Any]
 ) -> None:
     with pytest.raises(errors.UsageError):
@@ -291,7 +291,7 @@ def test_a_job_has_a_key_and_its_queue_a_limit_by_key(home: Path) -> None:
 @pytest.mark.parametrize(
     "rule, value", [("concurrency", 0), ("per_key", 1.5), ("rate", "5/month"), ("timeout", "soon"), ("priority", True)]
 )
-def test_a_rule_that_cannot_be_is_refused_by_its_name(home: Path, rule: str, value: object) -> None:
+def test_an_invalid_queue_setting_is_rejected_by_name(home: Path, rule: str, value: object) -> None:
     with Queue(home) as queue, pytest.raises(errors.InvalidInput, match=rf"^{rule}: ") as refusal:
         queue.set_queue("mail", **{rule: value})
     assert "--" not in (refusal.value.hint or "")
@@ -312,7 +312,7 @@ def test_a_queue_is_limited_and_listed_as_on_the_command_line(home: Path) -> Non
             queue.set_queue("mail", paused="yes")
 
 
-def test_a_job_waits_for_others_that_are_given_by_id_or_as_they_are(queue: Queue) -> None:
+def test_dependencies_are_given_by_id_or_as_jobs(queue: Queue) -> None:
     build, test = queue.enqueue_many([{"command": "true", "id": "build"}, {"command": "true", "after": ["build"]}])
     assert (build.state, test.state) == (State.PENDING, State.BLOCKED)
     last = queue.enqueue("true", after=[build], after_any=[test.id], after_fail=(queue.enqueue("false", id="other"),))
@@ -323,16 +323,16 @@ def test_a_job_waits_for_others_that_are_given_by_id_or_as_they_are(queue: Queue
     ]
 
 
-def test_who_waits_is_said_in_one_way(queue: Queue) -> None:
+def test_dependencies_are_given_in_one_way_only(queue: Queue) -> None:
     with pytest.raises(errors.InvalidInput, match="depends_on: not together with after_any"):
         queue.enqueue("true", depends_on=["a"], after_any=["b"])
     with pytest.raises(errors.InvalidInput, match="after_fail: expected a list of ids or jobs, got 'a'"):
         queue.enqueue("true", after_fail="a")
-    with pytest.raises(ParentNotFound, match="no job 'nobody'"):
-        queue.enqueue("true", after=["nobody"])
+    with pytest.raises(ParentNotFound, match="no job 'missing'"):
+        queue.enqueue("true", after=["missing"])
 
 
-def test_a_clone_of_a_job_that_waits_for_others_waits_for_those_that_it_waits_for(queue: Queue) -> None:
+def test_a_clone_of_a_blocked_job_has_its_unfinished_parents(queue: Queue) -> None:
     queue.enqueue("true", id="a")
     queue.enqueue("true", id="b", after_any=["a"])
     clone = queue.clone("b", priority=3)
@@ -360,7 +360,7 @@ def test_a_job_for_each_item_is_quoted_as_on_the_command_line(queue: Queue) -> N
         ((["a"],), "command: expected either a command or an argv"),
     ],
 )
-def test_items_that_cannot_be_are_refused_and_nothing_is_made(
+def test_invalid_items_are_rejected_and_nothing_is_created(
     queue: Queue, home: Path, words: tuple[Any, ...], said: str
 ) -> None:
     with pytest.raises(errors.UsageError) as refused:
@@ -369,7 +369,7 @@ def test_items_that_cannot_be_are_refused_and_nothing_is_made(
     assert not home.exists()
 
 
-def test_an_array_has_a_key_of_its_own_and_so_many_places(queue: Queue) -> None:
+def test_an_array_has_its_own_key_and_limit(queue: Queue) -> None:
     jobs = queue.enqueue_array(range(3), "true", at_once=2, env={"K": "v"}, batch="frames")
     assert [dict(job.env) for job in jobs] == [{"K": "v", "QUEUECTL_ARRAY_INDEX": str(index)} for index in range(3)]
     assert {job.places for job in jobs} == {2}
@@ -388,10 +388,10 @@ def test_a_batch_is_waited_for_and_listed(queuectl: Program, queue: Queue, start
     assert queue.wait_batch("b", timeout="20s")["done"] == 2
     assert [one["name"] for one in queue.batches()] == ["b"]
     with pytest.raises(errors.BatchNotFound):
-        queue.wait_batch("nobody")
+        queue.wait_batch("missing")
 
 
-def test_many_jobs_are_changed_at_once_and_refusals_told(queue: Queue) -> None:
+def test_many_jobs_are_changed_at_once_and_refusals_are_returned(queue: Queue) -> None:
     queue.enqueue_many([{"command": f"echo {name}", "id": name, "queue": "q"} for name in "abc"])
     some = queue.select(queue="q")
     assert len(some) == 3
@@ -401,7 +401,7 @@ def test_many_jobs_are_changed_at_once_and_refusals_told(queue: Queue) -> None:
     assert some.edit(queue="r", priority=5)["done"] == ["a", "b", "c"]
     assert list(some) == []
     assert queue.move("r", "q", "a") == {"done": ["a"], "refused": []}
-    assert [one["code"] for one in queue.move("r", "q", "a", "nobody")["refused"]] == ["job-not-found", "not-movable"]
+    assert [one["code"] for one in queue.move("r", "q", "a", "missing")["refused"]] == ["job-not-found", "not-movable"]
     assert queue.select(match="echo b").cancel()["done"] == ["b"]
     assert queue.select(state="cancelled").retry()["done"] == ["b"]
     with pytest.raises(errors.InvalidInput, match=r"^state: pending jobs cannot be purged$"):
@@ -414,7 +414,7 @@ def test_many_jobs_are_changed_at_once_and_refusals_told(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("said", [{}, {"tag": []}, {"queue": ()}])
-def test_all_jobs_are_not_changed_by_leaving_out_which(queue: Queue, said: dict[str, Any]) -> None:
+def test_an_empty_selection_changes_no_jobs(queue: Queue, said: dict[str, Any]) -> None:
     queue.enqueue("true", id="a")
     every = queue.select(**said)
     assert len(every) == 1
@@ -425,7 +425,7 @@ def test_all_jobs_are_not_changed_by_leaving_out_which(queue: Queue, said: dict[
     assert queue.select(state=list(State)[:2]).hold()["done"] == ["a"]
 
 
-def test_chosen_jobs_are_waited_for(queue: Queue, start_worker: StartWorker) -> None:
+def test_selected_jobs_are_waited_for(queue: Queue, start_worker: StartWorker) -> None:
     queue.enqueue_many(["true", "true"], batch="b")
     with pytest.raises(errors.WaitTimeout):
         queue.select(batch="b").wait(timeout="10ms")

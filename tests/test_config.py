@@ -11,8 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from queuectl.config import (
-    KEYS,
-    Settings,
     change_settings,
     db_address,
     environ,
@@ -20,14 +18,13 @@ from queuectl.config import (
     home_path,
     job_environment_base,
     load_settings,
-    resolve_key,
     user_directory,
     working_directory,
 )
 from queuectl.errors import InvalidInput, UnknownName
-from queuectl.job.rank import ByEnqueues, ByTime, Strict
-from queuectl.job.settings import Key, Value
-from tests.job.said import assert_well_said
+from queuectl.jobs.priority import ByEnqueues, ByTime, Strict
+from queuectl.settings import KEYS, Key, Settings, Value, resolve_key
+from tests.messages import assert_readable
 from tests.needs import require
 
 # ── what is in force ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,7 +93,7 @@ def test_stored_keys_of_a_newer_version_are_ignored() -> None:
     assert load_settings({"colour": "blue"}, {}) == load_settings({}, {})
 
 
-def test_a_stored_value_that_cannot_be_read_is_named_with_the_way_out() -> None:
+def test_an_invalid_stored_value_is_reported_with_a_hint() -> None:
     with pytest.raises(InvalidInput, match="the stored lease: not a duration: 'bla'") as caught:
         load_settings({"lease": "bla"}, {})
     assert "queuectl config unset lease" in caught.value.hint
@@ -111,7 +108,7 @@ def test_every_name_of_a_key_is_a_variable(variable: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["off", "enqueues", "nonsense", ""])
-def test_ageing_is_refused_from_the_environment_by_name(value: str) -> None:
+def test_ageing_from_the_environment_is_rejected(value: str) -> None:
     with pytest.raises(InvalidInput, match=r"^QUEUECTL_AGEING: ") as caught:
         load_settings({}, {"QUEUECTL_AGEING": value})
     assert "config set ageing" in caught.value.hint
@@ -123,7 +120,7 @@ def test_reserved_and_unknown_variables_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "many", "-1", "3.5", "1000001", "9" * 5000], ids=len)
-def test_a_bad_value_in_a_known_variable_is_refused_by_name(value: str) -> None:
+def test_an_invalid_variable_is_rejected_by_name(value: str) -> None:
     with pytest.raises(InvalidInput, match=r"^QUEUECTL_MAX_RETRIES: ") as caught:
         load_settings({}, {"QUEUECTL_MAX_RETRIES": value})
     assert "an integer from 0 to 1000000" in caught.value.hint
@@ -166,11 +163,11 @@ def test_two_variables_of_one_key_may_agree_but_not_differ() -> None:
         ("lease", "10s", ("lease", "10s")),
     ],
 )
-def test_a_value_is_kept_in_its_canonical_form(name: str, written: str, kept: tuple[str, str]) -> None:
+def test_a_value_is_stored_in_canonical_form(name: str, written: str, kept: tuple[str, str]) -> None:
     assert change_settings({}, {name: written}) == dict([kept])
 
 
-def test_a_setting_can_be_taken_back() -> None:
+def test_a_setting_can_be_unset() -> None:
     assert change_settings({"priority": "5"}, {"Priority": None}) == {"priority": None}
 
 
@@ -206,26 +203,26 @@ def test_a_setting_can_be_taken_back() -> None:
         ("retain-dead", "101w1000y"),
     ],
 )
-def test_a_bad_value_is_refused_with_the_accepted_form(name: str, written: str) -> None:
+def test_an_invalid_value_is_rejected_with_the_accepted_form(name: str, written: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         change_settings({}, {name: written})
-    assert_well_said(caught.value)
+    assert_readable(caught.value)
     assert name in caught.value.message
 
 
-def test_lease_and_heartbeat_are_checked_as_they_would_be_together() -> None:
+def test_lease_and_heartbeat_are_validated_together() -> None:
     assert change_settings({}, {"heartbeat": "1m", "lease": "2m"}) == {"heartbeat": "1m", "lease": "2m"}
     with pytest.raises(InvalidInput, match="lease: 2s is less than twice the heartbeat of 5s") as caught:
         change_settings({"heartbeat": "1s", "lease": "2s"}, {"heartbeat": None})
     assert caught.value.hint == "set lease to 10s or more, or heartbeat to 1s or less"
 
 
-def test_an_environment_that_does_not_fit_together_is_refused_by_name() -> None:
+def test_contradicting_variables_are_rejected_by_name() -> None:
     with pytest.raises(InvalidInput, match=r"lease: 30s is less than .* 20s \(QUEUECTL_HEARTBEAT\)"):
         load_settings({}, {"QUEUECTL_HEARTBEAT": "20s"})
 
 
-def test_a_stored_value_that_cannot_be_read_can_be_replaced() -> None:
+def test_an_invalid_stored_value_can_be_replaced() -> None:
     assert change_settings({"lease": "bla", "priority": "x"}, {"lease": "1m"}) == {"lease": "1m"}
 
 
@@ -237,7 +234,7 @@ def test_a_stored_value_that_cannot_be_read_can_be_replaced() -> None:
         ("zzz", "known: max-retries, "),
     ],
 )
-def test_an_unknown_key_is_refused_with_the_nearest(name: str, hint: str) -> None:
+def test_an_unknown_key_is_rejected_with_the_closest_match(name: str, hint: str) -> None:
     with pytest.raises(UnknownName, match=f"unknown key '{name}'") as caught:
         resolve_key(name)
     assert caught.value.hint.startswith(hint)
@@ -251,7 +248,7 @@ def test_every_key_is_an_attribute_of_the_settings_and_the_other_way_round() -> 
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
-def test_every_default_is_a_value_that_could_be_set(key: Key) -> None:
+def test_every_default_is_a_valid_value(key: Key) -> None:
     assert key.parse(key.text(key.default), subject=key.name) == key.default
     assert key.form
     assert key.about
@@ -274,11 +271,11 @@ texts = st.one_of(
 @given(st.sampled_from(KEYS), texts)
 @example(key_named("backoff-base"), "9999999999999999")
 @example(key_named("backoff-jitter"), "0.00001")
-def test_any_text_is_a_value_that_reads_back_as_the_same_or_refused(key: Key, text: str) -> None:
+def test_any_text_is_a_value_that_is_formatted_and_parsed_unchanged_or_rejected(key: Key, text: str) -> None:
     try:
         value: Value = key.parse(text, subject=key.name)
     except InvalidInput as refused:
-        assert_well_said(refused)
+        assert_readable(refused)
     else:
         assert key.parse(key.text(value), subject=key.name) == value
 
@@ -291,7 +288,7 @@ def test_the_three_kinds_of_ageing_can_be_set() -> None:
 # ── where things are ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_home_is_the_flag_else_the_variable_else_in_the_user_directory(tmp_path: Path) -> None:
+def test_the_data_directory_is_the_flag_else_the_variable_else_in_the_user_directory(tmp_path: Path) -> None:
     env = {"QUEUECTL_HOME": "/from/env", "HOME": "/users/me"}
     assert home_path("/flag/../home", env) == "/home"
     assert home_path(tmp_path, env) == str(tmp_path)
@@ -304,7 +301,7 @@ def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     assert home_path("q", {}) == str(tmp_path / "q")
 
 
-def test_a_tilde_that_no_shell_has_seen_is_the_user_directory() -> None:
+def test_an_unexpanded_tilde_is_the_user_directory() -> None:
     assert home_path(None, {"QUEUECTL_HOME": "~/q", "HOME": "/users/me"}) == "/users/me/q"
     assert home_path("~", {"HOME": "/users/me"}) == "/users/me"
 
@@ -313,7 +310,7 @@ def test_without_a_variable_the_user_directory_is_that_of_the_system() -> None:
     assert home_path(None, {}) == f"{user_directory(os.getuid())}/.queuectl"
 
 
-def test_a_user_without_a_directory_is_told_to_name_a_home() -> None:
+def test_a_user_without_a_directory_has_to_name_a_data_directory() -> None:
     with pytest.raises(InvalidInput, match="home: user 2147483641 has no directory"):
         user_directory(2_147_483_641)
 
@@ -326,17 +323,17 @@ def test_a_user_without_a_directory_is_told_to_name_a_home() -> None:
         ("a\0", {}, "--home: holds a NUL"),
     ],
 )
-def test_a_home_that_says_nothing_is_refused(flag: str | None, env: dict[str, str], subject: str) -> None:
+def test_an_empty_data_directory_is_rejected(flag: str | None, env: dict[str, str], subject: str) -> None:
     with pytest.raises(InvalidInput, match=subject):
         home_path(flag, env)
 
 
-def test_a_home_whose_name_is_not_text_is_refused() -> None:
+def test_a_data_directory_with_invalid_utf_8_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="home: the path is not UTF-8"):
         home_path(os.fsdecode(b"/tmp/\xff"), {})
 
 
-def test_a_directory_that_is_gone_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_working_directory_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -351,7 +348,7 @@ def test_the_address_of_the_store_is_the_flag_else_the_variable_else_none() -> N
     assert (db_address("/y", env), db_address(None, env), db_address(None, {})) == ("/y", "sqlite:///x", None)
 
 
-def test_the_host_is_what_the_variable_says_else_the_machine() -> None:
+def test_the_host_is_the_variable_else_the_host_name() -> None:
     assert here({"QUEUECTL_HOST": "other"}) == ("other", "other")
     assert here({}).host == os.uname().nodename
 
@@ -386,12 +383,12 @@ def test_without_another_the_environment_is_that_of_the_process(monkeypatch: pyt
     assert "QUEUECTL_JOB_ID" not in job_environment_base()
 
 
-def test_a_job_is_not_given_the_key_to_the_api() -> None:
+def test_a_job_does_not_get_the_token_of_the_api() -> None:
     given = {"QUEUECTL_TOKEN": "secret", "QUEUECTL_HOME": "/home", "PATH": "/bin"}
     assert job_environment_base(given) == {"QUEUECTL_HOME": "/home", "PATH": "/bin"}
 
 
-def test_what_is_secret_is_used_and_never_shown() -> None:
+def test_a_secret_setting_is_never_shown() -> None:
     stored = {"webhook-secret": "0123456789abcdef", "webhook-dead": "https://example.org/hidden?key=hidden"}
     settings = load_settings(stored, {})
     assert (settings.webhook_secret, settings.webhook_dead) == tuple(stored.values())
@@ -402,7 +399,7 @@ def test_what_is_secret_is_used_and_never_shown() -> None:
 
 
 @pytest.mark.parametrize("secret", ["short", "0123456789abcde\x07f", "x" * 257, "ä" * 20])
-def test_a_secret_that_cannot_be_is_refused_without_being_told(secret: str) -> None:
+def test_an_invalid_secret_is_rejected_without_printing_it(secret: str) -> None:
     with pytest.raises(InvalidInput, match="webhook-secret: expected 16 to 256 visible") as caught:
         load_settings({}, {}, {"webhook-secret": secret})
     assert secret not in caught.value.message + caught.value.hint

@@ -1,4 +1,4 @@
-"""The tools of the tests themselves: a check that cannot fail proves nothing."""
+"""Tests of the test helpers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.wait import wait_until
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 IN_VM = SCRIPTS / "in-vm"
-# Each of them failed once when the suite was started with signals ignored, or without a locale.
+# Each of these failed once with ignored signals, or without a locale.
 SENSITIVE = (
     "tests/cli/test_enqueue.py::test_an_interrupted_stream_keeps_what_it_has_printed",
     "tests/cli/test_logs.py::test_ctrl_c_ends_following_and_not_the_job",
-    "tests/cli/test_run.py::test_ctrl_c_leaves_the_job_running_and_says_how_to_follow_it",
+    "tests/cli/test_run.py::test_ctrl_c_leaves_the_job_running_and_prints_how_to_follow_it",
     "tests/cli/test_status.py::test_watching_on_a_terminal_redraws_in_place_until_ctrl_c",
     "tests/worker/test_policy.py::test_a_job_sees_of_its_workers_environment_what_is_listed",
     "tests/worker/test_stop.py::test_the_first_signal_lets_what_runs_finish_and_nothing_new_begin[1]",
@@ -32,7 +32,7 @@ def test_waiting_gives_back_what_it_waited_for() -> None:
     assert wait_until(lambda: next(values), every=0) == "done"
 
 
-def test_waiting_in_vain_says_for_what() -> None:
+def test_a_timeout_of_a_wait_names_the_condition() -> None:
     with pytest.raises(AssertionError, match="the moon"):
         wait_until(lambda: False, timeout=0, what="the moon")
 
@@ -61,7 +61,7 @@ def test_what_is_missing_skips_at_home_and_fails_in_ci(
 def test_a_process_that_outlives_its_worker_is_found_and_ended(home: Path) -> None:
     require("/proc", Path("/proc/self/environ").exists(), "leftovers are found by their environment")
     left = Leftovers(home)
-    # In a session of its own and with its parent gone: only its environment tells where it came from.
+    # In its own session and without its parent: only its environment identifies it.
     subprocess.run(
         ["sh", "-c", "sleep 1000 >/dev/null 2>&1 &"], env=environment(home), start_new_session=True, check=True
     )
@@ -74,7 +74,7 @@ def test_a_process_that_outlives_its_worker_is_found_and_ended(home: Path) -> No
 def test_tests_pass_with_signals_ignored_and_blocked_and_without_a_terminal_and_an_environment() -> None:
     words = (SCRIPTS / "test", "-q", "-x", "-p", "no:cacheprovider", "--numprocesses", "1", *SENSITIVE)
     done = subprocess.run(
-        # As from cron or nohup, with stdin closed; the shell hands on its own descriptors only.
+        # Like cron or nohup, with stdin closed; the shell passes on only its own descriptors.
         [*STRANGELY, "/bin/sh", "-c", '"$@" <&-', "-", *words],
         env={"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")},
         stdout=subprocess.PIPE,
@@ -105,4 +105,4 @@ def test_a_virtual_machine_that_takes_too_long_is_ended_and_leaves_nothing(tmp_p
 def test_a_virtual_machine_says_which_packages_it_misses(tmp_path: Path) -> None:
     done = subprocess.run(["/bin/sh", IN_VM, "true"], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == 2
-    assert re.fullmatch(r"in-vm: missing here, as packages of Debian: qemu-system-x86 busybox-static.*\n", done.stderr)
+    assert re.fullmatch(r"in-vm: missing Debian packages: qemu-system-x86 busybox-static.*\n", done.stderr)

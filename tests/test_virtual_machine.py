@@ -1,4 +1,4 @@
-"""The virtual machine in which tests/controllers is played. It takes a processor for some seconds, so only CI boots it for this."""
+"""The virtual machine for tests/controllers. It uses a processor for some seconds, so only CI boots it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.needs import require
 IN_VM = Path(__file__).parent.parent / "scripts" / "in-vm"
 
 
-@pytest.mark.timeout(240)  # it boots within seconds, but without help of the processor and beside other tests
+@pytest.mark.timeout(240)  # it boots within seconds, but is emulated and shares the host with other tests
 def test_the_virtual_machine_gives_back_the_output_and_the_exit_code_of_a_command() -> None:
-    # `true`, `false` and this one take the same way out, and each would be a boot of its own.
+    # One command covers all exit codes, because each command needs a boot.
     script = 'cat /sys/fs/cgroup/cgroup.subtree_control; pwd; printf "%s\\n" "$@"; exit 7'
     done = subprocess.run(
         [IN_VM, "--limit", "200", "sh", "-c", script, "-", "two words", "it's", ""],

@@ -1,4 +1,4 @@
-"""The program that is forked and not started: for whoever calls it, it is the same one."""
+"""A forked program behaves like a started one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_an_interpreter_reads_at_its_start_is_not_left_out(home: Path, queu
     assert "import 'queuectl" in queuectl("--version", env={"PYTHONVERBOSE": "1"}, check=0).err
 
 
-def test_whoever_comes_first_does_not_say_how_all_others_are_started(home: Path) -> None:
+def test_the_first_call_does_not_set_the_environment_of_later_ones(home: Path) -> None:
     fresh = Warm()
     try:
         other = environment(home, {"PYTHONPATH": str(home)})
@@ -68,7 +68,7 @@ def test_whoever_comes_first_does_not_say_how_all_others_are_started(home: Path)
 
 
 def seen(pid: int) -> tuple[object, ...]:
-    """What the kernel knows of it: its signals and its mask, whose group and session it is in, and what it has open."""
+    """Return its signal dispositions and mask, its process group and session, and the kinds of its open files."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     found = process(pid)
     assert found is not None
@@ -78,7 +78,7 @@ def seen(pid: int) -> tuple[object, ...]:
     return [status[name] for name in ("SigBlk", "SigIgn", "SigCgt", "Umask")], found.group, found.session, kinds
 
 
-def test_a_worker_that_is_forked_looks_like_one_that_is_started(
+def test_a_forked_worker_looks_like_a_started_one(
     queuectl: Program, start_worker: Callable[..., WorkerProcess]
 ) -> None:
     forked = start_worker()
@@ -89,7 +89,7 @@ def test_a_worker_that_is_forked_looks_like_one_that_is_started(
     wait_until(lambda: seen(forked.pid) == seen(started.pid), what=f"{seen(forked.pid)} to be {seen(started.pid)}")
 
 
-def test_its_keeper_that_is_forked_looks_like_one_that_is_started(
+def test_a_forked_supervisor_looks_like_a_started_one(
     queuectl: Program, start_worker: Callable[..., WorkerProcess]
 ) -> None:
     forked = start_worker()
@@ -98,7 +98,7 @@ def test_its_keeper_that_is_forked_looks_like_one_that_is_started(
     (one,), (other,) = children(forked.pid), children(started.pid)
     assert (one.group, one.session) == (one.pid, one.pid)
     assert (other.group, other.session) == (other.pid, other.pid)
-    assert [os.readlink(f"/proc/{keeper.pid}/cwd") for keeper in (one, other)] == ["/", "/"]
+    assert [os.readlink(f"/proc/{child.pid}/cwd") for child in (one, other)] == ["/", "/"]
 
     def shown(pid: int) -> tuple[object, ...]:
         signals, _, _, kinds = seen(pid)
@@ -110,12 +110,12 @@ def test_its_keeper_that_is_forked_looks_like_one_that_is_started(
 def test_how_a_worker_that_was_forked_ends_is_known_and_until_then_it_is_left_over(
     start_worker: Callable[..., WorkerProcess], leftovers: Leftovers
 ) -> None:
-    killed, told = start_worker(), start_worker()
-    assert {killed.pid, told.pid} <= set(leftovers)
+    killed, stopped = start_worker(), start_worker()
+    assert {killed.pid, stopped.pid} <= set(leftovers)
     assert killed.process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
         killed.wait(0.01)
     killed.kill()
-    told.send(signal.SIGTERM)
-    assert (killed.wait(), told.wait()) == (-signal.SIGKILL, 0)
+    stopped.send(signal.SIGTERM)
+    assert (killed.wait(), stopped.wait()) == (-signal.SIGKILL, 0)
     leftovers.wait_until_none()

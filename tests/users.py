@@ -1,4 +1,4 @@
-"""Who runs the tests, and as whom they let jobs run."""
+"""The user of the tests, and another user for jobs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Final
 from tests.needs import require
 
 IS_ROOT: Final = os.geteuid() == 0
-OTHER: Final = "nobody"
+UNPRIVILEGED: Final = 65534  # the user ID without rights that every distribution has
+OTHER: Final = pwd.getpwuid(UNPRIVILEGED).pw_name
 
 
 def me() -> str:
-    """As a policy says it."""
+    """Return the user of the tests, as a policy names it."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -21,6 +22,6 @@ def me() -> str:
 
 
 def other() -> pwd.struct_passwd:
-    """Somebody else, as whom root can run things."""
-    require("root", IS_ROOT, "only root can become somebody else")
+    """Return another user for jobs of root."""
+    require("root", IS_ROOT, "only root can change its user")
     return pwd.getpwnam(OTHER)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from queuectl import errors
     from queuectl.client import Queue
-    from queuectl.job.lifecycle import State
-    from queuectl.job.model import Job
-    from queuectl.queue.envfile import read_env_file
+    from queuectl.jobs.model import Job
+    from queuectl.jobs.states import State
+    from queuectl.operations.job_input import read_env_file
 
 __version__ = "0.1.0"
 __all__ = ["Job", "Queue", "State", "__version__", "errors", "read_env_file"]
 
 _HOMES = {
     "Queue": "queuectl.client",
-    "Job": "queuectl.job.model",
-    "State": "queuectl.job.lifecycle",
-    "read_env_file": "queuectl.queue.envfile",
+    "Job": "queuectl.jobs.model",
+    "State": "queuectl.jobs.states",
+    "read_env_file": "queuectl.operations.job_input",
 }
 
 

@@ -36,38 +36,37 @@ class SystemClock:
     sleep = staticmethod(time.sleep)
 
 
-class Bell(Protocol):
-    """As an event of `threading`, which who has one thread need not load."""
+class CancelEvent(Protocol):
+    """The part of `threading.Event` that is used here, without importing threading."""
 
     def set(self) -> None: ...
     def is_set(self) -> bool: ...
     def wait(self, timeout: float) -> bool: ...
 
 
-class Left(Exception):
-    """Nobody is there any more to go on for."""
+class Cancelled(Exception):
+    """The client disconnected."""
 
 
-class Leaving(SystemClock):
-    """The clock of whoever works in a thread for somebody who may leave: then its sleep ends, and so do those who wait by it."""
+class CancellableClock(SystemClock):
+    """A clock whose `sleep` raises Cancelled when the client of its thread disconnects."""
 
     __slots__ = ("left",)
 
-    def __init__(self, left: Bell) -> None:
+    def __init__(self, left: CancelEvent) -> None:
         self.left = left
 
     def sleep(self, seconds: float) -> None:  # type: ignore[override] # there it is a function of the module
         if self.left.wait(seconds):
-            raise Left
+            raise Cancelled
 
 
 def boot_ticks() -> int:
-    """Clock ticks since boot: what the kernel stamps a new process with, see process/table.py."""
+    """Clock ticks since boot, the unit of process start times."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _TICK_NS
 
 
 def stamp(ms: int) -> str:
-    """A moment as all times are written for programs: ISO 8601, UTC, milliseconds, Z. For whoever has no use for datetime, which
-    takes long to load; others say `iso`."""
+    """Format a time as `iso` does (ISO 8601, UTC, milliseconds, Z), without importing datetime."""
     seconds, rest = divmod(ms, 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:03d}Z"

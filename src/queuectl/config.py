@@ -1,7 +1,6 @@
-"""Flags + environment + stored settings -> one frozen `Settings`, each value with its origin.
+"""Load the settings in force (flag > environment > stored > default), each value with its origin.
 
-Also the address of the environment: nobody else reads environment variables, the current directory or the host's name.
-What the keys are, and what each accepts, is in job/settings.py.
+The only module that reads environment variables, the current directory and the host name. settings.py has the table of keys.
 """
 
 from __future__ import annotations
@@ -10,45 +9,22 @@ import contextlib
 import os
 import pwd
 import sys
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol
 
 from queuectl.errors import InvalidInput, UsageError
-from queuectl.job.audit import Actor
-from queuectl.job.settings import KEYS, Entry, Key, Settings, Value, resolve_key
-
-__all__ = [
-    "KEYS",
-    "Entry",
-    "Here",
-    "Key",
-    "Settings",
-    "actor",
-    "change_settings",
-    "check_environment",
-    "db_address",
-    "environ",
-    "faults",
-    "file_path",
-    "here",
-    "home_path",
-    "host_name",
-    "job_environment_base",
-    "load_settings",
-    "resolve_key",
-    "user_directory",
-    "working_directory",
-]
+from queuectl.jobs.audit import Actor
+from queuectl.settings import KEYS, Key, Settings, Value, resolve_key
 
 PREFIX: Final = "QUEUECTL_"
-# Set for one job only: a worker that is itself started by a job must not hand its own down.
+# Set for one job only: a worker that is itself started by a job does not pass them on.
 JOB_VARIABLES: Final = frozenset(
     PREFIX + name
     for name in ("JOB_ID", "RUN", "ATTEMPT", "QUEUE", "WORKER", "SLOT", "PARENTS", "PARENT_LOGS", "ARRAY_INDEX")
 )
-# The key to the HTTP API: who starts a worker in the same shell does not mean to give it to every job.
+# The token of the HTTP API: a worker started in the same shell must not pass it on to every job.
 TOKEN_VARIABLE: Final = PREFIX + "TOKEN"
-# What the service manager has told the worker, and no one else: see worker/notify.py.
+# Set by the service manager for the worker only, see service/sd_notify.py.
 MANAGER_VARIABLES: Final = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
 NO_FLAGS: Final[Mapping[str, str]] = {}
 
@@ -56,10 +32,10 @@ NO_FLAGS: Final[Mapping[str, str]] = {}
 def load_settings(
     stored: Mapping[str, str], environ: Mapping[str, str], flags: Mapping[str, str] = NO_FLAGS
 ) -> Settings:
-    """What is in force: flag > environment > stored > default.
+    """The settings in force: flag > environment > stored > default.
 
-    `stored` and `flags` map names of keys to text. Keys in `stored` that this version does not know are ignored: a newer
-    version may have written them. Raises InvalidInput, naming the key or variable, for a value that cannot be.
+    `stored` and `flags` map names of keys to text. Unknown keys in `stored` are ignored: a newer version may have written
+    them. Raises InvalidInput, which names the key or variable, for an invalid value.
     """
     flagged = {resolve_key(name).name: text for name, text in flags.items()}
     values: dict[str, Value] = {}
@@ -80,18 +56,17 @@ def load_settings(
 
 
 def check_environment(environ: Mapping[str, str]) -> None:
-    """Raise InvalidInput for a variable that no command could use, whether or not this one would have looked at it."""
+    """Raise InvalidInput for an invalid variable, even if this command does not use it."""
     for key in KEYS:
         if (variable := _variable(key, environ)) is not None:
             key.parse(environ[variable], subject=variable)
-    # Of one alone only a store can tell: it may hold the other.
+    # One alone can only be checked together with the stored settings: they may hold the other.
     if all(_variable(resolve_key(name), environ) for name in ("lease", "heartbeat")):
         load_settings({}, environ)
 
 
 def faults(stored: Mapping[str, str], environ: Mapping[str, str]) -> list[UsageError]:
-    """All that is wrong with what would be in force: each variable, each stored value, and if these are right each by itself,
-    all of them together."""
+    """All errors in the settings: of each variable, of each stored value, and, if there are none, of their combination."""
     found: list[UsageError] = []
     for key in KEYS:
         try:
@@ -113,10 +88,10 @@ def faults(stored: Mapping[str, str], environ: Mapping[str, str]) -> list[UsageE
 
 
 def change_settings(stored: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
-    """What to write for `wanted` (None: back to the default), in canonical names and forms.
+    """Validate `wanted` (None: the default) and return what to store, in canonical names and forms.
 
-    Raises UnknownName or InvalidInput, also if what is then stored could not be in force together. A stored value that
-    cannot be read counts as the default here: this is how it is repaired.
+    Raises UnknownName or InvalidInput, also if the stored settings would contradict each other. An invalid stored value
+    counts as the default here, so that it can be repaired.
     """
     changes = {}
     values: dict[str, Value] = {key.attribute: key.default for key in KEYS}
@@ -133,6 +108,34 @@ def change_settings(stored: Mapping[str, str], wanted: Mapping[str, str | None])
         changes[key.name] = None if text is None else key.text(value)
     Settings.of(values, {})
     return changes
+
+
+class _ReadsConfig(Protocol):
+    def config(self) -> Mapping[str, str]: ...
+
+
+class _StoresConfig(Protocol):
+    def set_config(self, changes: Mapping[str, str | None]) -> None: ...
+
+
+def store_settings(
+    wanted: Mapping[str, str | None], *, reads: Callable[[], _ReadsConfig], open_store: Callable[[], _StoresConfig]
+) -> dict[str, str | None]:
+    """Store settings, None for the default, and return what was written, in canonical form.
+
+    The new settings are validated together before the store is opened: an invalid value creates no data directory.
+    """
+    changes = change_settings(reads().config(), wanted)
+    open_store().set_config(changes)
+    return changes
+
+
+def reset_settings(*, reads: Callable[[], _ReadsConfig], open_store: Callable[[], _StoresConfig]) -> list[str]:
+    """Reset every setting to its default. Returns the keys that were stored."""
+    stored = list(reads().config())
+    if stored:
+        open_store().set_config(dict.fromkeys(stored))
+    return stored
 
 
 def _variable(key: Key, environ: Mapping[str, str]) -> str | None:
@@ -165,7 +168,7 @@ def _parse_stored(key: Key, text: str) -> Value:
 # ── the environment ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-# `env` is the environment to look at, os.environ unless a caller brings another.
+# `env` is the environment to use, os.environ by default.
 
 
 def environ() -> Mapping[str, str]:
@@ -175,23 +178,23 @@ def environ() -> Mapping[str, str]:
 def home_path(
     flag: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None, *, spelled: str = "--home"
 ) -> str:
-    """The absolute path of the home: the flag, else $QUEUECTL_HOME, else ~/.queuectl. It need not exist.
+    """The absolute path of the data directory: the flag, else $QUEUECTL_HOME, else ~/.queuectl. It need not exist.
 
-    `spelled` is how the caller's user gave the flag.
+    `spelled` is the name of the flag in messages.
     """
     env = os.environ if env is None else env
     path = _given(flag, "home", env, spelled=spelled) or "~/.queuectl"
     if path == "~" or path.startswith("~/"):
-        # Not from a shell, which would have put something in its place: from a unit file, a container, an API.
+        # A shell would have expanded it: this comes from a unit file, a container or an API.
         path = (env.get("HOME") or user_directory(os.getuid())) + path[1:]
     path = path if os.path.isabs(path) else os.path.join(working_directory(), path)
     return _readable(os.path.normpath(path), "home")
 
 
 def file_path(given: str, *, spelled: str) -> str:
-    """The absolute path of a file that somebody has named by this option: also for who works elsewhere."""
+    """The absolute path of a file that this option names: another process may have another working directory."""
     if not given or "\0" in given:
-        raise InvalidInput(spelled, "holds a NUL" if given else "empty", hint=f"give a file, or leave {spelled} away")
+        raise InvalidInput(spelled, "holds a NUL" if given else "empty", hint=f"give a file, or omit {spelled}")
     return _readable(os.path.normpath(os.path.join(working_directory(), given)), spelled)
 
 
@@ -207,13 +210,15 @@ def user_directory(uid: int) -> str:
 def db_address(
     flag: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None, *, spelled: str = "--db"
 ) -> str | None:
-    """Where the store is: the flag, else $QUEUECTL_DB, else None: in the home."""
+    """The address of the database: the flag, else $QUEUECTL_DB, else None for the one in the data directory."""
     return _given(flag, "db", os.environ if env is None else env, spelled=spelled)
 
 
 class Here(NamedTuple):
-    """Where we are. `host` is a name, which may be given twice; `machine` tells two of one name apart, one before and after
-    it was started anew, and a container that sees other processes than we do: nobody there can tell whether one here lives.
+    """The host of this process. `host` is a name, which two hosts may share.
+
+    `machine` differs between two hosts of one name, before and after a reboot, and between containers: only processes with
+    the same `machine` can see each other.
     """
 
     host: str
@@ -221,7 +226,7 @@ class Here(NamedTuple):
 
 
 def here(env: Mapping[str, str] | None = None) -> Here:
-    """By what the system says, or both by $QUEUECTL_HOST."""
+    """From the system, or both from $QUEUECTL_HOST."""
     if given := _host(env):
         return Here(given, given)
     import hashlib
@@ -234,12 +239,12 @@ def here(env: Mapping[str, str] | None = None) -> Here:
 
 
 def host_name(env: Mapping[str, str] | None = None) -> str:
-    """The `host` of `here`, in a fraction of the time."""
+    """The `host` of `here`, without the cost of finding the machine."""
     return _host(env) or os.uname().nodename
 
 
 def actor(env: Mapping[str, str] | None = None) -> Actor:
-    """Who this process works for: what it changes is recorded under this name."""
+    """The user of this process, for the audit log."""
     uid = os.getuid()
     try:
         user = pwd.getpwuid(uid).pw_name
@@ -279,11 +284,11 @@ def _given(flag: str | os.PathLike[str] | None, name: str, env: Mapping[str, str
     subject, text = (variable, env.get(variable)) if flag is None else (spelled, os.fspath(flag))
     if text is None or (text and "\0" not in text):
         return text
-    raise InvalidInput(subject, "holds a NUL" if text else "empty", hint=f"give a value, or leave {subject} away")
+    raise InvalidInput(subject, "holds a NUL" if text else "empty", hint=f"give a value, or omit {subject}")
 
 
 def _readable(path: str, subject: str) -> str:
-    # Paths are kept as text in the store and shown in JSON, which other bytes cannot be.
+    # Paths are stored as text and printed as JSON, which cannot hold invalid UTF-8.
     try:
         path.encode()
     except UnicodeEncodeError as error:

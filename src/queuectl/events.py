@@ -1,12 +1,12 @@
-"""What happens in a worker, as typed values handed to a sink: the worker's log, metrics, a live view."""
+"""The events of a worker, as typed values for a sink such as the worker's log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from queuectl.job.model import Claim
-from queuectl.job.settle import Settlement
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Settlement
 
 
 class WorkerStarted(NamedTuple):
@@ -18,19 +18,19 @@ class WorkerStarted(NamedTuple):
 
 class WorkerStopping(NamedTuple):
     running: int
-    now: bool  # ending what runs instead of finishing it
-    unwritten: int = 0  # runs that are over, and which the store could not be told of yet
+    now: bool  # terminate running jobs instead of waiting for them
+    unwritten: int = 0  # ended runs that are not recorded yet
 
 
 class WorkerRestarting(NamedTuple):
-    """In place: the jobs that run go on meanwhile."""
+    """In place: running jobs continue."""
 
     running: int
 
 
 class WorkerStopped(NamedTuple):
     jobs_done: int
-    unwritten: int = 0  # as above: those jobs run again
+    unwritten: int = 0  # as above: these jobs run again
 
 
 class WorkerResized(NamedTuple):
@@ -49,13 +49,13 @@ class JobEnded(NamedTuple):
 
 
 class JobLost(NamedTuple):
-    """We ran it, but it had passed to somebody else: our result does not count."""
+    """Another worker owns the job now: the result of this run is discarded."""
 
     claim: Claim
 
 
 class JobAdopted(NamedTuple):
-    """Its worker is gone, it runs on, and we look after it."""
+    """The worker of the job died, its process runs on, and this worker adopted it."""
 
     claim: Claim
     worker: str
@@ -68,13 +68,13 @@ class JobRescued(NamedTuple):
 
 
 class DeclaredLost(NamedTuple):
-    """We were silent for too long, and others took our jobs."""
+    """The lease of this worker expired, and other workers rescued its jobs."""
 
     runs: int
 
 
 class ScheduleFired(NamedTuple):
-    """One of its ticks had its job added, or not, for a reason."""
+    """A run of a schedule was due: its job was added, or not, for a reason."""
 
     schedule: str
     job: str | None
@@ -82,7 +82,7 @@ class ScheduleFired(NamedTuple):
 
 
 class AlertTold(NamedTuple):
-    """Somebody is to be told that things go wrong, or that it is over."""
+    """An alert fires or is resolved."""
 
     alert: str
     word: str
@@ -90,13 +90,13 @@ class AlertTold(NamedTuple):
 
 
 class WakeUpSilent(NamedTuple):
-    """Nobody can wake us: we look by ourselves now and then."""
+    """There is no wake-up channel: the worker polls."""
 
     why: str
 
 
 class PolicyInForce(NamedTuple):
-    """From now on this file says what may run."""
+    """This policy file is in force from now on."""
 
     path: str
 
@@ -111,7 +111,7 @@ class StoreRecovered(NamedTuple):
 
 
 class StoppedProcessKilled(NamedTuple):
-    """It was stopped inside a transaction, and kept the database locked for a whole lease."""
+    """A process was stopped inside a transaction and kept the database locked for a whole lease."""
 
     pid: int
     message: str

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.store.migrate import LATEST
+from queuectl.store.statements import LATEST
 from tests.program import Leftovers, Program, WorkerProcess
 from tests.terminal import Terminal
 from tests.wait import wait_until
@@ -31,7 +31,7 @@ def names(queuectl: Program) -> list[str]:
 
 @pytest.fixture
 def saved(queuectl: Program, start_worker: StartWorker, tmp_path: Path) -> Path:
-    """A backup of a store with a setting, a job that has ended and one that waits."""
+    """A backup of a database with a setting, an ended and a waiting job."""
     queuectl("config", "set", "max-retries", "7", check=0)
     queuectl("enqueue", "--id", "ran", "--tag", "t", "echo hi", check=0)
     assert start_worker("--drain").wait() == 0
@@ -44,7 +44,7 @@ def saved(queuectl: Program, start_worker: StartWorker, tmp_path: Path) -> Path:
 # ── backup ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_backup_is_a_private_store_of_its_own_made_while_workers_run(
+def test_a_backup_is_a_private_database_made_while_workers_run(
     queuectl: Program, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start_worker("--count", "2")
@@ -59,12 +59,12 @@ def test_a_backup_is_a_private_store_of_its_own_made_while_workers_run(
     assert [path.name for path in tmp_path.glob("copy*") if path.suffix == ".partial"] == []
 
 
-def test_a_backup_is_named_relative_to_where_one_is(queuectl: Program, tmp_path: Path) -> None:
+def test_a_backup_path_is_relative_to_the_current_directory(queuectl: Program, tmp_path: Path) -> None:
     queuectl("enqueue", "true", check=0)
     assert queuectl("backup", "b.db", cwd=tmp_path, check=0).out.startswith(f"backed up to {tmp_path}/b.db, ")
 
 
-def test_a_backup_replaces_nothing(queuectl: Program, tmp_path: Path) -> None:
+def test_a_backup_replaces_no_file(queuectl: Program, tmp_path: Path) -> None:
     queuectl("enqueue", "true", check=0)
     there = tmp_path / "there"
     there.write_text("precious")
@@ -75,7 +75,7 @@ def test_a_backup_replaces_nothing(queuectl: Program, tmp_path: Path) -> None:
     assert "already" in refused(queuectl("backup", tmp_path / "link", check=1))[0]
 
 
-def test_what_keeps_a_backup_from_being_made_is_said(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_a_failed_backup_reports_its_reason(queuectl: Program, home: Path, tmp_path: Path) -> None:
     message, hint = refused(queuectl("backup", tmp_path / "b.db", check=1))
     assert (message, hint) == (f"there is no store at {home}/queue.db", "there is nothing to back up")
     assert not home.exists()
@@ -85,14 +85,14 @@ def test_what_keeps_a_backup_from_being_made_is_said(queuectl: Program, home: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
 
 
-def test_what_a_killed_backup_left_is_in_nobodys_way(queuectl: Program, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_backup_do_no_harm(queuectl: Program, tmp_path: Path) -> None:
     queuectl("enqueue", "true", check=0)
     (tmp_path / "b.db.partial").write_text("half")
     queuectl("backup", tmp_path / "b.db", check=0)
     assert not (tmp_path / "b.db.partial").exists()
 
 
-def test_a_disk_that_fills_up_leaves_no_half_a_backup(queuectl: Program, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_backup(queuectl: Program, tmp_path: Path) -> None:
     queuectl("enqueue", "--file", "-", "--quiet", input=f"true {'x' * 500}\n" * 1000, check=0)
     done = queuectl.start(
         "backup",
@@ -100,16 +100,18 @@ def test_a_disk_that_fills_up_leaves_no_half_a_backup(queuectl: Program, tmp_pat
         stderr=subprocess.PIPE,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536)),
     )
-    _, said = done.communicate()
+    _, printed = done.communicate()
     assert done.returncode == 1
-    assert len(said.splitlines()) == 2
+    assert len(printed.splitlines()) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
 
 
 # ── restore ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_restore_brings_all_back_and_keeps_what_there_was(queuectl: Program, home: Path, saved: Path) -> None:
+def test_a_restore_restores_everything_and_keeps_the_replaced_database(
+    queuectl: Program, home: Path, saved: Path
+) -> None:
     before = queuectl("show", "ran", "--json", check=0).json
     content = saved.read_bytes()
     queuectl("prune", "--older-than", "0", "--yes", check=0)
@@ -133,19 +135,19 @@ def test_a_restore_brings_all_back_and_keeps_what_there_was(queuectl: Program, h
     assert queuectl("status", "--json", check=0).json["total"] == 3
 
 
-def test_a_restore_says_for_people_what_it_did(queuectl: Program, saved: Path, home: Path) -> None:
+def test_a_restore_prints_a_summary(queuectl: Program, saved: Path, home: Path) -> None:
     first, second = queuectl("restore", saved, "--yes", check=0).lines
     assert first == "restored 2 jobs with 1 run"
     assert second.startswith(f"what there was is kept: {home}/backups/restore-")
 
 
-def test_a_restore_into_a_home_that_does_not_exist_makes_it(queuectl: Program, saved: Path, tmp_path: Path) -> None:
+def test_a_restore_creates_a_missing_data_directory(queuectl: Program, saved: Path, tmp_path: Path) -> None:
     other = Program(tmp_path / "other")
     assert other("restore", saved, "--yes", "--json", check=0).json["kept"] is None
     assert names(other) == ["ran", "waits"]
 
 
-def test_what_ran_when_the_backup_was_made_waits_again(
+def test_jobs_running_at_the_backup_are_pending_after_the_restore(
     queuectl: Program, start_worker: StartWorker, tmp_path: Path, leftovers: Leftovers
 ) -> None:
     worker = start_worker("--name", "bee")
@@ -157,14 +159,14 @@ def test_what_ran_when_the_backup_was_made_waits_again(
     worker.kill()
     done = queuectl("restore", tmp_path / "b.db", "--yes", check=0)
     assert done.lines[1] == "1 job that ran waits again, with nothing charged"
-    leftovers.wait_until_none()  # what the dead worker left running was ended first
+    leftovers.wait_until_none()  # the run of the dead worker was stopped first
     job = queuectl("show", "long", "--json", check=0).json
     assert (job["state"], job["attempts"], job["crashes"], job["runs"]) == ("pending", 0, 0, 1)
     assert [run["outcome"] for run in job["history"]] == ["released"]
     assert queuectl("worker", "list", "--json", check=0).json == []
 
 
-def test_a_file_that_is_no_backup_is_refused_and_nothing_is_made(
+def test_a_file_that_is_no_backup_is_refused_and_nothing_is_created(
     queuectl: Program, saved: Path, tmp_path: Path
 ) -> None:
     other = Program(tmp_path / "other")
@@ -198,7 +200,7 @@ def test_a_damaged_backup_is_refused(queuectl: Program, tmp_path: Path) -> None:
     assert queuectl("status", "--json", check=0).json["total"] == 2000
 
 
-def test_the_store_itself_is_no_backup(queuectl: Program, home: Path) -> None:
+def test_the_database_itself_is_refused_as_a_backup(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     assert (
         refused(queuectl("restore", home / "queue.db", "--yes", check=1))[0] == f"{home}/queue.db is the store itself"
@@ -206,7 +208,7 @@ def test_the_store_itself_is_no_backup(queuectl: Program, home: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["beginning", "middle", "all"])
-def test_a_damaged_store_is_set_aside_for_a_backup(queuectl: Program, saved: Path, home: Path, damage: str) -> None:
+def test_a_damaged_database_is_replaced_and_kept(queuectl: Program, saved: Path, home: Path, damage: str) -> None:
     queuectl("enqueue", "--file", "-", "--quiet", input=f"true {'x' * 500}\n" * 2000, check=0)
     store = home / "queue.db"
     with closing(sqlite3.connect(store)) as db:
@@ -223,7 +225,7 @@ def test_a_damaged_store_is_set_aside_for_a_backup(queuectl: Program, saved: Pat
     assert Path(answer["kept"]).parent == home / "backups"
 
 
-def test_a_person_is_asked_before_a_restore(queuectl: Program, saved: Path, home: Path) -> None:
+def test_a_restore_asks_on_a_terminal(queuectl: Program, saved: Path, home: Path) -> None:
     queuectl("enqueue", "--id", "new", "true", check=0)
     terminal = Terminal(home, "restore", str(saved))
     terminal.wait_for("by a backup with 2 jobs? [y/N]")
@@ -234,7 +236,7 @@ def test_a_person_is_asked_before_a_restore(queuectl: Program, saved: Path, home
 
 
 def test_a_restore_that_is_killed_has_changed_nothing(queuectl: Program, saved: Path, home: Path) -> None:
-    """Or everything, if it was done: never half of it."""
+    """Or it has changed everything: never a part."""
     other = Program(home.parent / "other")
     other("enqueue", "--file", "-", "--quiet", input="true\n" * 20_000, check=0)
     other("backup", home.parent / "big.db", check=0)

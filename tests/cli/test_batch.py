@@ -1,4 +1,4 @@
-"""Batches, as a user types them."""
+"""Batches on the command line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from queuectl.cli.app import App
-from queuectl.cli.bar import SHORTEST, bar_line
-from queuectl.job.lifecycle import State
-from queuectl.queue.batches import Progress
-from queuectl.store.batches import Batch
+from queuectl.cli.commands.wait import MIN_BAR_WIDTH, bar_line
+from queuectl.jobs.states import State
+from queuectl.operations.batches import Progress
+from queuectl.store.types import Batch
 from tests.program import Program, WorkerProcess
 from tests.terminal import Terminal, plain
 from tests.wait import wait_until
@@ -22,7 +22,7 @@ from tests.wait import wait_until
 StartWorker = Callable[..., WorkerProcess]
 
 
-def test_a_batch_shows_how_far_it_is(queuectl: Program) -> None:
+def test_a_batch_shows_its_progress(queuectl: Program) -> None:
     queuectl("enqueue", "--array", "1-4", "true", "--batch", "b", check=0)
     queuectl("enqueue", "exit 3", "--max-attempts", "1", "--batch", "b", check=0)
     (line,) = queuectl("batch", "show", "b", check=0).lines
@@ -39,7 +39,7 @@ def test_a_batch_shows_how_far_it_is(queuectl: Program) -> None:
     assert queuectl("batch", "list", check=0).lines[1].split()[:4] == ["b", "5", "4", "1"]
 
 
-def test_waiting_for_a_batch_exits_as_the_first_that_did_not_complete(queuectl: Program) -> None:
+def test_waiting_for_a_batch_exits_with_the_code_of_the_first_failed_job(queuectl: Program) -> None:
     queuectl("enqueue", "true", "--batch", "good", check=0)
     for code in (3, 4):
         queuectl("enqueue", f"exit {code}", "--max-attempts", "1", "--batch", "bad", check=0)
@@ -62,7 +62,7 @@ def test_the_bar_of_a_batch_fits_its_terminal(width: int) -> None:
     batch = Batch("b", 1_000_000, 0, None, None, None, states | {State.PENDING: 598_992}, lately=60_000)
     app = App(stdin=io.StringIO(), stdout=io.StringIO(), stderr=io.StringIO())
     line = bar_line(app, Progress(batch, now_ms=100_000), width=width)
-    assert len(line) <= max(width, len("░" * SHORTEST + "  40 %  401,000 of 1,000,000"))
+    assert len(line) <= max(width, len("░" * MIN_BAR_WIDTH + "  40 %  401,000 of 1,000,000"))
     assert "401,000 of 1,000,000" in line
     assert ("1,000/s" in line or "1e+03/s" in line) is (width == 200)
 
@@ -77,14 +77,14 @@ def test_waiting_draws_no_second_line_on_a_narrow_terminal(queuectl: Program, st
     assert max(map(len, drawn)) < 50
 
 
-def test_waiting_ends_when_the_time_is_over(queuectl: Program) -> None:
+def test_waiting_for_a_batch_ends_at_the_timeout(queuectl: Program) -> None:
     queuectl("enqueue", "true", "--batch", "b", check=0)
     assert "1 jobs of b" in queuectl("wait", "--batch", "b", "--timeout", "50ms", check=124).err
 
 
-def test_what_runs_then_runs_once_and_finds_what_has_become_of_the_batch(queuectl: Program) -> None:
-    said = 'echo "$QUEUECTL_BATCH: $QUEUECTL_BATCH_COMPLETED of $QUEUECTL_BATCH_JOBS"'
-    queuectl("enqueue", "--array", "1-3", "true", "--batch", "b", "--on-complete", said, check=0)
+def test_on_complete_runs_once_with_the_result_of_the_batch_in_its_environment(queuectl: Program) -> None:
+    printed = 'echo "$QUEUECTL_BATCH: $QUEUECTL_BATCH_COMPLETED of $QUEUECTL_BATCH_JOBS"'
+    queuectl("enqueue", "--array", "1-3", "true", "--batch", "b", "--on-complete", printed, check=0)
     queuectl("worker", "start", "--drain", "--count", "2", check=0)
     job_id = queuectl("batch", "show", "b", "--json", check=0).json["on_complete_job"]
     assert queuectl("logs", job_id, "--no-markers", check=0).out == "b: 3 of 3\n"
@@ -93,7 +93,9 @@ def test_what_runs_then_runs_once_and_finds_what_has_become_of_the_batch(queuect
     assert refused.err.startswith("error: the batch 'b' is complete")
 
 
-def test_it_runs_also_if_the_worker_dies_before(queuectl: Program, start_worker: StartWorker, tmp_path: Path) -> None:
+def test_on_complete_runs_after_the_worker_was_killed(
+    queuectl: Program, start_worker: StartWorker, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     wait = f"while [ ! -e '{gate}' ]; do sleep 0.05; done"
     queuectl("enqueue", wait, "--batch", "b", "--on-complete", "echo all done", check=0)
@@ -109,7 +111,7 @@ def test_it_runs_also_if_the_worker_dies_before(queuectl: Program, start_worker:
     assert {job["state"] for job in jobs} == {"completed"}
 
 
-def test_the_batch_goes_where_its_jobs_go(queuectl: Program, tmp_path: Path) -> None:
+def test_a_batch_is_exported_and_copied_with_its_jobs(queuectl: Program, tmp_path: Path) -> None:
     queuectl("enqueue", "--array", "1-2", "true", "--batch", "b", "--on-complete", "echo x", check=0)
     queuectl("export", tmp_path / "jobs.json", check=0)
     queuectl("backup", tmp_path / "backup.db", check=0)
@@ -122,7 +124,7 @@ def test_the_batch_goes_where_its_jobs_go(queuectl: Program, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("enqueue", "--batch", "a b", "true"),
         ("enqueue", "--on-complete", "true", "true"),
@@ -133,12 +135,12 @@ def test_the_batch_goes_where_its_jobs_go(queuectl: Program, tmp_path: Path) -> 
         ("wait", "--batch", "b", "--any"),
     ],
 )
-def test_words_that_cannot_be_are_refused(queuectl: Program, words: tuple[str, ...]) -> None:
-    refused = queuectl(*words, check=2)
+def test_invalid_options_are_refused(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    refused = queuectl(*arguments, check=2)
     assert refused.out == ""
     assert not queuectl.home.exists()
 
 
-@pytest.mark.parametrize("words", [("batch", "show", "b"), ("wait", "--batch", "b")])
-def test_a_batch_that_there_is_not_is_said_so(queuectl: Program, words: tuple[str, ...]) -> None:
-    assert queuectl(*words, check=1).err.startswith("error: no batch 'b'")
+@pytest.mark.parametrize("arguments", [("batch", "show", "b"), ("wait", "--batch", "b")])
+def test_an_unknown_batch_is_reported(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    assert queuectl(*arguments, check=1).err.startswith("error: no batch 'b'")

@@ -13,7 +13,7 @@ def state(queuectl: Program, job_id: str) -> str:
     return str(queuectl("show", job_id, "--json", check=0).json["state"])
 
 
-def test_waiting_jobs_are_called_off_and_the_impossible_refused(queuectl: Program) -> None:
+def test_waiting_jobs_are_cancelled_and_ended_ones_refused(queuectl: Program) -> None:
     for job_id in ("a", "b"):
         queuectl("enqueue", "--id", job_id, "true", check=0)
     assert queuectl("cancel", "a", check=0).out == "cancelled a\n"
@@ -22,7 +22,7 @@ def test_waiting_jobs_are_called_off_and_the_impossible_refused(queuectl: Progra
     assert done.err == "error: job 'a' is cancelled: cannot cancel it\nerror: no job 'nope'\n"
 
 
-def test_json_tells_what_was_done_and_what_was_refused(queuectl: Program) -> None:
+def test_json_lists_done_and_refused_ids(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "a", "true", check=0)
     done = queuectl("cancel", "--json", "a", "a", "nope", check=1)
     refused = {"id": "nope", "code": "job-not-found", "message": "no job 'nope'"}
@@ -59,7 +59,7 @@ def test_a_job_of_a_killed_worker_is_cancelled_by_the_command_itself(
     leftovers.wait_until_none()
 
 
-def test_cancelling_in_a_home_that_does_not_exist_makes_none(queuectl: Program) -> None:
+def test_cancel_creates_no_data_directory(queuectl: Program) -> None:
     queuectl("cancel", "j", check=1)
     queuectl("retry", "j", check=1)
     queuectl("dlq", "retry", "j", check=1)

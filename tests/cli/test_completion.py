@@ -10,7 +10,7 @@ import pytest
 
 from tests.program import COMMAND, Program, environment
 
-# Completes a line as bash does it, and prints what it would offer.
+# Completes a line as bash does, and prints the suggestions.
 COMPLETE = r"""
 source "$1"
 shift
@@ -31,8 +31,8 @@ def complete(queuectl: Program, tmp_path: Path) -> object:
     env = environment(queuectl.home)
     env["PATH"] = f"{program.parent}:{env['PATH']}"
 
-    def offer(*words: str) -> list[str]:
-        command = ["bash", "--norc", "-c", COMPLETE, "bash", str(script), "queuectl", *words]
+    def offer(*arguments: str) -> list[str]:
+        command = ["bash", "--norc", "-c", COMPLETE, "bash", str(script), "queuectl", *arguments]
         done = subprocess.run(command, env=env, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert not queuectl.home.exists()
@@ -42,7 +42,7 @@ def complete(queuectl: Program, tmp_path: Path) -> object:
 
 
 @pytest.mark.parametrize(
-    "words, offered",
+    "arguments, offered",
     [
         (("enq",), ["enqueue"]),
         (("config", ""), ["list", "get", "set", "unset", "reset"]),
@@ -55,13 +55,15 @@ def complete(queuectl: Program, tmp_path: Path) -> object:
         (("list", "--state", "d"), ["dead"]),
     ],
 )
-def test_bash_offers_what_could_come_next(complete: object, words: tuple[str, ...], offered: list[str]) -> None:
+def test_bash_completes_commands_options_and_values(
+    complete: object, arguments: tuple[str, ...], offered: list[str]
+) -> None:
     assert callable(complete)
-    assert complete(*words) == offered
+    assert complete(*arguments) == offered
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_is_one_it_can_read(queuectl: Program, tmp_path: Path, shell: str) -> None:
+def test_each_shell_accepts_its_completion_script(queuectl: Program, tmp_path: Path, shell: str) -> None:
     script = queuectl("completion", shell, check=0).out
     assert "_QUEUECTL_COMPLETE" in script
     if shutil.which(shell):
@@ -69,24 +71,26 @@ def test_the_script_of_each_shell_is_one_it_can_read(queuectl: Program, tmp_path
         subprocess.run([shell, "-n", str(path)], check=True)
 
 
-def test_a_shell_that_we_do_not_know_is_refused(queuectl: Program) -> None:
+def test_an_unknown_shell_is_refused(queuectl: Program) -> None:
     assert "bash" in queuectl("completion", "tcsh", check=2).err
 
 
 @pytest.fixture
 def offered(queuectl: Program, tmp_path: Path) -> Callable[..., list[str]]:
-    """What bash offers, by the words that its script would ask with; a store may be there."""
+    """The suggestions for bash, requested as its script does."""
 
-    def offer(*words: str) -> list[str]:
-        env = {"_QUEUECTL_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["queuectl", *words])}
-        env["COMP_CWORD"] = str(len(words))
+    def offer(*arguments: str) -> list[str]:
+        env = {"_QUEUECTL_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["queuectl", *arguments])}
+        env["COMP_CWORD"] = str(len(arguments))
         lines = queuectl(env=env, check=0).lines
         return [line.partition(",")[2] for line in lines if line]
 
     return offer
 
 
-def test_ids_queues_and_names_come_from_the_store(queuectl: Program, offered: Callable[..., list[str]]) -> None:
+def test_ids_queues_and_names_are_completed_from_the_database(
+    queuectl: Program, offered: Callable[..., list[str]]
+) -> None:
     for job in ("build-1", "build-2", "deploy"):
         queuectl(
             "enqueue", "--id", job, "--queue", "mail" if job == "deploy" else "web", "--batch", "b1", "true", check=0
@@ -106,7 +110,6 @@ def test_ids_queues_and_names_come_from_the_store(queuectl: Program, offered: Ca
     for verb in ("show", "test", "remove"):
         assert offered("alert", verb, "d") == ["deaths"]
     assert offered("alert", "add", "d") == []
-    assert offered("audit", "v") == ["verify"]
     assert offered("audit", "--id", "d") == ["deploy"]
     assert offered("enqueue", "--after", "build-1,b") == ["build-1,build-2", "build-1,build-1"]
     assert offered("run", "--after-fail", "d") == ["deploy"]
@@ -118,7 +121,7 @@ def test_ids_queues_and_names_come_from_the_store(queuectl: Program, offered: Ca
     assert offered("worker", "stop", "") == []
 
 
-def test_the_home_that_is_named_on_the_line_is_the_one_that_is_asked(
+def test_completion_reads_the_data_directory_of_the_typed_option(
     queuectl: Program, offered: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     other = str(tmp_path / "other")
@@ -127,7 +130,7 @@ def test_the_home_that_is_named_on_the_line_is_the_one_that_is_asked(
     assert offered("--home", other, "show", "") == ["there"]
 
 
-def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(
+def test_an_unreadable_database_completes_nothing_silently(
     queuectl: Program, offered: Callable[..., list[str]], home: Path
 ) -> None:
     home.mkdir()
@@ -136,6 +139,6 @@ def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(
     assert offered("list", "--help", "--quiet", "--sta") == ["--state"]
 
 
-def test_completing_makes_no_home(offered: Callable[..., list[str]], home: Path) -> None:
+def test_completion_creates_no_data_directory(offered: Callable[..., list[str]], home: Path) -> None:
     assert offered("show", "") == []
     assert not home.exists()

@@ -9,7 +9,7 @@ from tests.program import Program
 from tests.terminal import Terminal, plain
 
 
-def test_defaults_hold_on_a_home_that_does_not_exist(queuectl: Program) -> None:
+def test_defaults_apply_without_a_data_directory(queuectl: Program) -> None:
     listed = {entry["key"]: entry for entry in queuectl("config", "list", "--json", check=0).json}
     assert listed["max-retries"] == {"key": "max-retries", "value": 3, "default": 3, "source": "default"}
     assert listed["backoff-base"]["value"] == 2.0
@@ -52,7 +52,7 @@ def test_on_a_terminal_the_settings_are_a_table(home: Path, queuectl: Program) -
         ("retain-dead", "30d", "30d"),
     ],
 )
-def test_what_is_set_is_got_in_its_canonical_form(queuectl: Program, key: str, value: str, shown: str) -> None:
+def test_a_setting_is_printed_in_its_canonical_form(queuectl: Program, key: str, value: str, shown: str) -> None:
     assert queuectl("config", "set", key, value, check=0).out.endswith(f" = {shown}\n")
     assert queuectl("config", "get", key, check=0).out == f"{shown}\n"
     assert queuectl("config", "get", key, "--json", check=0).json["source"] == "stored"
@@ -85,9 +85,9 @@ def test_options_may_follow_a_negative_value(queuectl: Program) -> None:
     ],
 )
 def test_a_bad_value_is_refused_with_the_accepted_form(queuectl: Program, key: str, value: str) -> None:
-    said = queuectl("config", "set", key, value, check=2)
-    assert said.out == ""
-    assert len(said.err.splitlines()) == 2
+    printed = queuectl("config", "set", key, value, check=2)
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 2
     assert not queuectl.home.exists()
 
 
@@ -99,15 +99,15 @@ def test_lease_and_heartbeat_are_checked_together(queuectl: Program) -> None:
     assert queuectl("config", "unset", "lease", check=0).out == "lease = 30s\n"
 
 
-@pytest.mark.parametrize("words", [("get", "max-retires"), ("set", "max-retires", "1"), ("unset", "max-retires")])
-def test_an_unknown_key_is_answered_with_the_nearest(queuectl: Program, words: tuple[str, ...]) -> None:
-    said = queuectl("config", *words, "--json", check=2)
-    error = json.loads(said.err)["error"]
+@pytest.mark.parametrize("arguments", [("get", "max-retires"), ("set", "max-retires", "1"), ("unset", "max-retires")])
+def test_an_unknown_key_suggests_the_nearest(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    printed = queuectl("config", *arguments, "--json", check=2)
+    error = json.loads(printed.err)["error"]
     assert (error["code"], error["hint"]) == ("unknown-name", "did you mean 'max-retries'?")
     assert not queuectl.home.exists()
 
 
-def test_the_environment_wins_over_what_is_stored(queuectl: Program) -> None:
+def test_the_environment_overrides_stored_settings(queuectl: Program) -> None:
     queuectl("config", "set", "max-retries", "5", check=0)
     env = {"QUEUECTL_MAX_RETRIES": "7", "QUEUECTL_NOTHING_OF_OURS": "x", "QUEUECTL_JOB_ID": "x"}
     entry = queuectl("config", "get", "max-retries", "--json", env=env, check=0).json
@@ -118,7 +118,7 @@ def test_ageing_cannot_come_from_the_environment(queuectl: Program) -> None:
     assert "QUEUECTL_AGEING" in queuectl("config", "list", env={"QUEUECTL_AGEING": "1h"}, check=2).err
 
 
-def test_unset_and_reset_bring_the_defaults_back(queuectl: Program) -> None:
+def test_unset_and_reset_restore_defaults(queuectl: Program) -> None:
     for key, value in (("max-retries", "5"), ("priority", "2"), ("ageing", "1h")):
         queuectl("config", "set", key, value, check=0)
     queuectl("config", "unset", "max_attempts", check=0)
@@ -128,6 +128,6 @@ def test_unset_and_reset_bring_the_defaults_back(queuectl: Program) -> None:
     assert queuectl("config", "reset", check=0).out == "nothing was set\n"
 
 
-def test_reset_on_a_home_that_does_not_exist_makes_none(queuectl: Program) -> None:
+def test_config_reset_creates_no_data_directory(queuectl: Program) -> None:
     queuectl("config", "reset", check=0)
     assert not queuectl.home.exists()

@@ -16,8 +16,8 @@ from tests.wait import wait_until
 StartWorker = Callable[..., WorkerProcess]
 
 JOBS = 10_000
-# Its own words, and then how much memory it ever had.
-# Not by getrusage: what that says includes whoever made the process, a test runner of any size.
+# Runs the command, then prints its peak memory.
+# Not by getrusage, which includes the peak of the parent process before exec: a test runner of any size.
 RUN_AND_WEIGH = """
 import sys
 from queuectl.cli.main import run
@@ -28,14 +28,14 @@ sys.exit(code)
 
 
 def refused(queuectl: Program, source: Path | str, target: Path | str, *more: str) -> tuple[str, str]:
-    """The two lines that it says."""
+    """The two lines of the error."""
     done = queuectl("copy", "--from", source, "--to", target, *more, check=1)
     assert done.out == ""
     message, hint = done.err.splitlines()
     return message.removeprefix("error: "), hint.removeprefix("hint: ")
 
 
-def test_copy_counts_both_sides_and_says_what_is_not_in_it(
+def test_copy_counts_both_sides_and_mentions_logs(
     queuectl: Program, start_worker: StartWorker, home: Path, tmp_path: Path
 ) -> None:
     queuectl("config", "set", "max-retries", "7", check=0)
@@ -68,7 +68,7 @@ def test_copy_counts_both_sides_and_says_what_is_not_in_it(
     assert queuectl("--db", copy, "logs", "ran", "--no-markers", check=0).out == "hi\n"
 
 
-def test_copy_answers_programs_in_json(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_copy_prints_its_counts_as_json(queuectl: Program, home: Path, tmp_path: Path) -> None:
     queuectl("enqueue", "true", check=0)
     answer = queuectl("copy", "--from", home / "queue.db", "--to", tmp_path / "b.db", "--json", check=0).json
     assert (answer["from"], answer["to"]) == (str(home / "queue.db"), str(tmp_path / "b.db"))
@@ -76,7 +76,7 @@ def test_copy_answers_programs_in_json(queuectl: Program, home: Path, tmp_path: 
     assert answer["given_back"] == 0
 
 
-def test_copy_says_what_keeps_it_from_copying_and_what_to_do(
+def test_a_refused_copy_prints_the_reason_and_a_hint(
     queuectl: Program, start_worker: StartWorker, home: Path, tmp_path: Path
 ) -> None:
     store, other = home / "queue.db", tmp_path / "other.db"
@@ -89,9 +89,9 @@ def test_copy_says_what_keeps_it_from_copying_and_what_to_do(
     assert refused(queuectl, store, tmp_path / "link.db")[0].startswith("--from and --to are the same store")
     unsupported = queuectl("copy", "--from", store, "--to", "redis://:secret@host/0", check=2)
     assert unsupported.err.splitlines()[0] == "error: unsupported database redis://"
-    said = " ".join(refused(queuectl, store, "postgresql://queue:secret@127.0.0.1:1/work?connect_timeout=2"))
-    assert "postgresql://queue:***@127.0.0.1:1/work" in said
-    assert "secret" not in said
+    printed = " ".join(refused(queuectl, store, "postgresql://queue:secret@127.0.0.1:1/work?connect_timeout=2"))
+    assert "postgresql://queue:***@127.0.0.1:1/work" in printed
+    assert "secret" not in printed
     assert refused(queuectl, home, other)[1] == f"name the file in it: {store}"
     message, hint = refused(queuectl, store, tmp_path / "no" / "x.db")
     assert message.endswith("its directory does not exist")
@@ -106,7 +106,7 @@ def test_copy_says_what_keeps_it_from_copying_and_what_to_do(
     assert "--to" in queuectl("copy", "--from", store, check=2).err
 
 
-def test_copy_never_makes_a_store_under_a_worker_that_lost_its_own(
+def test_copy_never_creates_a_database_under_a_worker_that_lost_its_own(
     queuectl: Program, start_worker: StartWorker, home: Path, tmp_path: Path
 ) -> None:
     queuectl("--db", tmp_path / "a.db", "enqueue", "true", check=0)
@@ -117,7 +117,7 @@ def test_copy_never_makes_a_store_under_a_worker_that_lost_its_own(
     assert "was removed or replaced while worker bee serves it" in message
 
 
-def test_a_running_job_waits_again_in_a_copy_that_is_forced(
+def test_a_running_job_is_pending_in_a_forced_copy(
     queuectl: Program, start_worker: StartWorker, home: Path, tmp_path: Path, leftovers: Leftovers
 ) -> None:
     store, copy = home / "queue.db", tmp_path / "copy.db"
@@ -157,16 +157,20 @@ def test_a_damaged_source_leaves_an_empty_target(queuectl: Program, home: Path, 
 def test_a_copy_takes_the_same_memory_whatever_its_size(queuectl: Program, home: Path, tmp_path: Path) -> None:
     text = "\n".join(json.dumps({"command": f"echo {'x' * 900}", "tags": ["a", "b"]}) for _ in range(JOBS))
     queuectl("enqueue", "--file", "-", "--quiet", input=text, check=0)
-    words = ["copy", "--from", str(home / "queue.db"), "--to", str(tmp_path / "copy.db"), "--json"]
+    arguments = ["copy", "--from", str(home / "queue.db"), "--to", str(tmp_path / "copy.db"), "--json"]
     done = subprocess.run(
-        [sys.executable, "-c", RUN_AND_WEIGH, *words], env=environment(home), capture_output=True, text=True, check=True
+        [sys.executable, "-c", RUN_AND_WEIGH, *arguments],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     answer, megabytes = done.stdout.splitlines()
     assert json.loads(answer)["counts"]["jobs"]["target"] == JOBS
     assert int(megabytes) < 100
 
 
-def test_a_person_sees_how_far_a_copy_is(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_a_copy_shows_its_progress_on_a_terminal(queuectl: Program, home: Path, tmp_path: Path) -> None:
     text = "\n".join(f"echo {number}" for number in range(40_000))
     queuectl("enqueue", "--file", "-", "--quiet", input=text, check=0)
     terminal = Terminal(home, "copy", "--from", str(home / "queue.db"), "--to", str(tmp_path / "copy.db"))

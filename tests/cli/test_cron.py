@@ -1,4 +1,4 @@
-"""queuectl cron, as a user types it."""
+"""queuectl cron on the command line."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ StartWorker = Callable[..., WorkerProcess]
 FIELDS = "name schedule tz command argv queue job overlap catch_up jitter until paused next_at last waiting created_at updated_at"
 
 
-def add(queuectl: Program, name: str = "s", when: str = "@yearly", *words: str | Path) -> Any:
-    return queuectl("cron", "add", "--json", name, when, *(words or ("true",)), check=0).json
+def add(queuectl: Program, name: str = "s", when: str = "@yearly", *arguments: str | Path) -> Any:
+    return queuectl("cron", "add", "--json", name, when, *(arguments or ("true",)), check=0).json
 
 
 def moment(text: str) -> datetime:
@@ -30,32 +30,32 @@ def moment(text: str) -> datetime:
 
 
 def test_a_schedule_is_added_with_the_options_of_enqueue(queuectl: Program, tmp_path: Path) -> None:
-    words = (
+    arguments = (
         "-q low -p 5 --timeout 1h --max-retries 7 --env A=b --tag x --tz Europe/Berlin --overlap queue --catch-up all:3"
     )
     more = "--jitter 90s --until 2999-01-01 --delay 5s"
-    told = queuectl(
+    reported = queuectl(
         "cron",
         "add",
         "nightly",
         "0  2 * * *",
         "echo hi",
-        *words.split(),
+        *arguments.split(),
         *more.split(),
         "--json",
         cwd=tmp_path,
         check=0,
     ).json
-    assert list(told) == FIELDS.split()
-    assert (told["schedule"], told["tz"], told["command"], told["queue"]) == (
+    assert list(reported) == FIELDS.split()
+    assert (reported["schedule"], reported["tz"], reported["command"], reported["queue"]) == (
         "0 2 * * *",
         "Europe/Berlin",
         "echo hi",
         "low",
     )
-    assert (told["overlap"], told["catch_up"], told["jitter"]) == ("queue", "all:3", 90)
-    assert told["until"] == "2998-12-31T23:00:00.000Z"  # midnight in Berlin
-    assert moment(told["next_at"]).hour in {0, 1}
+    assert (reported["overlap"], reported["catch_up"], reported["jitter"]) == ("queue", "all:3", 90)
+    assert reported["until"] == "2998-12-31T23:00:00.000Z"  # midnight in Berlin
+    assert moment(reported["next_at"]).hour in {0, 1}
     job_id = queuectl("cron", "run", "nightly", check=0).out.strip()
     job = queuectl("show", job_id, "--json", "--show-env", check=0).json
     assert (job["queue"], job["priority"], job["timeout"], job["max_retries"]) == ("low", 5, 3600, 7)
@@ -64,7 +64,7 @@ def test_a_schedule_is_added_with_the_options_of_enqueue(queuectl: Program, tmp_
 
 
 @pytest.mark.parametrize(
-    "words, argv",
+    "arguments, argv",
     [
         (("s", "@daily", "--", "ls", "-l", "--tz"), ["ls", "-l", "--tz"]),
         (("--tz", "UTC", "s", "@daily", "ls", "a b"), ["ls", "a b"]),
@@ -74,12 +74,14 @@ def test_a_schedule_is_added_with_the_options_of_enqueue(queuectl: Program, tmp_
         (("s", "@daily", '{"argv": ["ls", "-l"]}', "--tz", "UTC"), ["ls", "-l"]),
     ],
 )
-def test_words_and_options_stand_as_for_enqueue(queuectl: Program, words: tuple[str, ...], argv: list[str]) -> None:
-    queuectl("cron", "add", *words, check=0)
+def test_arguments_and_options_are_placed_as_for_enqueue(
+    queuectl: Program, arguments: tuple[str, ...], argv: list[str]
+) -> None:
+    queuectl("cron", "add", *arguments, check=0)
     assert queuectl("cron", "show", "s", "--json", check=0).json["argv"] == argv
 
 
-def test_people_are_shown_the_next_times_by_the_clock_of_the_zone(queuectl: Program) -> None:
+def test_the_next_runs_are_shown_in_the_time_zone_of_the_schedule(queuectl: Program) -> None:
     done = queuectl("cron", "add", "s", "30 2 * * *", "make x", "--tz", "Asia/Tokyo", check=0)
     assert done.lines[0] == "s  make x"
     assert len(done.lines) == 4
@@ -87,7 +89,7 @@ def test_people_are_shown_the_next_times_by_the_clock_of_the_zone(queuectl: Prog
     assert queuectl("cron", "add", "t", "@daily", "true", "--quiet", check=0).out == "t\n"
 
 
-def test_the_zone_is_that_of_the_machine_unless_one_is_named(queuectl: Program) -> None:
+def test_the_default_time_zone_is_that_of_the_host(queuectl: Program) -> None:
     queuectl("cron", "add", "s", "@daily", "true", env={"TZ": "America/New_York"}, check=0)
     assert queuectl("cron", "show", "s", "--json", check=0).json["tz"] == "America/New_York"
 
@@ -118,10 +120,10 @@ def test_a_job_of_a_schedule_joins_a_batch_and_takes_the_place_of_one_that_waits
 
 
 @pytest.mark.parametrize(
-    "words, error",
+    "arguments, error",
     [
         (("s", "61 * * * *", "true"), "schedule: minute: found '61', expected 0-59"),
-        (("s", "0 0 31 2 *", "true"), "schedule: '0 0 31 2 *' never fires"),
+        (("s", "0 0 31 2 *", "true"), "schedule: '0 0 31 2 *' never runs"),
         (("s", "* * * *", "true"), "schedule: found 4 fields in '* * * *', expected 5, or 6 with seconds"),
         (("s", "@daily", "true", "--tz", "Mars/Base"), "--tz: unknown time zone 'Mars/Base'"),
         (("s", "@daily", "true", "--tz", ""), "--tz: unknown time zone ''"),
@@ -138,13 +140,13 @@ def test_a_job_of_a_schedule_joins_a_batch_and_takes_the_place_of_one_that_waits
         (("s", "@daily", '{"command": "true", "run_after": "2030-01-01"}'), "--run-after: not for a schedule"),
         (("s", "@daily", "[]"), "a schedule has one job, and here is a list"),
         (("s", "@daily", "true", "--priority", "9999999"), "--priority: expected an integer from -1000000 to 1000000"),
-        (("s", "@daily", '{"command": "true", "colour": 1}'), "unknown field 'colour'"),
+        (("s", "@daily", '{"command": "true", "color": 1}'), "unknown field 'color'"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_made(
-    queuectl: Program, home: Path, words: tuple[str, ...], error: str
+def test_invalid_options_are_refused_and_nothing_is_created(
+    queuectl: Program, home: Path, arguments: tuple[str, ...], error: str
 ) -> None:
-    done = queuectl("cron", "add", *words, check=2)
+    done = queuectl("cron", "add", *arguments, check=2)
     assert done.err.startswith(f"error: {error}")
     assert len(done.err.splitlines()) == 2
     assert done.out == ""
@@ -152,7 +154,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_made(
 
 
 @pytest.mark.parametrize("option", ["--id", "--run-at", "--after", "--after-any", "--after-fail"])
-def test_an_option_that_a_schedule_always_rejects_is_not_listed(queuectl: Program, option: str) -> None:
+def test_an_option_that_a_schedule_always_rejects_is_not_in_the_help(queuectl: Program, option: str) -> None:
     listed = [word.rstrip(",") for line in queuectl("cron", "add", "--help", check=0).lines for word in line.split()]
     assert option not in listed
     value = "2030-01-01T00:00:00Z" if option == "--run-at" else "x"
@@ -162,42 +164,42 @@ def test_an_option_that_a_schedule_always_rejects_is_not_listed(queuectl: Progra
 
 def test_an_end_before_the_first_time_is_refused(queuectl: Program) -> None:
     done = queuectl("cron", "add", "s", "@daily", "true", "--until", "2001-01-01", "--tz", "UTC", check=2)
-    assert done.err.startswith("error: --until: 2001-01-01T00:00:00.000Z comes before it could fire once")
+    assert done.err.startswith("error: --until: 2001-01-01T00:00:00.000Z is before its first run")
 
 
-def test_options_behind_several_words_are_refused_with_the_way_to_say_it(queuectl: Program) -> None:
+def test_options_after_several_arguments_are_refused_with_a_hint(queuectl: Program) -> None:
     done = queuectl("cron", "add", "s", "@daily", "ls", "-l", "a", check=2)
     assert done.err.splitlines()[1].endswith("put -- before the command: queuectl cron add s @daily -- ls -l a")
 
 
-def test_a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(queuectl: Program) -> None:
+def test_a_taken_name_is_refused_without_replace(queuectl: Program) -> None:
     first = add(queuectl)
     done = queuectl("cron", "add", "s", "@daily", "false", check=1)
     assert done.err == "error: there is a schedule 's' already\nhint: choose another name, or add --replace\n"
     queuectl("cron", "run", "s", check=0)
     queuectl("cron", "add", "s", "@daily", "false", "--replace", check=0)
-    told = queuectl("cron", "show", "s", "--json", check=0).json
-    assert (told["schedule"], told["command"]) == ("@daily", "false")
-    assert told["created_at"] == first["created_at"]
-    assert len(told["ticks"]) == 1
+    reported = queuectl("cron", "show", "s", "--json", check=0).json
+    assert (reported["schedule"], reported["command"]) == ("@daily", "false")
+    assert reported["created_at"] == first["created_at"]
+    assert len(reported["ticks"]) == 1
     assert queuectl("cron", "add", "new", "@daily", "true", "--replace", "--quiet", check=0).out == "new\n"
 
 
-# ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── list, show, next ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_home_without_schedules_lists_none_and_is_not_made(queuectl: Program, home: Path) -> None:
+def test_listing_schedules_creates_no_data_directory(queuectl: Program, home: Path) -> None:
     assert queuectl("cron", "list", "--json", check=0).json == []
     assert queuectl("cron", "list", "--quiet", check=0).out == ""
-    for words in (("show", "s"), ("next", "s"), ("run", "s")):
-        done = queuectl("cron", *words, check=1)
+    for arguments in (("show", "s"), ("next", "s"), ("run", "s")):
+        done = queuectl("cron", *arguments, check=1)
         assert done.err == "error: no schedule 's'\nhint: queuectl cron list shows the schedules there are\n"
     done = queuectl("cron", "remove", "s", "--json", check=1)
     assert done.json["refused"][0]["code"] == "schedule-not-found"
     assert not home.exists()
 
 
-def test_the_list_has_the_last_time_with_its_result_and_the_next(queuectl: Program, start_worker: StartWorker) -> None:
+def test_the_list_has_the_last_run_its_result_and_the_next_run(queuectl: Program, start_worker: StartWorker) -> None:
     add(queuectl, "b", "@yearly", "exit 3", "--max-retries", "1")
     add(queuectl, "a", "every 1h")
     job_id = queuectl("cron", "run", "b", check=0).out.strip()
@@ -218,7 +220,7 @@ def test_the_list_has_the_last_time_with_its_result_and_the_next(queuectl: Progr
     assert "exit 3" in second
 
 
-def test_times_are_previewed_and_end_with_until(queuectl: Program) -> None:
+def test_next_runs_end_with_until(queuectl: Program) -> None:
     queuectl("cron", "add", "s", "0 12 1 1 *", "true", "--tz", "UTC", "--until", "2031-01-01", check=0)
     times = queuectl("cron", "next", "s", "-n", "3", "--json", check=0).json
     assert [moment(time).strftime("%m-%d %H:%M") for time in times] == ["01-01 12:00"] * 3
@@ -233,8 +235,8 @@ def test_times_are_previewed_and_end_with_until(queuectl: Program) -> None:
 
 def test_the_environment_is_hidden_unless_asked_for(queuectl: Program) -> None:
     add(queuectl, "s", "@daily", "true", "--env", "SECRET=abc")
-    for words in (("list", "--json"), ("show", "s"), ("show", "s", "--json")):
-        assert "abc" not in queuectl("cron", *words, check=0).out
+    for arguments in (("list", "--json"), ("show", "s"), ("show", "s", "--json")):
+        assert "abc" not in queuectl("cron", *arguments, check=0).out
     assert "SECRET=abc" in queuectl("cron", "show", "s", "--show-env", check=0).out
 
 
@@ -244,18 +246,18 @@ def test_a_terminal_shows_a_schedule_on_one_page(queuectl: Program, home: Path) 
     terminal = Terminal(home, "cron", "show", "s")
     assert terminal.end() == 0
     shown = plain(terminal.shown)
-    for words in ("s  on", "every 1h", "echo hi", "low", "up to 5m", "2999-01-01", job_id, "pending", "by hand"):
-        assert words in shown
+    for arguments in ("s  on", "every 1h", "echo hi", "low", "up to 5m", "2999-01-01", job_id, "pending", "by hand"):
+        assert arguments in shown
 
 
 # ── change ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_schedule_rests_while_it_is_paused(queuectl: Program) -> None:
+def test_a_paused_schedule_adds_no_jobs(queuectl: Program) -> None:
     add(queuectl)
     assert queuectl("cron", "pause", "s", "nope", check=1).out == "paused s\n"
-    told = queuectl("cron", "show", "s", "--json", check=0).json
-    assert (told["paused"], told["next_at"]) == (True, None)
+    reported = queuectl("cron", "show", "s", "--json", check=0).json
+    assert (reported["paused"], reported["next_at"]) == (True, None)
     assert "paused" in queuectl("cron", "list", check=0).out
     assert len(queuectl("cron", "next", "s", "--json", check=0).json) == 5
     assert queuectl("cron", "pause", "s", "--json", check=0).json == {"done": ["s"], "refused": []}
@@ -265,15 +267,15 @@ def test_a_schedule_rests_while_it_is_paused(queuectl: Program) -> None:
     assert queuectl("cron", "list", "--json", check=0).json == []
 
 
-def test_a_run_by_hand_answers_as_enqueue_does(queuectl: Program) -> None:
+def test_cron_run_prints_as_enqueue_does(queuectl: Program) -> None:
     add(queuectl)
     job_id = queuectl("cron", "run", "s", check=0).out.strip()
     assert queuectl("list", "--quiet", check=0).lines == [job_id]
-    told = queuectl("cron", "run", "s", "--json", check=0).json
-    assert (told["cron"], told["duplicate"], told["state"]) == ("s", False, "pending")
+    reported = queuectl("cron", "run", "s", "--json", check=0).json
+    assert (reported["cron"], reported["duplicate"], reported["state"]) == ("s", False, "pending")
 
 
-def test_the_jobs_of_a_schedule_come_and_go_with_export_and_backup(queuectl: Program, tmp_path: Path) -> None:
+def test_jobs_of_a_schedule_are_exported_and_backed_up(queuectl: Program, tmp_path: Path) -> None:
     add(queuectl)
     job_id = queuectl("cron", "run", "s", check=0).out.strip()
     queuectl("export", tmp_path / "jobs.json", check=0)
@@ -295,9 +297,7 @@ def ticks(queuectl: Program, name: str = "s") -> list[dict[str, Any]]:
     return found
 
 
-def test_a_running_worker_learns_of_a_new_schedule_at_once_and_fires_it_in_time(
-    queuectl: Program, start_worker: StartWorker
-) -> None:
+def test_a_running_worker_runs_a_new_schedule_in_time(queuectl: Program, start_worker: StartWorker) -> None:
     start_worker()
     add(queuectl, "s", "every 1s")
     wait_until(lambda: len(ticks(queuectl)) >= 3, what="three ticks")
@@ -306,24 +306,24 @@ def test_a_running_worker_learns_of_a_new_schedule_at_once_and_fires_it_in_time(
         assert 0 <= late.total_seconds() < 0.5, "at its moment, and not at the next poll"
 
 
-def test_a_worker_that_drains_fires_what_is_due_and_ends(queuectl: Program, start_worker: StartWorker) -> None:
+def test_a_draining_worker_runs_due_schedules_and_exits(queuectl: Program, start_worker: StartWorker) -> None:
     due = moment(add(queuectl, "s", "every 1s")["next_at"])
     wait_until(lambda: datetime.now(UTC) > due, what="it to be due")
     assert start_worker("--drain").wait() == 0
     assert "completed" in [tick["state"] for tick in ticks(queuectl)]
 
 
-def test_what_was_skipped_is_shown_with_its_reason(queuectl: Program, start_worker: StartWorker) -> None:
+def test_a_skipped_run_is_shown_with_its_reason(queuectl: Program, start_worker: StartWorker) -> None:
     start_worker("--count", "2")
     add(queuectl, "s", "every 1s", "sleep 60")
     wait_until(lambda: any(tick["reason"] for tick in ticks(queuectl)), what="a tick to be skipped")
     (fired,) = (tick["job"] for tick in ticks(queuectl) if tick["job"])
-    assert f"job {fired} of an earlier tick has not ended" in queuectl("cron", "show", "s", check=0).out
+    assert f"job {fired} of an earlier run has not ended" in queuectl("cron", "show", "s", check=0).out
     queuectl("cron", "remove", "s", check=0)
     queuectl("cancel", fired, check=0)
 
 
-def test_a_job_that_waits_for_the_one_before_says_so(queuectl: Program, start_worker: StartWorker) -> None:
+def test_a_job_that_waits_for_the_previous_one_shows_the_reason(queuectl: Program, start_worker: StartWorker) -> None:
     start_worker("--count", "4")
     add(queuectl, "s", "every 1s", "sleep 60", "--overlap", "queue")
 

@@ -22,7 +22,7 @@ def temporary(tmp_path: Path) -> Path:
 
 
 def processes_in(folder: Path) -> list[int]:
-    """The processes whose home is in `folder`."""
+    """The processes whose data directory is in `folder`."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -33,11 +33,11 @@ def processes_in(folder: Path) -> list[int]:
     return found
 
 
-def test_the_demo_shows_the_whole_life_of_jobs_and_leaves_nothing(queuectl: Program, temporary: Path) -> None:
+def test_the_demo_runs_all_commands_and_removes_everything(queuectl: Program, temporary: Path) -> None:
     done = queuectl("demo", env={"TMPDIR": str(temporary)}, check=0, timeout=40)
     assert done.err == ""
     assert "\x1b" not in done.out
-    for said in (
+    for printed in (
         "hello from job hello, run 1",
         "timeout after 1s",
         "cancelled hour",
@@ -45,13 +45,13 @@ def test_the_demo_shows_the_whole_life_of_jobs_and_leaves_nothing(queuectl: Prog
         "try 3",
         "83.3%",
     ):
-        assert said in done.out
+        assert printed in done.out
     assert list(temporary.iterdir()) == []
     assert processes_in(temporary) == []
     assert not queuectl.home.exists()
 
 
-def test_it_ends_with_words_that_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_ends_with_a_command_that_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beside = tmp_path / "check out/.venv/bin"
     beside.mkdir(parents=True)
     python = str(tmp_path / "check out/scripts/../.venv/bin/python")
@@ -73,7 +73,7 @@ def test_it_ends_with_words_that_can_be_typed(tmp_path: Path, monkeypatch: pytes
         ("dlq retry", signal.SIGTERM, 143),
     ],
 )
-def test_a_demo_that_is_interrupted_leaves_nothing(
+def test_an_interrupted_demo_removes_everything(
     queuectl: Program, temporary: Path, moment: str, number: signal.Signals, code: int
 ) -> None:
     with queuectl.start("demo", env={"TMPDIR": str(temporary)}, stdout=subprocess.PIPE) as demo:
@@ -89,9 +89,9 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
 
 
 def test_a_demo_under_nohup_ignores_a_hangup(queuectl: Program, temporary: Path) -> None:
-    words = ["nohup", *COMMAND, "demo"]
+    arguments = ["nohup", *COMMAND, "demo"]
     env = queuectl.environment({"TMPDIR": str(temporary)})
-    with subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as demo:
+    with subprocess.Popen(arguments, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
             if b"--id hello" in line:
@@ -102,28 +102,26 @@ def test_a_demo_under_nohup_ignores_a_hangup(queuectl: Program, temporary: Path)
         assert demo.wait(timeout=30) == 128 + signal.SIGTERM
 
 
-def test_the_demo_is_coloured_on_a_terminal_unless_told_otherwise(
-    queuectl: Program, home: Path, temporary: Path
-) -> None:
-    for env, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+def test_the_demo_is_colored_on_a_terminal_without_no_color(queuectl: Program, home: Path, temporary: Path) -> None:
+    for env, is_colored in (({}, True), ({"NO_COLOR": "1"}, False)):
         terminal = Terminal(home, "demo", env={"TMPDIR": str(temporary), **env})
         terminal.wait_for("urgent")
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.end() == 143
-        assert ("\x1b[" in terminal.shown) is is_coloured
+        assert ("\x1b[" in terminal.shown) is is_colored
         assert "$ queuectl enqueue --id hello" in plain(terminal.shown)
     wait_until(lambda: processes_in(temporary) == [])
 
 
-def test_the_demo_of_the_dashboard_has_living_traffic_until_it_is_ended(
-    queuectl: Program, temporary: Path, tmp_path: Path
-) -> None:
-    said = tmp_path / "said"
-    with said.open("wb") as out:
+def test_the_dashboard_demo_has_traffic_until_it_is_stopped(queuectl: Program, temporary: Path, tmp_path: Path) -> None:
+    printed = tmp_path / "said"
+    with printed.open("wb") as out:
         demo = queuectl.start("demo", "--dashboard", env={"TMPDIR": str(temporary)}, stdout=out, stderr=out)
     try:
         address = wait_until(
-            lambda: re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", said.read_text()), what="its address", timeout=40
+            lambda: re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", printed.read_text()),
+            what="its address",
+            timeout=40,
         )
         (home,) = temporary.iterdir()
         running = Program(home)
@@ -144,11 +142,11 @@ def test_the_demo_of_the_dashboard_has_living_traffic_until_it_is_ended(
 
 
 @pytest.mark.parametrize(
-    "words", [("--dashboard", "--port", "x"), ("--dashboard", "--port", "65536"), ("--port", "80")]
+    "arguments", [("--dashboard", "--port", "x"), ("--dashboard", "--port", "65536"), ("--port", "80")]
 )
-def test_a_port_that_cannot_be_meant_is_refused_before_anything_is_shown(
-    queuectl: Program, temporary: Path, words: tuple[str, ...]
+def test_an_invalid_port_is_refused_before_any_output(
+    queuectl: Program, temporary: Path, arguments: tuple[str, ...]
 ) -> None:
-    done = queuectl("demo", *words, env={"TMPDIR": str(temporary)}, check=2)
+    done = queuectl("demo", *arguments, env={"TMPDIR": str(temporary)}, check=2)
     assert (done.out, [*temporary.iterdir()]) == ("", [])
     assert done.err.startswith("error: --port: ")

@@ -1,4 +1,4 @@
-"""Each finding, made to happen for real and named."""
+"""queuectl doctor: every finding, with a real cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from queuectl.store.open import open_store
-from queuectl.store.protocol import NewWorker
+from queuectl.store.types import NewWorker
 from tests import postgres
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -33,7 +33,6 @@ CHECKS = [
     "store",
     "schema",
     "clock",
-    "audit",
     "settings",
     "policy",
     "secrets",
@@ -53,10 +52,10 @@ def no_server_is_left() -> Iterator[None]:
     postgres.stop_server()
 
 
-def findings(queuectl: Program, *words: str, check: int, **env: str) -> dict[str, Any]:
-    """By code, what `doctor` found: `check` is its exit status. None of it may be about the machine that runs the tests."""
-    told = queuectl("doctor", "--json", *words, check=check, env=env).json
-    found = {one["code"]: one for seen in told["checks"] for one in seen["findings"]}
+def findings(queuectl: Program, *arguments: str, check: int, **env: str) -> dict[str, Any]:
+    """The findings of `doctor` by code. `check`: the exit status. None may be about the host of the tests."""
+    reported = queuectl("doctor", "--json", *arguments, check=check, env=env).json
+    found = {one["code"]: one for seen in reported["checks"] for one in seen["findings"]}
     for one in found.values():
         assert set(one) == {"code", "severity", "message", "hint", "fixable"}
         assert one["message"]
@@ -66,15 +65,15 @@ def findings(queuectl: Program, *words: str, check: int, **env: str) -> dict[str
 
 
 def sqlite(queuectl: Program, statement: str) -> None:
-    """Past all of ours."""
+    """Change the database without our code."""
     with closing(sqlite3.connect(queuectl.home / "queue.db", isolation_level=None)) as db:
         db.execute(statement)
 
 
-# ── nothing is wrong ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── no findings ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_home_that_does_not_exist_is_no_problem_and_stays_that_way(queuectl: Program) -> None:
+def test_a_missing_data_directory_is_no_problem_and_is_not_created(queuectl: Program) -> None:
     done = queuectl("doctor", check=0)
     assert f"there is none at {queuectl.home} yet" in done.lines[0]
     assert done.lines[-1] == "nothing is wrong"
@@ -82,28 +81,28 @@ def test_a_home_that_does_not_exist_is_no_problem_and_stays_that_way(queuectl: P
     assert not queuectl.home.exists()
 
 
-def test_a_home_in_use_is_healthy(queuectl: Program, start_worker: StartWorker) -> None:
+def test_a_data_directory_in_use_is_healthy(queuectl: Program, start_worker: StartWorker) -> None:
     queuectl("enqueue", "--id", "fails", "--max-retries", "1", "exit 3", check=0)
     start_worker("--drain")
     start_worker()
     queuectl("enqueue", "--id", "runs", "exec sleep 1000", check=0)
     wait_until(lambda: queuectl("show", "runs", "--json").json["state"] == "processing", what="the job to run")
-    told = queuectl("doctor", "--json", check=0).json
-    assert [seen["check"] for seen in told["checks"]] == CHECKS
-    assert {seen["status"] for seen in told["checks"] if seen["check"] != "disk-space"} == {"ok"}
-    assert (told["home"], told["store"]) == (str(queuectl.home), str(queuectl.home / "queue.db"))
-    assert (told["problems"], told["fixed"]) == (0, [])
+    reported = queuectl("doctor", "--json", check=0).json
+    assert [seen["check"] for seen in reported["checks"]] == CHECKS
+    assert {seen["status"] for seen in reported["checks"] if seen["check"] != "disk-space"} == {"ok"}
+    assert (reported["home"], reported["store"]) == (str(queuectl.home), str(queuectl.home / "queue.db"))
+    assert (reported["problems"], reported["fixed"]) == (0, [])
     queuectl("cancel", "runs", check=0)
 
 
-def test_an_idle_home_is_healthy_and_a_line_a_check_says_so(queuectl: Program) -> None:
+def test_an_idle_data_directory_is_healthy_with_a_line_per_check(queuectl: Program) -> None:
     queuectl("enqueue", "true", check=0)
     done = queuectl("doctor", check=0)
     assert [line.split()[1] for line in done.lines if line.startswith("✓")] == CHECKS
     assert "\x1b" not in done.out
 
 
-def test_colours_are_for_terminals_only(queuectl: Program) -> None:
+def test_colors_are_for_terminals_only(queuectl: Program) -> None:
     queuectl("enqueue", "true", check=0)
     terminal = Terminal(queuectl.home, "doctor", columns=200)
     assert terminal.end() == 0
@@ -111,10 +110,10 @@ def test_colours_are_for_terminals_only(queuectl: Program) -> None:
     assert "✓ home " in plain(terminal.shown)
 
 
-# ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── database ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_damaged_store_is_named_and_left_as_it_is(queuectl: Program) -> None:
+def test_a_damaged_database_is_reported_and_not_changed(queuectl: Program) -> None:
     queuectl("enqueue", "--file", "-", input="true\n" * 200, check=0)
     sqlite(queuectl, "pragma wal_checkpoint(truncate)")
     file = queuectl.home / "queue.db"
@@ -137,7 +136,7 @@ def test_rows_that_belong_to_no_job_are_named(queuectl: Program) -> None:
     )
 
 
-def test_an_index_that_lies_is_named(queuectl: Program) -> None:
+def test_an_inconsistent_index_is_reported(queuectl: Program) -> None:
     queuectl("enqueue", "--file", "-", input="true\n" * 9, check=0)
     sqlite(queuectl, "drop index jobs_ready")
     sqlite(queuectl, "create index jobs_ready on jobs (queue, rank, seq) where ready = 0")
@@ -170,8 +169,8 @@ def test_a_file_that_is_not_ours_is_named_and_left_alone(queuectl: Program, cont
 def test_a_store_of_a_newer_queuectl_is_named(queuectl: Program) -> None:
     queuectl("enqueue", "true", check=0)
     sqlite(queuectl, "pragma user_version = 99")
-    told = queuectl("doctor", "--json", check=1).json
-    seen = {one["check"]: one for one in told["checks"]}
+    reported = queuectl("doctor", "--json", check=1).json
+    seen = {one["check"]: one for one in reported["checks"]}
     assert "schema version 99" in seen["store"]["findings"][0]["message"]
     assert (seen["schema"]["status"], seen["workers"]["status"]) == ("skipped", "skipped")
 
@@ -183,7 +182,7 @@ def test_a_store_that_was_removed_under_a_worker_is_named(
     for path in queuectl.home.glob("queue.db*"):
         path.unlink()
     assert "was removed or replaced while worker ada serves it" in findings(queuectl, check=1)["store-gone"]["message"]
-    assert leftovers.end()  # the worker finishes what it runs before it goes, and that takes long
+    assert leftovers.end()  # the worker would wait for its running job
 
 
 def test_a_clock_that_went_back_is_named(queuectl: Program) -> None:
@@ -195,7 +194,7 @@ def test_a_clock_that_went_back_is_named(queuectl: Program) -> None:
     assert "ahead of the clock" in found["message"]
 
 
-# ── the home ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── data directory ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_files_that_others_can_read_are_named_and_closed(queuectl: Program, start_worker: StartWorker) -> None:
@@ -205,7 +204,7 @@ def test_files_that_others_can_read_are_named_and_closed(queuectl: Program, star
     for path in opened:
         path.chmod(0o777 if path.is_dir() else 0o644)
     found = findings(queuectl, check=1)["open-to-others"]
-    # SQLite makes its -wal and -shm in the mode of the store: they are open, too, where they are there.
+    # SQLite creates -wal and -shm with the mode of the database.
     named = found["message"].partition(": ")[2].split(", ")
     assert [name for name in named if not name.startswith("queue.db-")] == ["queue.db", "logs", "logs/j.log"]
     (done,) = queuectl("doctor", "--fix", "--json", check=0).json["fixed"]
@@ -277,10 +276,10 @@ def test_logs_that_cannot_be_written_are_named(queuectl: Program) -> None:
     "options, code, status",
     [("size=20m", "disk-full", 1), ("size=500m", "disk-scarce", 0), ("size=2g,nr_inodes=12", "disk-full", 1)],
 )
-def test_a_disk_without_room_is_named(queuectl: Program, options: str, code: str, status: int) -> None:
+def test_a_full_disk_is_reported(queuectl: Program, options: str, code: str, status: int) -> None:
     queuectl.home.mkdir(mode=0o700)
-    words = ["mount", "-t", "tmpfs", "-o", f"mode=700,{options}", "test", str(queuectl.home)]
-    done = subprocess.run(words, capture_output=True)
+    arguments = ["mount", "-t", "tmpfs", "-o", f"mode=700,{options}", "test", str(queuectl.home)]
+    done = subprocess.run(arguments, capture_output=True)
     require("a small tmpfs", done.returncode == 0, done.stderr.decode())
     try:
         queuectl("enqueue", "true", check=0)
@@ -289,8 +288,8 @@ def test_a_disk_without_room_is_named(queuectl: Program, options: str, code: str
                 (queuectl.home / f"file{number}").touch(mode=0o600)
             except OSError:
                 break
-        told = queuectl("doctor", "--json", check=status).json
-        (seen,) = [one for one in told["checks"] if one["check"] == "disk-space"]
+        reported = queuectl("doctor", "--json", check=status).json
+        (seen,) = [one for one in reported["checks"] if one["check"] == "disk-space"]
         assert [one["code"] for one in seen["findings"]] == [code]
         assert str(queuectl.home) in seen["findings"][0]["message"]
     finally:
@@ -303,13 +302,13 @@ def test_a_disk_without_room_is_named(queuectl: Program, options: str, code: str
 def test_all_settings_that_cannot_be_are_named(queuectl: Program) -> None:
     queuectl("enqueue", "true", check=0)
     sqlite(queuectl, "insert into config (key, value) values ('timeout', 'soon')")
-    told = queuectl("doctor", "--json", check=1, env={"QUEUECTL_LEASE": "x", "QUEUECTL_AGEING": "1m"}).json
-    (seen,) = [one for one in told["checks"] if one["check"] == "settings"]
-    words = [one["message"] for one in seen["findings"]]
-    assert len(words) == 3
-    assert any("QUEUECTL_LEASE" in line for line in words)
-    assert any("QUEUECTL_AGEING" in line for line in words)
-    assert any("the stored timeout" in line for line in words)
+    reported = queuectl("doctor", "--json", check=1, env={"QUEUECTL_LEASE": "x", "QUEUECTL_AGEING": "1m"}).json
+    (seen,) = [one for one in reported["checks"] if one["check"] == "settings"]
+    arguments = [one["message"] for one in seen["findings"]]
+    assert len(arguments) == 3
+    assert any("QUEUECTL_LEASE" in line for line in arguments)
+    assert any("QUEUECTL_AGEING" in line for line in arguments)
+    assert any("the stored timeout" in line for line in arguments)
 
 
 def test_settings_that_cannot_be_together_are_named(queuectl: Program) -> None:
@@ -325,9 +324,9 @@ def test_an_address_that_cannot_be_is_named(queuectl: Program) -> None:
 # ── workers, jobs, processes ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def running(queuectl: Program, start_worker: StartWorker, *words: str) -> WorkerProcess:
-    """A worker named ada in the middle of job j."""
-    worker = start_worker("--name", "ada", *words)
+def running(queuectl: Program, start_worker: StartWorker, *arguments: str) -> WorkerProcess:
+    """A worker named ada that runs job j."""
+    worker = start_worker("--name", "ada", *arguments)
     queuectl("enqueue", "--id", "j", "exec sleep 1000", check=0)
     wait_until(lambda: queuectl("show", "j", "--json").json["history"][:1], what="the job to run")
     wait_until(lambda: queuectl("show", "j", "--json").json["history"][0]["pid"], what="its process to be known")
@@ -342,8 +341,8 @@ def test_a_dead_worker_and_its_jobs_are_named_and_taken_back(
     assert (found["worker-gone"]["severity"], found["worker-gone"]["fixable"]) == ("note", True)
     assert found["worker-gone"]["message"].endswith(": ada (running j)")
     assert found["job-stuck"]["message"] == "1 job (j) waits for worker ada, which is gone"
-    told = queuectl("doctor", "--fix", "--json", check=0).json
-    assert [one["message"] for one in told["fixed"]] == ["took 1 job back from ada"]
+    reported = queuectl("doctor", "--fix", "--json", check=0).json
+    assert [one["message"] for one in reported["fixed"]] == ["took 1 job back from ada"]
     job = queuectl("show", "j", "--json", check=0).json
     assert (job["state"], job["crashes"]) == ("pending", 1)
     leftovers.wait_until_none()
@@ -357,7 +356,7 @@ def test_a_job_that_runs_on_without_its_worker_is_told_and_left_alone(
     for fix in ((), ("--fix",)):
         found = findings(queuectl, *fix, check=0)
         assert found["job-unattended"]["message"] == "1 job (j) runs on without worker ada, which is gone"
-        # Nor is anything promised that --fix does not do.
+        # The hint does not mention --fix, which would not help.
         assert (found["worker-gone"]["fixable"], "--fix" in found["worker-gone"]["hint"]) == (False, False)
         assert queuectl("show", "j", "--json", check=0).json["state"] == "processing"
     queuectl("cancel", "j", check=0)
@@ -369,9 +368,9 @@ def test_a_worker_that_is_stopped_is_named(queuectl: Program, start_worker: Star
     worker = start_worker("--name", "ada", env=env)
     worker.send(signal.SIGSTOP)
     wait_until(lambda: queuectl("doctor", env=env).code == 1, what="its silence to be noticed")
-    told = queuectl("doctor", check=1, env=env).out
-    assert f"its process {worker.pid} is stopped" in told
-    assert f"kill -CONT {worker.pid}" in told
+    reported = queuectl("doctor", check=1, env=env).out
+    assert f"its process {worker.pid} is stopped" in reported
+    assert f"kill -CONT {worker.pid}" in reported
 
 
 def test_a_worker_that_lives_and_does_not_reach_the_store_is_named(
@@ -382,8 +381,8 @@ def test_a_worker_that_lives_and_does_not_reach_the_store_is_named(
     with closing(sqlite3.connect(queuectl.home / "queue.db", isolation_level=None)) as other:
         other.execute("begin immediate")
         wait_until(lambda: queuectl("doctor", env=env).code == 1, what="its silence to be noticed")
-        told = queuectl("doctor", check=1, env=env).out
-        assert f"its process {worker.pid} lives, but does not reach the store" in told
+        reported = queuectl("doctor", check=1, env=env).out
+        assert f"its process {worker.pid} lives, but does not reach the store" in reported
 
 
 def test_a_worker_of_another_machine_that_is_silent_is_named(queuectl: Program) -> None:
@@ -393,13 +392,13 @@ def test_a_worker_of_another_machine_that_is_silent_is_named(queuectl: Program) 
     assert "worker far at elsewhere gave no sign for " in found["message"]
 
 
-def test_a_job_whose_worker_nobody_knows_is_named_and_given_back(
+def test_a_job_of_an_unknown_worker_is_reported_and_requeued(
     queuectl: Program, start_worker: StartWorker, leftovers: Leftovers
 ) -> None:
     running(queuectl, start_worker).crash()
     sqlite(queuectl, "delete from workers")
     found = findings(queuectl, check=1)["job-stuck"]
-    assert found["message"] == "1 job (j) waits for worker ada, whom the store does not know"
+    assert found["message"] == "1 job (j) waits for worker ada, which the database does not know"
     assert "leftovers" not in findings(queuectl, "--fix", check=0)
     assert queuectl("show", "j", "--json", check=0).json["state"] == "pending"
     leftovers.wait_until_none()
@@ -447,23 +446,23 @@ def shared(home: Path, leftovers: Leftovers) -> Iterator[Program]:
 
 def test_a_store_on_a_server_is_healthy(shared: Program) -> None:
     shared("enqueue", "true", check=0)
-    told = shared("doctor", "--json", check=0).json
-    assert {seen["status"] for seen in told["checks"] if seen["check"] != "disk-space"} == {"ok"}
-    (seen,) = [one for one in told["checks"] if one["check"] == "store"]
+    reported = shared("doctor", "--json", check=0).json
+    assert {seen["status"] for seen in reported["checks"] if seen["check"] != "disk-space"} == {"ok"}
+    (seen,) = [one for one in reported["checks"] if one["check"] == "store"]
     assert seen["message"].startswith("sound, PostgreSQL ")
 
 
 @pytest.mark.parametrize(
-    "statement, words",
+    "statement, arguments",
     [
         ("drop table queuectl.job_tags", "the table queuectl.job_tags is missing"),
         ("insert into queuectl.job_tags values ('t', 99)", "1 rows of job_tags belong to jobs that are not there"),
     ],
 )
-def test_what_is_wrong_on_a_server_is_named(shared: Program, statement: str, words: str) -> None:
+def test_what_is_wrong_on_a_server_is_named(shared: Program, statement: str, arguments: str) -> None:
     shared("enqueue", "true", check=0)
     postgres.server().execute(statement, shared.env["QUEUECTL_DB"])
-    assert words in findings(shared, check=1)["store-damaged"]["message"]
+    assert arguments in findings(shared, check=1)["store-damaged"]["message"]
 
 
 def test_the_schema_of_a_newer_queuectl_on_a_server_is_named(shared: Program) -> None:
@@ -474,8 +473,8 @@ def test_the_schema_of_a_newer_queuectl_on_a_server_is_named(shared: Program) ->
 
 def test_a_server_that_does_not_answer_is_named_without_its_password(queuectl: Program) -> None:
     url = "postgresql://me:s3cret@127.0.0.1:1/work"
-    for words in (["doctor"], ["doctor", "--json"]):
-        done = queuectl(*words, check=1, env={"QUEUECTL_DB": url})
+    for arguments in (["doctor"], ["doctor", "--json"]):
+        done = queuectl(*arguments, check=1, env={"QUEUECTL_DB": url})
         assert "postgresql://me:***@127.0.0.1:1/work" in done.out
         assert "s3cret" not in done.out + done.err
 

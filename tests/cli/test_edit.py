@@ -13,7 +13,7 @@ from tests.wait import wait_until
 
 @pytest.fixture
 def waiting(queuectl: Program) -> Program:
-    """A home with two jobs that wait."""
+    """A data directory with two waiting jobs."""
     jobs = [
         {"id": "a", "command": "echo 'one'\necho \"two\" \\ 日本", "delay": "1h", "timeout": "90s"},
         {"id": "b", "argv": ["echo", "x y"], "queue": "mail", "delay": "1h"},
@@ -28,7 +28,7 @@ def show(queuectl: Program, job_id: str) -> dict[str, Any]:
 
 
 def editor(tmp_path: Path, script: str) -> dict[str, str | None]:
-    """An editor that does this to the file it is given, `$1`."""
+    """An editor that runs this script on its file, `$1`."""
     path = tmp_path / "editor.sh"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o700)
@@ -36,8 +36,8 @@ def editor(tmp_path: Path, script: str) -> dict[str, str | None]:
 
 
 def test_a_waiting_job_is_changed_by_options(waiting: Program) -> None:
-    words = ["--command", "make", "--priority", "-5", "--max-retries", "9", "--timeout", "0", "--delay", "0"]
-    assert waiting("edit", "a", *words, check=0).out == "changed a\n"
+    arguments = ["--command", "make", "--priority", "-5", "--max-retries", "9", "--timeout", "0", "--delay", "0"]
+    assert waiting("edit", "a", *arguments, check=0).out == "changed a\n"
     job = show(waiting, "a")
     assert (job["command"], job["priority"], job["max_retries"], job["timeout"]) == ("make", -5, 9, None)
     assert job["reason"] == "no live worker serves its queue"
@@ -48,18 +48,18 @@ def test_a_waiting_job_is_changed_by_options(waiting: Program) -> None:
     assert show(waiting, "a")["run_at"] == "2100-01-01T00:00:00.000Z"
 
 
-def test_beside_ids_queue_is_where_they_go_and_else_which_are_meant(waiting: Program) -> None:
+def test_with_ids_queue_is_the_new_queue_and_otherwise_a_filter(waiting: Program) -> None:
     waiting("edit", "a", "--queue", "slow", check=0)
     assert show(waiting, "a")["queue"] == "slow"
-    said = waiting("edit", "--queue", "slow", "--queue", "mail", "--move-to", "fast", check=2).err
-    assert said.startswith("error: Edit 2 jobs (2 pending)? ")
+    printed = waiting("edit", "--queue", "slow", "--queue", "mail", "--move-to", "fast", check=2).err
+    assert printed.startswith("error: Edit 2 jobs (2 pending)? ")
     waiting("edit", "--queue", "slow", "--queue", "mail", "--move-to", "fast", "--yes", check=0)
     assert [show(waiting, job_id)["queue"] for job_id in ("a", "b")] == ["fast", "fast"]
     waiting("edit", "a", "--tag", "x", "--priority", "1", check=2)
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "arguments, printed",
     [
         (["--priority", "5000000"], "--priority: expected an integer"),
         (["--timeout", "x"], "--timeout: not a duration"),
@@ -70,14 +70,16 @@ def test_beside_ids_queue_is_where_they_go_and_else_which_are_meant(waiting: Pro
         ([], "nothing to change"),
     ],
 )
-def test_a_bad_change_is_refused_before_anything_is_looked_at(queuectl: Program, words: list[str], said: str) -> None:
-    done = queuectl("edit", "a", *words, check=2)
-    assert done.err.startswith(f"error: {said}")
+def test_an_invalid_change_is_refused_before_the_database_is_read(
+    queuectl: Program, arguments: list[str], printed: str
+) -> None:
+    done = queuectl("edit", "a", *arguments, check=2)
+    assert done.err.startswith(f"error: {printed}")
     assert done.out == ""
     assert not queuectl.home.exists()
 
 
-def test_one_job_is_edited_as_a_page(waiting: Program, home: Path, tmp_path: Path) -> None:
+def test_a_job_is_edited_as_toml(waiting: Program, home: Path, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     change = """sed -i -e 's/two/three/' -e 's/^priority = .*/priority = 4/' -e '/^queue/d' "$1" """
     terminal = Terminal(home, "edit", "a", env=editor(tmp_path, f'cp "$1" {seen}\n{change}'))
@@ -95,7 +97,7 @@ def test_an_argv_is_edited_as_a_list(waiting: Program, home: Path, tmp_path: Pat
     assert show(waiting, "b")["argv"] == ["printf", "%s", '"q"']
 
 
-def test_a_page_that_stays_as_it_is_changes_nothing(waiting: Program, home: Path, tmp_path: Path) -> None:
+def test_an_unchanged_document_changes_nothing(waiting: Program, home: Path, tmp_path: Path) -> None:
     before = show(waiting, "a")
     terminal = Terminal(home, "edit", "a", env=editor(tmp_path, 'echo "# a remark" >> "$1"'))
     assert terminal.end() == 0
@@ -104,20 +106,20 @@ def test_a_page_that_stays_as_it_is_changes_nothing(waiting: Program, home: Path
 
 
 @pytest.mark.parametrize(
-    "line, said",
+    "line, printed",
     [
         ("priority = ", "the page: Invalid value (at line 1, column 12)"),
         ("priority = 1.5", "priority: expected an integer"),
-        ("colour = 1", "unknown field 'colour'"),
+        ("color = 1", "unknown field 'color'"),
     ],
 )
-def test_a_page_that_cannot_be_read_is_refused_and_not_lost(
-    waiting: Program, home: Path, tmp_path: Path, line: str, said: str
+def test_an_invalid_document_is_refused_and_saved(
+    waiting: Program, home: Path, tmp_path: Path, line: str, printed: str
 ) -> None:
     env = {**editor(tmp_path, f'echo "{line}" > "$1"'), "TMPDIR": str(tmp_path)}
     terminal = Terminal(home, "edit", "a", env=env, columns=500)
     assert terminal.end() == 2
-    assert f"error: {said}" in plain(terminal.shown)
+    assert f"error: {printed}" in plain(terminal.shown)
     (kept,) = tmp_path.glob("queuectl-edit-*.toml")
     assert f"your text is kept in {kept}" in plain(terminal.shown)
     assert kept.read_text() == f"{line}\n"
@@ -131,11 +133,11 @@ def test_an_editor_that_fails_changes_nothing(waiting: Program, home: Path, name
     terminal = Terminal(home, "edit", "a", env={"EDITOR": name, "VISUAL": None}, columns=200)
     assert terminal.end() == 1
     assert plain(terminal.shown).startswith(f"error: {name}: Editing failed")
-    assert "hint: set $EDITOR to one that runs here, or say it by options" in plain(terminal.shown)
+    assert "hint: set $EDITOR to one that runs here, or use options" in plain(terminal.shown)
     assert show(waiting, "a") == before
 
 
-def test_an_edit_that_somebody_was_faster_than_is_refused(waiting: Program, home: Path, tmp_path: Path) -> None:
+def test_an_edit_of_a_job_changed_meanwhile_is_refused(waiting: Program, home: Path, tmp_path: Path) -> None:
     go, seen = tmp_path / "go", tmp_path / "seen"
     script = (
         f"""touch {seen}\nwhile ! test -e {go}; do sleep 0.01; done\nsed -i 's/^priority = .*/priority = 4/' "$1" """
@@ -150,7 +152,7 @@ def test_an_edit_that_somebody_was_faster_than_is_refused(waiting: Program, home
     assert show(waiting, "a")["priority"] == 9
 
 
-def test_priority_takes_the_number_first_or_behind_one_id(waiting: Program) -> None:
+def test_priority_takes_the_number_first_or_after_a_single_id(waiting: Program) -> None:
     assert waiting("priority", "-7", "a", "b", check=0).lines == ["priority -7: a", "priority -7: b"]
     waiting("priority", "b", "-9", check=0)
     assert [show(waiting, job_id)["priority"] for job_id in ("a", "b")] == [-7, -9]

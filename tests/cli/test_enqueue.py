@@ -16,13 +16,13 @@ PIPE = subprocess.PIPE
 
 
 def enqueued(queuectl: Program, *args: str, input: str | bytes | None = None) -> dict[str, object]:
-    """The one job that these words make."""
+    """The single job that these arguments add."""
     job: dict[str, object] = queuectl("--json", "enqueue", *args, input=input, check=0).json
     return job
 
 
 def refused(queuectl: Program, *args: str, input: str | bytes | None = None, code: int = 2) -> str:
-    """What is said about words that cannot be; nothing may be printed or made."""
+    """The error for invalid arguments; nothing is printed on stdout or created."""
     result = queuectl("enqueue", *args, input=input, check=code)
     assert result.out == ""
     first, second = result.err.splitlines()
@@ -49,19 +49,19 @@ def test_stdout_is_the_bare_id_of_a_job_that_is_stored(queuectl: Program) -> Non
     assert (job["command"], job["argv"], job["state"]) == ("echo hi", None, "pending")
 
 
-def test_several_words_are_an_argv_kept_as_they_are(queuectl: Program) -> None:
+def test_several_arguments_are_an_unchanged_argv(queuectl: Program) -> None:
     job = enqueued(queuectl, "printf", "%s\n", "a b", "")
     assert (job["command"], job["argv"]) == (None, ["printf", "%s\n", "a b", ""])
 
 
-def test_after_two_dashes_all_is_the_command(queuectl: Program) -> None:
+def test_after_two_dashes_everything_is_the_command(queuectl: Program) -> None:
     job = enqueued(queuectl, "--priority", "5", "--", "git", "checkout", "--", "--json", "-h")
     assert job["argv"] == ["git", "checkout", "--", "--json", "-h"]
     assert job["priority"] == 5
     assert enqueued(queuectl, "--", "-x")["command"] == "-x"
 
 
-def test_options_may_follow_one_word_in_any_order(queuectl: Program) -> None:
+def test_options_may_follow_a_single_argument_in_any_order(queuectl: Program) -> None:
     job = enqueued(queuectl, "sleep 2", "--priority", "-5", "-q", "mail", "--tag", "b", "--tag", "a", "--timeout", "1m")
     assert (job["command"], job["priority"], job["queue"]) == ("sleep 2", -5, "mail")
     assert (job["tags"], job["timeout"]) == (["a", "b"], 60)
@@ -69,7 +69,7 @@ def test_options_may_follow_one_word_in_any_order(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("ls", "-la"),
         ("echo", "hi", "--priority", "5"),
@@ -80,38 +80,38 @@ def test_options_may_follow_one_word_in_any_order(queuectl: Program) -> None:
         ("sleep 1", "--priority"),
     ],
 )
-def test_an_option_among_several_words_is_refused(queuectl: Program, words: tuple[str, ...]) -> None:
-    said = queuectl("enqueue", *words, check=2)
-    assert said.out == ""
-    assert "put -- before the command" in said.err
+def test_an_option_among_several_arguments_is_refused(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    failure = queuectl("enqueue", *arguments, check=2)
+    assert failure.out == ""
+    assert "put -- before the command" in failure.err
     assert not queuectl.home.exists()
 
 
-def test_a_mistyped_option_behind_one_word_names_the_nearest(queuectl: Program) -> None:
-    said = refused(queuectl, "sleep 2", "--prioriti", "5")
-    assert "--prioriti" in said
-    assert "did you mean --priority?" in said
-    assert "put -- before the command" in said
+def test_a_mistyped_option_after_a_single_argument_suggests_the_nearest(queuectl: Program) -> None:
+    failure = refused(queuectl, "sleep 2", "--prioriti", "5")
+    assert "--prioriti" in failure
+    assert "did you mean --priority?" in failure
+    assert "put -- before the command" in failure
 
 
-def test_a_word_that_begins_with_a_brace_is_json(queuectl: Program) -> None:
+def test_an_argument_that_begins_with_a_brace_is_json(queuectl: Program) -> None:
     job = enqueued(queuectl, ' {"id": "job1", "command": "sleep 2", "priority": 7}')
     assert (job["id"], job["command"], job["priority"]) == ("job1", "sleep 2", 7)
 
 
 def test_json_that_the_shell_has_split_is_joined(queuectl: Program) -> None:
-    words = ['{"command":', '"ls', '-la",', '"priority":', "-5}"]
-    job = enqueued(queuectl, *words)
+    arguments = ['{"command":', '"ls', '-la",', '"priority":', "-5}"]
+    job = enqueued(queuectl, *arguments)
     assert (job["command"], job["priority"]) == ("ls -la", -5)
-    assert enqueued(queuectl, *words, "--priority", "1", "--queue", "q")["priority"] == 1
+    assert enqueued(queuectl, *arguments, "--priority", "1", "--queue", "q")["priority"] == 1
 
 
 @pytest.mark.parametrize("word", ["{ echo a; }", "[ -f x ] && echo y", "{", '{"command": "x"} {}', "[1]", "[[]]"])
-def test_what_looks_like_json_must_be_objects(queuectl: Program, word: str) -> None:
+def test_json_arguments_must_be_objects(queuectl: Program, word: str) -> None:
     assert f"for a shell command that starts with {word[0]} use --command" in refused(queuectl, word)
 
 
-def test_the_option_command_takes_what_looks_like_json(queuectl: Program) -> None:
+def test_the_option_command_accepts_text_that_looks_like_json(queuectl: Program) -> None:
     job = enqueued(queuectl, "--id", "x1", "--command", "{ echo a; }")
     assert (job["id"], job["command"]) == ("x1", "{ echo a; }")
 
@@ -136,7 +136,7 @@ def test_every_option_of_a_job_reaches_it(queuectl: Program, tmp_path: Path) -> 
     assert enqueued(queuectl, "true", "--max-attempts", "4")["max_retries"] == 4
 
 
-def test_a_flag_wins_over_a_field_under_any_of_its_names(queuectl: Program) -> None:
+def test_an_option_overrides_a_field_under_any_of_its_names(queuectl: Program) -> None:
     fields = (
         '{"command": "x", "priority": 1, "timeout_sec": 5, "max_attempts": 9, "run_at": "2999-01-01", "argv": null}'
     )
@@ -146,7 +146,7 @@ def test_a_flag_wins_over_a_field_under_any_of_its_names(queuectl: Program) -> N
     assert str(job["run_at"]) < "2999"
 
 
-def test_a_variable_is_taken_from_here_by_its_name(queuectl: Program) -> None:
+def test_env_with_a_name_alone_copies_the_variable(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "e1", "--env", "FROM_HERE", "--env", "B=x=y", "true", env={"FROM_HERE": "v"}, check=0)
     shown = queuectl("show", "e1", "--json", "--show-env", check=0).json
     assert shown["env"] == {"FROM_HERE": "v", "B": "x=y"}
@@ -165,13 +165,13 @@ def test_the_directory_is_where_enqueue_was_called(queuectl: Program, tmp_path: 
 
 @pytest.mark.parametrize("name", ["run_at", "available_at", "run_after", "next_run_at"])
 @pytest.mark.parametrize("when", ["2001-01-02T03:04:05Z", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z"])
-def test_a_time_that_has_passed_means_now(queuectl: Program, name: str, when: str) -> None:
+def test_a_past_run_at_means_now(queuectl: Program, name: str, when: str) -> None:
     job = enqueued(queuectl, json.dumps({"command": "true", name: when}))
     assert job["run_at"] == job["created_at"]
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         (),
         ("",),
@@ -208,19 +208,19 @@ def test_a_time_that_has_passed_means_now(queuectl: Program, name: str, when: st
         ("true", "--cwd", b"/\xff".decode("utf-8", "surrogateescape")),
     ],
 )
-def test_what_could_never_be_right_is_refused_and_makes_nothing(queuectl: Program, words: tuple[str, ...]) -> None:
-    refused(queuectl, *words)
+def test_invalid_input_is_refused_and_creates_nothing(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    refused(queuectl, *arguments)
 
 
-def test_no_word_at_all_shows_an_example(queuectl: Program) -> None:
+def test_enqueue_without_arguments_shows_an_example(queuectl: Program) -> None:
     assert "queuectl enqueue 'echo hello'" in refused(queuectl)
 
 
 def test_an_id_that_is_taken_is_refused(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "a", "true", check=0)
-    said = queuectl("enqueue", "--id", "a", "true", "--json", check=1)
-    assert said.out == ""
-    assert json.loads(said.err)["error"]["code"] == "duplicate-id"
+    failure = queuectl("enqueue", "--id", "a", "true", "--json", check=1)
+    assert failure.out == ""
+    assert json.loads(failure.err)["error"]["code"] == "duplicate-id"
     assert len(listed(queuectl)) == 1
 
 
@@ -270,7 +270,7 @@ def test_a_format_that_is_named_decides(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n \n", "[]", "\ufeff"])
-def test_nothing_in_a_document_is_no_job_and_no_error(queuectl: Program, text: str) -> None:
+def test_an_empty_document_adds_no_job_and_is_no_error(queuectl: Program, text: str) -> None:
     assert queuectl("enqueue", "--file", "-", input=text, check=0).out == ""
     assert queuectl("enqueue", "--file", "-", "--json", input=text, check=0).json == []
     assert not queuectl.home.exists()
@@ -287,7 +287,7 @@ def test_nothing_in_a_document_is_no_job_and_no_error(queuectl: Program, text: s
         (b'{"command": "a"\n{"command": "b"}\n', 1),
     ],
 )
-def test_one_bad_line_refuses_the_batch_and_is_named(queuectl: Program, bad: bytes, line: int) -> None:
+def test_an_invalid_line_refuses_the_batch_and_is_named(queuectl: Program, bad: bytes, line: int) -> None:
     assert refused(queuectl, "--file", "-", input=bad).startswith(f"error: line {line}: ")
 
 
@@ -316,12 +316,12 @@ def test_an_id_for_more_than_one_job_is_refused(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "."])
-def test_a_file_that_cannot_be_read_is_said_in_one_line(queuectl: Program, tmp_path: Path, name: str) -> None:
+def test_an_unreadable_file_is_reported_in_one_line(queuectl: Program, tmp_path: Path, name: str) -> None:
     assert refused(queuectl, "--file", str(tmp_path / name), code=1).startswith("error: cannot read ")
 
 
 @pytest.mark.parametrize(
-    "words, input, noun",
+    "arguments, input, noun",
     [
         (('[{"id": "x", "command": "a"}, {"id": "x", "command": "b"}]',), None, "item"),
         (("--file", "-"), '[{"id": "x", "command": "a"},\n\n {"id": "x", "command": "b"}]', "item"),
@@ -329,22 +329,22 @@ def test_a_file_that_cannot_be_read_is_said_in_one_line(queuectl: Program, tmp_p
     ],
 )
 def test_an_id_that_a_batch_has_twice_is_named_where_it_stands(
-    queuectl: Program, words: tuple[str, ...], input: str | None, noun: str
+    queuectl: Program, arguments: tuple[str, ...], input: str | None, noun: str
 ) -> None:
-    said = queuectl("enqueue", *words, input=input, check=1).err
-    assert said.startswith(f"error: {noun} 2: the id 'x' is twice in this batch\n")
-    assert "show" not in said
+    failure = queuectl("enqueue", *arguments, input=input, check=1).err
+    assert failure.startswith(f"error: {noun} 2: the id 'x' is twice in this batch\n")
+    assert "show" not in failure
     assert listed(queuectl) == []
 
 
 def test_an_id_of_a_batch_that_is_taken_is_named_where_it_stands(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "x", "true", check=0)
-    said = queuectl("enqueue", '[{"command": "a"}, {"id": "x", "command": "b"}]', check=1).err
-    assert said.startswith("error: item 2: there is a job 'x' already\n")
+    failure = queuectl("enqueue", '[{"command": "a"}, {"id": "x", "command": "b"}]', check=1).err
+    assert failure.startswith("error: item 2: there is a job 'x' already\n")
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "arguments, failure",
     [
         (("--priority", "1000001", "x"), ["--priority: expected an integer", "like --priority 1"]),
         (("--max-retries", "-1", "x"), ["--max-retries: ", "like --max-retries 1"]),
@@ -364,11 +364,11 @@ def test_an_id_of_a_batch_that_is_taken_is_named_where_it_stands(queuectl: Progr
         (("--priority",), ["'--priority' requires an argument", "give it a value: --priority N"]),
     ],
 )
-def test_what_is_wrong_with_an_option_is_said_in_its_own_terms(
-    queuectl: Program, words: tuple[str, ...], said: list[str]
+def test_errors_name_the_option_and_not_the_field(
+    queuectl: Program, arguments: tuple[str, ...], failure: list[str]
 ) -> None:
-    answer = refused(queuectl, *words)
-    assert [text for text in said if text not in answer] == []
+    answer = refused(queuectl, *arguments)
+    assert [text for text in failure if text not in answer] == []
     assert '": ' not in answer
 
 
@@ -394,7 +394,7 @@ def test_a_stream_commits_and_prints_each_line_as_it_comes(queuectl: Program) ->
         process.stdin.flush()
         job_id = process.stdout.readline().decode().strip()
         assert queuectl("show", job_id, "--json", check=0).json["command"] == command
-    process.stdin.write(b"echo 3")  # an end without a newline
+    process.stdin.write(b"echo 3")  # the last line has no newline
     process.stdin.close()
     assert process.stdout.readline()
     assert process.wait(timeout=20) == 0
@@ -410,7 +410,7 @@ def test_a_stream_names_and_skips_bad_lines(queuectl: Program) -> None:
     assert [job["command"] for job in listed(queuectl)] == ["a", "c"]
 
 
-def test_a_stream_with_json_says_all_that_is_wrong_in_one_error(queuectl: Program) -> None:
+def test_a_stream_with_json_reports_all_invalid_lines_in_one_error(queuectl: Program) -> None:
     text = '{"command": "a"}\n{"command": }\n' + '{"command": 1}\n' * 9
     done = queuectl("enqueue", "--stream", "--json", input=text, check=2)
     assert [job["command"] for job in done.json] == ["a"]
@@ -484,7 +484,7 @@ def test_a_batch_on_a_terminal_is_a_summary_and_quiet_the_ids(home: Path, queuec
     assert terminal.shown.split() == ids
 
 
-def test_one_job_on_a_terminal_has_words_beside_its_id(home: Path) -> None:
+def test_enqueue_on_a_terminal_prints_a_note(home: Path) -> None:
     terminal = Terminal(home, "enqueue", "true", "--id", "abc", "--delay", "1h")
     assert terminal.end() == 0
     assert plain(terminal.shown).splitlines() == [
@@ -493,17 +493,17 @@ def test_one_job_on_a_terminal_has_words_beside_its_id(home: Path) -> None:
     ]
 
 
-def test_what_is_typed_is_read_until_its_end(home: Path, queuectl: Program) -> None:
+def test_stdin_of_a_terminal_is_read_until_its_end(home: Path, queuectl: Program) -> None:
     terminal = Terminal(home, "enqueue", "-")
     terminal.type("echo typed\n\x04")
     assert terminal.end() == 0
     assert [job["command"] for job in listed(queuectl)] == ["echo typed"]
 
 
-# ── where the output goes ───────────────────────────────────────────────────────────────────────────────────────────
+# ── closed and full output ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_reader_that_leaves_early_causes_no_noise(queuectl: Program) -> None:
+def test_a_closed_pipe_prints_no_error(queuectl: Program) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     process = queuectl.start("enqueue", "true", stdout=write_end, stderr=PIPE)
@@ -513,20 +513,20 @@ def test_a_reader_that_leaves_early_causes_no_noise(queuectl: Program) -> None:
     assert len(listed(queuectl)) == 1
 
 
-def test_a_full_disk_for_the_output_is_said(queuectl: Program) -> None:
+def test_a_full_disk_for_the_output_is_reported(queuectl: Program) -> None:
     with open("/dev/full", "wb") as full:
         process = queuectl.start("enqueue", "true", stdout=full, stderr=PIPE)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 1
     (job,) = listed(queuectl)
-    said = err.decode().splitlines()[0]
-    assert said == f"error: cannot write the output: No space left on device; the job {job['id']} was added"
+    failure = err.decode().splitlines()[0]
+    assert failure == f"error: cannot write the output: No space left on device; the job {job['id']} was added"
 
 
-@pytest.mark.parametrize("words", [("--file", "-"), ("--stream",)])
-def test_a_full_disk_for_the_output_of_a_batch_costs_no_id(queuectl: Program, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("--file", "-"), ("--stream",)])
+def test_a_full_disk_for_the_output_of_a_batch_costs_no_id(queuectl: Program, arguments: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
-        process = queuectl.start("enqueue", "--json", *words, stdin=PIPE, stdout=full, stderr=PIPE)
+        process = queuectl.start("enqueue", "--json", *arguments, stdin=PIPE, stdout=full, stderr=PIPE)
         _, err = process.communicate(b"true\n", timeout=20)
     error = json.loads(err)["error"]
     assert (process.returncode, error["code"]) == (1, "output-failed")
@@ -534,7 +534,7 @@ def test_a_full_disk_for_the_output_of_a_batch_costs_no_id(queuectl: Program, wo
 
 
 @pytest.mark.parametrize("closing", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_harm_neither_the_job_nor_the_store(queuectl: Program, closing: str) -> None:
+def test_closed_streams_harm_neither_the_job_nor_the_database(queuectl: Program, closing: str) -> None:
     script = f'"$@" {closing}'
     process = subprocess.run(
         ["sh", "-c", script, "sh", *COMMAND, "enqueue", "true"],

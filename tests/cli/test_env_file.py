@@ -9,9 +9,9 @@ from queuectl import errors, read_env_file
 from tests.program import Program
 
 
-def env_of(queuectl: Program, *words: str, input: str | None = None) -> dict[str, str]:
-    """The environment of the one job that these words make."""
-    job_id = queuectl("enqueue", *words, input=input, check=0).out.strip()
+def env_of(queuectl: Program, *arguments: str, input: str | None = None) -> dict[str, str]:
+    """The environment of the single job that these arguments add."""
+    job_id = queuectl("enqueue", *arguments, input=input, check=0).out.strip()
     env: dict[str, str] = queuectl("show", job_id, "--json", "--show-env", check=0).json["env"]
     return env
 
@@ -27,7 +27,7 @@ def test_the_variables_of_a_file_are_those_of_the_job(queuectl: Program, file: s
     assert env_of(queuectl, "true", "--env-file", file) == {"A": "1", "B": "two words"}
 
 
-def test_an_option_wins_over_the_file_and_the_file_over_json(queuectl: Program, file: str) -> None:
+def test_env_overrides_the_file_and_the_file_overrides_json(queuectl: Program, file: str) -> None:
     given = json.dumps({"command": "true", "env": {"A": "json", "C": "3"}})
     assert env_of(queuectl, given, "--env-file", file, "--env", "B=x") == {"A": "1", "B": "x", "C": "3"}
 
@@ -42,23 +42,23 @@ def test_stdin_may_be_the_file(queuectl: Program) -> None:
     assert env_of(queuectl, "true", "--env-file", "-", input="A=1\n") == {"A": "1"}
 
 
-@pytest.mark.parametrize("words", [("--file", "-"), ("--for-each", "-", "echo {}"), ("-",), ("--stream",)])
-def test_stdin_cannot_be_read_twice(queuectl: Program, words: tuple[str, ...]) -> None:
-    said = queuectl("enqueue", "--env-file", "-", *words, input="A=1\n", check=2).err
-    assert "both read stdin" in said
+@pytest.mark.parametrize("arguments", [("--file", "-"), ("--for-each", "-", "echo {}"), ("-",), ("--stream",)])
+def test_stdin_cannot_be_read_twice(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    printed = queuectl("enqueue", "--env-file", "-", *arguments, input="A=1\n", check=2).err
+    assert "both read stdin" in printed
     assert not queuectl.home.exists()
 
 
-@pytest.mark.parametrize("words", [("--file", "-"), ("-",)])
-def test_run_cannot_read_stdin_twice_either(queuectl: Program, words: tuple[str, ...]) -> None:
-    assert "both read stdin" in queuectl("run", "--env-file", "-", *words, input="A=1\n", check=2).err
+@pytest.mark.parametrize("arguments", [("--file", "-"), ("-",)])
+def test_run_cannot_read_stdin_twice_either(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    assert "both read stdin" in queuectl("run", "--env-file", "-", *arguments, input="A=1\n", check=2).err
 
 
-def test_a_line_that_is_wrong_is_named_and_nothing_is_made(queuectl: Program, tmp_path: Path) -> None:
+def test_an_invalid_line_is_named_and_nothing_is_created(queuectl: Program, tmp_path: Path) -> None:
     (tmp_path / "app.env").write_text("A=1\nhunter2\n")
-    said = queuectl("enqueue", "true", "--env-file", str(tmp_path / "app.env"), check=2).err
-    assert f"{tmp_path / 'app.env'}, line 2: " in said
-    assert "hunter2" not in said
+    printed = queuectl("enqueue", "true", "--env-file", str(tmp_path / "app.env"), check=2).err
+    assert f"{tmp_path / 'app.env'}, line 2: " in printed
+    assert "hunter2" not in printed
     assert not queuectl.home.exists()
 
 

@@ -12,7 +12,7 @@ from tests.terminal import Terminal
 StartWorker = Callable[..., WorkerProcess]
 
 JOBS = 10_000
-# Its own words, and then how much memory it ever had, as in test_copy.
+# Runs the command, then prints its peak memory, as in test_copy.
 RUN_AND_WEIGH = """
 import sys
 from queuectl.cli.main import run
@@ -23,13 +23,13 @@ sys.exit(code)
 
 
 def test_export_prints_the_jobs_as_list_does_oldest_first(queuectl: Program) -> None:
-    queuectl("enqueue", "--id", "a", "--env", "TOKEN=hush", "true", check=0)
+    queuectl("enqueue", "--id", "a", "--env", "TOKEN=secret-value", "true", check=0)
     queuectl("enqueue", "--id", "b", "--tag", "t", "--", "echo", "ü\x7f", check=0)
     listed = queuectl("list", "--json", "--sort", "-created", check=0).json
     done = queuectl("export", check=0)
     assert done.json == listed
     assert [job["id"] for job in listed] == ["a", "b"]
-    assert "hush" not in done.out
+    assert "secret-value" not in done.out
     assert listed[0]["env"] == {"TOKEN": "***"}
     lines = queuectl("export", "--format", "jsonl", check=0).lines
     assert [json.loads(line) for line in lines] == listed
@@ -50,7 +50,7 @@ def test_export_takes_the_filters_of_list(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "b", "--queue", "mail", "--tag", "t", "--tag", "u", "true", check=0)
     queuectl("enqueue", "--id", "c", "true", check=0)
     queuectl("cancel", "c", check=0)
-    for words, ids in (
+    for arguments, ids in (
         (["--state", "Cancelled"], ["c"]),
         (["--state", "pending,cancelled", "-q", "mail", "-q", "default"], ["a", "b", "c"]),
         (["--queue", "mail"], ["b"]),
@@ -58,7 +58,7 @@ def test_export_takes_the_filters_of_list(queuectl: Program) -> None:
         (["--tag", "t", "--tag", "u"], ["b"]),
         (["--tag", "none"], []),
     ):
-        assert [job["id"] for job in queuectl("export", *words, check=0).json] == ids
+        assert [job["id"] for job in queuectl("export", *arguments, check=0).json] == ids
 
 
 def test_a_file_of_an_export_is_private_and_has_the_environment(queuectl: Program, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_file_of_an_export_is_private_and_has_the_environment(queuectl: Progra
     assert [entry.name for entry in tmp_path.iterdir() if entry.suffix == ".part"] == []
 
 
-def test_a_file_that_is_there_is_never_written_over(queuectl: Program, tmp_path: Path) -> None:
+def test_an_existing_file_is_never_overwritten(queuectl: Program, tmp_path: Path) -> None:
     path = tmp_path / "jobs.json"
     path.write_text("mine")
     done = queuectl("export", path, check=1)
@@ -88,7 +88,7 @@ def test_a_file_that_is_there_is_never_written_over(queuectl: Program, tmp_path:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_file_that_cannot_be_made_is_said(queuectl: Program, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_created_is_reported(queuectl: Program, tmp_path: Path) -> None:
     done = queuectl("export", tmp_path / "none" / "jobs.json", "--json", check=1)
     assert done.out == ""
     assert json.loads(done.err)["error"]["code"] == "file-unwritable"
@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_made_is_said(queuectl: Program, tmp_path: Path) -
     assert queuectl("export", "--state", "odd", check=2).out == ""
 
 
-def test_a_home_that_does_not_exist_has_no_jobs_and_stays_so(queuectl: Program, home: Path) -> None:
+def test_a_missing_data_directory_exports_no_jobs_and_is_not_created(queuectl: Program, home: Path) -> None:
     assert queuectl("export", check=0).out == "[]\n"
     assert queuectl("export", "--format", "jsonl", check=0).out == ""
     assert not home.exists()
@@ -109,9 +109,9 @@ def test_a_million_jobs_would_not_need_more_memory(queuectl: Program, home: Path
     queuectl("enqueue", "--file", "-", "--quiet", input=text, check=0)
     path = tmp_path / "jobs.jsonl"
     weights = []
-    for at, words in ((home, ["export", "--history", str(path)]), (tmp_path / "other", ["import", str(path)])):
+    for at, arguments in ((home, ["export", "--history", str(path)]), (tmp_path / "other", ["import", str(path)])):
         done = subprocess.run(
-            [sys.executable, "-c", RUN_AND_WEIGH, *words],
+            [sys.executable, "-c", RUN_AND_WEIGH, *arguments],
             env=environment(at),
             capture_output=True,
             text=True,
@@ -122,7 +122,7 @@ def test_a_million_jobs_would_not_need_more_memory(queuectl: Program, home: Path
     assert queuectl("status", "--json", env={"QUEUECTL_HOME": str(tmp_path / "other")}, check=0).json["total"] == JOBS
 
 
-def test_a_person_sees_how_far_it_is(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_an_export_shows_its_progress_on_a_terminal(queuectl: Program, home: Path, tmp_path: Path) -> None:
     text = "\n".join(f"echo {number}" for number in range(40_000))
     queuectl("enqueue", "--file", "-", "--quiet", input=text, check=0)
     terminal = Terminal(home, "export", "--history", str(tmp_path / "jobs.json"))

@@ -12,15 +12,15 @@ from tests.terminal import Terminal, plain
 StartWorker = Callable[..., WorkerProcess]
 
 
-def enqueue(queuectl: Program, job_id: str, *words: str, command: str = "true") -> None:
-    assert queuectl("enqueue", "--id", job_id, *words, command, check=0).out == f"{job_id}\n"
+def enqueue(queuectl: Program, job_id: str, *arguments: str, command: str = "true") -> None:
+    assert queuectl("enqueue", "--id", job_id, *arguments, command, check=0).out == f"{job_id}\n"
 
 
 def states(queuectl: Program) -> dict[str, str]:
     return {job["id"]: job["state"] for job in queuectl("list", "--json", check=0).json}
 
 
-# ── waiting for others ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── dependencies ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_one_after_the_other_by_id_by_prefix_and_by_last(queuectl: Program, start_worker: StartWorker) -> None:
@@ -68,7 +68,7 @@ def test_run_follows_a_job_that_waits_for_another(queuectl: Program, start_worke
     assert queuectl("run", "--after", "first", "echo hi", check=0).out == "hi\n"
 
 
-def test_a_flag_takes_the_place_of_what_json_says(queuectl: Program) -> None:
+def test_an_option_overrides_dependencies_of_the_json(queuectl: Program) -> None:
     enqueue(queuectl, "a")
     queuectl("enqueue", "--after-any", "a", '{"id": "b", "command": "true", "after": ["nope"]}', check=0)
     assert queuectl("show", "b", "--json", check=0).json["depends_on"] == [
@@ -77,7 +77,7 @@ def test_a_flag_takes_the_place_of_what_json_says(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "words, code, message",
+    "arguments, code, message",
     [
         (["--after", "nope", "true"], 1, "no job 'nope'"),
         (["--after", "", "true"], 2, "--after: an id is missing"),
@@ -94,19 +94,19 @@ def test_a_flag_takes_the_place_of_what_json_says(queuectl: Program) -> None:
         ),
     ],
 )
-def test_what_could_never_run_is_refused_and_nothing_is_written(
-    queuectl: Program, words: list[str], code: int, message: str
+def test_impossible_dependencies_are_refused_and_nothing_is_written(
+    queuectl: Program, arguments: list[str], code: int, message: str
 ) -> None:
     enqueue(queuectl, "a")
     enqueue(queuectl, "off")
     queuectl("cancel", "off", check=0)
-    refused = queuectl("enqueue", *words, check=code)
+    refused = queuectl("enqueue", *arguments, check=code)
     assert refused.out == ""
     assert refused.err.splitlines()[0] == f"error: {message}"
     assert states(queuectl) == {"a": "pending", "off": "cancelled"}
 
 
-def test_the_way_out_of_a_parent_that_has_ended_is_one_that_can_be_gone(queuectl: Program) -> None:
+def test_the_hint_for_an_ended_parent_works(queuectl: Program) -> None:
     enqueue(queuectl, "done")
     queuectl("worker", "start", "--drain", check=0)
     enqueue(queuectl, "off")
@@ -116,14 +116,14 @@ def test_the_way_out_of_a_parent_that_has_ended_is_one_that_can_be_gone(queuectl
     queuectl("enqueue", "--after-any", "done,off", "true", check=0)
 
 
-def test_a_bad_parent_makes_no_home(tmp_path: Path) -> None:
+def test_an_unknown_parent_creates_no_data_directory(tmp_path: Path) -> None:
     elsewhere = Program(tmp_path / "elsewhere")
     elsewhere("enqueue", "--after", "nope", "true", check=1)
     elsewhere("enqueue", '{"id": "x", "command": "true", "after": ["x"]}', check=2)
     assert not elsewhere.home.exists()
 
 
-def test_in_a_stream_a_line_that_waits_for_nobody_known_costs_only_itself(queuectl: Program) -> None:
+def test_a_streamed_line_with_an_unknown_parent_refuses_only_itself(queuectl: Program) -> None:
     lines = [
         '{"id": "a", "command": "true"}',
         '{"command": "true", "after": ["nope"]}',
@@ -134,10 +134,10 @@ def test_in_a_stream_a_line_that_waits_for_nobody_known_costs_only_itself(queuec
     assert done.err.splitlines()[0] == "error: line 2: no job 'nope'"
 
 
-# ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── graph, show, explain ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_list_show_and_explain_say_what_a_job_waits_for(queuectl: Program) -> None:
+def test_list_show_and_explain_name_the_parents_of_a_job(queuectl: Program) -> None:
     enqueue(queuectl, "a")
     enqueue(queuectl, "b", "--after", "a")
     enqueue(queuectl, "c", "--after-any", "a,b")
@@ -170,17 +170,23 @@ def test_a_graph_is_drawn_with_parents_above_and_children_below(queuectl: Progra
     assert queuectl("graph", "nope", check=1).out == ""
 
 
-def test_of_many_side_by_side_the_first_are_drawn_and_the_others_counted(queuectl: Program) -> None:
+def test_of_many_siblings_the_first_are_drawn_and_the_others_counted(queuectl: Program) -> None:
     jobs = [{"id": "p", "command": "true"}, *({"id": f"k{n}", "command": "true", "after": ["p"]} for n in range(25))]
     queuectl("enqueue", json.dumps(jobs), check=0)
     lines = queuectl("graph", "p", check=0).lines
     assert (len(lines), lines[-1]) == (12, "└─ … 15 more")
-    told = queuectl("graph", "p", "--json", check=0).json
-    assert (len(told["nodes"]), len(told["edges"]), told["more"]) == (26, 25, False)
-    assert told["edges"][0] == {"parent": "p", "child": "k0", "when": "completed", "else": "cancel", "state": "waiting"}
+    reported = queuectl("graph", "p", "--json", check=0).json
+    assert (len(reported["nodes"]), len(reported["edges"]), reported["more"]) == (26, 25, False)
+    assert reported["edges"][0] == {
+        "parent": "p",
+        "child": "k0",
+        "when": "completed",
+        "else": "cancel",
+        "state": "waiting",
+    }
 
 
-def test_a_graph_on_a_terminal_has_the_colours_of_the_states(queuectl: Program) -> None:
+def test_a_graph_on_a_terminal_has_the_colors_of_the_states(queuectl: Program) -> None:
     enqueue(queuectl, "a")
     enqueue(queuectl, "b", "--after", "a")
     terminal = Terminal(queuectl.home, "graph", "a")
@@ -189,10 +195,10 @@ def test_a_graph_on_a_terminal_has_the_colours_of_the_states(queuectl: Program) 
     assert "└─ b  blocked  true" in plain(terminal.shown)
 
 
-# ── together with all the rest ──────────────────────────────────────────────────────────────────────────────────────
+# ── with other features ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_blocked_job_is_not_run_now_and_says_what_to_do(queuectl: Program) -> None:
+def test_run_now_refuses_a_blocked_job_with_a_hint(queuectl: Program) -> None:
     enqueue(queuectl, "build")
     enqueue(queuectl, "test", "--after", "build")
     refused = queuectl("run-now", "test", check=1)
@@ -219,7 +225,7 @@ def test_a_blocked_job_is_held_edited_moved_and_cloned_and_stays_blocked(queuect
 
 
 @pytest.mark.parametrize("option", ["--after", "--after-any", "--after-fail"])
-def test_a_schedule_waits_for_nobody(queuectl: Program, option: str) -> None:
+def test_a_schedule_refuses_parents(queuectl: Program, option: str) -> None:
     enqueue(queuectl, "build")
     refused = queuectl("cron", "add", "nightly", "@daily", option, "build", "true", check=2)
     assert refused.err.splitlines()[0] == f"error: {option}: not for a schedule"
@@ -240,15 +246,15 @@ def test_each_of_many_comes_after_the_same_job(queuectl: Program, start_worker: 
     assert queuectl("wait", "--batch", "b").code == 0
 
 
-def test_a_batch_that_is_a_graph_ends_with_what_was_called_off(queuectl: Program, start_worker: StartWorker) -> None:
+def test_a_batch_with_dependencies_ends_with_its_cancelled_jobs(queuectl: Program, start_worker: StartWorker) -> None:
     graph = [
         {"id": "a", "command": "exit 3", "max_retries": 1},
         {"id": "b", "command": "true", "after": ["a"]},
         {"id": "c", "command": "true", "after": ["b"]},
     ]
     last = 'echo "$QUEUECTL_BATCH_DEAD dead, $QUEUECTL_BATCH_CANCELLED cancelled"'
-    words = ("enqueue", "--file", "-", "--batch", "g", "--on-complete", last)
-    queuectl(*words, input="\n".join(map(json.dumps, graph)), check=0)
+    arguments = ("enqueue", "--file", "-", "--batch", "g", "--on-complete", last)
+    queuectl(*arguments, input="\n".join(map(json.dumps, graph)), check=0)
     assert start_worker("--drain").wait() == 0
     assert queuectl("wait", "--batch", "g").code == 3
     assert queuectl("logs", "last", "--no-markers", check=0).out == "1 dead, 2 cancelled\n"
@@ -259,7 +265,7 @@ def test_a_batch_that_is_a_graph_ends_with_what_was_called_off(queuectl: Program
     assert [states(queuectl)[name] for name in "abc"] == ["cancelled"] * 3
 
 
-def test_what_is_removed_by_a_selector_has_told_its_children(queuectl: Program, start_worker: StartWorker) -> None:
+def test_removing_jobs_by_a_filter_updates_their_children(queuectl: Program, start_worker: StartWorker) -> None:
     enqueue(queuectl, "bad", "--tag", "x", "--max-retries", "1", command="exit 3")
     enqueue(queuectl, "good", "--tag", "x")
     assert start_worker("--drain").wait() == 0
@@ -272,7 +278,7 @@ def test_what_is_removed_by_a_selector_has_told_its_children(queuectl: Program, 
     assert [parent["id"] for parent in shown["depends_on"]] == ["good", "bad"]
 
 
-def test_a_parent_in_a_paused_queue_is_told_by_explain(queuectl: Program) -> None:
+def test_explain_mentions_a_parent_in_a_paused_queue(queuectl: Program) -> None:
     enqueue(queuectl, "build", "-q", "slow")
     enqueue(queuectl, "test", "--after", "build")
     queuectl("queue", "pause", "slow", check=0)

@@ -30,7 +30,7 @@ PAST = "2026-01-02T12:00:00.000Z"
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, queuectl: Program) -> Program:
-    """Another home, which does not exist yet."""
+    """Another data directory, which does not exist yet."""
     return Program(tmp_path / "elsewhere")
 
 
@@ -40,28 +40,28 @@ def write(path: Path, *jobs: dict[str, Any]) -> Path:
 
 
 def refused(program: Program, path: Path | str, *, code: int, input: str | None = None) -> tuple[str, str]:
-    """The two lines that it says."""
+    """The two lines of the error."""
     done = program("import", "--rules", path, input=input, check=code)
     assert done.out == ""
     message, hint = done.err.splitlines()
     return message.removeprefix("error: "), hint.removeprefix("hint: ")
 
 
-@pytest.mark.parametrize("words", [["--history"], []], ids=["with history", "jobs only"])
+@pytest.mark.parametrize("arguments", [["--history"], []], ids=["with history", "jobs only"])
 @pytest.mark.parametrize("name", ["jobs.json", "jobs.jsonl"])
-def test_what_export_wrote_comes_in_once(
-    queuectl: Program, elsewhere: Program, start_worker: StartWorker, tmp_path: Path, name: str, words: list[str]
+def test_an_export_is_imported_once(
+    queuectl: Program, elsewhere: Program, start_worker: StartWorker, tmp_path: Path, name: str, arguments: list[str]
 ) -> None:
     queuectl("enqueue", "--id", "good", "--env", "TOKEN=secret", "--tag", "t", "echo hi", check=0)
     queuectl("enqueue", "--id", "bad", "--max-retries", "2", "--backoff-base", "1", "exit 3", check=0)
     assert start_worker("--drain").wait() == 0
     queuectl("enqueue", "--id", "waits", "--priority", "5", "true", check=0)
     path = tmp_path / name
-    queuectl("export", *words, path, check=0)
+    queuectl("export", *arguments, path, check=0)
     assert elsewhere("import", path, check=0).out == "imported 3 jobs\n"
     again = elsewhere("import", path, "--json", check=0).json
     assert again == {**NOTHING, "skipped": 3}
-    seen = [program("export", *words, check=0).json for program in (queuectl, elsewhere)]
+    seen = [program("export", *arguments, check=0).json for program in (queuectl, elsewhere)]
     assert [{**job, "log": None} for job in seen[0]] == seen[1]
     assert elsewhere("show", "good", "--show-env", "--json", check=0).json["env"] == {"TOKEN": "secret"}
     counts = [program("status", "--json", check=0).json["states"] for program in (queuectl, elsewhere)]
@@ -100,7 +100,7 @@ def test_an_id_that_is_twice_in_it_refuses_all_of_it(queuectl: Program, home: Pa
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, reported",
     [
         ('[{"id": "a", "command": "true", "state": "pending"}]', "item 1: created_at: missing"),
         ('{"id": "a", "command": "x", "state": "up", "created_at": "2026-01-02"}', "line 1: state: not a state: 'up'"),
@@ -112,18 +112,18 @@ def test_an_id_that_is_twice_in_it_refuses_all_of_it(queuectl: Program, home: Pa
         ('[{"id": "a", "commnd": "true"}]', "item 1: unknown field 'commnd'"),
     ],
 )
-def test_bad_input_is_told_with_its_place_and_nothing_is_made(
-    queuectl: Program, home: Path, tmp_path: Path, text: str, told: str
+def test_invalid_input_is_reported_with_its_position_and_nothing_is_created(
+    queuectl: Program, home: Path, tmp_path: Path, text: str, reported: str
 ) -> None:
     (tmp_path / "jobs.json").write_text(text)
     message, hint = refused(queuectl, tmp_path / "jobs.json", code=2)
-    assert message.startswith(told)
+    assert message.startswith(reported)
     assert hint
     assert refused(queuectl, "-", code=2, input=text)[0] == message
     assert not home.exists()
 
 
-def test_a_file_that_cannot_be_read_is_said(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(queuectl: Program, home: Path, tmp_path: Path) -> None:
     assert refused(queuectl, tmp_path / "none", code=1)[0].startswith(f"cannot read {tmp_path / 'none'}: No such file")
     assert refused(queuectl, tmp_path, code=1)[0].startswith(f"cannot read {tmp_path}: Is a directory")
     (tmp_path / "words.txt").write_text("echo hi\n")
@@ -135,13 +135,13 @@ def test_a_file_that_cannot_be_read_is_said(queuectl: Program, home: Path, tmp_p
     assert not home.exists()
 
 
-def test_nothing_to_import_makes_nothing(queuectl: Program, home: Path) -> None:
+def test_an_empty_import_creates_nothing(queuectl: Program, home: Path) -> None:
     assert queuectl("import", "-", "--json", input="[]", check=0).json == NOTHING
     assert queuectl("import", "-", "--json", input="", check=0).json == NOTHING
     assert not home.exists()
 
 
-def test_a_dry_run_says_what_would_be_and_does_nothing(
+def test_a_dry_run_prints_the_result_and_changes_nothing(
     queuectl: Program, elsewhere: Program, home: Path, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "jobs.json", {"id": "a"}, {"id": "b", "state": "processing"})
@@ -156,7 +156,7 @@ def test_a_dry_run_says_what_would_be_and_does_nothing(
     assert queuectl("status", "--json", check=0).json["total"] == 1
 
 
-def test_values_that_were_left_out_are_never_made_up(queuectl: Program, elsewhere: Program) -> None:
+def test_omitted_values_are_never_invented(queuectl: Program, elsewhere: Program) -> None:
     queuectl("enqueue", "--id", "a", "--env", "TOKEN=secret", "true", check=0)
     text = queuectl("export", "--format", "jsonl", check=0).out
     message, hint = refused(elsewhere, "-", code=2, input=text)
@@ -165,7 +165,7 @@ def test_values_that_were_left_out_are_never_made_up(queuectl: Program, elsewher
     assert queuectl("import", "-", "--json", input=text, check=0).json["skipped"] == 1
 
 
-def test_what_was_running_is_run_again_elsewhere(
+def test_a_running_job_is_imported_as_pending(
     queuectl: Program, elsewhere: Program, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     queuectl("enqueue", "--id", "a", f"test -e {tmp_path / 'go'} || exec sleep 60", check=0)
@@ -182,7 +182,7 @@ def test_what_was_running_is_run_again_elsewhere(
     assert [run["outcome"] for run in job["history"]] == ["released", "completed"]
 
 
-def test_jobs_come_in_by_their_age_whatever_their_order_in_the_file(queuectl: Program, tmp_path: Path) -> None:
+def test_jobs_are_imported_by_age_regardless_of_their_order_in_the_file(queuectl: Program, tmp_path: Path) -> None:
     moments = {"c": "2026-01-03", "a": "2026-01-01", "b2": "2026-01-02", "b3": "2026-01-02"}
     path = write(tmp_path / "jobs.json", *({"id": name, "created_at": moment} for name, moment in moments.items()))
     queuectl("import", path, check=0)
@@ -202,7 +202,7 @@ def test_a_rule_that_the_job_carries_comes_along(queuectl: Program, elsewhere: P
     assert (job["state"], job["attempts"], job["max_retries"]) == ("dead", 2, 1)
 
 
-def test_jobs_without_history_can_be_given_another_chance(queuectl: Program, tmp_path: Path) -> None:
+def test_jobs_without_history_can_be_retried(queuectl: Program, tmp_path: Path) -> None:
     jobs = [{"id": name, "state": name, "attempts": 2, "max_retries": 2} for name in ("dead", "failed", "cancelled")]
     queuectl("import", write(tmp_path / "jobs.json", *jobs), check=0)
     queuectl("retry", "dead", "failed", "cancelled", check=0)
@@ -211,14 +211,14 @@ def test_jobs_without_history_can_be_given_another_chance(queuectl: Program, tmp
     assert {(job["state"], job["runs"]) for job in found} == {("completed", 3)}
 
 
-def test_a_store_of_ours_is_not_for_import(queuectl: Program, home: Path) -> None:
+def test_a_queuectl_database_is_refused_by_import(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     message, hint = refused(queuectl, home / "queue.db", code=1)
     assert message == f"cannot import {home / 'queue.db'}: it is a store of queuectl itself"
     assert "copy" in hint
 
 
-def test_a_person_sees_how_far_an_import_is(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_an_import_shows_its_progress_on_a_terminal(queuectl: Program, home: Path, tmp_path: Path) -> None:
     write(tmp_path / "jobs.json", *({"id": f"j{number}"} for number in range(20_000)))
     terminal = Terminal(home, "import", str(tmp_path / "jobs.json"))
     terminal.wait_for("importing")
@@ -232,35 +232,46 @@ def test_a_person_sees_how_far_an_import_is(queuectl: Program, home: Path, tmp_p
 def furnish(program: Program) -> None:
     program("queue", "set", "mail", "--concurrency", "2", "--rate", "10/m", "--per-key", "3", "--timeout", "0", check=0)
     program("queue", "pause", "slow", check=0)
-    words = ("--tz", "Europe/Berlin", "--overlap", "queue", "--catch-up", "all:3", "--jitter", "5", "--env", "A=secret")
-    program("cron", "add", "nightly", "0 2 * * *", "--queue", "mail", *words, "make backup", check=0)
+    arguments = (
+        "--tz",
+        "Europe/Berlin",
+        "--overlap",
+        "queue",
+        "--catch-up",
+        "all:3",
+        "--jitter",
+        "5",
+        "--env",
+        "A=secret",
+    )
+    program("cron", "add", "nightly", "0 2 * * *", "--queue", "mail", *arguments, "make backup", check=0)
     program("cron", "add", "often", "every 90s", "--until", "2090-01-01T00:00:00Z", "true", check=0)
     program("cron", "pause", "often", check=0)
     program("alert", "add", "deaths", "--dead", "3", "--within", "1h", "--queue", "mail", "--command", "true", check=0)
     called = ("--webhook", "https://example.org/secret", "--for", "90s", "--repeat", "1h")
     program("alert", "add", "late", "--oldest", "10m", *called, check=0)
-    program("alert", "add", "nobody", "--no-worker", "2m", "--command", "logger nobody", check=0)
+    program("alert", "add", "no-worker", "--no-worker", "2m", "--command", "logger no-worker", check=0)
     batch = ("--batch", "all", "--on-complete", "echo all of it")
     program("enqueue", "--id", "job", "--queue", "slow", *batch, "true", check=0)
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.jsonl"])
-def test_schedules_and_rules_come_along_if_asked_for_and_come_in_once(
+def test_schedules_and_rules_are_exported_with_an_option_and_imported_once(
     queuectl: Program, elsewhere: Program, tmp_path: Path, name: str
 ) -> None:
     furnish(queuectl)
-    said = queuectl("export", "--rules", tmp_path / name, check=0)
+    printed = queuectl("export", "--rules", tmp_path / name, check=0)
     all_of_it = "1 job, 2 queues, 2 schedules, 3 alerts, 1 end of a batch"
-    assert said.out == f"exported {all_of_it} to {tmp_path / name}\n"
+    assert printed.out == f"exported {all_of_it} to {tmp_path / name}\n"
     assert elsewhere("import", "--rules", "--dry-run", tmp_path / name, check=0).out == f"would import {all_of_it}\n"
     assert elsewhere("queue", "list", "--json", check=0).json == []
     assert elsewhere("import", "--rules", tmp_path / name, check=0).out == f"imported {all_of_it}\n"
     assert elsewhere("import", "--rules", tmp_path / name, "--json", check=0).json == {**NOTHING, "skipped": 1}
-    for words in (["queue", "list"], ["cron", "list"], ["alert", "list"], ["batch", "list"]):
-        ours, theirs = (program(*words, "--json", check=0).json for program in (queuectl, elsewhere))
+    for arguments in (["queue", "list"], ["cron", "list"], ["alert", "list"], ["batch", "list"]):
+        ours, theirs = (program(*arguments, "--json", check=0).json for program in (queuectl, elsewhere))
         for one in (*ours, *theirs):
             one.pop("updated_at", None)
-            if words[0] == "batch":
+            if arguments[0] == "batch":
                 one.pop("created_at")
         assert ours == theirs
     there = elsewhere("export", "--rules", tmp_path / "again.json", check=0)
@@ -269,10 +280,8 @@ def test_schedules_and_rules_come_along_if_asked_for_and_come_in_once(
     assert ours[:8] == theirs[:8]
 
 
-def test_what_runs_at_the_end_of_a_batch_runs_where_its_jobs_have_gone(
-    queuectl: Program, elsewhere: Program, tmp_path: Path
-) -> None:
-    # The defaults of the place where it was said hold, not those of the place where it comes to.
+def test_on_complete_of_a_batch_runs_after_an_import(queuectl: Program, elsewhere: Program, tmp_path: Path) -> None:
+    # The defaults of the exporting database apply, not those of the importing one.
     queuectl("config", "set", "max-retries", "7", check=0)
     queuectl("config", "set", "first-attempt-is-free", "true", check=0)
     queuectl("config", "set", "timeout", "90s", check=0)
@@ -286,9 +295,9 @@ def test_what_runs_at_the_end_of_a_batch_runs_where_its_jobs_have_gone(
     last = elsewhere("show", batch["on_complete_job"], "--json", check=0).json
     assert (last["state"], last["command"]) == ("completed", "echo all of it")
     assert (last["max_retries"], last["timeout"]) == (7, 90)
-    # It is the same, and done: neither is it another one, nor does it run again.
+    # The batch is the same and has ended: on_complete does not run again.
     assert elsewhere("import", "--rules", tmp_path / "all.json", check=0).lines[0] == "imported 0 jobs"
-    # And where it has been done there is nothing more to take along.
+    # Of an ended batch nothing is exported.
     assert '"batch",' not in elsewhere("export", "--rules", check=0).out
 
 
@@ -297,13 +306,13 @@ def _array(path: Path) -> str:
     return f"[{','.join(text.splitlines())}]" if path.suffix == ".jsonl" else text
 
 
-def test_jobs_alone_are_exported_unless_asked_for_more(queuectl: Program) -> None:
+def test_only_jobs_are_exported_by_default(queuectl: Program) -> None:
     furnish(queuectl)
     assert [job["id"] for job in queuectl("export", check=0).json] == ["job"]
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, reported",
     [
         (["queue", "set", "mail", "--rate", "9/m"], "there is another queue 'mail' already: its concurrency differs"),
         (
@@ -321,19 +330,19 @@ def test_jobs_alone_are_exported_unless_asked_for_more(queuectl: Program) -> Non
     ],
 )
 def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
-    queuectl: Program, elsewhere: Program, tmp_path: Path, change: list[str], told: str
+    queuectl: Program, elsewhere: Program, tmp_path: Path, change: list[str], reported: str
 ) -> None:
     furnish(queuectl)
     queuectl("export", "--rules", tmp_path / "all.json", check=0)
     elsewhere(*change, check=0)
     message, hint = refused(elsewhere, tmp_path / "all.json", code=1)
-    assert message == told
+    assert message == reported
     assert hint.startswith("nothing was imported; look at it: queuectl ")
     assert "job" not in elsewhere("list", "--quiet", check=0).lines
 
 
 @pytest.mark.parametrize(
-    "record, told",
+    "record, reported",
     [
         ({"kind": "moon"}, "item 1: kind: not known: 'moon'"),
         (
@@ -341,7 +350,7 @@ def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
             "item 1: name: not the name of an alert: 'a b'",
         ),
         ({"kind": "alert", "name": "a"}, "item 1: no condition for an alert"),
-        ({"kind": "alert", "name": "a", "dead": 1}, "item 1: whom to tell? nobody is named"),
+        ({"kind": "alert", "name": "a", "dead": 1}, "item 1: neither a webhook nor a command for an alert"),
         (
             {"kind": "alert", "name": "a", "dead": 1, "command": "true", "cwd": 7},
             "item 1: cwd: expected a string, got 7",
@@ -363,7 +372,7 @@ def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
         ({"kind": "queue"}, "item 1: name: expected a string, got null"),
         ({"kind": "queue", "name": "a b"}, "item 1: queue: not the name of a queue: 'a b'"),
         ({"kind": "queue", "name": "a", "rate": "often"}, "item 1: rate: not a rate: 'often'"),
-        ({"kind": "queue", "name": "a", "colour": 1}, "item 1: unknown rule 'colour'"),
+        ({"kind": "queue", "name": "a", "color": 1}, "item 1: unknown rule 'color'"),
         ({"kind": "schedule", "name": "a", "tz": "UTC", "job": {}}, "item 1: schedule: expected a string, got null"),
         ({"kind": "schedule", "name": "a", "schedule": "@daily", "tz": "UTC"}, "item 1: job: expected an object"),
         (
@@ -401,13 +410,13 @@ def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
         ),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_told_with_its_place_and_nothing_is_made(
-    queuectl: Program, tmp_path: Path, record: dict[str, Any], told: str
+def test_an_invalid_rule_is_reported_with_its_position_and_nothing_is_created(
+    queuectl: Program, tmp_path: Path, record: dict[str, Any], reported: str
 ) -> None:
     path = tmp_path / "rules.json"
     path.write_text(json.dumps([record]))
     message, _ = refused(queuectl, path, code=2)
-    assert message.startswith(told)
+    assert message.startswith(reported)
     assert not queuectl.home.exists()
 
 

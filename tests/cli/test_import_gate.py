@@ -1,4 +1,4 @@
-"""Import opens no way around what enqueue refuses: the reserved queue, the origin of webhooks, settings, the policy."""
+"""Import refuses what enqueue refuses: the reserved queue, the origin of webhooks, settings, the policy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from tests.e2e.scene import Scene
 from tests.e2e.scene import scene as scene
-from tests.hooks.receiver import receiving
 from tests.program import Program
 from tests.users import me
 from tests.wait import wait_until
+from tests.webhooks.receiver import receiving
 
 WEBHOOKS = "queuectl.webhooks"
 JOB = {"id": "a", "command": "true", "state": "pending", "created_at": "2026-01-02T03:04:05Z"}
@@ -22,8 +22,8 @@ FORGED = {**CALL, "argv": ["queuectl:webhook", "--db", "/home/other/queue.db", "
 
 
 def imported(program: Program, *records: dict[str, Any], rules: bool = False, check: int = 0) -> str:
-    words = ("--rules",) if rules else ()
-    return program("import", *words, "-", input=json.dumps(records), check=check).err
+    arguments = ("--rules",) if rules else ()
+    return program("import", *arguments, "-", input=json.dumps(records), check=check).err
 
 
 def calls(scene: Scene) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def test_a_job_for_the_reserved_queue_is_refused_and_nothing_is_imported(
     queuectl: Program, record: dict[str, Any]
 ) -> None:
     error = imported(queuectl, {**JOB, "id": "b"}, record, check=2)
-    assert error.startswith(f"error: item 2: queue: {WEBHOOKS} is for calls of webhooks only\n")
+    assert error.startswith(f"error: item 2: queue: {WEBHOOKS} is reserved for webhook deliveries\n")
     assert queuectl("list", "--queue", WEBHOOKS, "--json", check=0).json == []
     assert queuectl("list", "--json", check=0).json == []
 
@@ -60,7 +60,7 @@ def test_a_job_for_the_reserved_queue_is_refused_and_nothing_is_imported(
 )
 def test_a_schedule_or_batch_for_the_reserved_queue_is_refused(queuectl: Program, record: dict[str, Any]) -> None:
     error = imported(queuectl, record, rules=True, check=2)
-    assert f"{WEBHOOKS} is for calls of webhooks only" in error
+    assert f"{WEBHOOKS} is reserved for webhook deliveries" in error
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The files of other tools, made after the descriptions of their designs."""
+"""Import of files of other tools, written after their documentation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AGEING = """
     );
     CREATE INDEX idx_jobs_state ON jobs(state);
     CREATE TABLE config (key TEXT PRIMARY KEY, value TEXT);
-    INSERT INTO config VALUES ('max_retries', '5'), ('backoff_base', '3'), ('colour', 'green');
+    INSERT INTO config VALUES ('max_retries', '5'), ('backoff_base', '3'), ('color', 'green');
     INSERT INTO jobs (id, command, state, priority, waiting_time, created_at, updated_at)
     VALUES ('job2', 'echo two', 'pending', 8, 0, '2025-11-04T10:31:00.123456', '2025-11-04T10:31:00.123456'),
            ('job1', 'echo one', 'pending', 3, 5, '2025-11-04T10:30:00.123456', '2025-11-04T10:30:00.123456');
@@ -141,7 +141,7 @@ def test_a_queue_with_waiting_times_is_taken_over(queuectl: Program, tmp_path: P
         "skipped": 0,
         "given_back": 1,
         "settings": {"backoff-base": "3", "max-retries": "5"},
-        "ignored": ["setting colour"],
+        "ignored": ["setting color"],
         "queues": [],
         "schedules": [],
         "alerts": [],
@@ -225,7 +225,7 @@ def test_jobs_and_dead_letters_in_json_files_are_taken_over(
     ]
     assert found["job-1"]["created_at"] == "2025-11-13T10:30:00.000Z"
     queuectl("dlq", "retry", "job-5", check=0)
-    queuectl("config", "set", "retain-completed", "forever", check=0)  # they are older than what is kept
+    queuectl("config", "set", "retain-completed", "forever", check=0)  # older than the retention
     queuectl("config", "set", "backoff-max", "100ms", check=0)
     queuectl("worker", "start", "--drain", "--count", "2", check=0)
     assert queuectl("status", "--json", check=0).json["states"]["completed"] == 4
@@ -247,7 +247,7 @@ def test_settings_in_a_json_file_are_taken_over(queuectl: Program, tmp_path: Pat
     assert queuectl("config", "get", "worker-count", check=0).out == "4\n"
 
 
-def test_a_setting_that_cannot_be_is_refused(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_an_invalid_setting_is_refused(queuectl: Program, home: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"max_retries": -1}')
     done = queuectl("import", tmp_path / "config.json", check=2)
     assert done.err.startswith("error: max-retries: expected an integer from 0 to 1000000, got '-1'")
@@ -257,7 +257,7 @@ def test_a_setting_that_cannot_be_is_refused(queuectl: Program, home: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    "script, told",
+    "script, reported",
     [
         (
             "create table jobs (id text, body text)",
@@ -266,14 +266,16 @@ def test_a_setting_that_cannot_be_is_refused(queuectl: Program, home: Path, tmp_
         ("create table tasks (id text)", "it has no table jobs"),
     ],
 )
-def test_an_unknown_layout_is_refused(queuectl: Program, home: Path, tmp_path: Path, script: str, told: str) -> None:
+def test_an_unknown_layout_is_refused(
+    queuectl: Program, home: Path, tmp_path: Path, script: str, reported: str
+) -> None:
     path = make(tmp_path / "other.db", script)
     done = queuectl("import", path, check=1)
-    assert done.err.splitlines()[0] == f"error: cannot import {path}: {told}"
+    assert done.err.splitlines()[0] == f"error: cannot import {path}: {reported}"
     assert not home.exists()
 
 
-def test_a_row_that_cannot_be_is_told_with_its_number_and_field(queuectl: Program, home: Path, tmp_path: Path) -> None:
+def test_an_invalid_row_is_reported_with_its_number_and_field(queuectl: Program, home: Path, tmp_path: Path) -> None:
     path = make(tmp_path / "queue.db", FREE + "update jobs set max_retries = -1 where id = 'fine';")
     assert queuectl("import", path, check=2).err.startswith("error: row 2: max_retries: expected an integer from 0")
     assert not home.exists()

@@ -1,4 +1,4 @@
-"""What a run may use, as people say it and see it."""
+"""Resource limits on the command line."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def limits_of(queuectl: Program, job_id: str) -> dict[str, int]:
     return found
 
 
-def test_limits_are_said_by_options_and_by_fields_and_shown(queuectl: Program) -> None:
+def test_limits_are_set_by_options_and_fields_and_shown(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "a", *SAID, "true", check=0)
     queuectl("enqueue", json.dumps({"id": "b", "command": "true", **KEPT}), check=0)
     queuectl("enqueue", "--id", "c", "true", check=0)
     assert [limits_of(queuectl, job_id) for job_id in "abc"] == [KEPT, KEPT, {}]
-    words = "memory 2GiB, cpu time 30s, nice 5, open files 256, processes 64, file size 1GiB"
-    assert f"Limits  {words}\n" in queuectl("show", "a", check=0).out
+    arguments = "memory 2GiB, cpu time 30s, nice 5, open files 256, processes 64, file size 1GiB"
+    assert f"Limits  {arguments}\n" in queuectl("show", "a", check=0).out
     assert "Limits" not in queuectl("show", "c", check=0).out
     (listed,) = queuectl("list", "--limit", "1", "--offset", "2", "--json", check=0).json
     assert listed["limits"] == KEPT
 
 
 @pytest.mark.parametrize(
-    "words, told",
+    "arguments, reported",
     [
         (["--memory", "12"], "--memory: no program runs with '12'"),
         (["--memory", "-1"], "--memory: not a size"),
@@ -45,16 +45,18 @@ def test_limits_are_said_by_options_and_by_fields_and_shown(queuectl: Program) -
         (["--file-size", "1ZiB"], "--file-size: not a size"),
     ],
 )
-def test_what_is_no_limit_is_refused_in_terms_of_the_option(queuectl: Program, words: list[str], told: str) -> None:
-    refused = queuectl("enqueue", *words, "true", check=2)
-    assert refused.err.startswith(f"error: {told}")
+def test_an_invalid_limit_is_refused_in_terms_of_the_option(
+    queuectl: Program, arguments: list[str], reported: str
+) -> None:
+    refused = queuectl("enqueue", *arguments, "true", check=2)
+    assert refused.err.startswith(f"error: {reported}")
     assert not queuectl.home.exists()
-    assert queuectl("edit", "x", *words, check=2).err.startswith(f"error: {told}")
-    if "12" not in words:
-        assert queuectl("queue", "set", "q", *words, check=2).err.startswith(f"error: {words[0]}: ")
+    assert queuectl("edit", "x", *arguments, check=2).err.startswith(f"error: {reported}")
+    if "12" not in arguments:
+        assert queuectl("queue", "set", "q", *arguments, check=2).err.startswith(f"error: {arguments[0]}: ")
 
 
-def test_limits_of_a_job_that_waits_are_changed_and_taken_away(queuectl: Program) -> None:
+def test_limits_of_a_waiting_job_are_changed_and_removed(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "a", "--memory", "1GiB", "--nice", "3", "true", check=0)
     queuectl("edit", "a", "--memory", "2GiB", "--nice", "0", "--processes", "9", check=0)
     assert limits_of(queuectl, "a") == {"memory": 2**31, "processes": 9}
@@ -63,7 +65,7 @@ def test_limits_of_a_job_that_waits_are_changed_and_taken_away(queuectl: Program
     assert entry["after"]["limits"] == {"memory": 2**31, "nice": None, "processes": 9}
 
 
-def test_a_clone_has_the_limits_of_the_other_but_for_what_is_said(queuectl: Program) -> None:
+def test_a_clone_has_the_limits_of_the_other_job_unless_overridden(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "a", "--memory", "1GiB", "--nice", "3", "true", check=0)
     queuectl("clone", "a", "--id", "b", check=0)
     queuectl("clone", "a", "--id", "c", "--memory", "0", "--cpu-time", "9", check=0)
@@ -71,9 +73,9 @@ def test_a_clone_has_the_limits_of_the_other_but_for_what_is_said(queuectl: Prog
     assert limits_of(queuectl, "c") == {"nice": 3, "cpu_time": 9}
 
 
-def test_a_queue_says_what_its_jobs_may_use(queuectl: Program) -> None:
-    said = queuectl("queue", "set", "q", "--memory", "1GiB", "--nice", "3", "--open-files", "64", check=0)
-    assert said.out == "q: jobs get memory 1GiB, nice 3, open-files 64\n"
+def test_a_queue_has_default_limits_for_its_jobs(queuectl: Program) -> None:
+    printed = queuectl("queue", "set", "q", "--memory", "1GiB", "--nice", "3", "--open-files", "64", check=0)
+    assert printed.out == "q: jobs get memory 1GiB, nice 3, open-files 64\n"
     assert queuectl("queue", "set", "q", "--open-files", "none", "--json", check=0).json["limits"] == {
         "memory": 2**30,
         "nice": 3,
@@ -107,7 +109,7 @@ def test_limits_and_what_was_used_are_exported_and_imported(queuectl: Program) -
     assert q["limits"] == {"memory": 2**30}
 
 
-def test_python_says_and_sees_the_same(queuectl: Program) -> None:
+def test_the_python_api_sets_and_shows_limits(queuectl: Program) -> None:
     with Queue(home=str(queuectl.home)) as queue:
         job = queue.enqueue("true", memory="2GiB", cpu_time=30, nice=5, open_files=256, processes=64, file_size="1GiB")
         assert job.limits == KEPT
@@ -116,7 +118,7 @@ def test_python_says_and_sees_the_same(queuectl: Program) -> None:
         assert queue.enqueue("true", queue="q").to_dict()["limits"] == {"memory": 2**30, "nice": 2}
 
 
-def test_show_tells_what_each_run_has_used(queuectl: Program) -> None:
+def test_show_prints_the_usage_of_each_run(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "a", "true", check=0)
     queuectl("worker", "start", "--drain", "--quiet", check=0)
     head, row = queuectl("show", "a", check=0).out.split("\n\n")[2].splitlines()[:2]

@@ -71,7 +71,7 @@ def test_a_list_holds_what_matches_all_conditions(filled: Program, args: list[st
 
 
 @pytest.mark.parametrize(
-    "args, said",
+    "args, printed",
     [
         (["--state", "deed"], "did you mean 'dead'?"),
         (["--sort", "prio"], "did you mean 'priority'?"),
@@ -80,26 +80,26 @@ def test_a_list_holds_what_matches_all_conditions(filled: Program, args: list[st
         (["--limit", "many"], "--limit"),
     ],
 )
-def test_words_that_could_never_be_right_are_refused(queuectl: Program, args: list[str], said: str) -> None:
+def test_invalid_arguments_are_refused(queuectl: Program, args: list[str], printed: str) -> None:
     done = queuectl("list", *args, check=2)
     assert done.out == ""
-    assert said in done.err
+    assert printed in done.err
     assert not queuectl.home.exists()
 
 
-def test_a_home_that_does_not_exist_has_no_jobs_and_is_not_made(queuectl: Program) -> None:
+def test_listing_jobs_creates_no_data_directory(queuectl: Program) -> None:
     assert queuectl("list", "--json", check=0).json == []
     assert ids(queuectl) == []
     assert not queuectl.home.exists()
 
 
-def test_jobs_that_are_named_are_listed(filled: Program) -> None:
+def test_jobs_are_listed_by_id(filled: Program) -> None:
     assert ids(filled, "a", "c", "a") == ["c", "a"]
     assert ids(filled, "a", "b", "--sort", "priority", "--limit", "1") == ["b"]
-    done = filled("list", "a", "nobody", "nothing", check=1)
+    done = filled("list", "a", "missing", "nothing", check=1)
     assert [line.split()[0] for line in done.lines] == ["ID", "a"]
-    assert done.err == "error: no job 'nobody'\nerror: no job 'nothing'\n"
-    done = filled("list", "a", "nobody", "--json", check=1)
+    assert done.err == "error: no job 'missing'\nerror: no job 'nothing'\n"
+    done = filled("list", "a", "missing", "--json", check=1)
     assert done.out == ""
     assert json.loads(done.err)["error"]["code"] == "job-not-found"
     assert filled("list", "a", "--queue", "mail", check=2).err.startswith("error: ids and selectors at once\n")
@@ -117,9 +117,9 @@ def test_the_table_shows_fifty_and_says_how_many_more(queuectl: Program) -> None
 
 
 def test_json_holds_every_field_of_a_job_and_hides_its_environment(queuectl: Program) -> None:
-    queuectl("enqueue", "--env", "TOKEN=hush", "true", check=0)
+    queuectl("enqueue", "--env", "TOKEN=secret-value", "true", check=0)
     done = queuectl("list", "--json", check=0)
-    assert "hush" not in done.out
+    assert "secret-value" not in done.out
     (job,) = done.json
     assert job["env"] == {"TOKEN": "***"}
     fields = (
@@ -136,12 +136,12 @@ def test_a_command_cannot_break_the_table(queuectl: Program) -> None:
     assert "echo a\\necho \\x1b[31mred\\ttab" in line
 
 
-def test_an_argv_is_shown_as_one_would_type_it(queuectl: Program) -> None:
+def test_an_argv_is_shown_quoted_for_a_shell(queuectl: Program) -> None:
     queuectl("enqueue", "--", "printf", "%s", "a b", check=0)
     assert "printf %s 'a b'" in queuectl("list", check=0).out
 
 
-def test_columns_that_say_nothing_are_left_out(filled: Program, home: Path) -> None:
+def test_empty_columns_are_omitted(filled: Program, home: Path) -> None:
     header = filled("list", check=0).lines[0].split()
     assert header == ["ID", "STATE", "QUEUE", "PRIO", "ENQUEUED", "COMMAND", "TAGS", "NOTE"]
     header = filled("list", "--queue", "default", "--state", "cancelled", check=0).lines[0].split()
@@ -149,7 +149,7 @@ def test_columns_that_say_nothing_are_left_out(filled: Program, home: Path) -> N
 
 
 @pytest.mark.parametrize("columns", [45, 60, 80, 100, 150])
-def test_a_terminal_gets_colours_and_lines_that_fit(filled: Program, home: Path, columns: int) -> None:
+def test_a_terminal_gets_colors_and_lines_that_fit(filled: Program, home: Path, columns: int) -> None:
     filled("enqueue", "echo " + "long " * 50, check=0)
     terminal = Terminal(home, "list", columns=columns)
     assert terminal.end() == 0
@@ -157,13 +157,13 @@ def test_a_terminal_gets_colours_and_lines_that_fit(filled: Program, home: Path,
     assert max(len(line) for line in plain(terminal.shown).splitlines()) <= columns
 
 
-def test_an_empty_list_is_said_in_words_on_a_terminal(queuectl: Program, home: Path) -> None:
+def test_an_empty_list_prints_a_message_on_a_terminal(queuectl: Program, home: Path) -> None:
     terminal = Terminal(home, "list")
     assert terminal.end() == 0
     assert plain(terminal.shown).strip() == "no jobs"
 
 
-def test_a_reader_that_leaves_early_sees_no_traceback(queuectl: Program, home: Path) -> None:
+def test_a_closed_pipe_prints_no_traceback(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "--file", "-", input="true\n" * 20_000, check=0)
     listing = subprocess.Popen(
         [*COMMAND, "list", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(home)

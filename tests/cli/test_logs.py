@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.cli.prefix import LONGEST_HELD, PrefixedLines
+from queuectl.cli.commands.logs import MAX_HELD_BYTES, PrefixedLines
 from tests.program import Program, WorkerProcess
 
 StartWorker = Callable[..., WorkerProcess]
@@ -70,7 +70,7 @@ def test_ctrl_c_ends_following_and_not_the_job(queuectl: Program, worker: Worker
     assert queuectl("show", "j", "--json", check=0).json["state"] == "processing"
 
 
-def test_lines_of_several_jobs_say_whose_they_are(queuectl: Program, worker: WorkerProcess) -> None:
+def test_lines_of_several_jobs_begin_with_the_id(queuectl: Program, worker: WorkerProcess) -> None:
     queuectl("run", "--id", "a", "echo 1; printf 2", check=0)
     queuectl("run", "--id", "b", "echo 3", check=0)
     assert queuectl("logs", "--no-markers", "b", "a", check=0).lines == ["b | 3", "a | 1", "a | 2"]
@@ -90,7 +90,7 @@ def test_a_job_that_has_not_run_has_an_empty_log(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "args, code, said",
+    "args, code, printed",
     [
         (["nope"], 1, "no job 'nope'"),
         (["j", "--run", "1"], 1, "has no run 1"),
@@ -99,23 +99,23 @@ def test_a_job_that_has_not_run_has_an_empty_log(queuectl: Program) -> None:
         ([], 2, "which jobs?"),
     ],
 )
-def test_a_log_that_cannot_be_is_refused(queuectl: Program, args: list[str], code: int, said: str) -> None:
+def test_an_invalid_run_is_refused(queuectl: Program, args: list[str], code: int, printed: str) -> None:
     queuectl("enqueue", "--id", "j", "true", check=0)
     done = queuectl("logs", *args, check=code)
     assert done.out == ""
-    assert said in done.err
+    assert printed in done.err
 
 
 def test_a_log_that_was_removed_is_no_failure(queuectl: Program, worker: WorkerProcess) -> None:
     queuectl("run", "--id", "j", "echo x", check=0)
     Path(queuectl("show", "j", "--json", check=0).json["log"]).unlink()
-    told = queuectl("logs", "j", check=0)
-    assert (told.out, told.err) == ("", f"j: its log {queuectl.home}/logs/j.log is gone\n")
+    reported = queuectl("logs", "j", check=0)
+    assert (reported.out, reported.err) == ("", f"j: its log {queuectl.home}/logs/j.log is gone\n")
     assert queuectl("show", "j", "--json", check=0).json["output"] is None
     assert "the output of run 1 is gone" in queuectl("show", "j", check=0).out
 
 
-# ── whose line is it? ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── prefixed lines ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_pieces_become_whole_lines_before_they_are_printed() -> None:
@@ -129,7 +129,7 @@ def test_pieces_become_whole_lines_before_they_are_printed() -> None:
 
 def test_a_line_too_long_to_hold_is_printed_in_parts_and_never_mixed() -> None:
     lines = PrefixedLines()
-    long = b"x" * (LONGEST_HELD + 1)
+    long = b"x" * (MAX_HELD_BYTES + 1)
     assert lines.feed("a", long) == b"a | " + long
     assert lines.feed("a", b"more\nnext\n") == b"more\na | next\n"
     assert lines.feed("a", long) == b"a | " + long

@@ -7,7 +7,7 @@ from tests.program import Program, WorkerProcess
 StartWorker = Callable[..., WorkerProcess]
 
 
-def test_figures_tell_success_times_and_throughput(queuectl: Program, start_worker: StartWorker) -> None:
+def test_metrics_show_success_times_and_throughput(queuectl: Program, start_worker: StartWorker) -> None:
     for command in ("true", "sleep 0.1", "exit 1"):
         queuectl("enqueue", "--max-retries", "1", command, check=0)
     assert start_worker("--drain").wait() == 0
@@ -35,7 +35,7 @@ def test_figures_tell_success_times_and_throughput(queuectl: Program, start_work
     assert "2 in the last minute" in text
 
 
-def test_figures_of_a_home_that_does_not_exist(queuectl: Program) -> None:
+def test_metrics_without_a_data_directory(queuectl: Program) -> None:
     figures = queuectl("metrics", "--json", check=0).json
     assert figures["success_rate"] is None
     assert figures["duration_ms"]["avg"] is None
@@ -44,7 +44,7 @@ def test_figures_of_a_home_that_does_not_exist(queuectl: Program) -> None:
     assert not queuectl.home.exists()
 
 
-def test_prometheus_reads_the_same_figures(queuectl: Program) -> None:
+def test_prometheus_parses_the_same_metrics(queuectl: Program) -> None:
     queuectl("enqueue", "--queue", "mail", "true", check=0)
     out = queuectl("metrics", "--prometheus", check=0).out
     assert 'queuectl_jobs{state="pending",queue="mail"} 1\n' in out

@@ -1,4 +1,4 @@
-"""queuectl policy: what would a worker of this host say?"""
+"""queuectl policy: the decisions of a worker on this host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def policy(home: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words, code, said",
+    "arguments, code, printed",
     [
         (["/bin/true", "x"], 0, "yes: programs[1], runs "),
         (["/bin/echo", "abc"], 0, "yes: greeting, runs "),
@@ -56,18 +56,18 @@ def policy(home: Path, tmp_path: Path) -> Path:
     ],
     ids=str,
 )
-def test_a_check_says_yes_or_no_and_by_which_rule(
-    queuectl: Program, policy: Path, words: list[str], code: int, said: str
+def test_a_check_prints_the_decision_and_its_rule(
+    queuectl: Program, policy: Path, arguments: list[str], code: int, printed: str
 ) -> None:
-    answer = queuectl("policy", "check", *words, check=code)
-    assert answer.out.startswith(said)
+    answer = queuectl("policy", "check", *arguments, check=code)
+    assert answer.out.startswith(printed)
     assert answer.err == ""
 
 
-def test_a_check_tells_programs_the_same(queuectl: Program, policy: Path) -> None:
-    told = queuectl("policy", "check", "--json", "/bin/true", "x", check=0).json
+def test_a_check_prints_the_same_as_json(queuectl: Program, policy: Path) -> None:
+    reported = queuectl("policy", "check", "--json", "/bin/true", "x", check=0).json
     program = os.path.realpath("/bin/true")
-    assert told == {
+    assert reported == {
         "allowed": True,
         "rule": "programs[1]",
         "problem": None,
@@ -76,12 +76,12 @@ def test_a_check_tells_programs_the_same(queuectl: Program, policy: Path) -> Non
         "policy": str(policy),
         "warnings": [],
     }
-    told = queuectl("policy", "check", "--json", "/bin/cat", "x", check=1).json
-    assert (told["allowed"], told["rule"], told["program"]) == (False, "programs", None)
-    assert told["problem"]
+    reported = queuectl("policy", "check", "--json", "/bin/cat", "x", check=1).json
+    assert (reported["allowed"], reported["rule"], reported["program"]) == (False, "programs", None)
+    assert reported["problem"]
 
 
-def test_without_a_policy_anything_may_run_and_nothing_is_made(queuectl: Program, home: Path) -> None:
+def test_without_a_policy_anything_may_run_and_nothing_is_created(queuectl: Program, home: Path) -> None:
     assert queuectl("policy", "check", "rm", "x", check=0).out == "yes: no policy\n"
     assert "there is no policy" in queuectl("policy", "show", check=0).out
     assert queuectl("policy", "show", "--json", check=0).json["policy"] is None
@@ -89,23 +89,23 @@ def test_without_a_policy_anything_may_run_and_nothing_is_made(queuectl: Program
 
 
 @pytest.mark.parametrize(
-    "words, code", [((), 2), (("",), 2), (('[{"command": "a"}, {"command": "b"}]',), 2), (("--policy", "", "x"), 2)]
+    "arguments, code", [((), 2), (("",), 2), (('[{"command": "a"}, {"command": "b"}]',), 2), (("--policy", "", "x"), 2)]
 )
-def test_what_cannot_be_checked_is_refused_in_words(
-    queuectl: Program, policy: Path, words: tuple[str, ...], code: int
+def test_invalid_input_of_a_check_is_refused(
+    queuectl: Program, policy: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    answer = queuectl("policy", "check", *words, check=code)
+    answer = queuectl("policy", "check", *arguments, check=code)
     assert answer.out == ""
     assert len(answer.err.splitlines()) == 2
 
 
-def test_show_has_every_rule_and_names_what_can_be_walked_around(queuectl: Program, policy: Path) -> None:
-    told = queuectl("policy", "show", "--json", check=0).json
-    assert told["general"]["shell"] is False
-    assert [one["rule"] for one in told["general"]["programs"]] == ["programs[1]", "greeting"]
-    assert told["queues"]["free"]["shell"] is True
-    assert told["general"]["limits"] == {"memory": 2**30, "nice": 2}
-    assert {one["code"] for one in told["weaknesses"]} - {"policy-root"} == {"policy-shell", "policy-environment"}
+def test_show_prints_every_rule_and_weakness(queuectl: Program, policy: Path) -> None:
+    reported = queuectl("policy", "show", "--json", check=0).json
+    assert reported["general"]["shell"] is False
+    assert [one["rule"] for one in reported["general"]["programs"]] == ["programs[1]", "greeting"]
+    assert reported["queues"]["free"]["shell"] is True
+    assert reported["general"]["limits"] == {"memory": 2**30, "nice": 2}
+    assert {one["code"] for one in reported["weaknesses"]} - {"policy-root"} == {"policy-shell", "policy-environment"}
     text = queuectl("policy", "show", check=0).out
     for word in (
         "/bin/echo  a*  (greeting)",
@@ -162,7 +162,7 @@ WEAK = {
 
 
 @pytest.mark.parametrize("text, code", WEAK.items())
-def test_doctor_warns_of_rules_that_can_be_walked_around(
+def test_doctor_reports_rules_that_can_be_circumvented(
     queuectl: Program, home: Path, tmp_path: Path, text: str, code: str
 ) -> None:
     place = Path(os.path.realpath(tmp_path))
@@ -178,17 +178,17 @@ def test_doctor_warns_of_rules_that_can_be_walked_around(
     assert all(finding["hint"] for finding in check["findings"])
 
 
-def test_doctor_has_nothing_against_a_policy_that_says_which_words(queuectl: Program, home: Path) -> None:
+def test_doctor_accepts_a_policy_that_restricts_arguments(queuectl: Program, home: Path) -> None:
     home.mkdir(mode=0o700)
     text = 'programs = [{ program = "/bin/sh", args = ["/bin/true"] }]\nenvironment = ["PATH"]\n'
     (home / "policy.toml").write_text(f'user = "{OTHER}"\n{text}' if IS_ROOT else text)
     (home / "policy.toml").chmod(0o600)
     (check,) = [one for one in queuectl("doctor", "--json").json["checks"] if one["check"] == "policy"]
-    # Homes of tests lie where nobody else can come.
+    # Data directories of tests are below a directory that only the owner can enter.
     assert {one["code"] for one in check["findings"]} <= {"policy-logs-unreachable"}, json.dumps(check)
 
 
-def test_doctor_says_that_a_policy_cannot_be_relied_on(queuectl: Program, policy: Path) -> None:
+def test_doctor_reports_an_untrusted_policy(queuectl: Program, policy: Path) -> None:
     policy.chmod(0o666)
     (check,) = [one for one in queuectl("doctor", "--json", check=1).json["checks"] if one["check"] == "policy"]
     assert [finding["code"] for finding in check["findings"]] == ["policy-unusable"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from queuectl.store.open import open_store
-from queuectl.store.protocol import End
+from queuectl.store.types import End
 from tests.factories import new_job, settlement
 from tests.program import Program, WorkerProcess
 from tests.store.hands import PID, Hands
@@ -18,7 +18,7 @@ StartWorker = Callable[..., WorkerProcess]
 
 @pytest.fixture
 def used(queuectl: Program, start_worker: StartWorker) -> Program:
-    """A home with one job of each end, and one that waits."""
+    """A data directory with one job in each final state, and a waiting one."""
     jobs = [
         {"id": "done", "command": "echo hello"},
         {"id": "bad", "command": "exit 1", "max_retries": 1},
@@ -35,7 +35,7 @@ def left(queuectl: Program) -> list[str]:
     return sorted(queuectl("list", "--quiet", check=0).lines)
 
 
-def test_prune_by_age_removes_what_has_ended_and_nothing_else(used: Program, home: Path) -> None:
+def test_prune_by_age_removes_only_ended_jobs(used: Program, home: Path) -> None:
     assert "--yes" in used("prune", "--older-than", "0", check=2).err
     assert left(used) == ["bad", "done", "later", "off"]
     done = used("prune", "--older-than", "0s", "--yes", check=0)
@@ -45,7 +45,7 @@ def test_prune_by_age_removes_what_has_ended_and_nothing_else(used: Program, hom
     assert used("prune", "--older-than", "0", check=0).out == "nothing to remove\n"
 
 
-def test_prune_without_options_does_what_the_settings_say(used: Program) -> None:
+def test_prune_without_options_applies_the_settings(used: Program) -> None:
     assert used("prune", "--yes", check=0).out == "nothing to remove\n"
     used("config", "set", "retain-completed", "0s", check=0)
     assert used("prune", "--yes", "--state", "dead", check=0).out == "nothing to remove\n"
@@ -55,21 +55,21 @@ def test_prune_without_options_does_what_the_settings_say(used: Program) -> None
     assert left(used) == ["later"]
 
 
-def test_whoever_chooses_jobs_that_are_kept_for_longer_is_told(used: Program, home: Path) -> None:
+def test_prune_reports_matching_jobs_that_are_retained_longer(used: Program, home: Path) -> None:
     terminal = Terminal(home, "prune", "--match", "echo")
     assert terminal.end() == 0
-    told = "1 job like that, kept for longer: --older-than 0s removes any\nnothing to remove\n"
-    assert plain(terminal.shown) == told
+    reported = "1 job like that, kept for longer: --older-than 0s removes any\nnothing to remove\n"
+    assert plain(terminal.shown) == reported
     assert used("prune", "--match", "echo", check=0).err == ""
 
 
-def test_only_the_states_that_are_named_are_pruned(used: Program) -> None:
+def test_only_the_given_states_are_pruned(used: Program) -> None:
     answer = used("prune", "--older-than", "0", "--state", "DEAD,cancelled", "--yes", "--json", check=0).json
     assert answer["jobs"] == {"completed": 0, "dead": 1, "cancelled": 1}
     assert left(used) == ["done", "later"]
 
 
-def test_a_dry_run_says_how_much_there_is_and_removes_nothing(used: Program, home: Path) -> None:
+def test_a_dry_run_prints_counts_and_removes_nothing(used: Program, home: Path) -> None:
     size = sum(path.stat().st_size for path in (home / "logs").iterdir())
     answer = used("prune", "--older-than", "0", "--dry-run", "--json", check=0).json
     assert answer == {
@@ -85,7 +85,7 @@ def test_a_dry_run_says_how_much_there_is_and_removes_nothing(used: Program, hom
 
 
 @pytest.mark.parametrize("state", ["pending", "processing", "failed", "blocked"])
-def test_what_has_not_ended_is_refused_by_name(queuectl: Program, state: str) -> None:
+def test_jobs_that_have_not_ended_are_refused(queuectl: Program, state: str) -> None:
     done = queuectl("prune", "--older-than", "0", "--yes", "--state", f"dead,{state}", check=2)
     assert done.err.startswith(f"error: --state: {state} jobs have not ended and are never pruned\n")
     assert done.out == ""
@@ -93,22 +93,22 @@ def test_what_has_not_ended_is_refused_by_name(queuectl: Program, state: str) ->
 
 
 @pytest.mark.parametrize(
-    "words", [("--older-than", "soon"), ("--older-than", "-1d"), ("--state", "ded"), ("--dry-run", "x")]
+    "arguments", [("--older-than", "soon"), ("--older-than", "-1d"), ("--state", "ded"), ("--dry-run", "x")]
 )
-def test_words_that_prune_cannot_understand_change_nothing(queuectl: Program, words: tuple[str, ...]) -> None:
-    done = queuectl("prune", "--yes", *words, check=2)
+def test_invalid_options_of_prune_change_nothing(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    done = queuectl("prune", "--yes", *arguments, check=2)
     assert done.out == ""
     assert len(done.err.splitlines()) == 2
     assert not queuectl.home.exists()
 
 
-def test_there_is_nothing_to_prune_in_a_home_that_does_not_exist(queuectl: Program) -> None:
+def test_prune_creates_no_data_directory(queuectl: Program) -> None:
     assert queuectl("prune", "--older-than", "0", "--yes", check=0).out == "nothing to remove\n"
     assert not queuectl.home.exists()
 
 
 @pytest.mark.parametrize("answer, code, kept", [("y", 0, ["later"]), ("n", 1, ["bad", "done", "later", "off"])])
-def test_a_person_is_asked_before_a_prune(used: Program, home: Path, answer: str, code: int, kept: list[str]) -> None:
+def test_prune_asks_on_a_terminal(used: Program, home: Path, answer: str, code: int, kept: list[str]) -> None:
     terminal = Terminal(home, "prune", "--older-than", "0")
     terminal.wait_for("Remove 1 completed, 1 dead and 1 cancelled jobs with history and logs? [y/N]")
     terminal.type(f"{answer}\n")
@@ -116,14 +116,14 @@ def test_a_person_is_asked_before_a_prune(used: Program, home: Path, answer: str
     assert left(used) == kept
 
 
-def test_a_person_sees_how_far_a_prune_is(home: Path) -> None:
+def test_prune_shows_its_progress_on_a_terminal(home: Path) -> None:
     store = open_store(str(home))
     worker = Hands(store, home)
     store.enqueue([new_job() for _ in range(20_000)])
     ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0) for claim in worker.claim(20_000)]
     store.exchange(worker.name, ends=ends)
     store.retire(worker.name)
-    worker.bell.close()
+    worker.wakeup.close()
     store.close()
     terminal = Terminal(home, "prune", "--older-than", "0", "--yes")
     terminal.wait_for("pruning")
@@ -140,7 +140,7 @@ def test_the_file_gets_smaller(queuectl: Program, home: Path) -> None:
     assert sum(path.stat().st_size for path in home.glob("queue.db*")) < 2_000_000
 
 
-def test_jobs_go_on_while_somebody_prunes(queuectl: Program, start_worker: StartWorker) -> None:
+def test_jobs_run_during_a_prune(queuectl: Program, start_worker: StartWorker) -> None:
     queuectl("enqueue", "--file", "-", "--quiet", input="true\n" * 1000, check=0)
     assert start_worker("--drain", "--count", "8").wait() == 0
     worker = start_worker("--count", "2")

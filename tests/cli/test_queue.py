@@ -13,19 +13,19 @@ from tests.wait import wait_until
 StartWorker = Callable[..., WorkerProcess]
 
 
-def test_looking_at_queues_makes_nothing(queuectl: Program) -> None:
+def test_listing_queues_creates_nothing(queuectl: Program) -> None:
     assert queuectl("queue", "list", "--json", check=0).json == []
     assert queuectl("queue", "resume", "mail", check=0).out == "resumed mail\n"
     assert queuectl("queue", "move", "mail", "post", check=0).out == ""
     assert not queuectl.home.exists()
 
 
-def test_what_is_set_is_listed(queuectl: Program) -> None:
+def test_rules_of_a_queue_are_listed(queuectl: Program) -> None:
     queuectl("enqueue", "--queue", "mail", "true", check=0)
-    said = queuectl(
+    printed = queuectl(
         "queue", "set", "mail", "--concurrency", "2", "--rate", "10/60s", "--timeout", "90", "--priority", "-5", check=0
     )
-    assert said.out == "mail: 2 at a time; 10/m; jobs get priority -5, timeout 1m30s\n"
+    assert printed.out == "mail: 2 at a time; 10/m; jobs get priority -5, timeout 1m30s\n"
     (mail,) = queuectl("queue", "list", "--json", check=0).json
     assert mail["states"]["pending"] == 1
     assert {name: mail[name] for name in mail if name not in ("states", "name")} == {
@@ -48,7 +48,7 @@ def test_what_is_set_is_listed(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "words, told",
+    "arguments, reported",
     [
         (["set", "mail"], "nothing to set"),
         (["set", "mail", "--concurrency", "0"], "--concurrency: expected an integer from 1"),
@@ -66,9 +66,11 @@ def test_what_is_set_is_listed(queuectl: Program) -> None:
         (["move", "mail", "mail"], "that is the same queue"),
     ],
 )
-def test_bad_words_are_refused_and_nothing_is_made(queuectl: Program, words: list[str], told: str) -> None:
-    refused = queuectl("queue", *words, check=2)
-    assert told.lower() in refused.err.lower()
+def test_invalid_options_are_refused_and_nothing_is_created(
+    queuectl: Program, arguments: list[str], reported: str
+) -> None:
+    refused = queuectl("queue", *arguments, check=2)
+    assert reported.lower() in refused.err.lower()
     assert (refused.out, len(refused.err.splitlines())) == ("", 2)
     assert not queuectl.home.exists()
 
@@ -79,17 +81,17 @@ def test_a_bad_weight_is_refused(queuectl: Program, word: str) -> None:
 
 
 def test_two_weights_of_one_queue_are_refused(queuectl: Program) -> None:
-    told = queuectl("worker", "start", "--drain", "-q", "a=5", "-q", "b", "-q", "a=3", check=2).err
-    assert told.splitlines()[0] == "error: --queue: two weights for 'a': 5 and 3"
+    reported = queuectl("worker", "start", "--drain", "-q", "a=5", "-q", "b", "-q", "a=3", check=2).err
+    assert reported.splitlines()[0] == "error: --queue: two weights for 'a': 5 and 3"
     queuectl("worker", "start", "--drain", "-q", "a=5", "-q", "a=5", check=0)
 
 
-def test_jobs_get_what_their_queue_says_unless_they_say_otherwise(queuectl: Program) -> None:
+def test_defaults_of_a_queue_apply_to_jobs_without_own_values(queuectl: Program) -> None:
     queuectl("config", "set", "timeout", "5m", check=0)
     queuectl("queue", "set", "mail", "--max-retries", "7", "--timeout", "0", "--priority", "3", check=0)
 
-    def got(*words: str) -> tuple[int, int, float | None]:
-        job = queuectl("enqueue", "--json", *words, check=0).json
+    def got(*arguments: str) -> tuple[int, int, float | None]:
+        job = queuectl("enqueue", "--json", *arguments, check=0).json
         return job["priority"], job["max_retries"], job["timeout"]
 
     assert got("-q", "mail", "true") == (3, 7, None)
@@ -100,7 +102,7 @@ def test_jobs_get_what_their_queue_says_unless_they_say_otherwise(queuectl: Prog
     assert batch["max_retries"] == 7
 
 
-def test_a_paused_queue_is_named_to_whoever_enqueues_on_a_terminal(home: Path, queuectl: Program) -> None:
+def test_enqueue_on_a_terminal_mentions_a_paused_queue(home: Path, queuectl: Program) -> None:
     queuectl("queue", "pause", "mail", check=0)
     terminal = Terminal(home, "enqueue", "-q", "mail", "true", columns=200)
     assert terminal.end() == 0
@@ -111,7 +113,7 @@ def test_a_paused_queue_is_named_to_whoever_enqueues_on_a_terminal(home: Path, q
     assert (shown["name"], shown["paused"]) == ("mail", True)
 
 
-def test_whoever_pauses_a_queue_that_never_was_is_told_on_a_terminal(home: Path, queuectl: Program) -> None:
+def test_pausing_an_unknown_queue_is_reported_on_a_terminal(home: Path, queuectl: Program) -> None:
     queuectl("enqueue", "-q", "mail", "true", check=0)
     for name, is_new in (("mial", True), ("mail", False)):
         terminal = Terminal(home, "queue", "pause", name)
@@ -120,7 +122,7 @@ def test_whoever_pauses_a_queue_that_never_was_is_told_on_a_terminal(home: Path,
         assert (f"{name}: nothing was ever in it" in plain(terminal.shown)) is is_new
 
 
-def test_a_worker_takes_nothing_of_a_paused_queue_and_all_of_it_when_it_is_resumed(
+def test_a_worker_claims_jobs_of_a_paused_queue_after_it_is_resumed(
     queuectl: Program, start_worker: StartWorker
 ) -> None:
     queuectl("queue", "pause", "mail", check=0)
@@ -148,7 +150,7 @@ def test_no_more_run_than_the_limit_and_all_of_them_run(queuectl: Program, start
     assert most == 2
 
 
-def test_a_worker_wakes_when_the_rate_lets_the_next_one_start(queuectl: Program) -> None:
+def test_a_worker_wakes_up_when_the_rate_limit_allows_the_next_start(queuectl: Program) -> None:
     queuectl("config", "set", "poll-interval", "1h", check=0)
     queuectl("queue", "set", "mail", "--rate", "2/400ms", check=0)
     queuectl("enqueue", "--file", "-", "-q", "mail", input="true\n" * 7, check=0)
@@ -168,14 +170,14 @@ def test_weights_share_out_the_slots(queuectl: Program) -> None:
     assert [job["queue"] for job in jobs[:8]].count("low") == 2
 
 
-def test_some_jobs_can_be_moved_and_others_say_why_not(queuectl: Program) -> None:
+def test_moving_jobs_refuses_single_ones_with_a_reason(queuectl: Program) -> None:
     for job_id, queue in (("a", "mail"), ("b", "mail"), ("c", "post")):
         queuectl("enqueue", "--id", job_id, "-q", queue, "true", check=0)
     queuectl("cancel", "b", check=0)
-    answer = queuectl("queue", "move", "mail", "slow", "a", "b", "c", "nobody", "--json", check=1).json
+    answer = queuectl("queue", "move", "mail", "slow", "a", "b", "c", "missing", "--json", check=1).json
     assert answer["done"] == ["a"]
     assert {one["id"]: one["code"] for one in answer["refused"]} == {
-        "nobody": "job-not-found",
+        "missing": "job-not-found",
         "b": "not-movable",
         "c": "not-movable",
     }
@@ -194,7 +196,7 @@ def test_one_queue_can_be_drained_while_others_wait(queuectl: Program) -> None:
 # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_limit_by_key_is_said_and_listed(queuectl: Program) -> None:
+def test_a_limit_per_key_is_set_and_listed(queuectl: Program) -> None:
     assert queuectl("queue", "set", "mail", "--per-key", "2", check=0).out == "mail: 2 of a key at a time\n"
     assert queuectl("queue", "list", "--json", check=0).json[0]["per_key"] == 2
     assert queuectl("queue", "list", check=0).lines == [
@@ -204,7 +206,7 @@ def test_a_limit_by_key_is_said_and_listed(queuectl: Program) -> None:
     assert queuectl("queue", "set", "mail", "--per-key", "none", check=0).out == "mail: no limits\n"
 
 
-def test_a_job_whose_key_has_no_room_says_so_and_runs_when_it_has(
+def test_a_job_waits_for_its_concurrency_key_and_runs_later(
     queuectl: Program, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     queuectl("queue", "set", "default", "--per-key", "1", check=0)
@@ -214,8 +216,8 @@ def test_a_job_whose_key_has_no_room_says_so_and_runs_when_it_has(
     queuectl("enqueue", "--id", "other", "--key", "customer-8", "true", check=0)
     start_worker("--count", "4")
     queuectl("wait", "other", check=0)
-    told = "the key customer-7 has its 1 of 1 running: first"
-    assert queuectl("show", "second", "--json", check=0).json["reason"] == told
+    reported = "the key customer-7 has its 1 of 1 running: first"
+    assert queuectl("show", "second", "--json", check=0).json["reason"] == reported
     explained = queuectl("explain", "second", "--json", check=0).json["reasons"]
     assert explained == [
         {
@@ -238,13 +240,13 @@ def test_show_names_the_key_and_a_clone_has_it(queuectl: Program) -> None:
         assert any(line.split() == ["Key", "customer-7"] for line in queuectl("show", job, check=0).lines)
 
 
-@pytest.mark.parametrize("key, told", [("", "--key: empty"), ("x" * 257, "--key: 257 bytes, over 256")])
-def test_a_key_that_cannot_be_is_refused_and_nothing_is_made(queuectl: Program, key: str, told: str) -> None:
-    assert told in queuectl("enqueue", "--key", key, "true", check=2).err
+@pytest.mark.parametrize("key, reported", [("", "--key: empty"), ("x" * 257, "--key: 257 bytes, over 256")])
+def test_an_invalid_key_is_refused_and_nothing_is_created(queuectl: Program, key: str, reported: str) -> None:
+    assert reported in queuectl("enqueue", "--key", key, "true", check=2).err
     assert not queuectl.home.exists()
 
 
-def test_a_key_goes_along_with_export_and_import(queuectl: Program, tmp_path: Path) -> None:
+def test_a_key_is_exported_and_imported(queuectl: Program, tmp_path: Path) -> None:
     queuectl("enqueue", "--id", "a", "--key", "customer-7", "true", check=0)
     queuectl("export", tmp_path / "jobs.json", check=0)
     there = ("--home", tmp_path / "there")

@@ -10,7 +10,7 @@ from tests.terminal import Terminal
 StartWorker = Callable[..., WorkerProcess]
 
 
-def test_reset_removes_jobs_keeps_settings_and_says_where_the_backup_is(
+def test_reset_removes_jobs_keeps_settings_and_prints_the_backup(
     queuectl: Program, start_worker: StartWorker, home: Path
 ) -> None:
     queuectl("config", "set", "max-retries", "7", check=0)
@@ -29,20 +29,20 @@ def test_reset_removes_jobs_keeps_settings_and_says_where_the_backup_is(
     queuectl("enqueue", "--id", "j", "echo again", check=0)
 
 
-def test_reset_says_for_people_where_the_backup_is(queuectl: Program, home: Path) -> None:
+def test_reset_prints_the_path_of_the_backup(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     (line,) = queuectl("reset", "--yes", check=0).lines
     assert line.startswith(f"removed 1 job; a backup is {home}/backups/")
     assert Path(line.split()[-1]).exists()
 
 
-def test_reset_keeps_schedules_alerts_and_rules_and_says_so(queuectl: Program) -> None:
+def test_reset_keeps_schedules_alerts_and_rules(queuectl: Program) -> None:
     queuectl("cron", "add", "nightly", "@daily", "true", check=0)
     queuectl("alert", "add", "deaths", "--dead", "1", "--command", "true", check=0)
     queuectl("queue", "set", "mail", "--concurrency", "2", check=0)
     queuectl("enqueue", "true", check=0)
-    told = "kept: the settings, 1 schedule, 1 alert, 1 queue with rules"
-    assert queuectl("reset", "--yes", check=0).lines[1:] == [told]
+    reported = "kept: the settings, 1 schedule, 1 alert, 1 queue with rules"
+    assert queuectl("reset", "--yes", check=0).lines[1:] == [reported]
     assert [one["name"] for one in queuectl("alert", "list", "--json", check=0).json] == ["deaths"]
     assert queuectl("reset", "--yes", "--json", check=0).json == {
         "jobs": 0, "backup": None, "schedules": 1, "queues": 1, "alerts": 1,
@@ -51,7 +51,7 @@ def test_reset_keeps_schedules_alerts_and_rules_and_says_so(queuectl: Program) -
     assert queuectl("queue", "list", "--json", check=0).json[-1]["concurrency"] == 2
 
 
-def test_reset_refuses_while_a_worker_lives(queuectl: Program, start_worker: StartWorker) -> None:
+def test_reset_refuses_while_a_worker_is_alive(queuectl: Program, start_worker: StartWorker) -> None:
     start_worker("--name", "bee")
     queuectl("enqueue", "--delay", "1h", "true", check=0)
     done = queuectl("reset", "--yes", check=1)
@@ -67,7 +67,7 @@ def test_reset_after_a_worker_was_killed(queuectl: Program, start_worker: StartW
     assert queuectl("worker", "list", "--json", check=0).json == []
 
 
-def test_there_is_nothing_to_reset_in_a_home_that_does_not_exist(queuectl: Program) -> None:
+def test_reset_creates_no_data_directory(queuectl: Program) -> None:
     assert queuectl("reset", "--yes", "--json", check=0).json == {
         "jobs": 0,
         "backup": None,
@@ -78,7 +78,7 @@ def test_there_is_nothing_to_reset_in_a_home_that_does_not_exist(queuectl: Progr
     assert not queuectl.home.exists()
 
 
-def test_a_person_is_asked_before_a_reset(queuectl: Program, home: Path) -> None:
+def test_reset_asks_on_a_terminal(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     terminal = Terminal(home, "reset")
     terminal.wait_for("Remove 1 job with history and logs? [y/N]")

@@ -19,7 +19,7 @@ def worker(start_worker: StartWorker) -> WorkerProcess:
     return start_worker("--count", "2")
 
 
-def test_run_prints_what_the_job_prints_and_exits_as_it_does(queuectl: Program, worker: WorkerProcess) -> None:
+def test_run_prints_the_output_and_exits_with_the_code_of_the_job(queuectl: Program, worker: WorkerProcess) -> None:
     done = queuectl("run", "--max-retries", "1", r"printf 'a\377\000b'; echo err >&2; exit 9", check=9)
     assert done.raw == b"a\xff\x00berr\n"
     assert done.err == ""
@@ -30,7 +30,7 @@ def test_run_follows_every_run_of_the_job(queuectl: Program, worker: WorkerProce
     assert queuectl("run", "--backoff-base", "1", script, check=0).out == "1\n2\n"
 
 
-def test_run_takes_the_options_and_words_of_enqueue(queuectl: Program, worker: WorkerProcess) -> None:
+def test_run_takes_the_options_and_arguments_of_enqueue(queuectl: Program, worker: WorkerProcess) -> None:
     assert queuectl("run", "--queue", "mail", "--", "printf", "%s|", "a b", "-x", check=0).out == "a b|-x|"
     assert queuectl("run", '{"command": "echo $X", "env": {"X": "json"}}', "--env", "X=flag", check=0).out == "flag\n"
     assert queuectl("run", "--command", "{ echo braces; }", check=0).out == "braces\n"
@@ -46,27 +46,27 @@ def test_run_takes_the_job_of_a_file(queuectl: Program, worker: WorkerProcess, t
 
 
 @pytest.mark.parametrize(
-    "args, said",
+    "args, printed",
     [
         ([], "nothing to run"),
         (['[{"command": "true"}, {"command": "true"}]'], "run takes one job"),
         (["[]"], "run takes one job"),
         (["--file", "-"], "run takes one job"),
-        (["--file", "-", "true"], "jobs from words and from a file at once"),
+        (["--file", "-", "true"], "jobs from arguments and from a file at once"),
         (["--format", "lines", "true"], "--format is for a file"),
         (["--priority", "x", "true"], "priority"),
         (["true", "--nope"], "no such option"),
         (["  "], "blank"),
     ],
 )
-def test_words_that_could_never_be_right_are_refused(queuectl: Program, args: list[str], said: str) -> None:
+def test_invalid_arguments_are_refused(queuectl: Program, args: list[str], printed: str) -> None:
     done = queuectl("run", *args, check=2)
     assert done.out == ""
-    assert said in done.err
+    assert printed in done.err
     assert not queuectl.home.exists()
 
 
-def test_ctrl_c_leaves_the_job_running_and_says_how_to_follow_it(
+def test_ctrl_c_leaves_the_job_running_and_prints_how_to_follow_it(
     queuectl: Program, worker: WorkerProcess, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -83,13 +83,13 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_follow_it(
     assert queuectl("logs", "-f", "j", "--no-markers", check=0).out == "on\noff\n"
 
 
-def test_run_with_json_answers_with_the_whole_job(queuectl: Program, worker: WorkerProcess) -> None:
+def test_run_with_json_prints_all_fields_of_the_job(queuectl: Program, worker: WorkerProcess) -> None:
     shown = queuectl("run", "--json", "--max-retries", "1", "echo out; exit 2", check=2).json
     assert (shown["state"], shown["exit_code"], shown["output"]) == ("dead", 2, "out\n")
     assert len(shown["history"]) == 1
 
 
-def test_ctrl_c_with_json_names_the_job_that_goes_on(queuectl: Program, worker: WorkerProcess) -> None:
+def test_ctrl_c_with_json_names_the_running_job(queuectl: Program, worker: WorkerProcess) -> None:
     with queuectl.start("run", "--json", "sleep 30", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         wait_until(lambda: queuectl("status", "--json").json["states"]["processing"] == 1, what="the job to run")
         running.send_signal(signal.SIGINT)
@@ -102,7 +102,7 @@ def test_ctrl_c_with_json_names_the_job_that_goes_on(queuectl: Program, worker: 
     queuectl("cancel", job_id, check=0)
 
 
-def test_run_ends_when_somebody_cancels_the_job(queuectl: Program, worker: WorkerProcess) -> None:
+def test_run_ends_when_the_job_is_cancelled(queuectl: Program, worker: WorkerProcess) -> None:
     with queuectl.start("run", "--id", "j", "sleep 30", stdout=subprocess.DEVNULL) as running:
         wait_until(lambda: queuectl("show", "j", "--json").code == 0)
         queuectl("cancel", "j", check=0)

@@ -21,7 +21,7 @@ def mode(path: Path) -> int:
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_secret_comes_from_stdin_and_only_its_owner_can_read_it(queuectl: Program) -> None:
+def test_a_secret_is_read_from_stdin_and_only_its_owner_can_read_it(queuectl: Program) -> None:
     old = os.umask(0)
     try:
         assert queuectl("secret", "set", "db-password", input=f"{VALUE}\n", check=0).out == "set db-password\n"
@@ -33,7 +33,7 @@ def test_a_secret_comes_from_stdin_and_only_its_owner_can_read_it(queuectl: Prog
     assert os.listdir(folder) == ["db-password"]
 
 
-def test_a_secret_is_typed_unseen(queuectl: Program) -> None:
+def test_a_secret_is_typed_without_echo(queuectl: Program) -> None:
     terminal = Terminal(queuectl.home, "secret", "set", "db")
     terminal.wait_for("db: ")
     terminal.type(f"{VALUE}\n")
@@ -52,15 +52,15 @@ def test_setting_it_again_replaces_it(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize("name", ["../db", "a/b", ".hidden", "", "a b"])
-def test_a_name_that_leads_elsewhere_is_refused(queuectl: Program, name: str) -> None:
+def test_a_name_that_is_a_path_is_refused(queuectl: Program, name: str) -> None:
     assert "not the name of a secret" in queuectl("secret", "set", name, input=VALUE, check=2).err
     assert not queuectl.home.exists()
 
 
 @pytest.mark.parametrize("value", [b"", b"\n", b"a\0b", b"x" * 50_000])
-def test_what_cannot_be_a_secret_is_refused_and_nothing_is_made(queuectl: Program, value: bytes) -> None:
-    said = queuectl("secret", "set", "db", input=value, check=1).err
-    assert "the secret 'db' cannot be used" in said
+def test_an_invalid_secret_is_refused_and_nothing_is_created(queuectl: Program, value: bytes) -> None:
+    printed = queuectl("secret", "set", "db", input=value, check=1).err
+    assert "the secret 'db' cannot be used" in printed
     assert not queuectl.home.exists()
 
 
@@ -83,7 +83,7 @@ def test_a_secret_can_be_removed_once(queuectl: Program) -> None:
     assert "there is no secret 'db'" in queuectl("secret", "remove", "db", check=1).err
 
 
-def test_check_says_where_a_secret_would_come_from_and_never_what_it_is(queuectl: Program, tmp_path: Path) -> None:
+def test_check_prints_the_source_of_a_secret_and_never_its_value(queuectl: Program, tmp_path: Path) -> None:
     assert "there is no secret 'db'" in queuectl("secret", "check", "db", check=1).err
     queuectl("secret", "set", "db", input=VALUE, check=0)
     assert queuectl("secret", "check", "db", check=0).out == "db: 21 bytes, from a file\n"
@@ -92,8 +92,8 @@ def test_check_says_where_a_secret_would_come_from_and_never_what_it_is(queuectl
     script.chmod(0o755)
     (queuectl.home / "secrets.toml").write_text(f'command = ["{script}", "{{name}}"]\n')
     (queuectl.home / "secrets.toml").chmod(0o600)
-    told = queuectl("--json", "secret", "check", "api", check=0).json
-    assert told == {"name": "api", "source": "command", "bytes": 21}
+    reported = queuectl("--json", "secret", "check", "api", check=0).json
+    assert reported == {"name": "api", "source": "command", "bytes": 21}
     refused = queuectl("secret", "check", "other", check=1).err
     assert "ended with exit code 1" in refused
     assert f"try it by hand: {script} other" in refused
@@ -114,12 +114,12 @@ def test_doctor_finds_secrets_that_others_may_read_and_closes_them(queuectl: Pro
     assert "secrets.toml: command" in queuectl("doctor").out
 
 
-def test_names_are_completed_also_behind_an_equals_sign(queuectl: Program) -> None:
+def test_names_are_completed_also_after_an_equals_sign(queuectl: Program) -> None:
     for name in ("db-main", "db-spare", "api"):
         queuectl("secret", "set", name, input=VALUE, check=0)
 
-    def offered(line: str, words: int) -> list[str]:
-        env = {"_QUEUECTL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(words)}
+    def offered(line: str, arguments: int) -> list[str]:
+        env = {"_QUEUECTL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(arguments)}
         return [word.partition(",")[2] for word in queuectl(env=env).lines]
 
     assert offered("queuectl secret remove db", 3) == ["db-main", "db-spare"]
@@ -134,7 +134,7 @@ def secrets_of(queuectl: Program, job_id: str) -> list[str]:
     return found
 
 
-def test_a_job_shows_which_secrets_it_asks_for(queuectl: Program) -> None:
+def test_a_job_shows_the_names_of_its_secrets(queuectl: Program) -> None:
     given = json.dumps({"command": "true", "secrets": ["A", "B=one"]})
     job_id = queuectl("enqueue", given, "--secret", "B=two", "--secret", "C", check=0).out.strip()
     assert secrets_of(queuectl, job_id) == ["A", "B=two", "C"]
@@ -142,10 +142,10 @@ def test_a_job_shows_which_secrets_it_asks_for(queuectl: Program) -> None:
     assert secrets_of(queuectl, queuectl("enqueue", "true", check=0).out.strip()) == []
 
 
-def test_a_name_that_cannot_be_is_refused_in_words_of_the_option(queuectl: Program) -> None:
-    said = queuectl("enqueue", "true", "--secret", "db-password", check=2).err
-    assert "--secret: not the name of a variable: 'db-password'" in said
-    assert "MY_SECRET=db-password" in said
+def test_an_invalid_name_is_refused_in_terms_of_the_option(queuectl: Program) -> None:
+    printed = queuectl("enqueue", "true", "--secret", "db-password", check=2).err
+    assert "--secret: not the name of a variable: 'db-password'" in printed
+    assert "MY_SECRET=db-password" in printed
     assert not queuectl.home.exists()
 
 

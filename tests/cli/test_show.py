@@ -12,12 +12,12 @@ StartWorker = Callable[..., WorkerProcess]
 
 
 def facts(text: str) -> dict[str, str]:
-    """The labelled lines of a sheet."""
+    """The fields of the page of a job."""
     pairs = (line.strip().split("  ", 1) for line in text.splitlines() if line.startswith("  "))
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
-def test_a_waiting_job_says_what_it_waits_for(queuectl: Program) -> None:
+def test_a_waiting_job_shows_the_reason(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "later", "--delay", "1h", "--timeout", "90", "--tag", "x", "echo hi", check=0)
     done = queuectl("show", "later", check=0)
     assert done.lines[0].startswith("later  pending: due in 1h")
@@ -91,7 +91,7 @@ def test_values_of_the_environment_are_shown_only_when_asked_for(queuectl: Progr
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("enqueue", "true", "--env", "A=se cret"),
         ("enqueue", '[{"command": "true", "env": {"A": "se cret"}}]'),
@@ -106,13 +106,13 @@ def test_values_of_the_environment_are_shown_only_when_asked_for(queuectl: Progr
     ],
     ids=" ".join,
 )
-def test_wherever_a_job_is_printed_its_environment_is_shown_to_who_asks(
-    queuectl: Program, start_worker: StartWorker, words: tuple[str, ...]
+def test_show_env_works_wherever_a_job_is_printed(
+    queuectl: Program, start_worker: StartWorker, arguments: tuple[str, ...]
 ) -> None:
     queuectl("enqueue", "--id", "j", "--env", "A=se cret", "--retries", "1", "false", check=0)
     start_worker()
     queuectl("wait", "j", check=1)
-    hidden, shown = (queuectl(*words, "--json", *more, input="true\n").out for more in ((), ("--show-env",)))
+    hidden, shown = (queuectl(*arguments, "--json", *more, input="true\n").out for more in ((), ("--show-env",)))
     assert '"A": "***"' in hidden
     assert "se cret" not in hidden
     assert '"A": "se cret"' in shown
@@ -125,17 +125,17 @@ def test_an_id_may_be_cut_and_must_not_be_ambiguous(queuectl: Program) -> None:
     assert queuectl("show", "last", "--quiet", check=0).out == "x\n"
     done = queuectl("show", "ab", check=1)
     assert done.out == ""
-    assert done.err == "error: 'ab' is the beginning of several ids\nhint: one of: abc, abd\n"
+    assert done.err == "error: 'ab' is ambiguous\nhint: one of: abc, abd\n"
     assert queuectl("show", "nope", "--json", check=1).err.startswith('{"error": {"code": "job-not-found"')
     assert queuectl("show", check=2).out == ""
 
 
-def test_showing_a_job_of_no_home_makes_none(queuectl: Program) -> None:
+def test_show_creates_no_data_directory(queuectl: Program) -> None:
     queuectl("show", "last", check=1)
     assert not queuectl.home.exists()
 
 
-def test_a_sheet_on_a_terminal_is_coloured_and_safe(queuectl: Program, home: Path) -> None:
+def test_the_page_of_a_job_on_a_terminal_is_colored_and_escaped(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "--id", "j", "--command", "printf '\x1b[2J'", check=0)
     terminal = Terminal(home, "show", "j")
     assert terminal.end() == 0

@@ -48,18 +48,18 @@ def test_a_worker_that_was_killed_is_not_counted(queuectl: Program, start_worker
     assert lines[1] == "1 worker lost, with jobs to be dealt with: queuectl worker list"
 
 
-def test_a_store_that_is_not_the_one_of_the_home_is_named(queuectl: Program, tmp_path: Path) -> None:
+def test_a_database_that_is_not_the_default_is_named(queuectl: Program, tmp_path: Path) -> None:
     assert "store:" not in queuectl("status", check=0).out
     other = tmp_path / "other.db"
     assert f"store: {other}" in queuectl("--db", other, "status", check=0).lines
     assert "store" not in queuectl("--db", other, "status", "--json", check=0).json
-    for words in (["config", "list"], ["worker", "list"]):
-        terminal = Terminal(queuectl.home, "--db", str(other), *words, columns=200)
+    for arguments in (["config", "list"], ["worker", "list"]):
+        terminal = Terminal(queuectl.home, "--db", str(other), *arguments, columns=200)
         assert terminal.end() == 0
         assert f"store: {other}" in plain(terminal.shown)
 
 
-def test_queues_without_jobs_take_no_room(queuectl: Program) -> None:
+def test_queues_without_jobs_are_omitted(queuectl: Program) -> None:
     for queue in ("mail", "build", "default"):
         queuectl("enqueue", "--queue", queue, "true", check=0)
     assert "mail" in queuectl("status", check=0).out
@@ -119,7 +119,7 @@ def test_watching_on_a_terminal_redraws_in_place_until_ctrl_c(queuectl: Program,
     wait_until(lambda: terminal.read() and "total            1" in plain(terminal.shown))
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.end() == 130
-    assert "\x1b[2J" not in terminal.shown  # nothing was wiped, so nothing blinked
+    assert "\x1b[2J" not in terminal.shown  # the screen was never cleared, which would flicker
     assert "A\r" in terminal.shown
-    assert terminal.shown.count("\x1b[?25h") == 1  # the cursor is back
+    assert terminal.shown.count("\x1b[?25h") == 1  # the cursor is visible again
     assert terminal.shown.rindex("\x1b[?25h") > terminal.shown.rindex("\x1b[?25l")

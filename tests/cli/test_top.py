@@ -47,7 +47,7 @@ def test_ctrl_c_and_term_give_the_terminal_back(home: Path) -> None:
     assert not home.exists()
 
 
-def test_without_colours_none_is_shown(queuectl: Program, home: Path) -> None:
+def test_without_colors_none_is_shown(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     for args, env in ((["top"], {"NO_COLOR": "1"}), (["top", "--no-color"], {})):
         terminal = Terminal(home, *args, env=env)
@@ -58,16 +58,16 @@ def test_without_colours_none_is_shown(queuectl: Program, home: Path) -> None:
         assert ";33m" not in terminal.shown
 
 
-@pytest.mark.parametrize("words", [["top"], ["top", "--json"]])
-def test_without_a_terminal_it_says_what_to_use_instead(queuectl: Program, words: list[str]) -> None:
-    done = queuectl(*words)
+@pytest.mark.parametrize("arguments", [["top"], ["top", "--json"]])
+def test_top_without_a_terminal_suggests_status(queuectl: Program, arguments: list[str]) -> None:
+    done = queuectl(*arguments)
     assert (done.code, done.out) == (2, "")
     assert "top needs a terminal" in done.err
     assert "queuectl status --watch" in done.err
     assert not queuectl.home.exists()
 
 
-def test_without_the_extra_it_says_how_to_get_it(queuectl: Program) -> None:
+def test_top_without_the_extra_prints_how_to_install_it(queuectl: Program) -> None:
     hidden = "import sys; sys.modules['textual'] = None; sys.argv = ['queuectl', 'top']; from queuectl.cli.main import main; main()"
     script = ["script", "-qec", subprocess.list2cmdline([sys.executable, "-c", hidden]), "/dev/null"]
     done = subprocess.run(script, env=queuectl.environment(), capture_output=True, text=True, timeout=30)
@@ -76,7 +76,7 @@ def test_without_the_extra_it_says_how_to_get_it(queuectl: Program) -> None:
     assert "pip install 'textual>=8'" in done.stdout
 
 
-def test_a_store_that_is_not_ours_is_refused_before_anything_is_shown(home: Path, tmp_path: Path) -> None:
+def test_a_foreign_database_is_refused_before_anything_is_drawn(home: Path, tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("this is no database, and has never been one" * 100)
     terminal = Terminal(home, "--db", str(tmp_path / "text.db"), "top")
     assert terminal.end() == 1
@@ -90,7 +90,7 @@ def test_only_top_loads_what_draws_it(queuectl: Program) -> None:
     assert done.returncode == 0
 
 
-def test_it_draws_what_is_enqueued_while_it_is_looked_at(queuectl: Program, home: Path) -> None:
+def test_top_draws_jobs_enqueued_meanwhile(queuectl: Program, home: Path) -> None:
     terminal = Terminal(home, "top", columns=120)
     terminal.wait_for("nothing here yet")
     job = queuectl("enqueue", "true", check=0).out.strip()

@@ -1,4 +1,4 @@
-"""Not twice, as a user types it."""
+"""Unique jobs on the command line."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ def states(queuectl: Program) -> dict[str, str]:
     return {job["id"]: job["state"] for job in queuectl("list", "--json", check=0).json[::-1]}
 
 
-def test_the_second_enqueue_prints_the_id_that_is_there(queuectl: Program) -> None:
+def test_a_second_enqueue_prints_the_existing_id(queuectl: Program) -> None:
     first = queuectl(*REPORT, "--id", "a", "true", check=0)
     second = queuectl(*REPORT, "--id", "b", "true", check=0)
     assert (first.out, second.out, second.err) == ("a\n", "a\n", "")
     assert states(queuectl) == {"a": "pending"}
 
 
-def test_json_says_that_it_is_a_duplicate_and_gives_the_job_that_is_there(queuectl: Program) -> None:
+def test_json_marks_a_duplicate_and_has_the_existing_job(queuectl: Program) -> None:
     first = queuectl("--json", *REPORT, "echo old", check=0).json
     second = queuectl("--json", *REPORT, "echo new", check=0).json
     assert (first["duplicate"], first["unique_key"]) == (False, "report")
     assert second == {**first, "duplicate": True}
 
 
-def test_with_error_the_one_that_is_there_is_named(queuectl: Program) -> None:
+def test_if_exists_error_names_the_existing_job(queuectl: Program) -> None:
     queuectl(*REPORT, "--id", "a", "true", check=0)
     refused = queuectl(*REPORT, "--if-exists", "error", "true", check=1)
     assert refused.out == ""
     assert refused.err.splitlines()[0] == "error: the key 'report' is taken by the job 'a', which is pending"
-    told = json.loads(queuectl("--json", *REPORT, "--if-exists", "error", "true", check=1).err)
-    assert told["error"]["code"] == "key-taken"
+    reported = json.loads(queuectl("--json", *REPORT, "--if-exists", "error", "true", check=1).err)
+    assert reported["error"]["code"] == "key-taken"
 
 
-def test_replace_calls_off_the_one_that_waits_and_says_why(queuectl: Program) -> None:
+def test_replace_cancels_the_waiting_job_with_a_reason(queuectl: Program) -> None:
     queuectl(*REPORT, "--id", "a", "true", check=0)
     assert queuectl(*REPORT, "--if-exists", "replace", "--id", "b", "true", check=0).out == "b\n"
     assert states(queuectl) == {"a": "cancelled", "b": "pending"}
@@ -59,16 +59,14 @@ def test_a_running_job_is_not_replaced(queuectl: Program, start_worker: Callable
     queuectl("cancel", "a", check=0)
 
 
-def test_for_a_time_also_a_job_that_has_ended_counts(
-    queuectl: Program, start_worker: Callable[..., WorkerProcess]
-) -> None:
+def test_unique_for_includes_ended_jobs(queuectl: Program, start_worker: Callable[..., WorkerProcess]) -> None:
     start_worker()
     queuectl("wait", queuectl(*REPORT, "--id", "a", "true", check=0).out.strip(), check=0)
     assert queuectl(*REPORT, "--unique-for", "1h", "true", check=0).out == "a\n"
     assert queuectl(*REPORT, "--id", "b", "true", check=0).out == "b\n"
 
 
-def test_lines_of_one_batch_are_not_queued_twice(queuectl: Program) -> None:
+def test_duplicates_in_one_batch_are_added_once(queuectl: Program) -> None:
     lines = [{"id": name, "command": "true", "unique_key": key} for name, key in (("a", "x"), ("b", "y"), ("c", "x"))]
     text = "\n".join(map(json.dumps, lines))
     assert queuectl("enqueue", "--file", "-", input=text, check=0).lines == ["a", "b", "a"]
@@ -91,7 +89,7 @@ def test_a_stream_reports_the_line_whose_key_is_taken_and_goes_on(queuectl: Prog
     assert done.err.splitlines()[0] == "error: line 2: the key 'x' is taken by the job 'a', which is pending"
 
 
-def test_run_follows_the_job_that_is_there(queuectl: Program, start_worker: Callable[..., WorkerProcess]) -> None:
+def test_run_follows_the_existing_job(queuectl: Program, start_worker: Callable[..., WorkerProcess]) -> None:
     queuectl(*REPORT, "--id", "a", "echo I am the first", check=0)
     start_worker()
     assert queuectl("run", "--unique", "report", "--unique-for", "1h", "echo never", check=0).out == "I am the first\n"
@@ -114,7 +112,7 @@ def test_retry_of_all_dead_jobs_takes_one_of_each_key(queuectl: Program) -> None
     assert (answer["done"], [one["id"] for one in answer["refused"]]) == (["a"], ["b"])
 
 
-def test_a_person_is_told_that_it_was_there(queuectl: Program) -> None:
+def test_a_duplicate_is_reported_on_a_terminal(queuectl: Program) -> None:
     queuectl(*REPORT, "true", check=0)
     terminal = Terminal(queuectl.home, *REPORT, "true")
     assert terminal.end() == 0
@@ -122,7 +120,9 @@ def test_a_person_is_told_that_it_was_there(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize("out, back", [("export", ("import",)), ("backup", ("restore", "--yes"))])
-def test_keys_go_where_jobs_go(queuectl: Program, out: str, back: tuple[str, ...], tmp_path: Path) -> None:
+def test_unique_keys_are_exported_and_backed_up(
+    queuectl: Program, out: str, back: tuple[str, ...], tmp_path: Path
+) -> None:
     queuectl(*REPORT, "--id", "a", "true", check=0)
     queuectl(out, tmp_path / "out", check=0)
     queuectl("reset", "--yes", check=0)

@@ -21,7 +21,7 @@ def worker(start_worker: StartWorker) -> WorkerProcess:
 @pytest.mark.parametrize(
     "command, code", [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("exit 255", 255), ("cd /; ./nope", 127)]
 )
-def test_wait_exits_as_the_job_ended(queuectl: Program, worker: WorkerProcess, command: str, code: int) -> None:
+def test_wait_exits_with_the_code_of_the_job(queuectl: Program, worker: WorkerProcess, command: str, code: int) -> None:
     queuectl("enqueue", "--id", "j", "--max-retries", "1", command, check=0)
     done = queuectl("wait", "j", check=code)
     assert (done.out, done.err) == ("", "")
@@ -32,7 +32,7 @@ def test_a_job_that_could_not_start_exits_with_1(queuectl: Program, worker: Work
     queuectl("wait", "j", check=1)
 
 
-def test_the_first_that_did_not_complete_decides(queuectl: Program, worker: WorkerProcess) -> None:
+def test_the_first_job_that_did_not_complete_decides_the_exit_status(queuectl: Program, worker: WorkerProcess) -> None:
     for job_id, command in (("a", "true"), ("b", "exit 4"), ("c", "exit 5")):
         queuectl("enqueue", "--id", job_id, "--max-retries", "1", command, check=0)
     queuectl("wait", "a", "c", "b", check=5)
@@ -48,7 +48,7 @@ def test_waiting_for_any_ends_with_the_first(queuectl: Program, worker: WorkerPr
     assert [job["id"] for job in queuectl("wait", "--any", "--json", "slow", "fast", check=0).json] == ["fast"]
 
 
-def test_waiting_too_long_exits_124_and_the_job_goes_on(queuectl: Program, worker: WorkerProcess) -> None:
+def test_a_timeout_exits_124_and_the_job_keeps_running(queuectl: Program, worker: WorkerProcess) -> None:
     queuectl("enqueue", "--id", "j", "sleep 30", check=0)
     done = queuectl("wait", "--timeout", "200ms", "j", check=124)
     assert done.err.startswith("error: still not ended after 0.2 s: j\n")
@@ -63,7 +63,7 @@ def test_a_cancelled_job_ends_the_waiting(queuectl: Program) -> None:
         assert waiting.wait(timeout=20) == 1
 
 
-def test_what_is_there_is_waited_for_and_the_rest_refused(queuectl: Program, worker: WorkerProcess) -> None:
+def test_existing_jobs_are_waited_for_and_unknown_ones_refused(queuectl: Program, worker: WorkerProcess) -> None:
     queuectl("enqueue", "--id", "j", "true", check=0)
     assert queuectl("wait", "j", "nope", check=1).err == "error: no job 'nope'\n"
     assert queuectl("wait", "nope", check=1).err.startswith("error: no job 'nope'\nhint: ")
@@ -73,7 +73,7 @@ def test_what_is_there_is_waited_for_and_the_rest_refused(queuectl: Program, wor
     assert done.err.count("\n") == 1
 
 
-def test_with_json_an_error_stands_alone(queuectl: Program, worker: WorkerProcess) -> None:
+def test_with_json_an_error_is_the_only_output(queuectl: Program, worker: WorkerProcess) -> None:
     queuectl("enqueue", "--id", "j", "true", check=0)
     done = queuectl("wait", "--json", "j", "nope", check=1)
     assert done.out == ""
@@ -86,12 +86,12 @@ def test_with_json_an_error_stands_alone(queuectl: Program, worker: WorkerProces
 
 
 @pytest.mark.parametrize("args", [[], ["j", "--timeout", "soon"], ["j", "--timeout", "-1"]])
-def test_words_that_could_never_be_right_are_refused(queuectl: Program, args: list[str]) -> None:
+def test_invalid_arguments_are_refused(queuectl: Program, args: list[str]) -> None:
     queuectl("wait", *args, check=2)
     assert not queuectl.home.exists()
 
 
-def test_nobody_to_run_it_is_said_once_on_stderr(queuectl: Program, start_worker: StartWorker) -> None:
+def test_a_queue_without_a_worker_is_reported_once_on_stderr(queuectl: Program, start_worker: StartWorker) -> None:
     queuectl("enqueue", "--id", "j", "true", check=0)
     with queuectl.start("wait", "j", stderr=subprocess.PIPE) as waiting:
         assert waiting.stderr is not None
@@ -102,7 +102,7 @@ def test_nobody_to_run_it_is_said_once_on_stderr(queuectl: Program, start_worker
         assert waiting.stderr.read() == b""
 
 
-def test_a_person_is_told_how_each_job_ended(queuectl: Program, worker: WorkerProcess, home: Path) -> None:
+def test_the_result_of_each_job_is_printed_on_a_terminal(queuectl: Program, worker: WorkerProcess, home: Path) -> None:
     queuectl("enqueue", "--id", "good", "true", check=0)
     queuectl("enqueue", "--id", "bad", "--max-retries", "1", "exit 3", check=0)
     terminal = Terminal(home, "wait", "good", "bad")

@@ -1,4 +1,4 @@
-"""The words about workers, and what is done about one that does not answer."""
+"""queuectl worker: stop and list, with workers that do not respond."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ StartWorker = Callable[..., WorkerProcess]
 
 @pytest.fixture
 def stopped(queuectl: Program, start_worker: StartWorker) -> WorkerProcess:
-    """A worker with a job, and somebody has pressed Ctrl-Z."""
+    """A worker with a running job, stopped by SIGSTOP."""
     queuectl("enqueue", "--id", "j", "sleep 60", check=0)
     worker = start_worker("--name", "w1")
     wait_until(lambda: queuectl("show", "j", "--json").json["state"] == "processing", what="the job to run")
-    # When its start is written there is nothing more to write for a while: it is not stopped with the store in its hands.
+    # After the start is recorded, the worker holds no lock of the database when it is stopped.
     wait_until(lambda: queuectl("show", "j", "--json").json["history"][0]["pid"], what="its start to be written")
     worker.send(signal.SIGSTOP)
     wait_until(lambda: Path(f"/proc/{worker.pid}/stat").read_text().split(") ")[1][0] == "T", what="it to be stopped")
     return worker
 
 
-def test_a_stopped_worker_is_said_not_to_answer_once_and_is_waited_for(
-    queuectl: Program, stopped: WorkerProcess
-) -> None:
+def test_a_stopped_worker_is_reported_once_and_waited_for(queuectl: Program, stopped: WorkerProcess) -> None:
     with queuectl.start("worker", "stop", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as stopping:
         assert stopping.stdout is not None
         assert stopping.stderr is not None
@@ -46,11 +44,11 @@ def test_a_stopped_worker_is_said_not_to_answer_once_and_is_waited_for(
     assert stopped.wait() == 0
 
 
-@pytest.mark.parametrize("words", [("--now",), ("--timeout", "1s")])
-def test_a_stopped_worker_is_woken_to_end_at_once(
-    queuectl: Program, stopped: WorkerProcess, words: tuple[str, ...]
+@pytest.mark.parametrize("arguments", [("--now",), ("--timeout", "1s")])
+def test_a_stopped_worker_is_continued_to_exit_now(
+    queuectl: Program, stopped: WorkerProcess, arguments: tuple[str, ...]
 ) -> None:
-    done = queuectl("worker", "stop", *words, check=0)
+    done = queuectl("worker", "stop", *arguments, check=0)
     assert done.out == "stopped w1\n"
     assert done.err.count("\n") == 1
     assert "does not answer" in done.err
@@ -59,9 +57,7 @@ def test_a_stopped_worker_is_woken_to_end_at_once(
     assert (job["state"], job["attempts"], job["crashes"]) == ("pending", 0, 0)
 
 
-def test_a_worker_that_is_stopped_past_its_lease_is_lost_and_serves_nobody(
-    queuectl: Program, stopped: WorkerProcess
-) -> None:
+def test_a_worker_stopped_past_its_lease_is_lost(queuectl: Program, stopped: WorkerProcess) -> None:
     assert [worker["state"] for worker in queuectl("worker", "list", "--json", check=0).json] == ["running"]
     for name, value in (("heartbeat", "100ms"), ("lease", "200ms")):
         queuectl("config", "set", name, value, check=0)
@@ -73,7 +69,7 @@ def test_a_worker_that_is_stopped_past_its_lease_is_lost_and_serves_nobody(
     assert queuectl("metrics", "--prometheus", check=0).out.count("queuectl_workers 0\n") == 1
 
 
-def test_a_worker_writes_an_argv_as_one_could_type_it(queuectl: Program, start_worker: StartWorker) -> None:
+def test_a_worker_logs_an_argv_quoted_for_a_shell(queuectl: Program, start_worker: StartWorker) -> None:
     queuectl("enqueue", "--id", "j", "--", "printf", "%s", "a b", "it's", "", check=0)
     worker = start_worker("--drain")
     assert worker.wait() == 0
@@ -81,7 +77,7 @@ def test_a_worker_writes_an_argv_as_one_could_type_it(queuectl: Program, start_w
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("--count", "0"),
         ("--queue", "a b"),
@@ -92,7 +88,7 @@ def test_a_worker_writes_an_argv_as_one_could_type_it(queuectl: Program, start_w
     ],
     ids=" ".join,
 )
-def test_a_worker_that_is_refused_leaves_no_process_and_no_trace(queuectl: Program, words: tuple[str, ...]) -> None:
-    queuectl("worker", "start", "--drain", *words, check=2)
+def test_a_refused_worker_leaves_no_process_and_no_files(queuectl: Program, arguments: tuple[str, ...]) -> None:
+    queuectl("worker", "start", "--drain", *arguments, check=2)
     assert [found for found in everyone() if str(queuectl.home) in found.words] == []
     assert not queuectl.home.exists()

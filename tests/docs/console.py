@@ -1,14 +1,14 @@
-"""The terminal sessions in the pages: ```console blocks, played on a real terminal and compared with what they show.
+"""The terminal sessions in the pages: ```console blocks, run on a pseudo-terminal and compared with their output.
 
-    $ queuectl enqueue --id hello 'echo hi'     a command; `> ` goes on with it on the next line
-    hello                                       what it prints
+    $ queuectl enqueue --id hello 'echo hi'     a command; `> ` continues it on the next line
+    hello                                       its output
     queued in …                                 `…` stands for anything in a line; alone on one, for any lines
-    (exit 1)                                    its exit status, where that is not 0
+    (exit 1)                                    its exit status, if it is not 0
 
-Moments, ages, durations, made ids and the width of columns may differ from time to time, and count as equal. All
-sessions of a page are one: a directory, a variable, a home made in the first is there in the next.
+Times, ages, durations, generated IDs and column widths may differ. All sessions of a page share one shell, with its
+directory, variables and data directory.
 
-`python -m tests.docs.console PAGE` plays a page and prints its sessions as they really are: for whoever writes one.
+`python -m tests.docs.console PAGE` runs a page and prints its sessions with their real output, for authors of pages.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tests.program import environment
 
 COLUMNS = 100
 ANY = "…"
-HOME = "/home/you"  # as the pages call the home directory of whoever types
+HOME = "/home/you"  # the home directory in the pages
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STATUS = re.compile(r"\(exit (\d+)\)")
-# Around the status of each command; no program here prints one.
+# Encloses the status of each command; no program here prints this character.
 _MARK = "\x1e"
-# Text, a step up, an erased line; of the rest (colours, the cursor) nothing stays.
+# Text, cursor up, erase line; colors and other cursor movements are dropped.
 _SCREEN = re.compile(r"([^\x1b\r\n]+)|\x1b\[(\d+)A|\x1b\[(2?K)|\x1b\[[0-9;?]*[A-Za-z]|([\r\n])")
 
-# What differs from time to time, and what stands for it.
+# Values that differ between runs, and their placeholders.
 _FLEETING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?|\b\d\d:\d\d:\d\d\b"), "<moment>"),
     (re.compile(r"\b(now|\d+[smhd] ago)\b"), "<age>"),
@@ -52,7 +52,7 @@ _FLEETING = (
 
 
 class Step(NamedTuple):
-    """A command of a session, and what the page says about it."""
+    """A command of a session with the output and status on the page."""
 
     line: int
     command: str
@@ -61,14 +61,14 @@ class Step(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What came of it."""
+    """The real output and status."""
 
     shown: list[str]
     status: int
 
 
 def steps(page: str) -> list[Step]:
-    """Every command of every session of a page, in order."""
+    """Return every command of every session of a page, in order."""
     found: list[Step] = []
     for block in _BLOCK.finditer(page):
         first = page.count("\n", 0, block.start(1)) + 1
@@ -96,7 +96,7 @@ def _steps(lines: list[str], first: int) -> Iterator[Step]:
 
 
 def agrees(shown: list[str], really: list[str]) -> bool:
-    """Whether a page shows what really came, but for what differs from time to time."""
+    """Return whether the page shows the real output, except for values that differ between runs."""
     pattern = "".join(r"(?:.*\n)*" if line == ANY else f"{_pattern(_lasting(line))}\n" for line in shown)
     return re.fullmatch(pattern, "".join(f"{_lasting(line)}\n" for line in really)) is not None
 
@@ -112,16 +112,16 @@ def _pattern(line: str) -> str:
 
 
 def play(commands: list[str], folder: Path) -> list[Played]:
-    """Run the commands, one after the other in one shell, as somebody whose home directory is `folder`."""
+    """Run the commands in one shell with the home directory `folder`."""
     (folder / "bin").mkdir()
     session = folder / "bin" / "session"
     with session.open("w") as script:
         for number, command in enumerate(commands):
             part = folder / "bin" / f"{number}.sh"
             part.write_text(command + "\n")
-            # Read by the shell itself, so that `cd` and `export` last.
+            # Sourced by the shell itself, so that `cd` and `export` persist.
             script.write(f". {part}\nprintf '\\036%d\\036' $?\n")
-        # Whatever a page leaves running is ended here; a page that is right leaves nothing.
+        # Terminate processes that a page leaves running. A correct page leaves none.
         script.write("queuectl worker stop --now >/dev/null 2>&1\n")
     with relay(folder / "bin" / "queuectl"):
         screen = _run_on_terminal(["sh", str(session)], cwd=folder, env=session_environment(folder))
@@ -142,7 +142,7 @@ def session_environment(folder: Path) -> Mapping[str, str]:
 
 
 def _run_on_terminal(words: list[str], *, cwd: Path, env: Mapping[str, str]) -> str:
-    """All that appears on a terminal of its own, until the last one who has it open is gone."""
+    """Return everything printed on a pseudo-terminal, until the last process has closed it."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
     process = subprocess.Popen(
@@ -153,7 +153,7 @@ def _run_on_terminal(words: list[str], *, cwd: Path, env: Mapping[str, str]) -> 
     while True:
         try:
             data = os.read(ours, 65536)
-        except OSError:  # EIO: nobody has it open any more
+        except OSError:  # EIO: no process has it open any more
             break
         if not data:
             break
@@ -164,7 +164,7 @@ def _run_on_terminal(words: list[str], *, cwd: Path, env: Mapping[str, str]) -> 
 
 
 def _lines(screen: str) -> list[str]:
-    """What is to be seen in the end: a bar that was drawn and cleared away is not."""
+    """Return the final content of the screen, without progress bars that were cleared."""
     rows, row, column = [""], 0, 0
     for text, up, erased, control in _SCREEN.findall(screen):
         if text:

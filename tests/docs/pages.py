@@ -1,4 +1,4 @@
-"""The pages that people read, and what is in them."""
+"""The pages of the documentation and their contents."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def read(page: str) -> str:
 
 
 def prose(text: str) -> str:
-    """The page without what stands in blocks of code, which is nobody's link or heading."""
+    """Return the page without code blocks, which contain no links and headings."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(text: str) -> set[str]:
-    """What a link may name behind its #, as the usual renderers make it of a heading."""
+    """Return the anchors of a page, as common renderers derive them from headings."""
     titles = re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def section(text: str, title: str) -> str:
-    """From the heading to the next one of any level."""
+    """Return the text from the heading to the next one of any level."""
     found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     assert found, f"there is no section {title!r}"
     return found[1]
 
 
 def first_column(text: str) -> list[str]:
-    """The code in the first cells of the tables."""
+    """Return the inline code in the first column of tables."""
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     return [code for cell in rows for code in re.findall(r"`([^`]+)`", cell)]

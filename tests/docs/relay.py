@@ -1,5 +1,5 @@
-"""`queuectl` for the shell of a page: a small program that asks for the real one to be forked, with its own streams, and ends as
-that ends. A page has a dozen commands, and most of the time of each would be the start of an interpreter."""
+"""`queuectl` for the shell of a page: a small program that requests a fork of the real one with its own streams, and exits with the
+same status. A page has a dozen commands, and most of the time of each would be the start of an interpreter."""
 
 from __future__ import annotations
 
@@ -19,77 +19,77 @@ from typing import Final
 
 from tests.warm import Warm, receive
 
-# Without `socket` and `json`, which take longer to load than all the rest. No answer: it begins as it would without us.
+# Without `socket` and `json`, which take longer to load than the rest. Without a response, it starts the real program.
 ASK = """
 import _signal, _socket, marshal, os, sys
 try:
-    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    line.connect(sys.argv[1])
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.connect(sys.argv[1])
     request = marshal.dumps((sys.argv[2:], dict(os.environ), os.getcwd()))
     streams = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1, 2))
-    line.sendmsg([len(request).to_bytes(4)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    connection.sendmsg([len(request).to_bytes(4)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     while request:
-        request = request[line.send(request):]
-    _signal.signal(_signal.SIGTERM, lambda *_: line.shutdown(_socket.SHUT_WR))  # passed on, see `_answer`
-    told = line.recv(4)
+        request = request[connection.send(request):]
+    _signal.signal(_signal.SIGTERM, lambda *_: connection.shutdown(_socket.SHUT_WR))  # passed on, see `_answer`
+    status = connection.recv(4)
 except OSError:
-    told = b""
-if told:
-    os._exit(int.from_bytes(told, signed=True) % 256)
+    status = b""
+if status:
+    os._exit(int.from_bytes(status, signed=True) % 256)
 os.execv(sys.executable, [sys.executable, "-m", "queuectl", *sys.argv[2:]])
 """
 
-# What an interpreter reads at its start, for whoever types a page. Here the sources of this checkout, there an installed package:
-# as for whoever runs the tests.
+# Variables that an interpreter reads at its start. They select the same package as for the tests: this checkout or an installed
+# one.
 START: Final = {
     "PYTHONPATH": os.pathsep.join(os.path.abspath(part) for part in sys.path if part and os.path.isdir(part)),
     "LC_ALL": "C.UTF-8",
 }
-# Not the one of the commands that tests call, which begin differently.
+# Separate from the server for commands of tests, which start with another environment.
 _warm = Warm({**os.environ, **START})
 atexit.register(_warm.close)
 
 
 @contextmanager
 def relay(program: Path) -> Iterator[None]:
-    """Make `program`; while this lasts, somebody is there to answer it."""
-    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as door:
-        place = f"{folder}/door"  # here and not beside the program: the name of a socket has to be short
-        door.bind(place)
-        door.listen()
+    """Create `program`, and serve its requests during the block."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        place = f"{folder}/listener"  # not beside the program, because the path of a socket must be short
+        listener.bind(place)
+        listener.listen()
         ask = program.with_name("ask.py")
         ask.write_text(ASK)
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {ask} {place} "$@"\n')
         program.chmod(0o755)
-        threading.Thread(target=_serve, args=(door,), daemon=True).start()
+        threading.Thread(target=_serve, args=(listener,), daemon=True).start()
         yield
-        door.shutdown(socket.SHUT_RDWR)
+        listener.shutdown(socket.SHUT_RDWR)
 
 
-def _serve(door: socket.socket) -> None:
+def _serve(listener: socket.socket) -> None:
     while True:
         try:
-            line, _ = door.accept()
-        except OSError:  # it was shut
+            connection, _ = listener.accept()
+        except OSError:  # the listener was closed
             return
-        # Each by itself: a pipe has two of them at once.
-        threading.Thread(target=_answer, args=(line,), daemon=True).start()
+        # One thread per command: a pipe runs two at once.
+        threading.Thread(target=_answer, args=(connection,), daemon=True).start()
 
 
 def forks(env: Mapping[str, str]) -> bool:
-    """Whether a command with this environment need not wait for an interpreter to start."""
+    """Return whether a command with this environment can be forked."""
     return _warm.run(["--version"], input=None, env=env, cwd=None, timeout=60) is not None
 
 
-def _answer(line: socket.socket) -> None:
-    with line:
-        head, streams, _, _ = socket.recv_fds(line, 4, 3)
-        words, env, cwd = marshal.loads(receive(line, int.from_bytes(head)))
+def _answer(connection: socket.socket) -> None:
+    with connection:
+        head, streams, _, _ = socket.recv_fds(connection, 4, 3)
+        words, env, cwd = marshal.loads(receive(connection, int.from_bytes(head)))
         forked = _warm.start(words, streams=streams, env=env, cwd=Path(cwd))
         for fd in streams:
             os.close(fd)
         if forked is not None:
-            # Whoever is told to end says no more: then it is the other that is meant.
-            if line in select.select([line, forked._status], [], [])[0]:
+            # After SIGTERM the client shuts down its side, which passes the signal on to the command.
+            if connection in select.select([connection, forked._status], [], [])[0]:
                 forked.send_signal(signal.SIGTERM)
-            line.sendall(forked.wait().to_bytes(4, signed=True))
+            connection.sendall(forked.wait().to_bytes(4, signed=True))

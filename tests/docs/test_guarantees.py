@@ -1,4 +1,4 @@
-"""The page of guarantees names the tests that hold each promise, and they exist."""
+"""The guarantees and security pages name the tests of each claim, and these tests exist."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_every_claim_about_security_names_a_test_that_exists() -> None:
     page = read("docs/explanation/security.md")
     named = set(FILE.findall(page))
     assert not [name for name in sorted(named) if not (ROOT / name).exists()]
-    claims = re.split(r"^- ", section(page, "Claims"), flags=re.MULTILINE)[1:]
+    claims = re.split(r"^- ", section(page, "Security guarantees"), flags=re.MULTILINE)[1:]
     assert len(claims) > 5
     assert not [claim for claim in claims if not FILE.search(claim)]
-    rows = [line for line in section(page, "What each file's mode protects").splitlines() if line.startswith("| ")][2:]
+    rows = [line for line in section(page, "File permissions").splitlines() if line.startswith("| ")][2:]
     assert rows
     assert not [row for row in rows if not FILE.search(row)]

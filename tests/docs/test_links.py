@@ -1,4 +1,4 @@
-"""What the pages point at is there, and nothing in them is of one machine."""
+"""Links in the pages are valid, and no page contains paths of one host."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ def test_every_page_of_the_documentation_can_be_reached_from_the_readme() -> Non
         targets = (link.partition("#")[0] for link in LINK.findall(prose(page.read_text("utf-8"))) if "://" not in link)
         waiting += [(page.parent / target).resolve() for target in targets if target]
     unreached = {name(path) for path in (ROOT / "docs").rglob("*.md")} - {name(path) for path in reached}
-    assert unreached == {"docs/README.md"}, "an index beside the README, for whoever opens the folder"
+    assert unreached == {"docs/README.md"}, "the index of the folder, which the README does not link to"

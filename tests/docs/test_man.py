@@ -1,4 +1,4 @@
-"""Man pages and the pages of `queuectl help`: those of the code and of docs/, and readable."""
+"""Man pages and `queuectl help` topics are up to date and valid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate, man, topics
-from queuectl.cli.commands.table import COMMANDS
+from queuectl.cli.commands.registry import COMMANDS
 from tests.needs import require
 
 ROOT = Path(__file__).parent.parent.parent

@@ -1,4 +1,4 @@
-"""The dashboard, the alerts and the page about metrics name what there is, and all of it."""
+"""The dashboard, the alert rules and the metrics page cover exactly the existing metrics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from queuectl.clock import SystemClock
-from queuectl.job.buckets import BOUNDS
-from queuectl.queue.exposition import exposition
+from queuectl.jobs.stats import BOUNDS
+from queuectl.operations.prometheus import format_metrics
 from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.store import SqliteStore
 
@@ -24,9 +24,9 @@ HOW_TO = DOCS / "how-to" / "watch-with-prometheus.md"
 
 @pytest.fixture(scope="module")
 def metrics() -> Iterator[dict[str, str]]:
-    """Each metric there is, and its kind."""
+    """Each metric and its type."""
     store = SqliteStore(MEMORY, clock=SystemClock())
-    text = exposition(store, is_alive=lambda _: True, clock=SystemClock())
+    text = format_metrics(store, is_alive=lambda _: True, clock=SystemClock())
     yield dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     store.close()
 
@@ -36,13 +36,13 @@ def named(text: str) -> set[str]:
 
 
 def series(metrics: dict[str, str]) -> set[str]:
-    """What can be asked for: of a histogram its parts."""
+    """Return the names of all time series, including the parts of histograms."""
     parts = ("_bucket", "_sum", "_count")
     return {name + part for name, kind in metrics.items() for part in (parts if kind == "histogram" else ("",))}
 
 
 @pytest.mark.parametrize("path", [DASHBOARD, ALERTS], ids=lambda path: path.name)
-def test_what_is_asked_for_is_exposed(metrics: dict[str, str], path: Path) -> None:
+def test_every_queried_series_is_exposed(metrics: dict[str, str], path: Path) -> None:
     found = named(path.read_text())
     assert found
     assert found <= series(metrics)
@@ -74,7 +74,7 @@ def test_the_dashboard_is_whole() -> None:
             assert target["expr"].count("(") == target["expr"].count(")")
 
 
-def test_every_alert_is_told_of_on_the_page() -> None:
+def test_every_alert_is_on_the_page() -> None:
     rules = re.findall(r"^      - alert: (\w+)$", ALERTS.read_text(), re.MULTILINE)
     assert rules == re.findall(r"^\| `(Queuectl\w+)` \|", HOW_TO.read_text(), re.MULTILINE)
     blocks = ALERTS.read_text().split("- alert: ")[1:]

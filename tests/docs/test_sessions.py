@@ -1,4 +1,4 @@
-"""What the pages show on a terminal is what a terminal shows."""
+"""The terminal sessions in the pages have the real output."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.docs.relay import forks
 from tests.program import Leftovers, WorkerProcess
 
 SESSIONS = [name(path) for path in PAGES if steps(path.read_text("utf-8"))]
-# Where a page makes its home, if not in ~/.queuectl.
+# The data directory of a page, if it is not ~/.queuectl.
 HOMES = {"docs/tutorial.md": "tutorial/home"}
 
 
-def told(step: Step, really: object) -> str:
+def difference(step: Step, really: object) -> str:
     return f"line {step.line}: $ {step.command}\n  the page: {step.shown} (exit {step.status})\n  really:   {really}"
 
 
@@ -28,7 +28,7 @@ def test_the_sessions_of_a_page_go_as_it_shows(page: str, tmp_path: Path) -> Non
     played = play([step.command for step in session], tmp_path)
     assert len(played) == len(session), f"the shell ended after: {session[len(played) - 1].command}"
     wrong = [
-        told(step, really)
+        difference(step, really)
         for step, really in zip(session, played, strict=True)
         if step.status != really.status or not agrees(step.shown, really.shown)
     ]
@@ -53,7 +53,7 @@ def test_the_python_session_of_its_page_goes_as_it_shows(
     assert not report, "".join(report)
 
 
-# ── the player itself: a check that cannot fail proves nothing ──────────────────────────────────────────────────────
+# ── tests of the session runner ──────────────────────────────────────────────────────
 
 
 def test_a_session_is_read_with_its_lines_outputs_and_status() -> None:

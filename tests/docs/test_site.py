@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a warning, is searched in the browser, and loads nothing from elsewhere."""
+"""The documentation site builds without warnings, has a search index, and loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.needs import require
 
 ROOT = Path(__file__).parent.parent.parent
-# What a browser fetches by itself; where a person may go by a click is no matter.
+# Resources that a browser loads without a click.
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(https?:|//)|<link\b[^>]*\bhref=["']?(https?:|//)"""
 )
@@ -42,7 +42,7 @@ def test_every_page_is_on_the_site(site: Path) -> None:
     assert expected <= {path.relative_to(site) for path in site.rglob("*.html")}
 
 
-def test_a_browser_fetches_nothing_from_elsewhere(site: Path) -> None:
+def test_a_browser_loads_nothing_from_other_servers(site: Path) -> None:
     found = {
         path.relative_to(site).as_posix(): FETCHED.findall(path.read_text("utf-8")) for path in site.rglob("*.html")
     }
@@ -52,7 +52,7 @@ def test_a_browser_fetches_nothing_from_elsewhere(site: Path) -> None:
     assert not re.search(r"url\([\"']?(https?:)?//", styles)
 
 
-def test_the_search_knows_the_pages(site: Path) -> None:
+def test_the_search_index_has_the_pages(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
     places = {entry["location"].partition("#")[0] for entry in index["docs"]}
     assert {"how-to/timeouts.html", "reference/commands.html", "explanation/design.html"} <= places

@@ -33,7 +33,7 @@ wait
 
 
 def groups() -> Path | None:
-    """Where cgroups of the second kind are made here, if somebody may."""
+    """Return the directory in which this user can create cgroups (version 2), if any."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/mounts").read_text().splitlines():
             _, place, kind, options, *_ = line.split()

@@ -1,4 +1,4 @@
-"""The process table as a test sees it: read here anew, so that what is proved is not proved by itself."""
+"""The process table, read independently of the code under test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def process(pid: int) -> Process | None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, and it is not a zombie that waits to be buried."""
+    """Return whether the process exists and is not a zombie."""
     found = process(pid)
     return found is not None and found.state not in "ZX"
 
@@ -44,13 +44,13 @@ def holds_a_lock(pid: int) -> bool:
     return any("FLOCK" in _text(f"/proc/{pid}/fdinfo/{fd}") for fd in _names(f"/proc/{pid}/fdinfo"))
 
 
-def has_let_go(keeper: int) -> bool:
+def has_let_go(supervisor: int) -> bool:
     """Whether it holds no lock of a worker, nor will: one that has not opened its ledger yet may be about to be handed the lock, which is
     on its way then."""
-    if not is_running(keeper):
+    if not is_running(supervisor):
         return True
-    opened = [_target(f"/proc/{keeper}/fd/{fd}") for fd in _names(f"/proc/{keeper}/fd")]
-    return any(path.endswith((".runs", ".kept")) for path in opened) and not holds_a_lock(keeper)
+    opened = [_target(f"/proc/{supervisor}/fd/{fd}") for fd in _names(f"/proc/{supervisor}/fd")]
+    return any(path.endswith((".runs", ".kept")) for path in opened) and not holds_a_lock(supervisor)
 
 
 def _names(folder: str) -> list[str]:

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from queuectl.job.lifecycle import FINAL, State
+from queuectl.jobs.states import FINAL, State
 from queuectl.store.open import open_reads
-from queuectl.store.protocol import Filter, Store
+from queuectl.store.protocol import Store
+from queuectl.store.types import Filter
 from tests.e2e.processes import carrying, process
 from tests.program import COMMAND, Leftovers, Program, WorkerProcess
 from tests.wait import wait_until

@@ -11,8 +11,8 @@ import pytest
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
 from tests.e2e.test_webhooks import SECRET, is_genuine
-from tests.hooks.receiver import Receiver, receiving, say, silence
 from tests.wait import wait_until
+from tests.webhooks.receiver import Receiver, receiving, say, silence
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_of_many_workers_one_tells(scene: Scene, receiver: Receiver) -> None:
         return scene.store.alert("deaths").turn
 
     before = looked()
-    wait_until(lambda: looked() > before, what="somebody to have looked since")
+    wait_until(lambda: looked() > before, what="the alerts to be evaluated again")
     assert states(receiver) == ["firing"]
 
 
@@ -120,12 +120,12 @@ def test_who_does_not_answer_is_called_again(scene: Scene, receiver: Receiver) -
     assert len({one.body for one in receiver.received}) == 1
 
 
-def test_that_no_worker_lives_is_told_by_the_check_and_that_one_does_by_the_worker(
+def test_a_missing_worker_is_notified_by_the_check_and_a_new_one_by_the_worker(
     scene: Scene, receiver: Receiver
 ) -> None:
     words = ("--no-worker", "1ms", "--for", "0", "--webhook", receiver.url)
-    scene.queuectl("alert", "add", "nobody", *words, check=0)
-    assert scene.queuectl("alert", "check", check=0).out.startswith("nobody firing: no worker takes jobs, for")
+    scene.queuectl("alert", "add", "no-worker", *words, check=0)
+    assert scene.queuectl("alert", "check", check=0).out.startswith("no-worker firing: no worker takes jobs, for")
     assert scene.queuectl("alert", "check", check=0).out == ""
     assert states(receiver) == ["firing"]
     scene.worker()
@@ -133,20 +133,20 @@ def test_that_no_worker_lives_is_told_by_the_check_and_that_one_does_by_the_work
 
 
 def test_a_worker_that_is_killed_is_missed(scene: Scene, receiver: Receiver) -> None:
-    scene.queuectl("alert", "add", "nobody", "--no-worker", "1ms", "--for", "0", "--webhook", receiver.url, check=0)
+    scene.queuectl("alert", "add", "no-worker", "--no-worker", "1ms", "--for", "0", "--webhook", receiver.url, check=0)
     worker = scene.worker()
-    wait_until(lambda: scene.store.alert("nobody").checked_ms is not None, what="the worker to look")
+    wait_until(lambda: scene.store.alert("no-worker").checked_ms is not None, what="the worker to look")
     assert scene.queuectl("alert", "check", check=0).out == ""
     worker.kill()
 
     def is_missed() -> bool:
-        return scene.queuectl("alert", "check", check=0).out.startswith("nobody firing: ")
+        return scene.queuectl("alert", "check", check=0).out.startswith("no-worker firing: ")
 
-    wait_until(is_missed, what="somebody to miss it")
+    wait_until(is_missed, what="the alert to fire")
     assert states(receiver) == ["firing"]
 
 
-def test_one_that_nobody_could_be_told_of_is_told_by_the_next_worker(scene: Scene, receiver: Receiver) -> None:
+def test_an_undelivered_notification_is_delivered_by_the_next_worker(scene: Scene, receiver: Receiver) -> None:
     receiver.answers = [say(500)]
     scene.queuectl("alert", "add", "late", "--oldest", "1ms", "--for", "0", "--webhook", receiver.url, check=0)
     scene.enqueue("true", id="waits")

@@ -204,9 +204,9 @@ def test_another_limit_holds_for_what_runs_within_a_heartbeat(scene: Scene) -> N
     scene.wait_for(job_id, "completed")
 
 
-def test_a_keeper_has_no_descriptor_left_after_many_jobs_of_all_kinds(scene: Scene) -> None:
+def test_a_supervisor_leaks_no_descriptor_after_many_jobs_of_all_kinds(scene: Scene) -> None:
     worker = scene.worker("--count", "8")
-    (keeper,) = children(worker.pid)
+    (supervisor,) = children(worker.pid)
     kinds = ["true", "echo said", "exec >&- 2>&-; true", "sleep 0.02; echo said", "no-such-program", "seq 1 20000"]
 
     def do(count: int) -> None:
@@ -215,7 +215,7 @@ def test_a_keeper_has_no_descriptor_left_after_many_jobs_of_all_kinds(scene: Sce
         scene.wait_for_all()
 
     do(60)
-    before = descriptors(keeper.pid)
+    before = descriptors(supervisor.pid)
     do(600)
-    wait_until(lambda: descriptors(keeper.pid) == before, what="all to be closed")
-    assert is_running(keeper.pid)
+    wait_until(lambda: descriptors(supervisor.pid) == before, what="all to be closed")
+    assert is_running(supervisor.pid)

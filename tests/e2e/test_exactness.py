@@ -25,11 +25,11 @@ KILLS = 40 if FULL else 8
 
 
 @pytest.mark.timeout(60 if not FULL else 300)
-@pytest.mark.parametrize("end", [WorkerProcess.kill, WorkerProcess.crash], ids=["the worker", "its keeper too"])
+@pytest.mark.parametrize("end", [WorkerProcess.kill, WorkerProcess.crash], ids=["the worker", "its supervisor too"])
 def test_workers_killed_at_random_moments_cost_no_job_and_repeat_only_what_could_not_be_adopted(
     scene: Scene, chance: random.Random, end: Callable[[WorkerProcess], None]
 ) -> None:
-    # Without its keeper a run may be killed after its line and before its end: then, and only then, there is a second line.
+    # Without its supervisor, a run may be killed after its line and before its exit. Only then is there a second line.
     jobs = [{"command": scene.note("lines", "$QUEUECTL_JOB_ID"), "id": f"job-{number}"} for number in range(JOBS)]
     scene.enqueue_all_from_file(jobs)
     workers = [scene.worker("--count", "4", "--name", f"w{number}", ready=False) for number in range(3)]

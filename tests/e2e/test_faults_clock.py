@@ -1,7 +1,7 @@
-"""The wall clock jumps by hours, both ways, under workers with jobs: what has to do with how long something takes does not notice.
+"""The wall clock jumps by hours, forward and back, while workers run jobs. Durations are not affected.
 
-The jump is made below the program: a module that Python loads before everything else shifts what it says the time is, for
-whoever has the same file named in its environment. The jobs, their keepers and the kernel's own clocks know nothing of it.
+The jump is made below the program: a module that Python loads first shifts the time for all processes
+with the same file in their environment. Jobs, supervisors and the clocks of the kernel are not affected.
 Many more jumps, at every moment: tests/sim.
 """
 
@@ -74,7 +74,7 @@ def test_a_jump_of_the_clock_ends_no_job_takes_none_away_and_times_none_out(
     first, second = scene.worker("--count", "3", "--name", "w1"), scene.worker("--name", "w2")
     scene.wait_for_lines("begun", 3)
     wall.jump(hours)
-    added = scene.enqueue("true")  # by whoever sees the new time
+    added = scene.enqueue("true")  # by a process with the new time
     jumped = moment(scene.wait_for(added, "completed")["created_at"]) - moment(scene.job(running)["created_at"])
     assert abs(jumped - timedelta(hours=hours)) < timedelta(minutes=1)
     assert scene.wait_for(overdue, "dead")["error"].startswith("timeout after 2s")  # by then two leases have gone by
@@ -124,4 +124,4 @@ def test_a_clock_that_was_set_back_is_named_and_nothing_waits_but_what_has_a_tim
     wait = moment(scene.job(later)["run_at"]) - moment(scene.job(early)["finished_at"])
     assert wait < timedelta(hours=6, minutes=1)
     scene.queuectl("cancel", later, check=0)
-    wait_until(lambda: scene.state(later) == "cancelled", what="it to be called off all the same")
+    wait_until(lambda: scene.state(later) == "cancelled", what="it to be cancelled")

@@ -1,7 +1,7 @@
 """A disk that is full, a home that may only be read, a home that is gone: what people see, and that nothing is lost.
 
 The full disk is a small tmpfs of its own, a real ENOSPC. Logs alone on such a disk, and a log directory that is removed under
-a job: tests/worker/test_log_trouble.py. The same by RLIMIT_FSIZE, for whoever may not mount: tests/store/sqlite/test_busy.py.
+a job: tests/worker/test_log_trouble.py. The same by RLIMIT_FSIZE, for users who cannot mount: tests/store/sqlite/test_busy.py.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def test_a_worker_that_is_killed_on_a_full_disk_costs_no_job(scene: Scene, disk:
     scene.wait_for_lines("ended", 2)
     wait_until(lambda: "space left" in worker.output, what="the worker to say so")
     worker.kill()
-    heir = scene.worker("--drain", ready=False)
-    wait_until(lambda: "space left" in heir.output, what="its heir to say so")
+    second = scene.worker("--drain", ready=False)
+    wait_until(lambda: "space left" in second.output, what="the next worker to report it")
     disk.make_room()
-    assert heir.wait() == 0  # it did not have to be started again
+    assert second.wait() == 0  # it did not have to be started again
     assert scene.states() == dict.fromkeys(ids, "completed")
-    # Their keeper had written, or could not write, how they ended: then they ran again, and it is said.
+    # Their supervisor recorded their exit. If it could not, they ran again, and that is recorded.
     assert all(scene.outcomes(job_id) in (["completed"], ["lost", "completed"]) for job_id in ids)
     assert {scene.job(job_id)["attempts"] for job_id in ids} == {0}
 
@@ -98,14 +98,17 @@ def test_a_home_that_can_only_be_read_is_said_so_and_goes_on_where_it_was(scene:
     running = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}; exit 3", max_retries=1)
     worker, other = scene.worker("--name", "w1"), scene.worker("--name", "w2")
     scene.wait_for_file("begun")
-    wait_until((scene.home / "workers" / "w2.runs").read_bytes, what="the keeper of w2 to be there")
+    wait_until((scene.home / "workers" / "w2.runs").read_bytes, what="the supervisor of w2 to start")
     with read_only(scene.home):
         for command in (["enqueue", "true"], ["cancel", running], ["config", "set", "lease", "2s"]):
             refused = scene.queuectl(*command)
             assert (refused.code, refused.out) == (1, "")
             assert refused.err.splitlines()[0] == f"error: the store {scene.home}/queue.db cannot be written"
         refused = scene.queuectl("worker", "start")
-        assert refused.err.splitlines()[0] == f"error: cannot use {scene.home} as the home: Read-only file system"
+        assert (
+            refused.err.splitlines()[0]
+            == f"error: cannot use {scene.home} as the data directory: Read-only file system"
+        )
         assert scene.queuectl("list", "--json", check=0).json[0]["state"] == "processing"
         found = scene.queuectl("doctor", "--json", check=1).json
         assert {"home", "store", "logs"} <= {seen["check"] for seen in found["checks"] if seen["status"] == "problem"}
@@ -120,7 +123,7 @@ def test_a_home_that_can_only_be_read_is_said_so_and_goes_on_where_it_was(scene:
 # ── gone ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_home_that_is_removed_under_a_job_lets_it_finish_and_is_not_made_anew(scene: Scene) -> None:
+def test_a_job_finishes_if_the_data_directory_is_removed_and_it_is_not_recreated(scene: Scene) -> None:
     scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}; echo said; {scene.note('ended')}")
     scene.configure(heartbeat="200ms")
     worker = scene.worker()
@@ -133,7 +136,7 @@ def test_a_home_that_is_removed_under_a_job_lets_it_finish_and_is_not_made_anew(
     assert worker.wait() == 1
     assert worker.output.splitlines()[-2:] == [
         f"error: the store {scene.home}/queue.db was removed or replaced",
-        "hint: put it back; an empty one is never made in its place",
+        "hint: put it back; a new one is never created in its place",
     ]
     assert not scene.home.exists()
 

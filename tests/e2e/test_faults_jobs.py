@@ -153,7 +153,7 @@ def test_a_job_that_closes_what_it_prints_to_ends_when_it_ends_and_not_before(sc
 
 @pytest.fixture
 def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    """Somebody else's process that leads a group and a session, as a job does."""
+    """Another program's process that leads a group and a session, as a job does."""
     process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     yield process
     process.kill()
@@ -161,20 +161,20 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("how", ["rescue", "cancel", "stop"])
-def test_a_number_in_the_ledger_that_is_somebody_elses_now_is_not_signalled(
+def test_a_reused_pid_in_the_journal_is_not_signalled(
     scene: Scene, stranger: subprocess.Popen[bytes], how: str
 ) -> None:
-    """The machine was restarted, say, and the pid of a job has been given to another."""
+    """The PID of a job was reused, for example after a reboot."""
     job_id = scene.enqueue(f"[ $QUEUECTL_RUN = 2 ] || {{ {scene.note('begun', '$$')}; exec sleep 1000; }}")
     worker = scene.worker("--name", "w1")
     (pid,) = map(int, scene.wait_for_lines("begun", 1))
-    ledger = scene.home / "workers" / "w1.runs"
-    wait_until(lambda: f" {pid} ".encode() in ledger.read_bytes(), what="the ledger to name it")
+    journal = scene.home / "workers" / "w1.runs"
+    wait_until(lambda: f" {pid} ".encode() in journal.read_bytes(), what="the journal to name it")
     worker.crash()
     os.kill(pid, signal.SIGKILL)
-    keeper, *records = ledger.read_bytes().split(b"\n")
+    head, *records = journal.read_bytes().split(b"\n")
     swapped = [record.replace(f" {pid} ".encode(), f" {stranger.pid} ".encode()) for record in records]
-    ledger.write_bytes(b"\n".join([keeper, *swapped]))
+    journal.write_bytes(b"\n".join([head, *swapped]))
     if how == "rescue":
         scene.drain()
         assert scene.outcomes(job_id) == ["lost", "completed"]

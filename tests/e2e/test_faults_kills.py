@@ -44,7 +44,9 @@ class Enqueuer:
 
 
 @pytest.mark.timeout(60 if not FULL else 300)
-def test_whoever_is_killed_and_whenever_what_was_answered_is_done(scene: Scene, chance: random.Random) -> None:
+def test_acknowledged_jobs_are_done_whichever_process_is_killed_at_any_time(
+    scene: Scene, chance: random.Random
+) -> None:
     scene.configure(max_crashes=1000, poll_interval="200ms")
     stock = [{"command": scene.note("lines", "$QUEUECTL_JOB_ID"), "id": f"stock-{number}"} for number in range(300)]
     scene.enqueue_all_from_file(stock)
@@ -54,13 +56,13 @@ def test_whoever_is_killed_and_whenever_what_was_answered_is_done(scene: Scene, 
     while time.monotonic() < over:
         at = time.monotonic() + chance.uniform(0.05, 0.5)
         wait_until(lambda at=at: time.monotonic() >= at, every=0.005, what="the moment")
-        what = chance.choice(["enqueuer", "worker", "worker and keeper", "all"])
+        what = chance.choice(["enqueuer", "worker", "worker and supervisor", "all"])
         kills[what] += 1
         if what in ("enqueuer", "all"):
             enqueuers.pop(0).kill()
             enqueuers.append(Enqueuer(scene))
         if what != "enqueuer":
-            end = WorkerProcess.crash if what == "worker and keeper" else WorkerProcess.kill
+            end = WorkerProcess.crash if what == "worker and supervisor" else WorkerProcess.kill
             end(workers.pop(0))
             workers.append(scene.worker("--count", "3", ready=False))
     for enqueuer in enqueuers:
@@ -90,7 +92,7 @@ def test_a_worker_that_is_stopped_under_load_loses_its_jobs_and_no_result_counts
     scene.wait_for_all()
     before = {job_id: scene.history(job_id) for job_id in scene.states()}
     stopped.send(signal.SIGCONT)
-    wait_until(lambda: "beginning anew" in stopped.output, what="the worker to notice")
+    wait_until(lambda: "other workers took over" in stopped.output, what="the worker to notice")
     assert scene.wait_for(scene.enqueue("true", id="after"), "completed")["runs"] == 1
     assert {job_id: scene.history(job_id) for job_id in before} == before  # it changed nothing
     assert set(scene.states().values()) == {"completed"}

@@ -1,4 +1,4 @@
-"""No descriptor left, no process left: said in words, borne by workers, nobody taken for gone who is only not seen.
+"""No descriptor left, no process left: errors are reported, workers survive, and a process that cannot be checked is not treated as dead.
 
 A limit of processes does not bind root, so it is a control group: tests/process/test_unstartable.py. Many slots with few
 descriptors: tests/worker/test_places.py.
@@ -81,7 +81,7 @@ def test_a_worker_that_can_open_nothing_more_keeps_its_jobs_and_goes_on(scene: S
     assert worker.output.count("oo many open files") <= 8
 
 
-def test_a_run_is_not_over_as_long_as_nobody_can_see_whether_something_of_it_is_left(scene: Scene) -> None:
+def test_a_run_has_not_ended_while_its_processes_cannot_be_checked(scene: Scene) -> None:
     scene.configure(kill_grace="100ms")
     far = f"setsid sh -c 'trap \"\" TERM; {scene.note('begun')}; exec sleep 1000'"
     tag = str(scene.directory)
@@ -98,17 +98,17 @@ def test_a_run_is_not_over_as_long_as_nobody_can_see_whether_something_of_it_is_
     assert family_of(tag) == []
 
 
-def test_a_job_that_nobody_can_see_is_not_taken_for_gone(scene: Scene) -> None:
+def test_a_job_that_cannot_be_checked_is_not_treated_as_dead(scene: Scene) -> None:
     scene.configure(heartbeat="200ms", lease="1s")
     first = f"{scene.note('begun', '$$')}; {scene.until('never')}"
     job_id = scene.enqueue(f"[ $QUEUECTL_RUN = 1 ] || exit 0; {first}")
     dead = scene.worker("--name", "w1")
     (pid,) = map(int, scene.wait_for_lines("begun", 1))
-    heir = scene.worker("--queue", "none", "--name", "w2")
-    wait_until((scene.home / "workers" / "w2.runs").read_bytes, what="the keeper of w2 to be there")
-    with no_more_descriptors(heir.pid):
+    second = scene.worker("--queue", "none", "--name", "w2")
+    wait_until((scene.home / "workers" / "w2.runs").read_bytes, what="the supervisor of w2 to start")
+    with no_more_descriptors(second.pid):
         dead.crash()
-        wait_until(lambda: "oo many open files" in heir.output, what="its heir to say so")
+        wait_until(lambda: "oo many open files" in second.output, what="the next worker to report it")
         assert scene.job(job_id)["state"] == "processing"  # given back, it could be begun again beside itself
         assert carrying(f"QUEUECTL_JOB_ID={job_id}")
     scene.wait_for(job_id, "pending")

@@ -1,4 +1,4 @@
-"""A store that is locked, cut, wiped, emptied or somebody else's: what people see, that it is never overwritten, and that nothing
+"""A database that is locked, truncated, overwritten, emptied or foreign: its error, that it is never overwritten, and that nothing
 is lost which was there to be lost.
 
 Under a worker the file is changed in its place: the worker has it open, and its inode stays. Removed and replaced by another
@@ -36,7 +36,7 @@ def locked(home: Path) -> Iterator[None]:
         other.execute("rollback")
 
 
-def test_a_lock_that_is_held_for_long_costs_no_result_and_whoever_enqueues_is_told_and_waits(scene: Scene) -> None:
+def test_a_long_lock_loses_no_result_and_enqueue_reports_it_and_waits(scene: Scene) -> None:
     command = f"{scene.note('begun', '$QUEUECTL_JOB_ID')}; {scene.until('go')}; {scene.note('ended')}"
     scene.enqueue_all([{"command": f"{command}; exit {code}", "max_retries": 1} for code in (0, 0, 7)])
     scene.enqueue_all([{"command": scene.note("begun", "$QUEUECTL_JOB_ID")}] * 5)
@@ -80,7 +80,7 @@ def wipe(path: Path) -> None:
 
 def overwrite(path: Path) -> None:
     with path.open("r+b") as file:
-        file.write(b"precious words of somebody else\n" * 10_000)
+        file.write(b"valuable data of another program\n" * 10_000)
         file.truncate()
 
 
@@ -140,11 +140,11 @@ def test_a_ruined_store_is_named_and_left_as_it_is_and_a_backup_brings_the_jobs_
     scene.queuectl("restore", scene.path("backup.db"), "--yes", check=0)
     assert scene.queuectl("status", "--json", check=0).json["states"]["pending"] == JOBS
     kept = [path for path in (scene.home / "backups").iterdir() if path.read_bytes() == before]
-    assert len(kept) == 1  # as it was, for whoever can save more of it
+    assert len(kept) == 1  # unchanged, so that more of it can be recovered
 
 
 @WAYS
-def test_a_store_that_is_ruined_under_a_worker_is_never_made_anew_and_its_job_goes_on(
+def test_a_database_that_is_damaged_under_a_worker_is_never_recreated_and_its_job_continues(
     scene: Scene, ruin: Callable[[Path], None], words: str
 ) -> None:
     scene.configure(heartbeat="200ms", poll_interval="200ms")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Job, Run
+from queuectl.jobs.model import Job, Run
+from queuectl.jobs.states import State
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
 from tests.wait import wait_until
@@ -58,13 +58,13 @@ def test_nothing_goes_beyond_its_limit_or_is_forgotten_or_doubled(hosts: Hosts) 
     a.wait_for_all()
     jobs = list(a.store.jobs())
     by_id = {job.id: job for job in jobs}
-    # Before a child may run its parent has ended: those of the job that fails are called off, but for who asked for that.
-    called_off = {"on-success"}
-    assert {job.id for job in jobs if job.state is State.CANCELLED} == called_off
-    assert {job.state for job in jobs if job.id not in called_off | {"fails"}} == {State.COMPLETED}
+    # A child runs after its parents have ended. Children of the failed job are cancelled, unless they wait for its failure.
+    cancelled = {"on-success"}
+    assert {job.id for job in jobs if job.state is State.CANCELLED} == cancelled
+    assert {job.state for job in jobs if job.id not in cancelled | {"fails"}} == {State.COMPLETED}
     assert by_id["fails"].state is State.DEAD
     for child in jobs:
-        for parent in child.depends_on if child.id not in called_off else ():
+        for parent in child.depends_on if child.id not in cancelled else ():
             assert (by_id[parent.id].finished_at or LATE) <= (child.started_at or EARLY) + BLUR
     assert done.read_text() == "night\n"
     assert len(jobs) == len(KEYS) * EACH + 1 + len(ticks(a)) + len(graph()) + FRAMES + MAILS + 1
@@ -81,7 +81,7 @@ def test_nothing_goes_beyond_its_limit_or_is_forgotten_or_doubled(hosts: Hosts) 
 
 
 def graph() -> list[dict[str, Any]]:
-    """A row of layers, each job of which waits for all of the one before; and one that fails, with somebody for either case."""
+    """A row of layers, each job of which waits for all of the one before; and one that fails, with a child for each result."""
     layers: list[dict[str, Any]] = []
     for layer in range(LAYERS):
         above = [f"l{layer - 1}-{number}" for number in range(WIDTH)] if layer else []

@@ -21,7 +21,7 @@ JOBS = 2000 if FULL else 300
 # ── from any machine ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_one_host_enqueues_another_runs_and_a_third_can_call_off(hosts: Hosts) -> None:
+def test_one_host_enqueues_another_runs_and_a_third_can_cancel(hosts: Hosts) -> None:
     a, b, c = hosts("a", "b", "c")
     b.worker("--name", "wb")
     job_id = a.enqueue(f"{a.note('begun')}; {a.until('never')}")
@@ -92,7 +92,7 @@ def test_the_jobs_of_a_host_that_is_gone_are_taken_after_its_lease(hosts: Hosts)
     job = b.wait_for(job_id, "completed")
     assert (job["crashes"], job["runs"], job["attempts"]) == (1, 2, 0)
     assert a.lines("runs") == ["wa", "wb"]
-    for pid in carrying(f"QUEUECTL_JOB_ID={job_id}"):  # a's own: nobody there is left to end it, but this test
+    for pid in carrying(f"QUEUECTL_JOB_ID={job_id}"):  # of host a: only this test can terminate it
         os.kill(pid, signal.SIGKILL)
 
 
@@ -112,8 +112,8 @@ def test_a_worker_that_slept_past_its_lease_ends_its_copies_and_changes_nothing(
     job = b.wait_for(job_id, "completed")
     assert (job["worker"], job["runs"], job["crashes"]) == ("wb", 2, 1)
     assert a.lines("ends") == ["wb"]
-    assert "others took our 1 job" in worker.output
-    wait_until(lambda: a.workers() == {"wa": "running", "wb": "running"}, what="it to have begun anew")
+    assert "other workers took over 1 job" in worker.output
+    wait_until(lambda: a.workers() == {"wa": "running", "wb": "running"}, what="it to have restarted")
     a.wait_for(a.enqueue("true"), "completed")
 
 
@@ -163,7 +163,7 @@ def test_a_worker_that_has_nothing_to_do_can_go_while_the_server_is_gone(fragile
     first, second = a.worker(), b.worker()
     server_of(fragile).halt()
     first.send(signal.SIGTERM)
-    assert first.wait() == 0  # nobody could be told; whoever looks sees that it is gone
+    assert first.wait() == 0  # it could not deregister; its heartbeat shows that it is dead
     wait_until(lambda: "cannot reach the store" in second.output, what="the other to notice")
     second.send(signal.SIGTERM)
     wait_until(lambda: "finishing" in second.output, what="the other to hear it")

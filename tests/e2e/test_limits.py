@@ -51,7 +51,7 @@ def test_what_holds_is_the_least_of_job_queue_and_host(place: Scene) -> None:
     assert "policy refuse" in {entry["what"] for entry in told}
 
 
-def test_a_limit_outlives_the_worker_and_whoever_comes_next_says_that_it_was_reached(place: Scene) -> None:
+def test_a_limit_outlives_the_worker_and_the_next_worker_reports_that_it_was_reached(place: Scene) -> None:
     busy = f"{place.note('begun')}; {place.until('go')}; while :; do :; done"
     job_id = place.enqueue(busy, cpu_time="1s", max_attempts=1)
     first = place.worker()

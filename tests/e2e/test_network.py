@@ -14,7 +14,7 @@ from tests.e2e.hosts import Hosts
 from tests.needs import require
 from tests.wait import wait_until
 
-SERVER, WORKER = "10.213.7.1", "10.213.7.2"  # addresses of these two namespaces and of nobody else
+SERVER, WORKER = "10.213.7.1", "10.213.7.2"  # addresses of these two namespaces only
 
 
 class Cable:
@@ -30,7 +30,7 @@ class Cable:
             _ip("-n", place, "link", "set", "cable", "up")
 
     def cut(self) -> None:
-        """What is sent arrives nowhere, and nobody is told."""
+        """Drop all packets without an error."""
         _ip("-n", self.server, "link", "set", "cable", "down")
 
     def mend(self) -> None:

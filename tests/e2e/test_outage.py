@@ -1,4 +1,4 @@
-"""A server that goes while somebody looks on: a moment is borne, and what is said after that is true and does no harm."""
+"""The server stops while commands follow jobs: they survive a short outage, and report a long one correctly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Onlooker:
         return self.process.wait(40), self.said
 
 
-def test_whoever_looks_on_does_not_notice_that_the_server_was_started_anew(fragile: Hosts) -> None:
+def test_following_commands_survive_a_restart_of_the_server(fragile: Hosts) -> None:
     a, b = fragile("a", "b")
     a.configure(backoff_base=1)  # makes the store
     a.worker()

@@ -134,7 +134,7 @@ def test_what_a_killed_worker_had_sent_is_there(hosts: Hosts) -> None:
     successor.end()
 
 
-def test_a_log_that_somebody_removed_is_read_from_the_store(hosts: Hosts) -> None:
+def test_a_removed_log_is_read_from_the_database(hosts: Hosts) -> None:
     (a,) = hosts("a")
     a.worker()
     job_id = a.enqueue("echo here")

@@ -89,7 +89,7 @@ def test_what_lies_in_the_place_of_the_files_makes_way(hosts: Hosts) -> None:
     a.drain()
     child = b.enqueue(READ, after=[far])
     b.queuectl("enqueue", "true", "--id", "first", check=0)
-    b.drain("--queue", "nobody")
+    b.drain("--queue", "unused")
     (b.home / "logs" / f"{child}.parents").write_text("in the way")
     b.drain()
     assert said(printed(b, child)) == ["far"]

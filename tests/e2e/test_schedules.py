@@ -1,4 +1,4 @@
-"""Schedules over several hosts: each tick once, whoever dies."""
+"""Schedules over several hosts: each scheduled time enqueues one job, even if workers die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody gets to know a secret: every file and every answer is searched, byte by byte, for what a job was given and printed."""
+"""Secrets do not leak: every file and every response is searched byte by byte for the secrets of a job."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.tui.follow import LogPane
-from queuectl.tui.jobscreen import JobScreen
+from queuectl.tui.screens import JobScreen, LogPane
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
-from tests.hooks.receiver import Receiver, receiving
-from tests.store.dumping import text_of_postgres
+from tests.postgres import dump as text_of_postgres
 from tests.tui.view import play, view
 from tests.wait import until, wait_until
 from tests.web.server import FULL, Server
+from tests.webhooks.receiver import Receiver, receiving
 
 OF_FILE = "correct-horse-battery-staple"
 OF_COMMAND = "zm9vYmFyLXRvbGQtYnktY29tbWFuZA"
@@ -41,7 +40,7 @@ class Searched:
         say = scene.queuectl
         say("secret", "set", "db-password", input=OF_FILE + "\n", check=0)
         say("secret", "set", "deploy-key", input=KEY, check=0)
-        script = scene.path("teller")
+        script = scene.path("provider")
         # From a file: not in its words, which everybody sees.
         scene.path("told").write_text(OF_COMMAND + "\n")
         script.write_text(f'#!/bin/sh\n[ "$1" = api-token ] && cat {scene.quoted("told")}\n')
@@ -55,7 +54,7 @@ class Searched:
         scene = self.scene
         command = f"{PRINTS}; {scene.note('printed')}; {scene.until('go')}; exit 3"
         job_id = scene.enqueue(
-            command, secrets=SECRETS, on_failure=self.receiver.url, on_dead=self.receiver.url, tags=["hush"]
+            command, secrets=SECRETS, on_failure=self.receiver.url, on_dead=self.receiver.url, tags=["private"]
         )
         scene.wait_for_lines("printed", 1)
         return job_id
@@ -182,8 +181,6 @@ def test_no_file_and_no_answer_has_a_secret_that_a_job_was_given_and_printed(sea
         assert b"pw=***." in seen["top"]
         if scene.db is not None:
             search(iter([("dump", text_of_postgres(scene.db).encode())]))
-        raw = scene.queuectl("logs", "--raw", "--no-markers", job_id, check=0).out
-        assert f"pw={OF_FILE}.\n{OF_COMMAND * 2}{OF_FILE}\n{KEY}\n{OF_FILE}\n" in raw
 
 
 def test_another_host_gets_what_a_job_printed_without_its_secrets(hosts: Hosts) -> None:
@@ -194,9 +191,8 @@ def test_another_host_gets_what_a_job_printed_without_its_secrets(hosts: Hosts) 
     wait_until(lambda: "pw=***." in b.queuectl("logs", job_id).out, what="its first words")
     a.open("go")
     b.wait_for(job_id, "completed")
-    for options in ((), ("--raw",)):
-        assert b.queuectl("logs", "--no-markers", *options, job_id, check=0).out == "pw=***.\nagain ***\n"
-    assert a.queuectl("logs", "--no-markers", "--raw", job_id, check=0).out == f"pw={OF_FILE}.\nagain {OF_FILE}\n"
+    for host in (a, b):
+        assert host.queuectl("logs", "--no-markers", job_id, check=0).out == "pw=***.\nagain ***\n"
     assert OF_FILE not in str(hosts.execute("select convert_from(data, 'UTF8') from queuectl.output"))
 
 

@@ -57,7 +57,7 @@ def test_a_service_is_installed_once_and_keeps_its_jobs_through_whatever_happens
     assert machine.main not in (0, first)
     assert is_undisturbed(let_go(machine, "restarted"))
 
-    # Reload: the same process of the worker, begun anew.
+    # Reload: the worker restarts in the same process.
     hold(machine, "reloaded")
     before = machine.main
     machine.systemctl("reload", "queuectl.service")
@@ -70,7 +70,7 @@ def test_a_service_is_installed_once_and_keeps_its_jobs_through_whatever_happens
     wait_until(lambda: machine.main not in (0, before), what="systemd to start it again")
     assert is_undisturbed(let_go(machine, "orphaned"))
 
-    # Another number of slots: the unit is written anew, and the worker restarted.
+    # Another number of slots: the unit is rewritten, and the worker restarted.
     hold(machine, "changed")
     changed = machine.json("service", "install", "--count", "3", "--stop-timeout", "20s")
     assert changed["changed"] is True

@@ -15,7 +15,7 @@ import pytest
 
 from queuectl import Queue
 from queuectl.errors import NotTrusted
-from queuectl.home import check_trusted
+from queuectl.paths import check_trusted
 from tests.program import COMMAND as PROGRAM
 from tests.program import Program, WorkerProcess
 from tests.users import OTHER, other
@@ -181,6 +181,18 @@ def test_no_part_of_the_home_may_be_a_link(queuectl: Program, tmp_path: Path, na
     (queuectl.home / name).symlink_to(tmp_path / "target")
     assert f"{name} in it is a symbolic link" in queuectl("worker", "start", "--drain", check=1).err
     assert not list((tmp_path / "target").iterdir())
+
+
+def test_secrets_are_not_written_or_removed_through_a_link(queuectl: Program, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir(mode=0o700)
+    (target / "kept").write_text("x")
+    queuectl("enqueue", "true", check=0)
+    (queuectl.home / "secrets").symlink_to(target)
+    refused = queuectl("secret", "set", "planted", input="x", check=1)
+    assert "secrets is a symbolic link" in refused.err
+    queuectl("secret", "remove", "kept", check=1)
+    assert [path.name for path in target.iterdir()] == ["kept"]
 
 
 @pytest.mark.parametrize("ending", ["lock", "log", "runs"])

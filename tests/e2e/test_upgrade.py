@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from queuectl.store.migrate import LATEST as LATEST_SQLITE
-from queuectl.store.postgres.schema import LATEST as LATEST_POSTGRES
+from queuectl.store.postgres.migrate import LATEST as LATEST_POSTGRES
+from queuectl.store.statements import LATEST as LATEST_SQLITE
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
 from tests.factories import new_job
@@ -38,7 +38,7 @@ def test_a_worker_finishes_what_runs_says_why_and_goes(upgraded: tuple[Scene, Ca
     upgrade()
     wait_until(lambda: "schema version" in worker.output, what="the worker to notice")
     assert worker.process.poll() is None
-    # Longer than its lease: it lives, so nobody may take its job from it; and it takes no other.
+    # Longer than its lease: it is alive, so no other worker may take its job; and it claims no other.
     (waiting,) = store.enqueue([new_job()])
     beats = store.workers()[0].beats
     wait_until(lambda: store.workers()[0].beats > beats + 4, what="heartbeats")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from queuectl.job.names import WEBHOOKS
+from queuectl.text import WEBHOOK_QUEUE
 from tests.docs.pages import read
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
-from tests.hooks.receiver import Receiver, receiving, say, silence
 from tests.wait import wait_until
+from tests.webhooks.receiver import Receiver, receiving, say, silence
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -67,11 +67,11 @@ def test_a_call_that_fails_is_made_again_and_is_the_same(scene: Scene, receiver:
     scene.drain()
     assert len({one.body for one in receiver.received}) == 1
     assert len(receiver.received) == 3
-    (delivery,) = (job for job in scene.store.jobs() if job.queue == WEBHOOKS)
+    (delivery,) = (job for job in scene.store.jobs() if job.queue == WEBHOOK_QUEUE)
     assert (delivery.state, delivery.runs, delivery.attempts) == ("completed", 3, 2)
     log = (scene.home / "logs" / f"{delivery.id}.log").read_text()
     assert "it answered 500" in log
-    assert "it answered 302, elsewhere; nobody is followed there" in log
+    assert "it answered 302, a redirect; redirects are not followed" in log
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -80,8 +80,8 @@ def test_a_job_cannot_have_private_addresses_called(scene: Scene, receiver: Rece
     scene.enqueue("true", id="good", on_success=f"http://{host}:{receiver.port}/")
     scene.drain("-q", "default")
     assert receiver.received == []
-    (delivery,) = (job for job in scene.store.jobs() if job.queue == WEBHOOKS)
-    assert delivery.attempts >= 5  # a drain waits no longer; whoever works next goes on
+    (delivery,) = (job for job in scene.store.jobs() if job.queue == WEBHOOK_QUEUE)
+    assert delivery.attempts >= 5  # a drain does not wait longer; the next worker continues
     assert "is a private address" in scene.queuectl("logs", delivery.id, check=0).out
 
 
@@ -125,7 +125,9 @@ def test_a_receiver_that_does_not_answer_does_not_hold_up_another(scene: Scene, 
         scene.queuectl("queue", "set", "q", "--on-success", other.url, check=0)
         scene.enqueue("true", id="prompt", queue="q")
         wait_until(lambda: events(other) == [("success", "prompt")], what="the other receiver to be called")
-    deliveries = [job for job in scene.store.jobs() if job.queue == WEBHOOKS and job.argv and job.argv[2] in hanging]
+    deliveries = [
+        job for job in scene.store.jobs() if job.queue == WEBHOOK_QUEUE and job.argv and job.argv[2] in hanging
+    ]
     assert (len(deliveries), [job for job in deliveries if job.state == "completed"]) == (14, [])
 
 
@@ -147,7 +149,7 @@ def test_who_was_given_the_queue_of_the_calls_makes_as_many_as_it_has_slots(scen
             scene.queuectl("queue", "set", f"q{number}", "--on-success", one.url, check=0)
             for again in range(3):
                 scene.enqueue("true", id=f"told{number}{again}", queue=f"q{number}")
-        scene.worker("--count", "6", *(f"--queue={queue}" for queue in (WEBHOOKS, "q0", "q1", "q2", "q3")))
+        scene.worker("--count", "6", *(f"--queue={queue}" for queue in (WEBHOOK_QUEUE, "q0", "q1", "q2", "q3")))
         wait_until(lambda: sum(len(one.received) for one in silent) == 6, what="six calls")
 
 
@@ -155,7 +157,7 @@ def test_a_worker_that_drains_does_not_wait_for_a_receiver_that_is_gone(scene: S
     scene.configure(webhook_success="http://127.0.0.1:1/", backoff_max="1ms")
     scene.enqueue("true", id="good")
     scene.drain()
-    (delivery,) = (job for job in scene.store.jobs() if job.queue == WEBHOOKS)
+    (delivery,) = (job for job in scene.store.jobs() if job.queue == WEBHOOK_QUEUE)
     assert delivery.attempts >= 5
     assert "cannot connect" in scene.queuectl("logs", delivery.id, check=0).out
 
@@ -169,7 +171,7 @@ def test_lists_and_counts_are_of_jobs_not_of_calls(scene: Scene, receiver: Recei
     assert [job["id"] for job in scene.queuectl("list", "--json", check=0).json] == ["a"]
     status = scene.queuectl("status", "--json", check=0).json
     assert (status["total"], status["states"]["completed"]) == (1, 1)
-    (call,) = scene.queuectl("list", "--queue", WEBHOOKS, "--json", check=0).json
+    (call,) = scene.queuectl("list", "--queue", WEBHOOK_QUEUE, "--json", check=0).json
     assert (call["state"], call["tags"]) == ("completed", ["webhook"])
     assert len(scene.queuectl("export", "--format", "jsonl", check=0).out.splitlines()) == 1
 
@@ -177,15 +179,15 @@ def test_lists_and_counts_are_of_jobs_not_of_calls(scene: Scene, receiver: Recei
 @pytest.mark.parametrize(
     "words",
     [
-        ("enqueue", "true", "--queue", WEBHOOKS),
-        ("queue", "move", "mail", WEBHOOKS),
-        ("queue", "move", WEBHOOKS, "mail"),
+        ("enqueue", "true", "--queue", WEBHOOK_QUEUE),
+        ("queue", "move", "mail", WEBHOOK_QUEUE),
+        ("queue", "move", WEBHOOK_QUEUE, "mail"),
     ],
 )
 def test_the_queue_of_the_calls_is_for_nothing_else(scene: Scene, words: tuple[str, ...]) -> None:
     refused = scene.queuectl(*words)
     assert (refused.code, refused.out) == (2, "")
-    assert "queue: queuectl.webhooks is for calls of webhooks only" in refused.err.splitlines()[0]
+    assert "queue: queuectl.webhooks is reserved for webhook deliveries" in refused.err.splitlines()[0]
     assert not scene.is_there
 
 
@@ -212,7 +214,7 @@ def test_a_call_is_made_by_a_worker_of_another_host(hosts: Hosts, receiver: Rece
 def test_nothing_is_made_for_a_url_that_cannot_be(scene: Scene) -> None:
     refused = scene.queuectl("enqueue", "true", "--on-dead", "https://me:secret@example.org/")
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.splitlines()[0] == "error: --on-dead: a URL with a user or a password in it"
+    assert refused.err.splitlines()[0] == "error: --on-dead: the URL contains a user or a password"
     assert "secret@" not in refused.err
     assert not scene.is_there
 
@@ -243,7 +245,7 @@ def test_secrets_are_shown_nowhere(scene: Scene, receiver: Receiver) -> None:
     assert f"dead: http://127.0.0.1:{receiver.port}/…" in scene.queuectl("show", "a", check=0).out
 
 
-def test_a_clone_tells_whom_its_model_tells(scene: Scene, receiver: Receiver) -> None:
+def test_a_clone_has_the_webhooks_of_its_original(scene: Scene, receiver: Receiver) -> None:
     scene.configure(webhook_success=receiver.url)
     scene.enqueue("true", id="a", on_dead=receiver.url)
     scene.queuectl("config", "unset", "webhook-success", check=0)

@@ -1,6 +1,6 @@
-"""Every parser against whatever comes: it gives a value or one of our errors, on one line, and nothing else ever.
+"""Every parser against arbitrary input: it returns a value or raises an error of queuectl with a message on one line.
 
-What each accepts is claimed by the tests of its own; here it is only tried to surprise them. QUEUECTL_TEST_FULL=1 tries longer.
+Other tests cover what each parser accepts. QUEUECTL_TEST_FULL=1 tries more examples.
 """
 
 from __future__ import annotations
@@ -15,34 +15,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queuectl.cron.expression import parse_expression
+from queuectl.cron.schedule import parse_catch_up, parse_overlap
+from queuectl.cron.zones import find_zone
 from queuectl.errors import QueuectlError
-from queuectl.job.ageing import parse_ageing
-from queuectl.job.array import parse_array
-from queuectl.job.change import read_change
-from queuectl.job.cron.expression import parse_expression
-from queuectl.job.cron.model import parse_catch_up, parse_overlap
-from queuectl.job.duration import parse_duration_ms
-from queuectl.job.envfile import parse_env_file
-from queuectl.job.limits import parse_rate
-from queuectl.job.moment import parse_moment_ms
-from queuectl.job.past import read_record
-from queuectl.job.policy import Refusal
-from queuectl.job.policytables import parse_policy
-from queuectl.job.secrets import parse_teller
-from queuectl.job.settings import KEYS, resolve_key
-from queuectl.job.size import parse_size
-from queuectl.job.spec import Defaults, validate
-from queuectl.job.strictjson import parse_json
+from queuectl.jobs.edit import parse_edit
+from queuectl.jobs.import_record import parse_record
+from queuectl.jobs.priority import parse_ageing
+from queuectl.jobs.queue_limits import parse_rate
+from queuectl.jobs.spec import Defaults, validate
+from queuectl.operations.import_jobs import open_records
+from queuectl.operations.job_input import parse_arguments, parse_document, parse_env_file
+from queuectl.operations.query import parse_since, parse_sort, parse_state
 from queuectl.policy.accounts import find_accounts
-from queuectl.policy.file import _tables as read_tables
-from queuectl.policy.guard import Guard, Permit, Wish
-from queuectl.queue.filters import parse_since, parse_sort, parse_state
-from queuectl.queue.intake import read_document, read_words
-from queuectl.queue.records import open_records
+from queuectl.policy.evaluator import Decision, Evaluator, Request
+from queuectl.policy.parser import parse_policy, parse_toml
+from queuectl.policy.rules import Refusal
+from queuectl.secrets.provider import parse_provider
+from queuectl.settings import KEYS, resolve_key
 from queuectl.store.address import parse_address, shown
-from queuectl.store.pointer import _parse as parse_pointer
-from queuectl.web.body import parse_body
-from queuectl.zones import find_zone
+from queuectl.store.address import parse_pointer as parse_pointer
+from queuectl.text import parse_json
+from queuectl.units import parse_array, parse_duration_ms, parse_size, parse_time_ms
+from queuectl.web.middleware import parse_body
 from tests.needs import FULL
 
 DEFAULTS = Defaults(priority=0, max_retries=3, first_is_free=False, backoff_base=2.0, timeout_ms=None, cwd="/here")
@@ -76,7 +71,7 @@ FIELDS = (
         "signal",
     ),
 )
-# What such texts are made of, and what has broken parsers before.
+# Typical parts of such texts, and input that has broken parsers before.
 PIECES = st.sampled_from(
     [
         *(
@@ -178,7 +173,7 @@ def tried(parse: Callable[[Any], object], given_: object) -> None:
 OF_TEXT: dict[str, Callable[[str], object]] = {
     "json": parse_json,
     "duration": lambda text: parse_duration_ms(text, subject="x"),
-    "moment": lambda text: parse_moment_ms(text, subject="x", local=UTC),
+    "moment": lambda text: parse_time_ms(text, subject="x", local=UTC),
     "size": lambda text: parse_size(text, subject="x"),
     "cron": parse_expression,
     "overlap": lambda text: parse_overlap(text, subject="x"),
@@ -193,37 +188,39 @@ OF_TEXT: dict[str, Callable[[str], object]] = {
     "key": resolve_key,
     "address": parse_address,
     "shown": shown,
-    "words": lambda text: read_words([text]),
+    "words": lambda text: parse_arguments([text]),
 }
 
 
 @pytest.mark.parametrize("parse", OF_TEXT.values(), ids=OF_TEXT)
 @settings(max_examples=MANY)
 @given(text=TEXTS)
-def test_a_parser_of_text_gives_a_value_or_one_of_our_errors(parse: Callable[[str], object], text: str) -> None:
+def test_a_parser_of_text_returns_a_value_or_raises_an_error_of_queuectl(
+    parse: Callable[[str], object], text: str
+) -> None:
     tried(parse, text)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 @settings(max_examples=MANY)
 @given(text=TEXTS)
-def test_a_setting_of_any_text_is_taken_or_refused(key: Any, text: str) -> None:
+def test_a_setting_of_any_text_is_accepted_or_rejected(key: Any, text: str) -> None:
     tried(lambda given_: key.parse(given_, subject="x"), text)
 
 
 @settings(max_examples=MANY * 3)
 @given(spec=SPECS)
-def test_a_job_of_any_fields_is_taken_or_refused(spec: dict[str, object]) -> None:
+def test_a_job_of_any_fields_is_accepted_or_rejected(spec: dict[str, object]) -> None:
     tried(lambda fields: validate(fields, DEFAULTS, local=UTC), spec)
-    tried(lambda fields: read_change(fields, local=UTC), spec)
-    tried(lambda fields: read_record(fields, DEFAULTS), spec)
+    tried(lambda fields: parse_edit(fields, local=UTC), spec)
+    tried(lambda fields: parse_record(fields, DEFAULTS), spec)
 
 
 @settings(max_examples=MANY * 3)
 @given(data=DATA)
-def test_a_file_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
+def test_a_file_of_any_bytes_is_accepted_or_rejected(data: bytes) -> None:
     def lines(given_: bytes) -> None:
-        taken = read_document(given_, None)
+        taken = parse_document(given_, None)
         for one in getattr(taken, "jobs", ()):
             assert one is not None
 
@@ -237,7 +234,7 @@ def test_a_file_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
     tried(lambda given_: parse_env_file(given_, subject="x"), data)
 
 
-# Of the right kind more often than not: what is refused by its kind says nothing about what comes after.
+# Mostly of the right type: a wrong type is rejected before anything else is checked.
 PATTERNS = st.one_of(st.text("/*?.-a", max_size=8).map("/{}".format), TEXTS, VALUES)
 RULES = st.one_of(
     st.fixed_dictionaries(
@@ -274,43 +271,48 @@ POLICIES = st.builds(lambda general, queues: {**general, "queues": queues}, RULE
     words=st.lists(TEXTS, min_size=1, max_size=3),
     env=st.dictionaries(TEXTS, TEXTS, max_size=2),
 )
-def test_a_policy_of_any_rules_is_taken_or_refused_and_says_yes_or_no_to_any_job(
+def test_a_policy_of_any_rules_is_accepted_or_rejected_and_decides_about_any_job(
     said: dict[str, Any], words: list[str], env: dict[str, str]
 ) -> None:
     def judge(given_: dict[str, Any]) -> None:
         policy = parse_policy(given_, subject="policy.toml")
-        guard = Guard(policy, user=0, accounts=find_accounts(policy, "policy.toml"))
+        evaluator = Evaluator(policy, user=0, accounts=find_accounts(policy, "policy.toml"))
         for queue in ("mail", "other"):
             for argv in (None, words):
-                wish = Wish(queue, None if argv else words[0], argv, words[-1], env, 1000)
-                assert isinstance(guard.judge(wish), (Permit, Refusal))
-            guard.of(queue).seen(env, None)
+                request = Request(queue, None if argv else words[0], argv, words[-1], env, 1000)
+                assert isinstance(evaluator.evaluate(request), (Decision, Refusal))
+            evaluator.of(queue).seen(env, None)
 
     tried(judge, said)
 
 
 @settings(max_examples=MANY)
 @given(data=DATA)
-def test_a_policy_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
-    tried(lambda given_: parse_policy(read_tables(given_, "policy.toml"), subject="policy.toml"), data)
+def test_a_policy_of_any_bytes_is_accepted_or_rejected(data: bytes) -> None:
+    tried(
+        lambda given_: parse_policy(
+            parse_toml(given_, "policy.toml", hint="see queuectl policy --help"), subject="policy.toml"
+        ),
+        data,
+    )
 
 
 @settings(max_examples=MANY * 3)
 @given(said=st.dictionaries(st.sampled_from(["command", "timeout", "comand", "{name}"]), VALUES, max_size=3))
-def test_whom_to_ask_for_secrets_is_taken_or_refused(said: dict[str, object]) -> None:
-    tried(lambda given_: parse_teller(given_, subject="secrets.toml"), said)
+def test_a_configuration_of_secret_providers_is_accepted_or_rejected(said: dict[str, object]) -> None:
+    tried(lambda given_: parse_provider(given_, subject="secrets.toml"), said)
     tried(lambda given_: parse_policy(given_, subject="policy.toml"), {"secrets": said.get("command")})
 
 
 @settings(max_examples=MANY)
 @given(data=DATA)
-def test_a_body_of_any_bytes_is_taken_or_refused(data: bytes) -> None:
+def test_a_request_body_of_any_bytes_is_accepted_or_rejected(data: bytes) -> None:
     tried(parse_body, data)
 
 
 @settings(max_examples=MANY)
 @given(spec=SPECS)
-def test_what_json_can_say_is_read_as_it_was_or_refused(spec: dict[str, object]) -> None:
+def test_any_json_value_is_parsed_unchanged_or_rejected(spec: dict[str, object]) -> None:
     text = json.dumps(spec)
     tried(lambda given_: repr(parse_json(given_)) == repr(json.loads(given_)) or pytest.fail(given_), text)
 
@@ -321,11 +323,11 @@ def test_what_json_can_say_is_read_as_it_was_or_refused(spec: dict[str, object])
         st.sampled_from(["A=", "export B=", "'", '"', "\\", "\n", "#", " ", "x", "$", "\r\n", "="]), max_size=20
     )
 )
-def test_a_file_of_variables_of_any_pieces_is_taken_or_refused(lines: list[str]) -> None:
+def test_a_file_of_variables_of_any_text_is_accepted_or_rejected(lines: list[str]) -> None:
     tried(lambda given_: parse_env_file(given_, subject="x"), "".join(lines).encode())
 
 
 @settings(max_examples=MANY)
 @given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r'"), max_size=40))
-def test_what_stands_between_single_quotes_is_the_value(value: str) -> None:
+def test_text_between_single_quotes_is_the_value(value: str) -> None:
     assert parse_env_file(f"A='{value}'\n".encode(), subject="x") == {"A": value}

@@ -1,4 +1,4 @@
-"""Who the users of a policy are, and as whom the jobs of a queue run."""
+"""The accounts of a policy, and the account that jobs of a queue run as."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ import pwd
 import pytest
 
 from queuectl.errors import PolicyUnusable
-from queuectl.job.policy import Refusal
-from queuectl.job.policytables import parse_policy
-from queuectl.job.user import Account, Identity
 from queuectl.policy.accounts import find_account, find_accounts, user_name
-from queuectl.policy.guard import Guard
+from queuectl.policy.evaluator import Evaluator
+from queuectl.policy.parser import parse_policy
+from queuectl.policy.rules import Account, Identity, Refusal
 
-UNKNOWN = 4_000_000_000  # nobody has so high a number
+UNKNOWN = 4_000_000_000  # no user has this UID
 FILE = "/etc/policy.toml"
 
 
-def guard(text: dict[str, object], *, user: int) -> Guard:
+def evaluator(text: dict[str, object], *, user: int) -> Evaluator:
     policy = parse_policy(text, subject=FILE)
-    return Guard(policy, user=user, accounts=find_accounts(policy, FILE))
+    return Evaluator(policy, user=user, accounts=find_accounts(policy, FILE))
 
 
-def test_a_user_of_this_host_is_who_its_entry_says_with_the_groups_of_a_login() -> None:
+def test_an_account_has_the_groups_of_a_login() -> None:
     for entry in pwd.getpwall()[:20]:
         found = find_account(Identity(entry.pw_name))
         assert (found.name, found.uid, found.gid) == (entry.pw_name, entry.pw_uid, entry.pw_gid)
@@ -31,7 +30,7 @@ def test_a_user_of_this_host_is_who_its_entry_says_with_the_groups_of_a_login() 
         assert sorted(found.groups) == sorted(os.getgrouplist(entry.pw_name, entry.pw_gid))
 
 
-def test_a_number_is_the_user_who_has_it() -> None:
+def test_a_number_names_the_user_with_this_uid() -> None:
     assert find_account(Identity("0")) == find_account(Identity(pwd.getpwuid(0).pw_name))
 
 
@@ -49,15 +48,15 @@ def test_a_number_without_an_entry_needs_a_group_and_has_no_other() -> None:
 
 
 @pytest.mark.parametrize("user", ["nosuchuser", "0:nosuchgroup", str(UNKNOWN)])
-def test_who_is_not_known_here_makes_a_policy_unusable(user: str) -> None:
+def test_an_unknown_user_makes_a_policy_unusable(user: str) -> None:
     with pytest.raises(PolicyUnusable) as caught:
-        guard({"user": user}, user=0)
+        evaluator({"user": user}, user=0)
     assert FILE in caught.value.message
     assert caught.value.hint
 
 
-def test_root_runs_jobs_as_whom_it_is_told_or_refuses() -> None:
-    these = guard({"queues": {"a": {"user": f"{UNKNOWN}:7"}, "r": {"user": 0}, "g": {"user": "0:7"}}}, user=0)
+def test_root_runs_jobs_as_the_named_user_or_refuses() -> None:
+    these = evaluator({"queues": {"a": {"user": f"{UNKNOWN}:7"}, "r": {"user": 0}, "g": {"user": "0:7"}}}, user=0)
     account = these.account_of("a")
     assert isinstance(account, Account)
     assert account.uid == UNKNOWN
@@ -71,17 +70,17 @@ def test_root_runs_jobs_as_whom_it_is_told_or_refuses() -> None:
     assert [one.uid for one in these.accounts()] == [UNKNOWN]
 
 
-def test_who_is_not_root_runs_jobs_as_itself_and_refuses_others() -> None:
-    these = guard({"queues": {"a": {"user": f"{UNKNOWN}:7"}, "r": {"user": 0}}}, user=UNKNOWN)
+def test_a_worker_without_root_runs_jobs_as_itself_and_refuses_other_users() -> None:
+    these = evaluator({"queues": {"a": {"user": f"{UNKNOWN}:7"}, "r": {"user": 0}}}, user=UNKNOWN)
     assert these.account_of("other") is None
     assert list(these.accounts()) == []
     for queue in ("a", "r"):  # not even itself, with another group
         refusal = these.account_of(queue)
         assert isinstance(refusal, Refusal)
         assert refusal.rule == f"queues.{queue}.user"
-        assert "has to be root" in refusal.problem
+        assert "has to run as root" in refusal.problem
     mine = os.geteuid() or 1
-    assert guard({"user": mine}, user=mine).account_of("x") is None
+    assert evaluator({"user": mine}, user=mine).account_of("x") is None
 
 
 def test_a_user_without_a_name_has_a_number() -> None:

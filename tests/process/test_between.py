@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.job.outcome import Exited
+from queuectl.jobs.outcome import Exited
 from queuectl.process.between import Between, clamped
 from queuectl.process.protocol import CannotSpawn
 from queuectl.process.spawn import SystemProcesses

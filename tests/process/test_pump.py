@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.job.outcome import Exited, Signalled
-from queuectl.output.bounds import gone_line
-from queuectl.output.writing import Writing
+from queuectl.jobs.outcome import Exited, Signalled
+from queuectl.logs.bounds import gone_line
+from queuectl.logs.writing import Writing
 from queuectl.process.ledger import read_ledger
 from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import CannotSpawn

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.job.outcome import Exited, Signalled
-from queuectl.lock import is_held, take_lock
+from queuectl.filelock import is_held, take_lock
+from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.process.ledger import Footprint, Ledger, read_ledger
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
@@ -205,7 +205,7 @@ def test_a_keeper_that_is_gone_is_said_so(processes: SystemProcesses, log: str, 
     assert keeper is not None
     os.kill(keeper.pid, signal.SIGKILL)
     wait_until(lambda: not is_there(keeper), what="it to be gone")
-    with pytest.raises(errors.KeeperGone):
+    with pytest.raises(errors.SupervisorGone):
         spawn(processes, [b"/bin/true"], log)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.job.outcome import Exited, Signalled
+from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.process.ending import orphans, send
 from queuectl.process.ledger import (
     LOST,

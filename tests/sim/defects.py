@@ -6,24 +6,23 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-import queuectl.job.settle
-import queuectl.output.files
+import queuectl.jobs.outcome
+import queuectl.logs.files
+import queuectl.maintenance.adoption
+import queuectl.maintenance.rescue
 import queuectl.process.watch
-import queuectl.store.sqlite.runs
-import queuectl.upkeep.adoption
-import queuectl.upkeep.rescue
+import queuectl.store.sqlite.claims
 from queuectl import errors
-from queuectl.job.model import Claim, NewJob
-from queuectl.job.settle import Settlement, lose
+from queuectl.jobs.model import Claim, NewJob
+from queuectl.jobs.outcome import Settlement, settle_lost
+from queuectl.maintenance.liveness import Silence
 from queuectl.process.ledger import Identity, Ledger
 from queuectl.process.table import Entry
 from queuectl.process.watch import Adoption, Child, Watch
-from queuectl.store.protocol import Exchange, Sign
-from queuectl.store.sqlite.base import SQL
-from queuectl.store.sqlite.connection import Connection
-from queuectl.store.sqlite.inbox import SqliteInbox
-from queuectl.store.sqlite.runs import SqliteRuns
-from queuectl.upkeep.liveness import Silence
+from queuectl.store.sqlite.claims import SqliteClaims
+from queuectl.store.sqlite.connection import SQL, Connection
+from queuectl.store.sqlite.enqueue import SqliteEnqueuer
+from queuectl.store.types import Exchange, LastHeartbeat
 from queuectl.worker.launch import Launcher
 from queuectl.worker.loop import Worker
 from queuectl.worker.membership import Membership
@@ -46,8 +45,8 @@ def _statement(name: str, *parts: str) -> Change:
 
 
 def _settle_statement(*parts: str) -> Change:
-    settle = queuectl.store.sqlite.runs.SETTLE
-    return lambda: (queuectl.store.sqlite.runs, "SETTLE", _without(settle, *parts))
+    settle = queuectl.store.sqlite.claims.SETTLE
+    return lambda: (queuectl.store.sqlite.claims, "SETTLE", _without(settle, *parts))
 
 
 def _worst_first() -> tuple[Any, str, Any]:
@@ -69,14 +68,14 @@ def _lost_are_known() -> tuple[Any, str, Any]:
 
 
 def _early_answer() -> tuple[Any, str, Any]:
-    enqueue = SqliteInbox.enqueue
+    enqueue = SqliteEnqueuer.enqueue
 
-    def answers_first(self: SqliteInbox, jobs: Sequence[NewJob]) -> list[str]:
+    def answers_first(self: SqliteEnqueuer, jobs: Sequence[NewJob]) -> list[str]:
         with contextlib.suppress(errors.Unavailable):
             enqueue(self, jobs)
         return [job.id or "" for job in jobs]
 
-    return SqliteInbox, "enqueue", answers_first
+    return SqliteEnqueuer, "enqueue", answers_first
 
 
 def _no_transaction() -> tuple[Any, str, Any]:
@@ -91,7 +90,7 @@ def _orphans_left() -> tuple[Any, str, Any]:
     def orphans(runs: object) -> list[Entry]:
         return []
 
-    return queuectl.upkeep.rescue, "orphans", orphans
+    return queuectl.maintenance.rescue, "orphans", orphans
 
 
 def _buried_at_once() -> tuple[Any, str, Any]:
@@ -115,25 +114,25 @@ def _no_poll() -> tuple[Any, str, Any]:
 
 def _forgotten_crash() -> tuple[Any, str, Any]:
     def forgets(claim: Claim, max_crashes: int) -> Settlement:
-        return lose(claim._replace(crashes=claim.crashes - 1), max_crashes)
+        return settle_lost(claim._replace(crashes=claim.crashes - 1), max_crashes)
 
-    return queuectl.job.settle, "lose", forgets
+    return queuectl.jobs.outcome, "settle_lost", forgets
 
 
 def _no_fence() -> tuple[Any, str, Any]:
-    def fence(self: SqliteRuns, worker: str, *, sign: Sign | None = None) -> list[Claim]:
-        return self.running(worker)
+    def fence(self: SqliteClaims, worker: str, *, last_heartbeat: LastHeartbeat | None = None) -> list[Claim]:
+        return self._reads.running(worker)
 
-    return SqliteRuns, "fence", fence
+    return SqliteClaims, "fence", fence
 
 
 def _fence_by_name() -> tuple[Any, str, Any]:
-    fence = SqliteRuns.fence
+    fence = SqliteClaims.fence
 
-    def by_name(self: SqliteRuns, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
+    def by_name(self: SqliteClaims, worker: str, *, last_heartbeat: LastHeartbeat | None = None) -> list[Claim] | None:
         return fence(self, worker)
 
-    return SqliteRuns, "fence", by_name
+    return SqliteClaims, "fence", by_name
 
 
 def _never_away() -> tuple[Any, str, Any]:
@@ -187,14 +186,14 @@ def _forgotten_ledgers() -> tuple[Any, str, Any]:
     def put_aside(home: str, token: str) -> None:
         return None
 
-    return queuectl.upkeep.adoption, "_put_aside", put_aside
+    return queuectl.maintenance.adoption, "_put_aside", put_aside
 
 
 def _no_adoption() -> tuple[Any, str, Any]:
     def adoptable(worker: object, claims: object) -> dict[str, Adoption]:
         return {}
 
-    return queuectl.upkeep.adoption, "adoptable", adoptable
+    return queuectl.maintenance.adoption, "adoptable", adoptable
 
 
 def _no_identity() -> tuple[Any, str, Any]:
@@ -223,18 +222,18 @@ def _no_word_of_a_rescue() -> tuple[Any, str, Any]:
     def add_end(*_: object, **__: object) -> None:
         pass
 
-    return queuectl.upkeep.rescue, "add_end", add_end
+    return queuectl.maintenance.rescue, "add_end", add_end
 
 
 def _closed_again() -> tuple[Any, str, Any]:
-    return queuectl.output.files, "is_end_line", lambda _: False
+    return queuectl.logs.files, "is_end_line", lambda _: False
 
 
 DEFECTS: Final[dict[str, Change]] = {
-    "a settle that shows no token": _settle_statement("   and token = ?2\n"),
-    "a settle in any state": _settle_statement("   and token = ?2\n", "   and state = 'processing'\n"),
-    "a settle over a recorded cancel": _settle_statement("   and (cancel_requested = 0 or ?3)"),
-    "a claim of what is not ready": _statement("ready", " indexed by jobs_ready", "\n   and ready = 1"),
+    "a settle that shows no token": _settle_statement("and token = ?2\n"),
+    "a settle in any state": _settle_statement("and token = ?2\n", "and state = 'processing'\n"),
+    "a settle over a recorded cancel": _settle_statement("and (cancel_requested = 0 or ?3)"),
+    "a claim of what is not ready": _statement("ready", " indexed by jobs_ready", "\nand ready = 1"),
     "a claim of the last in the line": _worst_first,
     "a claim outside of a transaction": _no_transaction,
     "a claim by who was declared lost": _lost_are_known,
@@ -244,7 +243,7 @@ DEFECTS: Final[dict[str, Change]] = {
     "a rescue that forgets to count the crash": _forgotten_crash,
     "a fence that goes by the name alone": _fence_by_name,
     "a watcher that does not notice its own absence": _never_away,
-    "a heartbeat that lifts the fence": _statement("heartbeat", "\n   and state <> 'lost'"),
+    "a heartbeat that lifts the fence": _statement("heartbeat", "\nand state <> 'lost'"),
     "no look beside the bell": _no_poll,
     "ends that are forgotten when the store is in trouble": _forgotten_ends,
     "a child that is buried before its end is written": _buried_at_once,

@@ -8,11 +8,11 @@ import signal
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from queuectl.job.outcome import Ending, Exited, Signalled
-from queuectl.job.resources import Spent, Usage
-from queuectl.output.files import begin_log
-from queuectl.output.frames import end_line
-from queuectl.output.writing import Writing
+from queuectl.jobs.outcome import Ending, Exited, Signalled
+from queuectl.jobs.resources import ResourceReport, Usage
+from queuectl.logs.files import begin_log
+from queuectl.logs.frames import end_line
+from queuectl.logs.writing import Writing
 from queuectl.process.ended import HEED_WITHIN
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.orders import CannotLog
@@ -26,7 +26,7 @@ PRINTED: Final = b"hello\n"  # by every process
 LONG: Final = 8.0  # seconds: two leases
 
 
-SPENT: Final = Spent(Usage(1, 2, 3, 4, 5))  # by every process here
+SPENT: Final = ResourceReport(Usage(1, 2, 3, 4, 5))  # by every process here
 
 
 class _Kept(NamedTuple):
@@ -43,7 +43,7 @@ class Told(NamedTuple):
 
     lasted: float
     log_to: int | None
-    spent: Spent
+    spent: ResourceReport
 
 
 class Keeper:

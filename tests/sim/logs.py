@@ -6,8 +6,8 @@ import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from queuectl import home as places
-from queuectl.output.log import Span, open_log
+from queuectl import paths as places
+from queuectl.logs.log import Span, open_log
 from tests.sim.keeper import PRINTED
 from tests.sim.machine import Host
 

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
-from queuectl.job.outcome import Exited, Signalled
+from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.process.table import Entry
 from tests.sim.stage import START_MS, Stage
 
@@ -178,7 +178,7 @@ class Signals:
     def fileno(self) -> int:
         return -1
 
-    def hush(self) -> None:
+    def drain(self) -> None:
         self.is_pending = False
 
     def stop(self) -> None:

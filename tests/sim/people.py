@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from queuectl import errors
 from queuectl.config import Here
-from queuectl.job.lifecycle import State
-from queuectl.job.newjob import NewJob
-from queuectl.store.protocol import StopMode
-from queuectl.upkeep.rescue import rescue_dead
+from queuectl.jobs.spec import NewJob
+from queuectl.jobs.states import State
+from queuectl.maintenance.rescue import rescue_dead
+from queuectl.store.types import StopMode
 from tests.factories import new_job
 from tests.sim.machine import Host
 from tests.sim.stage import Crashed
@@ -90,7 +90,7 @@ class People:
 
     def _retry(self, store: SimStore) -> None:
         states = frozenset({State.FAILED, State.DEAD, State.CANCELLED})
-        found = {job: str(state) for job, state in store.revive([self._some_id()], states=states).items()}
+        found = {job: str(state) for job, state in store.retry([self._some_id()], states=states).items()}
         self._scene.stage.note(f"retries {found}")
 
     def _purge(self, store: SimStore) -> None:

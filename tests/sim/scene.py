@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from queuectl import errors, events
-from queuectl import home as places
+from queuectl import paths as places
 from queuectl.config import Here, load_settings
-from queuectl.gate import Gate
-from queuectl.job.ageing import parse_ageing
-from queuectl.job.settings import Settings
-from queuectl.policy.force import Force
+from queuectl.jobs.priority import parse_ageing
+from queuectl.maintenance.adoption import Heir
+from queuectl.maintenance.rescue import RescueDuty, rescue_namesake
+from queuectl.policy.gate import Gate
+from queuectl.policy.loader import PolicyLoader
 from queuectl.process.ledger import Ledger
+from queuectl.settings import Settings
 from queuectl.store.sqlite.store import SqliteStore
-from queuectl.upkeep.adoption import Heir
-from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
 from queuectl.worker import loop
 from queuectl.worker.launch import Launcher
 from queuectl.worker.plan import Plan, World
@@ -239,15 +239,20 @@ class Scene:
             try:
                 stage.note(f"is worker {name} on {host.name}, slots {slots}, queues {queues or 'all'}")
                 settings_now = self.settings
-                store._db.patience = 30.0
+                store.db.patience = 30.0
                 rescue_namesake(store, heir, clock=host, settings=settings_now, emit=self.emit)
-                store._db.patience = 0.25
+                store.db.patience = 0.25
                 self.witness.serving[name] = process
                 runs_file = places.runs_file(host.home, name)
                 ledger = Ledger(runs_file)
                 process.open(runs_file, lock=-1, environment={})
                 launcher = Launcher(
-                    worker=name, home=host.home, db=None, ledger=ledger, is_shared=False, gate=Gate(Force(None), {})
+                    worker=name,
+                    home=host.home,
+                    db=None,
+                    ledger=ledger,
+                    is_shared=False,
+                    gate=Gate(PolicyLoader(None), {}),
                 )
                 duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
                 loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import queuectl.lock
-import queuectl.output.files
-import queuectl.output.locking
-import queuectl.output.writing
+import queuectl.filelock
+import queuectl.logs.files
+import queuectl.logs.locking
+import queuectl.logs.writing
+import queuectl.maintenance.adoption
+import queuectl.maintenance.rescue
 import queuectl.process.ledger
-import queuectl.store.sqlite.bell
+import queuectl.store.sqlite.claims
 import queuectl.store.sqlite.connection
-import queuectl.store.sqlite.runs
-import queuectl.upkeep.adoption
-import queuectl.upkeep.rescue
+import queuectl.store.sqlite.wakeup
 import queuectl.worker.launch
 import queuectl.worker.reserve
 import queuectl.worker.runs
@@ -40,25 +40,25 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
     kernel = Kernel(stage)
     numbers = itertools.count(1)
     stand_ins: list[tuple[Any, str, Any]] = [
-        (queuectl.lock, "os", files),
-        (queuectl.lock, "fcntl", Locks(stage)),
-        (queuectl.output.files, "os", files),
-        (queuectl.output.writing, "os", files),
-        (queuectl.output.locking, "fcntl", WaitingLocks(stage)),
+        (queuectl.filelock, "os", files),
+        (queuectl.filelock, "fcntl", Locks(stage)),
+        (queuectl.logs.files, "os", files),
+        (queuectl.logs.writing, "os", files),
+        (queuectl.logs.locking, "fcntl", WaitingLocks(stage)),
         (queuectl.process.ledger, "os", files),
         (queuectl.process.ledger, "boot", kernel.boot),
         (queuectl.worker.launch, "os", quiet_files),
         (queuectl.worker.launch, "boot_ticks", kernel.ticks),
         (queuectl.worker.runs, "os", files),
-        (queuectl.upkeep.rescue, "os", files),
-        (queuectl.upkeep.rescue, "boot_ticks", kernel.ticks),
-        (queuectl.upkeep.adoption, "os", files),
-        (queuectl.store.sqlite.bell, "os", quiet_files),
+        (queuectl.maintenance.rescue, "os", files),
+        (queuectl.maintenance.rescue, "boot_ticks", kernel.ticks),
+        (queuectl.maintenance.adoption, "os", files),
+        (queuectl.store.sqlite.wakeup, "os", quiet_files),
         (queuectl.store.sqlite.connection, "sqlite3", pool),
         # Whoever waits for a lock asks again and again: rarely enough that it does not take all the time there is.
         (queuectl.store.sqlite.connection, "RETRY_EVERY", 0.05),
         # Not by chance of the kernel's, and short: they are read by people.
-        (queuectl.store.sqlite.runs, "new_tokens", lambda count: [f"t{next(numbers)}" for _ in range(count)]),
+        (queuectl.store.sqlite.claims, "new_tokens", lambda count: [f"t{next(numbers)}" for _ in range(count)]),
         (table, "entry", kernel.entry),
         (watch, "entry", kernel.entry),
         (watch, "os", SimpleNamespace(pidfd_open=kernel.pin_for_long, close=quiet_files.close)),

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final
 
 import pytest
 
-from queuectl.job.graph import Dependency, EdgeState, Need, Otherwise, decide
-from queuectl.job.lifecycle import FINAL, Event, State
-from queuectl.job.newjob import NewJob
-from queuectl.store.sqlite import edges
-from queuectl.store.sqlite.base import SQL
+from queuectl.jobs.dependencies import Dependency, DependencyState, Need, Otherwise, child_event
+from queuectl.jobs.spec import NewJob
+from queuectl.jobs.states import FINAL, Event, State
+from queuectl.store.sqlite import dependencies
+from queuectl.store.sqlite.connection import SQL
 from tests.needs import FULL
 from tests.sim.defects import put
 from tests.sim.people import People
@@ -61,7 +61,7 @@ class OfGraphs(Witness):
 
     def _compare(self, old: Row, row: Row, store: SimStore) -> None:
         """What parents do to their children, whoever writes it; the rest as for any job."""
-        is_asked_for = store.verb == ("cancel" if row.state == State.CANCELLED else "revive")
+        is_asked_for = store.verb == ("cancel" if row.state == State.CANCELLED else "retry")
         by_person = is_asked_for and row.id in store.named
         is_taken = row.token is not None and row.token != old.token
         was = old.state
@@ -162,16 +162,16 @@ def test_parents_come_before_their_children_and_every_job_ends(first: int) -> No
 # ── mistakes that somebody could make ───────────────────────────────────────────────────────────────────────────────
 
 
-def _judge_met(need: Need, otherwise: Otherwise, parent: State) -> EdgeState:
-    return EdgeState.MET if parent in FINAL else EdgeState.WAITING
+def _judge_met(need: Need, otherwise: Otherwise, parent: State) -> DependencyState:
+    return DependencyState.MET if parent in FINAL else DependencyState.WAITING
 
 
-def _judge_broke(need: Need, otherwise: Otherwise, parent: State) -> EdgeState:
-    return EdgeState.BROKE if parent in FINAL else EdgeState.WAITING
+def _judge_broke(need: Need, otherwise: Otherwise, parent: State) -> DependencyState:
+    return DependencyState.BROKE if parent in FINAL else DependencyState.WAITING
 
 
-def _free_nobody(was: EdgeState, now: EdgeState, *, is_last: bool) -> Event | None:
-    event = decide(was, now, is_last=is_last)
+def _free_nobody(was: DependencyState, now: DependencyState, *, is_last: bool) -> Event | None:
+    event = child_event(was, now, is_last=is_last)
     return None if event is Event.UNBLOCK else event
 
 
@@ -190,10 +190,10 @@ KEPT_IN_HAND: Final = """
 # Each is to be found by the check that is there for it.
 DEFECTS: Final[dict[str, tuple[Any, str, Any, str]]] = {
     "the first parent frees it": (SQL, "is_waiting", "select 0 where ? > 0", r"is \w+ before \["),
-    "a parent that failed frees it": (edges, "judge", _judge_met, r"is \w+ before \["),
-    "a parent that completed calls it off": (edges, "judge", _judge_broke, "is called off by nobody"),
+    "a parent that failed frees it": (dependencies, "evaluate", _judge_met, r"is \w+ before \["),
+    "a parent that completed calls it off": (dependencies, "evaluate", _judge_broke, "is called off by nobody"),
     "nobody is told": (SQL, "undecided", "select 1, 2, 3 where 0", "is blocked|has not been told"),
-    "a job stays blocked whose parents have ended": (edges, "decide", _free_nobody, r"j\d+ is blocked"),
+    "a job stays blocked whose parents have ended": (dependencies, "child_event", _free_nobody, r"j\d+ is blocked"),
     "a parent brings back what a person has called off": (GraphScene, "let_go", KEPT_IN_HAND, "called off by a person"),
 }
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 
 import pytest
 
-import queuectl.store.limits
-from queuectl.job.limits import Rate
-from queuectl.store.limits import Limit
-from queuectl.store.sqlite.base import SqliteBase
-from queuectl.store.sqlite.queues import SqliteLimits
+import queuectl.store.admission
+from queuectl.jobs.queue_limits import Rate
+from queuectl.store.admission import Limit
+from queuectl.store.sqlite.claims import SqliteClaims
+from queuectl.store.sqlite.connection import SqliteTransactions
 from tests.needs import FULL
 from tests.sim.defects import put
 from tests.sim.pool import Pool
@@ -185,35 +185,41 @@ def _at_once(rate: Rate, earlier: Any, *, now_ms: int) -> tuple[int, None]:
     return len(earlier), None
 
 
-def _nobody_runs(self: SqliteLimits, queue: str, key: str) -> int:
+def _nobody_runs(self: SqliteClaims, queue: str, key: str) -> int:
     return 0
 
 
-def _nobody_is_let_back(self: SqliteBase, keys: Any) -> None:
+def _nobody_is_let_back(self: SqliteTransactions, keys: Any) -> None:
     return None
 
 
 DEFECTS: Final[dict[str, tuple[str, Any, str, Any, str]]] = {
-    "a queue whose places are not counted": ("queues", Limit, "places", _any_number, "more of a limited queue run"),
-    "a rate that is always open": ("queues", queuectl.store.limits, "allowed", _at_once, "starts within"),
-    "a key whose runs are not counted": ("keys", SqliteLimits, "_running_of_key", _nobody_runs, "more of a key run"),
+    "a queue whose places are not counted": ("queues", Limit, "free_slots", _any_number, "more of a limited queue run"),
+    "a rate that is always open": ("queues", queuectl.store.admission, "allowed_starts", _at_once, "starts within"),
+    "a key whose runs are not counted": ("keys", SqliteClaims, "_running_of_key", _nobody_runs, "more of a key run"),
     "an array whose runs are not counted": (
         "arrays",
-        SqliteLimits,
+        SqliteClaims,
         "_running_of_key",
         _nobody_runs,
         "more of a key run",
     ),
-    "a queue whose place is never free": ("queues", Limit, "places", _no_place, "quiet seconds"),
-    "a rate that never opens": ("queues", queuectl.store.limits, "allowed", _never, "quiet seconds"),
+    "a queue whose place is never free": ("queues", Limit, "free_slots", _no_place, "quiet seconds"),
+    "a rate that never opens": ("queues", queuectl.store.admission, "allowed_starts", _never, "quiet seconds"),
     "an end of an array that lets nobody back": (
         "arrays",
-        SqliteBase,
-        "_admit",
+        SqliteTransactions,
+        "admit",
         _nobody_is_let_back,
         "was before|quiet seconds",
     ),
-    "an end that lets nobody back": ("keys", SqliteBase, "_admit", _nobody_is_let_back, "was before|quiet seconds"),
+    "an end that lets nobody back": (
+        "keys",
+        SqliteTransactions,
+        "admit",
+        _nobody_is_let_back,
+        "was before|quiet seconds",
+    ),
 }
 
 

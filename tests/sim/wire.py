@@ -9,25 +9,25 @@ from types import MappingProxyType
 from typing import Any
 
 from queuectl import errors
-from queuectl.job.change import Change
-from queuectl.job.lifecycle import WAITING, State
-from queuectl.job.model import Claim, NewJob
-from queuectl.store.amending import Amended
-from queuectl.store.ids import Ids
-from queuectl.store.protocol import (
-    Bell,
+from queuectl.jobs.edit import JobEdit
+from queuectl.jobs.model import Claim, NewJob
+from queuectl.jobs.states import WAITING, State
+from queuectl.store.protocol import Wakeup
+from queuectl.store.sqlite.store import SqliteStore
+from queuectl.store.types import (
     CancelAnswer,
     ClaimRequest,
+    Edited,
     End,
     Exchange,
-    Lost,
+    Ids,
+    LastHeartbeat,
     NewWorker,
     OutputPiece,
-    Sign,
+    Rescued,
     Span,
     Start,
 )
-from queuectl.store.sqlite.store import SqliteStore
 from tests.sim.machine import Host
 from tests.sim.stage import AFTER_A_CLAIM, BEFORE_SETTLING, BEFORE_WRITING, Stage
 from tests.sim.witness import Witness
@@ -121,23 +121,26 @@ class SimStore(SqliteStore):
         self.spares_nothing = False  # whoever uses it ends what the dead have left running, and lets nobody adopt it
         self._stage = stage
         self._witness = witness
-        self._db._db = Wire(self._db._db, stage, witness, self)
+        self.db._db = Wire(self.db._db, stage, witness, self)
+        tx = self.parts.tx
+        self._notify_workers = tx.notify_workers
+        tx.notify_workers = self._notify
 
     def _begin(self, verb: str, worker: str = "", asked: ClaimRequest | None = None, *, settles: bool = False) -> None:
         self.verb, self.worker, self.asked, self.named, self.settles = verb, worker, asked, frozenset(), settles
-        self.since_ms, self.since_jumps = self._clock.now_ms(), self._witness.jumps
+        self.since_ms, self.since_jumps = self.parts.tx.clock.now_ms(), self._witness.jumps
 
-    def _ring(self) -> None:
+    def _notify(self) -> None:
         stage = self._stage
         if stage.strikes(stage.chances.drop):
-            stage.note("its ring is lost")
+            stage.note("its wake-up is lost")
         elif stage.strikes(stage.chances.delay):
-            stage.note("its ring is late")
+            stage.note("its wake-up is late")
             with contextlib.suppress(errors.Unavailable):  # as the real one: it is a hint
-                bells = self._db.all("select home, id from workers")
-                stage.later(stage.random.random() * 3, lambda: self._witness.ring_late(bells))
+                pipes = self.db.all("select home, id from workers")
+                stage.later(stage.random.random() * 3, lambda: self._witness.notify_late(pipes))
         else:
-            super()._ring()
+            self._notify_workers()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
         self._begin("enqueue")
@@ -163,7 +166,7 @@ class SimStore(SqliteStore):
             self._stage.note("; ".join(words))
         return done
 
-    def fence(self, worker: str, *, sign: Sign | None = None) -> list[Claim] | None:
+    def fence(self, worker: str, *, last_heartbeat: LastHeartbeat | None = None) -> list[Claim] | None:
         stage, victim = self._stage, self._witness.serving.get(worker)
         lives = victim is not None and not victim.is_gone
         if lives and victim.participant.frozen_until > stage.now and stage.random.random() < 0.3:
@@ -171,10 +174,10 @@ class SimStore(SqliteStore):
             stage.thaw(victim.participant, 0.0)
             stage.wait(stage.random.random())
         self._begin("fence", worker)
-        held = super().fence(worker, sign=sign)
+        held = super().fence(worker, last_heartbeat=last_heartbeat)
         if held is None:
             return None
-        is_silent = sign is not None and sign.beats is not None
+        is_silent = last_heartbeat is not None and last_heartbeat.beats is not None
         self._witness.was_fenced(worker, [claim.token for claim in held], by=self, is_silent=is_silent)
         moment = stage.random.random()
         if lives and moment < 0.5:
@@ -202,7 +205,7 @@ class SimStore(SqliteStore):
         spans: Mapping[str, Span] = MappingProxyType({}),
         only: Collection[str] | None = None,
         unbegun: Collection[str] = (),
-    ) -> list[Lost]:
+    ) -> list[Rescued]:
         self._begin("rescue", worker)
         taken = super().rescue(worker, max_crashes=max_crashes, spans=spans, only=only, unbegun=unbegun)
         told = " ".join(f"{lost.claim.id} ({lost.claim.token}) {lost.settlement.state}" for lost in taken)
@@ -214,22 +217,22 @@ class SimStore(SqliteStore):
         self.named = frozenset(ids)
         return super().cancel(ids)
 
-    def amend(
-        self, ids: Ids, change: Change, *, states: frozenset[State] = WAITING, as_of: int | None = None
-    ) -> dict[str, Amended]:
-        self._begin("amend")
-        return super().amend(ids, change, states=states, as_of=as_of)
+    def edit(
+        self, ids: Ids, change: JobEdit, *, states: frozenset[State] = WAITING, as_of: int | None = None
+    ) -> dict[str, Edited]:
+        self._begin("edit")
+        return super().edit(ids, change, states=states, as_of=as_of)
 
-    def revive(self, ids: Ids, *, states: frozenset[State]) -> dict[str, State]:
-        self._begin("revive")
+    def retry(self, ids: Ids, *, states: frozenset[State]) -> dict[str, State]:
+        self._begin("retry")
         self.named = frozenset(ids)
-        return super().revive(ids, states=states)
+        return super().retry(ids, states=states)
 
     def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
         self._begin("purge")
         return super().purge(ids)
 
-    def register(self, worker: NewWorker) -> Bell:
+    def register(self, worker: NewWorker) -> Wakeup:
         self._begin("register", worker.id)
         return super().register(worker)
 

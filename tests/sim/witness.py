@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from queuectl.home import bell_file
-from queuectl.job.lifecycle import FINAL, TRANSITIONS, Event, State
-from queuectl.job.outcome import Ending, Exited, Signalled
-from queuectl.job.rank import Ageing, Standing, rank
-from queuectl.job.retry import allowed_failures
+from queuectl.jobs.outcome import Ending, Exited, Signalled
+from queuectl.jobs.priority import Ageing, Standing, rank
+from queuectl.jobs.retry import allowed_failures
+from queuectl.jobs.states import FINAL, TRANSITIONS, Event, State
+from queuectl.paths import wakeup_file
 from queuectl.process.watch import Child
 from tests.sim.keeper import Keeper
 from tests.sim.machine import Host, Process
@@ -31,7 +31,7 @@ FAILURES: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTA
 ABOUT_WORKERS: Final = {"register", "heartbeat", "retire", "fence"}  # what these change of jobs, the next commit shows
 JUST_NOW: Final = 0.1
 MOST_DELAY: Final = 2.0  # of an end that is due: a store that cannot be asked is waited for, for a while
-PEOPLE: Final = {"cancel": Event.CANCEL, "revive": Event.REVIVE}
+PEOPLE: Final = {"cancel": Event.CANCEL, "retry": Event.RETRY}
 
 
 class Witness:
@@ -85,10 +85,10 @@ class Witness:
 
     # ── what it is told ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ring_late(self, bells: Sequence[tuple[str, str]]) -> None:
+    def notify_late(self, bells: Sequence[tuple[str, str]]) -> None:
         for home, worker in bells:
             try:
-                fd = os.open(bell_file(home, worker), os.O_WRONLY | os.O_NONBLOCK)
+                fd = os.open(wakeup_file(home, worker), os.O_WRONLY | os.O_NONBLOCK)
             except OSError:
                 continue
             os.write(fd, b"!")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl.job.outcome import Exited, Signalled
-from queuectl.job.resources import Spent
+from queuectl.jobs.outcome import Exited, Signalled
+from queuectl.jobs.resources import ResourceReport
 from queuectl.process import ending
 from queuectl.process.ledger import Footprint
 from queuectl.process.protocol import Begun, Order
@@ -122,7 +122,7 @@ class Worker:
     def _kept_by(self) -> Keeper:
         assert self._keeper is not None
         if self._keeper.is_gone:
-            raise errors.KeeperGone
+            raise errors.SupervisorGone
         return self._keeper
 
     def adopt(self, child: Child, token: str, ledger: str) -> float:
@@ -136,7 +136,7 @@ class Worker:
     def log_to(self, child: Child) -> int | None:
         return self._watch.log_to(child) if child in self._watch else self._told(child).log_to
 
-    def spent(self, child: Child) -> Spent:
+    def spent(self, child: Child) -> ResourceReport:
         return self._watch.spent(child) if child in self._watch else self._told(child).spent
 
     def leave_ends(self, children: Collection[Child]) -> None:

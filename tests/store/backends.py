@@ -40,7 +40,7 @@ class Backend(Protocol):
         ...
 
     def tamper(self, statement: str) -> None:
-        """A statement of somebody's own."""
+        """Any statement."""
         ...
 
     def close(self) -> None: ...
@@ -62,7 +62,7 @@ class SqliteBackend:
         return [dict(row) for row in self._db.execute(f"select * from {table}")]
 
     def force(self, job_id: str, **columns: Any) -> None:
-        if "state" in columns:  # as every verb has to: see store/counting.py
+        if "state" in columns:  # as every verb has to: see store/transactions.py
             came = "insert into moves select queue, state, :state, '', 1 from jobs where id = :id"
             self._db.execute(came, {"id": job_id, **columns})
         changes = ", ".join(f"{name} = :{name}" for name in columns)
@@ -104,7 +104,7 @@ class PostgresBackend:
 
     def force(self, job_id: str, **columns: Any) -> None:
         values = {name: bool(value) if name in BOOLEANS else value for name, value in columns.items()}
-        if "state" in columns:  # as every verb has to: see store/counting.py
+        if "state" in columns:  # as every verb has to: see store/transactions.py
             came = (
                 "insert into queuectl.moves select queue, state, %(state)s, '', 1 from queuectl.jobs where id = %(id)s"
             )

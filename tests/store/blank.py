@@ -6,7 +6,7 @@ import functools
 import os
 from pathlib import Path
 
-from queuectl.home import make_home
+from queuectl.paths import make_home
 from queuectl.store.open import open_store
 from tests.swift import swift_folder
 

@@ -64,7 +64,7 @@ def hire(store: Store, backend: Backend) -> Iterator[Hire]:
 
     yield hire
     for hands in hired:
-        hands.bell.close()
+        hands.wakeup.close()
 
 
 @pytest.fixture

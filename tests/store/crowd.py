@@ -31,7 +31,7 @@ def at_once(*tasks: Callable[[], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join(40)
-        assert not thread.is_alive(), "somebody waits for ever"
+        assert not thread.is_alive(), "a thread does not end"
     if failures:
         raise failures[0]
 
@@ -61,7 +61,7 @@ def work_at_once(
                 if mine.is_drained(None):
                     break
         finally:
-            hands.bell.close()
+            hands.wakeup.close()
             mine.close()
 
     at_once(*(partial(work, f"t{number}") for number in range(WORKERS)))

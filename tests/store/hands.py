@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Exited, Outcome
-from queuectl.store.protocol import ClaimRequest, End, Exchange, NewWorker, Start, Store
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Exited, Outcome
+from queuectl.store.protocol import Store
+from queuectl.store.types import ClaimRequest, End, Exchange, NewWorker, Start
 from tests.factories import settlement
 
 OK = Exited(0)
@@ -22,7 +23,7 @@ class Hands:
         self.name = name
         self.queues = queues
         self.logs = str(home / "logs")
-        self.bell = store.register(NewWorker(name, "here", PID, str(home), slots, queues))
+        self.wakeup = store.register(NewWorker(name, "here", PID, str(home), slots, queues))
 
     def exchange(self, *, limit: int | None = None) -> Exchange:
         """Claim up to `limit`; None: settle and claim nothing, as a worker that stops does."""

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from queuectl.job.ageing import parse_ageing
-from queuectl.job.lifecycle import FINAL, State
-from queuectl.job.model import Run
-from queuectl.job.outcome import Ending
-from queuectl.job.rank import Standing, rank
-from queuectl.store.protocol import Filter, Store
+from queuectl.jobs.model import Run
+from queuectl.jobs.outcome import Ending
+from queuectl.jobs.priority import Standing, parse_ageing, rank
+from queuectl.jobs.states import FINAL, State
+from queuectl.store.protocol import Store
+from queuectl.store.types import Filter
 from tests.store.backends import Backend, Row
 
 MAY_BE_CLAIMED = {State.PENDING, State.FAILED}
 MANY = 100  # histories are read one by one: of a crowd, the first hundred will do
-UNTOUCHED = 2  # and so many of those that have no run in any table
+UNTOUCHED = 2  # the number of jobs without a run in any table
 
 
 class Rows(NamedTuple):
@@ -119,7 +119,7 @@ def _check_rows(store: Store, rows: Rows) -> None:
 
 
 def _check_keys(store: Store, rows: Rows) -> None:
-    """Nobody stands aside but for others of its key who run, or go before it."""
+    """A job is set aside only for others of its key that run or go first."""
     limits = {queue: rules.per_key for queue, rules in store.rules().items()}
     keyed = [row for row in rows.jobs if row["key"] is not None]
     for row in keyed:

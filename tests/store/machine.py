@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, run_state_machine_as_test
 
-from queuectl.job.model import Claim
+from queuectl.jobs.model import Claim
 from tests.clock import FakeClock
 from tests.store.backends import BACKENDS
 from tests.store.hands import Hands
@@ -32,7 +32,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for hands in self.hands.values():
-            hands.bell.close()
+            hands.wakeup.close()
         self.store.close()
         self.backend.close()
         self.folder.cleanup()
@@ -43,7 +43,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def play(machine: type[StoreMachine], backend_name: str, *, examples: int, steps: int) -> None:
-    """Whoever calls it has time: a timeout would look like a disagreement, and be shrunk for minutes."""
+    """Without a time limit: a timeout would look like a disagreement, and be shrunk for minutes."""
     run_state_machine_as_test(
         type("Machine", (machine,), {"backend_name": backend_name}),
         settings=settings(

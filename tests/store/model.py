@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from queuectl.job.change import Change
-from queuectl.job.lifecycle import FINAL, WAITING, State
-from queuectl.job.outcome import Cancelled, Ending, Exited, Outcome, Released, Signalled
+from queuectl.jobs.edit import JobEdit
+from queuectl.jobs.outcome import Cancelled, Ending, Exited, Outcome, Released, Signalled
+from queuectl.jobs.states import FINAL, WAITING, State
 
 OFF, ENQUEUES = 0, -1  # else: the milliseconds that are worth one point
 
@@ -36,16 +36,16 @@ class ModelJob:
     runs: int = 0
     endings: list[Ending] = field(default_factory=list)
     worker: str | None = None
-    called_off: bool = False
+    cancelled: bool = False
     held: bool = False
     key: str | None = None
     created: int = 0
-    whom: str | None = None  # the key of --per-key; `key` is that of --unique
+    concurrency_key: str | None = None  # the key of --per-key; `key` is that of --unique
 
 
 @dataclass
 class Wish:
-    """What somebody wants to be enqueued: the job, and what to do if its key is taken."""
+    """A job to enqueue, and what to do if its key is taken."""
 
     job: ModelJob
     if_exists: str | None
@@ -134,7 +134,7 @@ class Model:
             if len(claimed) == limit or not self.has_room(job):
                 continue
             job.frozen = self.effective_priority(job)
-            job.state, job.worker, job.let_in, job.called_off = State.PROCESSING, worker, False, False
+            job.state, job.worker, job.let_in, job.cancelled = State.PROCESSING, worker, False, False
             job.runs += 1
             claimed.append(job.id)
         return claimed
@@ -142,11 +142,11 @@ class Model:
     def has_room(self, job: ModelJob) -> bool:
         queue = job.queue
         running = [one for one in self.jobs.values() if one.queue == queue and one.state is State.PROCESSING]
-        of_key = sum(one.whom == job.whom for one in running)
+        of_key = sum(one.concurrency_key == job.concurrency_key for one in running)
         return (
             queue not in self.paused
             and len(running) < self.most.get(queue, len(running) + 1)
-            and (job.whom is None or of_key < self.per_key.get(queue, of_key + 1))
+            and (job.concurrency_key is None or of_key < self.per_key.get(queue, of_key + 1))
         )
 
     def rule(self, queue: str, *, paused: bool, most: int | None, per_key: int | None) -> None:
@@ -166,7 +166,7 @@ class Model:
         return [job.id for job in found]
 
     def end(self, job: ModelJob, outcome: Outcome) -> None:
-        if job.called_off:
+        if job.cancelled:
             outcome = Cancelled(None)
         match outcome:
             case Exited(0):
@@ -189,7 +189,7 @@ class Model:
         for job in self.jobs.values():
             if job.state is not State.PROCESSING or job.worker != worker:
                 continue
-            if job.called_off:
+            if job.cancelled:
                 self.end(job, Cancelled(None))
                 continue
             job.crashes += 1
@@ -203,9 +203,9 @@ class Model:
             job.frozen = self.effective_priority(job)
             job.state, job.let_in = State.CANCELLED, False
         elif job.state is State.PROCESSING:
-            job.called_off = True
+            job.cancelled = True
 
-    def revive(self, job: ModelJob) -> None:
+    def retry(self, job: ModelJob) -> None:
         if job.state in {State.DEAD, State.CANCELLED}:
             if self._holder(Wish(job, None, None)) is not None:
                 return
@@ -214,7 +214,7 @@ class Model:
             return
         job.state, job.run_at, job.let_in, job.frozen = State.PENDING, self.now, not job.held, None
 
-    def amend(self, job: ModelJob, change: Change) -> None:
+    def edit(self, job: ModelJob, change: JobEdit) -> None:
         if job.state not in WAITING:
             return
         if change.priority is not None:

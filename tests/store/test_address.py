@@ -1,4 +1,4 @@
-"""Addresses: which store one names, and that nobody ever sees a password."""
+"""Addresses: which store one names, and that no password is ever shown."""
 
 from __future__ import annotations
 

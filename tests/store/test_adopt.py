@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from queuectl.job.lifecycle import State
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
 from tests.factories import new_job
 from tests.store.conftest import Hire
 
 
-def test_an_adopted_run_is_settled_by_its_heir_under_its_token(store: Store, hire: Hire) -> None:
+def test_an_adopted_run_is_settled_by_its_new_worker_with_its_token(store: Store, hire: Hire) -> None:
     store.enqueue([new_job("a"), new_job("b")])
-    dead, heir = hire("w1"), hire("w2")
+    dead, successor = hire("w1"), hire("w2")
     first, second = dead.claim(2)
     store.fence("w1")
     assert store.adopt("w1", [first.token], by="w2") == [first.token]
     assert (store.running("w1"), store.running("w2")) == ([second], [first])
-    assert [end.claim for end, _ in heir.end(first).settled] == [first]
+    assert [end.claim for end, _ in successor.end(first).settled] == [first]
     job = store.get("a")
     assert (job.state, job.runs, job.crashes, job.worker) == (State.COMPLETED, 1, 0, "w2")
     assert [(run.number, run.worker) for run in store.history("a")] == [(1, "w2")]
@@ -33,7 +33,7 @@ def test_the_dead_one_changes_nothing_that_was_adopted(store: Store, hire: Hire)
     assert [worker.id for worker in store.workers()] == ["w2"]
 
 
-def test_a_cancel_reaches_the_heir(store: Store, hire: Hire) -> None:
+def test_a_cancel_reaches_the_worker_that_adopted_the_run(store: Store, hire: Hire) -> None:
     store.enqueue([new_job("a")])
     dead, _ = hire("w1"), hire("w2")
     claim = dead.claim_one()
@@ -43,14 +43,14 @@ def test_a_cancel_reaches_the_heir(store: Store, hire: Hire) -> None:
     assert set(store.orders("w2").cancels) == {claim.token}
 
 
-def test_nobody_adopts_who_is_not_known(store: Store, hire: Hire) -> None:
+def test_an_unregistered_worker_adopts_nothing(store: Store, hire: Hire) -> None:
     store.enqueue([new_job("a")])
     claim = hire("w1").claim_one()
     hire("lost")
     for name in ("w1", "lost"):
         store.fence(name)
     assert store.adopt("w1", [claim.token], by="lost") == []
-    assert store.adopt("w1", [claim.token], by="nobody") == []
+    assert store.adopt("w1", [claim.token], by="missing") == []
     assert store.running("w1") == [claim]
 
 

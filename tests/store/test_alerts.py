@@ -6,22 +6,21 @@ from typing import Any
 
 import pytest
 
+from queuectl.alerts.rules import Alert, AlertEvent, Kind, Notification, add_unsent
 from queuectl.errors import AlertExists, AlertNotFound
-from queuectl.job.alert import Alert, Kind, Telling, Word, owe
-from queuectl.job.hooks import SAID, URL
-from queuectl.job.lifecycle import State
-from queuectl.job.names import WEBHOOKS
-from queuectl.job.outcome import Exited
-from queuectl.store.alerting import telling_job
-from queuectl.store.messages import Fate, Message, last_messages
+from queuectl.jobs.outcome import Exited
+from queuectl.jobs.states import State
+from queuectl.store.alerts import LastNotification, NotificationStatus, last_notifications, notification_job
 from queuectl.store.protocol import Store
+from queuectl.text import WEBHOOK_QUEUE
+from queuectl.webhooks.rules import ORIGIN_VARIABLE, URL_VARIABLE
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.conftest import Hire
 from tests.store.hands import BAD, Hands
 
 NOW = 1_900_000_000_000
-TELLING = Telling("told", Word.FIRING, 12, NOW)
+TELLING = Notification("told", AlertEvent.FIRING, 12, NOW)
 
 
 def alert(name: str = "a", **fields: Any) -> Alert:
@@ -47,7 +46,7 @@ def test_one_that_is_not_there_is_not_found(store: Store) -> None:
     for act in (store.alert, store.remove_alert):
         with pytest.raises(AlertNotFound):
             act("none")
-    assert not store.turn_alert(alert())
+    assert not store.update_alert(alert())
     store.add_alert(alert())
     store.remove_alert("a")
     assert store.alerts() == []
@@ -55,73 +54,77 @@ def test_one_that_is_not_there_is_not_found(store: Store) -> None:
 
 def test_how_it_stands_is_written_with_the_job_that_tells(store: Store, other: Store) -> None:
     store.add_alert(alert())
-    firing = owe(alert(is_firing=True, value=12, told_ms=NOW, checked_ms=NOW, tried_ms=3), TELLING)
-    assert store.turn_alert(firing, [telling_job(firing, TELLING)])
+    firing = add_unsent(alert(is_firing=True, value=12, told_ms=NOW, checked_ms=NOW, tried_ms=3), TELLING)
+    assert store.update_alert(firing, [notification_job(firing, TELLING)])
     assert other.alert("a") == firing._replace(turn=1)
     job = other.get("told")
     assert (job.state, job.queue, job.command, job.cwd, job.tags) == (
         State.PENDING,
-        WEBHOOKS,
+        WEBHOOK_QUEUE,
         "page",
         "/tmp",
         ("alert",),
     )
     assert (job.env or {})["QUEUECTL_ALERT_STATE"] == "firing"
-    assert store.tally()[WEBHOOKS][State.PENDING] == 1
+    assert store.tally()[WEBHOOK_QUEUE][State.PENDING] == 1
 
 
 def test_a_call_says_nothing_of_its_url_to_those_who_look(store: Store) -> None:
-    calls = alert(url="https://example.org/hush", command=None)
+    calls = alert(url="https://example.org/hidden", command=None)
     store.add_alert(calls)
-    store.turn_alert(calls, [telling_job(calls, TELLING)])
+    store.update_alert(calls, [notification_job(calls, TELLING)])
     job = store.get("told")
     assert job.argv == ("queuectl:webhook", "alert", "a", "firing")
-    assert ((job.env or {})[URL], (job.env or {})[SAID]) == ("https://example.org/hush", "config")
-    assert "hush" not in str(job.to_dict())
+    assert ((job.env or {})[URL_VARIABLE], (job.env or {})[ORIGIN_VARIABLE]) == ("https://example.org/hidden", "config")
+    assert "hidden" not in str(job.to_dict())
 
 
-@pytest.mark.parametrize("whom", [{}, {"url": "https://example.org/secret", "command": None}])
+@pytest.mark.parametrize("receiver", [{}, {"url": "https://example.org/secret", "command": None}])
 def test_the_fate_of_the_last_message_is_that_of_its_job(
-    store: Store, hire: Hire, clock: FakeClock, whom: dict[str, Any]
+    store: Store, hire: Hire, clock: FakeClock, receiver: dict[str, Any]
 ) -> None:
     def tell(one: Alert, job: str) -> Alert:
         now = clock.now_ms()
         told = one._replace(told_ms=now)
-        assert store.turn_alert(told, [telling_job(told, Telling(job, Word.FIRING, 12, now))])
+        assert store.update_alert(told, [notification_job(told, Notification(job, AlertEvent.FIRING, 12, now))])
         return store.alert(one.name)
 
-    store.add_alert(alert(**whom))
+    store.add_alert(alert(**receiver))
     store.add_alert(alert("never"))
-    assert last_messages(store, store.alerts()) == {}
+    assert last_notifications(store, store.alerts()) == {}
     first = tell(store.alert("a"), "first")
-    hire("w", queues=(WEBHOOKS,)).run()
-    assert last_messages(store, [first]) == {"a": Message(Fate.DELIVERED, "first")}
+    hire("w", queues=(WEBHOOK_QUEUE,)).run()
+    assert last_notifications(store, [first]) == {"a": LastNotification(NotificationStatus.DELIVERED, "first")}
     clock.advance(60)
     second = tell(first, "second")
-    assert last_messages(store, [second]) == {"a": Message(Fate.QUEUED, "second")}
+    assert last_notifications(store, [second]) == {"a": LastNotification(NotificationStatus.QUEUED, "second")}
     store.cancel(["second"])
-    assert last_messages(store, [second]) == {"a": Message(Fate.CANCELLED, "second")}
-    assert last_messages(store, [owe(second, TELLING)]) == {"a": Message(Fate.UNTOLD)}
+    assert last_notifications(store, [second]) == {"a": LastNotification(NotificationStatus.CANCELLED, "second")}
+    assert last_notifications(store, [add_unsent(second, TELLING)]) == {
+        "a": LastNotification(NotificationStatus.UNTOLD)
+    }
     clock.advance(60)
-    assert last_messages(store, [second._replace(told_ms=clock.now_ms())]) == {"a": Message(Fate.TOLD)}
+    assert last_notifications(store, [second._replace(told_ms=clock.now_ms())]) == {
+        "a": LastNotification(NotificationStatus.TOLD)
+    }
 
 
 def test_of_those_who_have_seen_the_same_one_writes(store: Store, other: Store) -> None:
     store.add_alert(alert())
     seen = [one.alert("a")._replace(is_firing=True) for one in (store, other)]
-    jobs = [telling_job(seen[0], TELLING._replace(id=name)) for name in ("first", "second")]
-    assert [store.turn_alert(seen[0], [jobs[0]]), other.turn_alert(seen[1], [jobs[1]])] == [True, False]
+    jobs = [notification_job(seen[0], TELLING._replace(id=name)) for name in ("first", "second")]
+    assert [store.update_alert(seen[0], [jobs[0]]), other.update_alert(seen[1], [jobs[1]])] == [True, False]
     assert [job.id for job in store.jobs()] == ["first"]
-    assert not other.turn_alert(seen[1])
-    assert other.turn_alert(other.alert("a"))
+    assert not other.update_alert(seen[1])
+    assert other.update_alert(other.alert("a"))
 
 
-def test_one_that_was_removed_and_made_anew_is_another(store: Store) -> None:
+def test_an_alert_that_was_removed_and_added_again_is_another(store: Store) -> None:
     store.add_alert(alert())
     seen = store.alert("a")
     store.remove_alert("a")
     store.add_alert(alert(created_ms=NOW + 1))
-    assert not store.turn_alert(seen._replace(is_firing=True))
+    assert not store.update_alert(seen._replace(is_firing=True))
 
 
 def test_the_dead_are_counted_by_queue_and_from_a_moment_on(store: Store, worker: Hands, clock: FakeClock) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from queuectl.errors import BatchComplete, BatchDiffers, BatchNotFound
-from queuectl.job.lifecycle import State
-from queuectl.job.model import NewJob
-from queuectl.job.outcome import Exited
-from queuectl.store.protocol import Filter, Store
+from queuectl.jobs.model import NewJob
+from queuectl.jobs.outcome import Exited
+from queuectl.jobs.states import State
+from queuectl.store.protocol import Store
+from queuectl.store.types import Filter
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -118,7 +119,7 @@ def test_it_is_queued_once(store: Store, other: Store, worker: Hands) -> None:
     store.enqueue([grouped("a")], on_complete=last())
     worker.run()
     assert len(completed(store) + completed(other) + completed(store)) == 1
-    assert store.revive(["a"], states=frozenset(State)) == {"a": State.COMPLETED}
+    assert store.retry(["a"], states=frozenset(State)) == {"a": State.COMPLETED}
 
 
 def test_a_job_that_is_given_another_chance_later_does_not_complete_the_batch_again(
@@ -127,7 +128,7 @@ def test_a_job_that_is_given_another_chance_later_does_not_complete_the_batch_ag
     store.enqueue([grouped("a", max_retries=1)], on_complete=last())
     worker.run(BAD)
     assert len(completed(store)) == 1
-    store.revive(["a"], states=frozenset({State.DEAD}))
+    store.retry(["a"], states=frozenset({State.DEAD}))
     worker.run(Exited(0))
     assert completed(store) == []
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from queuectl.job.lifecycle import State
-from queuectl.job.model import to_ms
-from queuectl.job.outcome import Ending
+from queuectl.jobs.outcome import Ending
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -15,7 +15,7 @@ from tests.store.conftest import Hire
 from tests.store.hands import BAD, OK, Hands
 
 
-def test_a_waiting_job_is_called_off_at_once(store: Store, worker: Hands, clock: FakeClock) -> None:
+def test_a_waiting_job_is_cancelled_at_once(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.enqueue([new_job("a")])
     clock.advance(1)
     answer = store.cancel(["a"])["a"]
@@ -27,14 +27,14 @@ def test_a_waiting_job_is_called_off_at_once(store: Store, worker: Hands, clock:
     assert worker.claim(1) == []
 
 
-def test_a_delayed_job_is_called_off_for_good(store: Store, worker: Hands, clock: FakeClock) -> None:
+def test_a_delayed_job_is_cancelled_for_good(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.enqueue([new_job("a", delay_ms=1000)])
     store.cancel(["a"])
     clock.advance(2)
     assert worker.claim(1) == []
 
 
-def test_a_failed_job_is_called_off_and_its_last_run_stays_known(store: Store, worker: Hands) -> None:
+def test_a_failed_job_is_cancelled_and_its_last_run_stays_known(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.run(BAD, duration=1.5)
     assert store.cancel(["a"])["a"].before is State.FAILED
@@ -57,7 +57,7 @@ def test_a_clock_that_steps_back_shows_no_end_before_the_start_of_the_last_run(
     assert job.started_at <= job.finished_at
 
 
-def test_a_blocked_job_is_called_off_at_once(store: Store, backend: Backend) -> None:
+def test_a_blocked_job_is_cancelled_at_once(store: Store, backend: Backend) -> None:
     store.enqueue([new_job("a")])
     backend.force("a", state=State.BLOCKED, ready=0)
     assert store.cancel(["a"])["a"].before is State.BLOCKED
@@ -112,18 +112,18 @@ def test_the_effective_priority_stays_as_it_was_at_the_cancel(store: Store, cloc
     assert store.get("a").effective_priority == 5
 
 
-def test_nothing_is_called_off_under_an_unknown_id(store: Store) -> None:
+def test_nothing_is_cancelled_under_an_unknown_id(store: Store) -> None:
     store.enqueue([new_job("ab")])
     assert store.cancel(["a"]) == {}
     assert store.get("ab").state is State.PENDING
 
 
-def test_many_are_called_off_at_once_each_as_its_state_asks_for(store: Store, worker: Hands) -> None:
+def test_many_jobs_are_cancelled_at_once_each_according_to_its_state(store: Store, worker: Hands) -> None:
     store.enqueue([new_job(name) for name in ("failed", "running", "waiting", "over", "left")])
     worker.run(BAD)
     running = worker.claim_one()
     store.cancel(["over"])
-    answers = store.cancel(["waiting", "nobody", "running", "failed", "over", "waiting"])
+    answers = store.cancel(["waiting", "missing", "running", "failed", "over", "waiting"])
     assert {job_id: answer.before for job_id, answer in answers.items()} == {
         "waiting": State.PENDING,
         "running": State.PROCESSING,

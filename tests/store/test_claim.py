@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.job.lifecycle import State
-from queuectl.job.model import to_ms
-from queuectl.job.outcome import Ending, Released
+from queuectl.jobs.outcome import Ending, Released
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -114,7 +114,7 @@ def test_two_callers_never_receive_the_same_job(store: Store, other: Store, work
     store.enqueue([new_job() for _ in range(20)])
     rival = Hands(other, backend.home, name="w2")
     taken = [claim.id for _ in range(5) for hands in (worker, rival) for claim in hands.claim(2)]
-    rival.bell.close()
+    rival.wakeup.close()
     assert sorted(taken) == sorted(job.id for job in store.jobs())
 
 
@@ -162,7 +162,7 @@ def test_a_held_job_is_neither_claimed_nor_awaited(store: Store, worker: Hands, 
 
 
 def test_a_worker_that_the_store_does_not_know_is_given_nothing(store: Store, worker: Hands) -> None:
-    """It was declared lost while it slept. What it claimed now, nobody would ever take back from it."""
+    """It was declared lost while it slept. A job that it claimed now would never be rescued."""
     store.enqueue([new_job("a")])
     store.rescue(worker.name, max_crashes=3)
     assert worker.claim(1) == []
@@ -287,7 +287,7 @@ def test_time_spent_in_a_last_run_earns_no_points_either(store: Store, worker: H
         store.cancel(["a"])
     worker.end(claim, BAD)
     assert store.get("a").state == last_run
-    store.revive(["a"], states=frozenset(State))
+    store.retry(["a"], states=frozenset(State))
     assert store.get("a").effective_priority == 0
 
 

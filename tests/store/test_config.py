@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queuectl.errors import InvalidInput
-from queuectl.job.ageing import format_ageing
-from queuectl.job.lifecycle import State
-from queuectl.job.rank import Ageing, ByEnqueues, ByTime, Standing, Strict, rank
+from queuectl.jobs.priority import Ageing, ByEnqueues, ByTime, Standing, Strict, format_ageing, rank
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -66,7 +65,7 @@ def test_one_bad_setting_refuses_them_all(store: Store) -> None:
         ("off", "ENQUEUES", ["old", "one", "two", "new"]),
     ],
 )
-def test_a_change_of_ageing_ranks_anew_what_waits(
+def test_a_change_of_ageing_updates_the_rank_of_waiting_jobs(
     store: Store, worker: Hands, clock: FakeClock, before: str | None, now: str | None, order: list[str]
 ) -> None:
     store.set_config({"ageing": before})
@@ -127,7 +126,7 @@ def test_the_rank_in_the_store_is_the_rank_of_the_rules(
             standing = Standing(row["priority"], row["seq"], row["eligible_at"], row["missed"])
             assert row["rank"] == rank(ageing, standing)
         assert store.count() == len(backend.rows())
-        worker.bell.close()
+        worker.wakeup.close()
         store.close()
         backend.close()
 
@@ -137,5 +136,5 @@ def test_what_has_ended_is_ranked_when_it_waits_again(store: Store, worker: Hand
     store.set_config({"ageing": "enqueues"})
     assert worker.run(BAD).id == "a"
     store.set_config({"ageing": "off"})
-    store.revive(["a"], states=frozenset({State.DEAD}))
+    store.retry(["a"], states=frozenset({State.DEAD}))
     assert [claim.id for claim in worker.claim(2)] == ["b", "a"]

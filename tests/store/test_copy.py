@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from queuectl import errors
+from queuectl.alerts.rules import AlertEvent, Kind, Notification, add_unsent
 from queuectl.clock import SystemClock
+from queuectl.cron.schedule import RunDecision
 from queuectl.errors import JobsRunning, SameStore, StoreNotEmpty
-from queuectl.job.alert import Kind, Telling, Word, owe
-from queuectl.job.cron.model import Tick
-from queuectl.job.graph import Dependency
-from queuectl.job.lifecycle import State
-from queuectl.job.limits import Rate
-from queuectl.job.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
-from queuectl.queue.copy import Copied, copy
-from queuectl.store.copying import SAMPLES, TABLES, Movable
-from queuectl.store.protocol import End, Filter, OutputPiece, Store
-from queuectl.store.telling import AT_ONCE
+from queuectl.jobs.dependencies import Dependency
+from queuectl.jobs.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
+from queuectl.jobs.queue_limits import Rate
+from queuectl.jobs.states import State
+from queuectl.operations.copy import CopyResult, copy_store
+from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP
+from queuectl.store.protocol import Store
+from queuectl.store.transfer import SAMPLES, TABLES, Copyable
+from queuectl.store.types import End, Filter, OutputPiece
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
 from tests.store.backends import BACKENDS, Backend
@@ -31,7 +32,7 @@ from tests.store.test_alerts import alert
 from tests.store.test_schedules import firing, schedule, tick
 
 PAIRS = list(itertools.product(BACKENDS, repeat=2))
-MADE_UP = {"last_token", "ready_since", "token"}  # of PostgreSQL only; see store/postgres/copying.py
+MADE_UP = {"last_token", "ready_since", "token"}  # of PostgreSQL only; see store/postgres/transfer.py
 BIG = 2**53 - 1
 
 
@@ -50,8 +51,8 @@ class Move:
 
     def __call__(
         self, *, force: bool = False, is_alive: bool = False, advance: Callable[[int, int | None], None] | None = None
-    ) -> Copied:
-        return copy(
+    ) -> CopyResult:
+        return copy_store(
             movable(self.source),
             lambda: movable(self.backends[1].open(self._clock)),
             clock=SystemClock(),
@@ -62,14 +63,14 @@ class Move:
 
     def close(self) -> None:
         for hands in self._hands:
-            hands.bell.close()
+            hands.wakeup.close()
         check_invariants(self.target, self.backends[1])
         for store, backend in zip((self.source, self.target), self.backends, strict=True):
             store.close()
             backend.close()
 
 
-def movable(store: Store) -> Movable:
+def movable(store: Store) -> Copyable:
     assert hasattr(store, "dump")
     return store  # type: ignore[return-value]
 
@@ -105,19 +106,19 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     for claim in hands.claim(len(ends)):
         clock.advance(1.5)
         hands.end(claim, ends[claim.id], age=1.25, duration=1.25, log=(10, 20))
-    names = ("lost", "again", "fails", "called off")
+    names = ("lost", "again", "fails", "cancelled")
     store.enqueue([new_job(name, max_retries=3, backoff_base=1.5, tags=("again",)) for name in names])
     other = Hands(store, backend.home, name="w2")
     other.claim(20)
     store.rescue("w2", max_crashes=5)
-    other.bell.close()
+    other.wakeup.close()
     clock.advance(100)
     for _ in range(2):  # a history of several runs, of different ends
         for claim in hands.claim(20):
-            if claim.id == "called off":
+            if claim.id == "cancelled":
                 store.cancel([claim.id])
             hands.end(claim, BAD if claim.id in {"again", "fails"} else Exited(0))
-        store.revive(["again"], states=frozenset(State))
+        store.retry(["again"], states=frozenset(State))
     store.enqueue([new_job("off"), new_job("gone", max_retries=0, priority=1_000_000)])
     store.cancel(["off"])
     hands.end(hands.claim_one(), BAD)
@@ -142,17 +143,21 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     backend.force("blocked", state="blocked", ready=0)
     store.add_schedule(schedule("s", fields={"argv": ["ü", "\\N"], "env": {"A": "\t"}}, until_ms=BIG))
     store.add_schedule(schedule("t", is_paused=True, tick_ms=None, start_ms=None, look_ms=None))
-    store.change_schedule("s", firing(tick("fired"), Tick(BIG, None, "why", times=9), waiting="fired", last_ms=BIG))
+    store.change_schedule(
+        "s", firing(tick("fired"), RunDecision(BIG, None, "why", times=9), waiting="fired", last_ms=BIG)
+    )
     store.add_alert(alert("a", queue="mail", repeat_ms=BIG, url="https://example.org/\\N", command=None))
     store.add_alert(alert("b", kind=Kind.NO_WORKER, command="echo '\t\\N'"))
-    store.turn_alert(owe(store.alert("b")._replace(is_firing=True), Telling("t", Word.FIRING, BIG, BIG)))
+    store.update_alert(
+        add_unsent(store.alert("b")._replace(is_firing=True), Notification("t", AlertEvent.FIRING, BIG, BIG))
+    )
     store.enqueue([new_job("asked")], idempotency=("ü \\N\t", "digest"))
     clock.advance(60)
     store.sample()
 
 
 def everything(store: Store, backend: Backend) -> dict[str, Any]:
-    """All that can be seen, by whoever looks and past all statements."""
+    """Everything in the store, by its interface and in its tables."""
     jobs = list(store.jobs(descending=False))
     tables = {table.name: backend.rows(table.name) for table in TABLES if table.name != "moves"}
     return {
@@ -163,7 +168,7 @@ def everything(store: Store, backend: Backend) -> dict[str, Any]:
         "tally": store.tally(),
         "totals": store.totals(),
         "config": store.config(),
-        "ticks of s": store.ticks("s", limit=100),
+        "ticks of s": store.schedule_runs("s", limit=100),
         "last": store.resolve("last"),
         **{name: sorted((plain(row) for row in rows), key=repr) for name, rows in tables.items()},
     }
@@ -216,7 +221,7 @@ def test_the_copy_works_on_where_the_source_stopped(move: Move, clock: FakeClock
         claims = hands.claim(50)
         for claim in claims:
             hands.end(claim, Exited(0))
-        hands.bell.close()
+        hands.wakeup.close()
         numbers.append([(claim.id, claim.run) for claim in claims])
     assert numbers[0] == numbers[2]
     assert numbers[1] == numbers[3]
@@ -246,7 +251,7 @@ def test_ageing_by_enqueues_goes_on_counting(move: Move) -> None:
     assert move.target.get("old").effective_priority == 7
     hands = Hands(move.target, move.backends[1].home)
     assert [claim.id for claim in hands.claim(2)] == ["strong", "old"]
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def test_an_empty_store_can_be_copied(move: Move) -> None:
@@ -274,7 +279,7 @@ def test_a_store_is_not_copied_into_itself(move: Move, clock: FakeClock) -> None
     store = movable(move.source)
     again = move.backends[0].open(clock)
     with pytest.raises(SameStore):
-        copy(
+        copy_store(
             store,
             lambda: movable(again),
             clock=SystemClock(),
@@ -304,11 +309,11 @@ def test_a_source_with_running_jobs_is_refused(move: Move) -> None:
 def test_what_runs_waits_again_in_the_copy_and_nothing_is_charged(move: Move, clock: FakeClock) -> None:
     hands = move.hire()
     move.source.set_config({"ageing": "enqueues"})
-    move.source.enqueue([new_job("runs", max_retries=5), new_job("called off"), new_job("waits")])
+    move.source.enqueue([new_job("runs", max_retries=5), new_job("cancelled"), new_job("waits")])
     hands.end(hands.claim_one(), BAD)
     clock.advance(10)
     claims = hands.claim(2)
-    move.source.cancel(["called off"])
+    move.source.cancel(["cancelled"])
     move.source.enqueue([new_job(), new_job()])
     clock.advance(10)
     done = move(force=True)
@@ -316,14 +321,14 @@ def test_what_runs_waits_again_in_the_copy_and_nothing_is_charged(move: Move, cl
     job = move.target.get("runs")
     assert (job.state, job.attempts, job.runs, job.crashes) == (State.PENDING, 1, 2, 0)
     assert [run.outcome for run in move.target.history("runs")] == [Ending.FAILED, Ending.RELEASED]
-    assert move.target.get("called off").state is State.CANCELLED
+    assert move.target.get("cancelled").state is State.CANCELLED
     assert [job.state for job in move.source.jobs(Filter(ids=("runs",)))] == [State.PROCESSING]
     # What the worker of the source goes on to say is about another store.
     end = End(claims[0], settlement(claims[0]), PID, 0, 0, None, None)
     other = Hands(move.target, move.backends[1].home, name=hands.name)
     assert move.target.exchange(other.name, ends=[end]).lost == [end]
     assert "runs" in [claim.id for claim in other.claim(5)]
-    other.bell.close()
+    other.wakeup.close()
 
 
 class Broken(Exception):
@@ -371,9 +376,9 @@ def test_both_dialects_have_the_same_to_copy(home: Path, clock: FakeClock) -> No
     assert all(columns for columns in found[0].values())
 
 
-def test_a_copy_takes_along_who_waits_for_whom_and_what_was_left_undecided(move: Move) -> None:
+def test_a_copy_contains_dependencies_and_unresolved_parents(move: Move) -> None:
     hands = move.hire()
-    many = AT_ONCE + 1
+    many = MAX_CHILDREN_PER_STEP + 1
     children = [new_job(f"k{number}", depends_on=(Dependency("a"),)) for number in range(many)]
     move.source.enqueue([new_job("a"), new_job("b"), new_job("c", depends_on=(Dependency("b"),)), *children])
     assert hands.end(hands.claim_one()).undecided

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
-from queuectl.job.model import to_ms
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend

@@ -1,10 +1,11 @@
-"""fence: a worker that was only silent writes nothing more, until it begins anew."""
+"""fence: a worker that was only silent writes nothing more, until it registers again."""
 
 from __future__ import annotations
 
-from queuectl.job.lifecycle import State
-from queuectl.job.model import to_ms
-from queuectl.store.protocol import Sign, Store
+from queuectl.jobs.states import State
+from queuectl.store.protocol import Store
+from queuectl.store.types import LastHeartbeat
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.conftest import Hire
@@ -36,25 +37,25 @@ def test_a_fenced_worker_is_forgotten_with_what_it_held(store: Store, worker: Ha
     assert store.get("a").state is State.PENDING
 
 
-def test_a_worker_that_began_anew_keeps_its_name_and_what_it_claimed_since(
+def test_a_worker_that_registered_again_keeps_its_name_and_its_new_claims(
     store: Store, worker: Hands, hire: Hire, clock: FakeClock
 ) -> None:
     store.enqueue([new_job("a"), new_job("b")])
     worker.claim_one()
     tokens = {claim.token for claim in store.fence("w1") or ()}
     clock.advance(1)
-    anew = hire("w1")
-    held = anew.claim_one()
+    again = hire("w1")
+    held = again.claim_one()
     assert [lost.claim.id for lost in store.rescue("w1", max_crashes=3, only=tokens)] == ["a"]
     assert [(one.id, one.state, to_ms(one.started_at)) for one in store.workers()] == [
         ("w1", "running", clock.now_ms())
     ]
     assert store.running("w1") == [held]
-    assert [written.state for _, written in anew.end(held).settled] == [State.COMPLETED]
+    assert [written.state for _, written in again.end(held).settled] == [State.COMPLETED]
 
 
-def test_a_worker_that_nobody_knows_can_be_fenced(store: Store) -> None:
-    assert store.fence("nobody") == []
+def test_an_unregistered_worker_can_be_fenced(store: Store) -> None:
+    assert store.fence("missing") == []
     assert store.workers() == []
 
 
@@ -63,11 +64,11 @@ def test_a_worker_that_has_given_a_sign_since_it_was_seen_is_not_fenced(store: S
     claim = worker.claim_one()
     (seen,) = store.workers()
     store.heartbeat("w1", slots=4, stopping=False)
-    assert store.fence("w1", sign=Sign.of(seen)) is None
+    assert store.fence("w1", last_heartbeat=LastHeartbeat.of(seen)) is None
     assert [written.state for _, written in worker.end(claim).settled] == [State.COMPLETED]
     (seen,) = store.workers()
-    assert store.fence("w1", sign=Sign.of(seen)) == []
-    assert store.fence("w1", sign=Sign.of(seen)) == []  # whoever did it first may have died over it
+    assert store.fence("w1", last_heartbeat=LastHeartbeat.of(seen)) == []
+    assert store.fence("w1", last_heartbeat=LastHeartbeat.of(seen)) == []  # the first caller may have died meanwhile
     assert worker.claim(1) == []
 
 
@@ -76,11 +77,11 @@ def test_another_worker_of_the_same_name_is_not_fenced_in_its_place(
 ) -> None:
     (seen,) = store.workers()
     store.heartbeat("w1", slots=4, stopping=False)
-    assert store.fence("w1", sign=Sign.of(seen)._replace(beats=None)) == []  # whatever sign it gave
+    assert store.fence("w1", last_heartbeat=LastHeartbeat.of(seen)._replace(beats=None)) == []  # whatever sign it gave
     store.retire("w1")
-    assert store.fence("w1", sign=Sign.of(seen)) is None
+    assert store.fence("w1", last_heartbeat=LastHeartbeat.of(seen)) is None
     clock.advance(1)
     store.enqueue([new_job("a")])
-    anew = hire("w1")
-    assert store.fence("w1", sign=Sign.of(seen)._replace(beats=None)) is None
-    assert [claim.id for claim in anew.claim(1)] == ["a"]
+    again = hire("w1")
+    assert store.fence("w1", last_heartbeat=LastHeartbeat.of(seen)._replace(beats=None)) is None
+    assert [claim.id for claim in again.claim(1)] == ["a"]

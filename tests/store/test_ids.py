@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from queuectl.store.ids import new_job_ids, new_tokens, new_worker_id
+from queuectl.store.enqueue import new_job_ids, new_tokens, new_worker_id
 
 
 def test_names_have_their_documented_forms() -> None:

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from queuectl.job.lifecycle import TRANSITIONS, Event, State, after
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, Exited, Refused, Released
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Cancelled, Exited, Refused, Released
+from queuectl.jobs.states import TRANSITIONS, Event, State, after
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job, unknown_claim
@@ -20,7 +20,7 @@ JOB = "the-job"
 
 
 class Life:
-    """One job, and the last claim that somebody had on it."""
+    """One job, and its last claim."""
 
     def __init__(self, store: Store, worker: Hands, backend: Backend, clock: FakeClock) -> None:
         self.store = store
@@ -64,7 +64,7 @@ class Life:
         self.store.rescue(self.worker.name, max_crashes=max_crashes)
 
     def revive(self) -> None:
-        self.store.revive([JOB], states=frozenset(State))
+        self.store.retry([JOB], states=frozenset(State))
 
 
 HAPPENINGS: Final[dict[Event, Callable[[Life], None]]] = {
@@ -77,7 +77,7 @@ HAPPENINGS: Final[dict[Event, Callable[[Life], None]]] = {
     Event.CANCEL: Life.cancel,
     Event.LOSE: lambda life: life.lose(max_crashes=99),
     Event.POISON: lambda life: life.lose(max_crashes=1),
-    Event.REVIVE: Life.revive,
+    Event.RETRY: Life.revive,
 }
 # What happens to a job by what happens to another: see test_edges.py.
 WITHOUT_A_VERB: Final = {Event.UNBLOCK, Event.ORPHAN, Event.REBLOCK}

@@ -11,11 +11,11 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from queuectl import errors
 from queuectl.errors import KeyTaken
-from queuectl.job.change import Change
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled
-from queuectl.store.protocol import ClaimRequest, Filter
+from queuectl.jobs.edit import JobEdit
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Ending, Exited, Outcome, Released, Signalled
+from queuectl.jobs.states import State
+from queuectl.store.types import ClaimRequest, Filter
 from tests.factories import new_job
 from tests.needs import FULL
 from tests.store.backends import BACKENDS
@@ -51,7 +51,7 @@ CHANGES = st.fixed_dictionaries(
         "delay_ms": st.none() | st.integers(0, 5000),
         "held": st.none() | st.booleans(),
     }
-).map(lambda fields: Change(**fields))
+).map(lambda fields: JobEdit(**fields))
 WORKERS = st.sampled_from(["w1", "w2"])
 
 
@@ -69,7 +69,7 @@ class StoreAgainstModel(StoreMachine):
 
     @rule(batch=st.lists(NEW_JOBS, min_size=1, max_size=3))
     def enqueue(self, batch: list[dict[str, Any]]) -> None:
-        # Of an id that is made nobody knows before: the model makes its own, and is told which it was.
+        # Generated IDs are not known before: the model generates its own, and is told the real one.
         jobs = [new_job(fields["id"], **{**fields, "id": fields["id"]}) for fields in batch]
         wishes = [self.wish(fields, place) for place, fields in enumerate(batch)]
         before = deepcopy(self.model)
@@ -102,7 +102,7 @@ class StoreAgainstModel(StoreMachine):
             let_in=not fields["delay_ms"],
             key=fields["unique_key"],
             created=self.model.now,
-            whom=fields["key"],
+            concurrency_key=fields["key"],
         )
         return Wish(job, fields["if_exists"], fields["unique_for_ms"])
 
@@ -141,7 +141,7 @@ class StoreAgainstModel(StoreMachine):
         assert [lost.claim for lost in self.store.rescue(worker, max_crashes=max_crashes)] == holding
         self.model.lose(worker, max_crashes)
         self.put_away(holding)
-        self.hands[worker].bell.close()
+        self.hands[worker].wakeup.close()
         self.hands[worker] = self.hire(worker)
 
     @precondition(lambda self: self.model.jobs)
@@ -156,8 +156,8 @@ class StoreAgainstModel(StoreMachine):
     def revive(self, data: st.DataObject) -> None:
         job = self.draw_job(data)
         before = job.state
-        self.model.revive(job)
-        revived = self.store.revive([job.id], states=ANY)
+        self.model.retry(job)
+        revived = self.store.retry([job.id], states=ANY)
         assert revived == {job.id: before}
         if before in {State.DEAD, State.CANCELLED}:
             assert bool(revived.taken) == (job.state is before)
@@ -171,10 +171,10 @@ class StoreAgainstModel(StoreMachine):
 
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data(), change=CHANGES)
-    def amend(self, data: st.DataObject, change: Change) -> None:
+    def amend(self, data: st.DataObject, change: JobEdit) -> None:
         job = self.draw_job(data)
-        assert self.store.amend([job.id], change) == {job.id: (job.state, False)}
-        self.model.amend(job, change)
+        assert self.store.edit([job.id], change) == {job.id: (job.state, False)}
+        self.model.edit(job, change)
 
     @rule(seconds=st.integers(0, 10))
     def advance(self, seconds: int) -> None:

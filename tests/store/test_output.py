@@ -1,4 +1,4 @@
-"""What runs print: kept in pieces, as much of it as is worth keeping, and only by whoever holds the job."""
+"""Output: stored in pieces, up to a limit, and only by the worker that holds the job."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Released
-from queuectl.store.protocol import OUTPUT_AT_ONCE, End, OutputPiece, Printed, Store
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Released
+from queuectl.store.protocol import Store
+from queuectl.store.types import OUTPUT_AT_ONCE, End, OutputPiece, Printed
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
 from tests.store.backends import Backend

@@ -11,12 +11,13 @@ from functools import partial
 import pytest
 
 from queuectl.errors import InvalidInput
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Job
-from queuectl.job.outcome import Released
-from queuectl.queue.cursor import write_cursor
-from queuectl.queue.inspect import page
-from queuectl.store.protocol import After, Filter, Sort, Store
+from queuectl.jobs.model import Job
+from queuectl.jobs.outcome import Released
+from queuectl.jobs.states import State
+from queuectl.operations.inspect import page
+from queuectl.operations.query import format_cursor
+from queuectl.store.protocol import Store
+from queuectl.store.types import After, Filter, Sort
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import BAD, OK, Hands
@@ -92,12 +93,12 @@ def test_pages_of_any_size_put_together_are_the_plain_list(store: Store, worker:
 
 
 @pytest.mark.parametrize("sort, descending", ORDERS)
-def test_who_is_there_all_the_time_comes_exactly_once_whoever_comes_and_goes(
+def test_a_job_that_exists_all_the_time_is_listed_exactly_once(
     store: Store, worker: Hands, clock: FakeClock, sort: Sort, descending: bool
 ) -> None:
     crowd(store, worker, clock)
     chance = random.Random(5)
-    # Some go that have ended; nobody's key changes but by that.
+    # Some that have ended are removed; no sort key changes otherwise.
     passing = [job.id for job in store.choose(Filter(states=frozenset({State.DEAD, State.COMPLETED})))]
     staying = [job.id for job in store.jobs(sort=sort, descending=descending) if job.id not in passing]
 
@@ -160,24 +161,24 @@ def encoded(value: object) -> str:
     ],
 )
 def test_a_cursor_that_is_not_ours_is_refused(store: Store, cursor: str) -> None:
-    with pytest.raises(InvalidInput, match="cursor: it is not one of ours"):
+    with pytest.raises(InvalidInput, match="cursor: it is not a valid cursor"):
         page(store, Filter(), sort=Sort.CREATED, descending=True, limit=5, cursor=cursor)
 
 
 @pytest.mark.parametrize("sort, descending", [(Sort.CREATED, False), (Sort.QUEUE, True)])
 def test_a_cursor_of_another_order_is_refused(store: Store, sort: Sort, descending: bool) -> None:
-    cursor = write_cursor(After(5, 5), Sort.CREATED, descending=True)
+    cursor = format_cursor(After(5, 5), Sort.CREATED, descending=True)
     with pytest.raises(InvalidInput, match="another order"):
         page(store, Filter(), sort=sort, descending=descending, limit=5, cursor=cursor)
 
 
 @pytest.mark.parametrize("sort", [Sort.PRIORITY, Sort.STATE, Sort.QUEUE, Sort.RUN_AT, Sort.FINISHED, Sort.DURATION])
-def test_an_order_that_no_index_has_is_refused_beyond_so_many_jobs(store: Store, sort: Sort) -> None:
+def test_an_order_without_an_index_is_refused_beyond_a_number_of_jobs(store: Store, sort: Sort) -> None:
     store.enqueue([new_job(f"j{number}", queue="many") for number in range(4)])
     store.enqueue([new_job("alone", queue="few", tags=["rare"])])
     look = partial(page, store, sort=sort, descending=True, limit=2, most_sorted=3)
     for where in (Filter(), Filter(queues=frozenset({"few"})), Filter(match="true"), Filter(since_ms=2**40)):
-        with pytest.raises(InvalidInput, match="more than 3 jobs are too many to be put in the order of"):
+        with pytest.raises(InvalidInput, match="more than 3 jobs are too many to sort by"):
             look(where)
     for where in (Filter(tags=frozenset({"rare"})), Filter(ids=("alone",))):
         assert [job.id for job in look(where).jobs] == ["alone"]

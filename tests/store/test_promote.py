@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuectl.job.lifecycle import State
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -89,7 +89,7 @@ def test_the_first_of_many_that_come_due_at_once_is_claimed_first(
     store.enqueue([new_job(delay_ms=1000 + index) for index in range(2500)])
     store.enqueue([new_job("urgent", delay_ms=9000, priority=1)])
     clock.advance(10)
-    for _ in range(10):  # letting in a crowd may take several turns; nobody is claimed before all are in
+    for _ in range(10):  # promoting many may take several calls; none is claimed before all are promoted
         exchange = worker.exchange(limit=1)
         assert exchange.more
         if exchange.claims:

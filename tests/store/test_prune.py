@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import FINAL, State
-from queuectl.store.protocol import Filter, NewWorker, OutputPiece, Store
+from queuectl.jobs.states import FINAL, State
+from queuectl.store.protocol import Store
+from queuectl.store.types import Filter, NewWorker, OutputPiece
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -64,7 +65,7 @@ def test_of_jobs_that_are_named_those_are_found_that_have_ended_so(
         clock.advance(10)
     bring_to(State.PENDING, "waits", store=store, worker=worker, backend=backend)
     second = store.now_ms() - 20_000
-    found = store.ended_of(["c", "a", "b", "waits", "nobody"], state, before_ms=second)
+    found = store.ended_of(["c", "a", "b", "waits", "missing"], state, before_ms=second)
     assert found == list(store.ended(state, before_ms=second))
     assert [job.id for job in found] == ["b", "a"]
     assert [job.id for job in store.ended_of(["c", "a"], state, before_ms=store.now_ms())] == ["a", "c"]
@@ -94,12 +95,12 @@ def test_an_ended_job_goes_with_history_output_and_tags(
         claim = worker.claim_one()
         store.exchange(worker.name, outputs=[OutputPiece(claim, 0, b"hi", 0)])
         worker.end(claim, outcome)
-        store.revive(["a"], states=frozenset(State))
+        store.retry(["a"], states=frozenset(State))
     if state is State.CANCELLED:
         store.cancel(["a"])
     else:
         worker.run(OK if state is State.COMPLETED else BAD)
-    assert store.prune(["a", "nobody"], before_ms=store.now_ms()) == {"a": claim.log}
+    assert store.prune(["a", "missing"], before_ms=store.now_ms()) == {"a": claim.log}
     with pytest.raises(errors.JobNotFound):
         store.get("a")
     assert (backend.rows("runs"), backend.rows("output")) == ([], [])
@@ -117,12 +118,12 @@ def test_a_job_that_waits_or_runs_is_never_pruned(store: Store, worker: Hands, b
     assert (backend.rows(), backend.rows("runs")) == before
 
 
-def test_a_job_that_has_ended_anew_meanwhile_stays(store: Store, worker: Hands, clock: FakeClock) -> None:
+def test_a_job_that_has_ended_again_meanwhile_stays(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.enqueue([new_job("a", max_retries=1)])
     worker.run(BAD)
     found_at = store.now_ms()
     clock.advance(60)
-    store.revive(["a"], states=frozenset(State))
+    store.retry(["a"], states=frozenset(State))
     assert store.prune(["a"], before_ms=found_at) == {}
     worker.run(BAD)
     assert store.prune(["a"], before_ms=found_at) == {}
@@ -150,7 +151,7 @@ def test_the_weight_of_a_job_counts_all_that_goes_with_it(store: Store, worker: 
         claim = worker.claim_one()
         store.exchange(worker.name, outputs=[OutputPiece(claim, at, b"x", 0) for at in range(4)])
         worker.end(claim, BAD)
-        store.revive(["often"], states=frozenset(State))
+        store.retry(["often"], states=frozenset(State))
     worker.run()
     weights = {job.id: job.rows for job in store.ended(State.COMPLETED, before_ms=store.now_ms())}
     assert weights == {"small": 1, "tagged": 3, "long": 11, "often": 6 + 20}
@@ -162,7 +163,7 @@ def test_a_long_history_goes_in_portions_the_oldest_first(store: Store, worker: 
         claim = worker.claim_one()
         store.exchange(worker.name, outputs=[OutputPiece(claim, at, b"x", 0) for at in range(2)])
         worker.end(claim, BAD)
-        store.revive(["a"], states=frozenset(State))
+        store.retry(["a"], states=frozenset(State))
     store.cancel(["a"])
     now = store.now_ms()
     assert store.trim("a", before_ms=now, rows=4) == 8

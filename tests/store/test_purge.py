@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
-from queuectl.store.protocol import Filter, Store
+from queuectl.jobs.states import State
+from queuectl.store.protocol import Store
+from queuectl.store.types import Filter
 from tests.factories import new_job
 from tests.store.backends import Backend
 from tests.store.hands import BAD, Hands

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from queuectl.clock import SystemClock
-from queuectl.job.lifecycle import State
-from queuectl.job.limits import Brake, Rate, Rules
-from queuectl.job.newjob import NO_URLS
+from queuectl.jobs.queue_limits import QueueLoad, QueueSettings, Rate
+from queuectl.jobs.spec import NO_URLS
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
-from tests.store.bells import hush, rings
 from tests.store.crowd import work_at_once
 from tests.store.hands import BAD, Hands
+from tests.store.wakeups import drain, wakes
 
 Hire = Callable[..., Hands]
 
@@ -41,7 +41,7 @@ def test_a_queue_has_no_rules_until_some_are_said(store: Store) -> None:
 def test_rules_that_are_not_said_stay_as_they_were(store: Store, other: Store) -> None:
     store.set_rules("a", {"concurrency": 2, "priority": -5})
     told = other.set_rules("a", {"rate": TWO_IN_TEN_SECONDS, "timeout_ms": 0})
-    assert told == Rules(concurrency=2, rate=TWO_IN_TEN_SECONDS, priority=-5, timeout_ms=0)
+    assert told == QueueSettings(concurrency=2, rate=TWO_IN_TEN_SECONDS, priority=-5, timeout_ms=0)
     assert store.rules() == {"a": told}
     assert store.queue_defaults() == {"a": (-5, None, 0, NO_URLS, None)}
 
@@ -106,7 +106,7 @@ def test_no_more_of_a_queue_run_than_its_limit_over_all_workers(
 
 
 def test_a_place_is_free_as_soon_as_its_job_has_ended_in_the_same_exchange(store: Store, worker: Hands) -> None:
-    from queuectl.store.protocol import End
+    from queuectl.store.types import End
     from tests.factories import settlement
 
     fill(store, "a", each=2)
@@ -119,11 +119,11 @@ def test_a_place_is_free_as_soon_as_its_job_has_ended_in_the_same_exchange(store
 def test_a_limit_held_by_a_worker_that_is_gone_frees_itself_with_the_rescue(store: Store, hire: Hire) -> None:
     fill(store, "a", each=2)
     store.set_rules("a", {"concurrency": 1})
-    lost, heir = hire("w1"), hire("w2")
+    lost, successor = hire("w1"), hire("w2")
     lost.claim_one()
-    assert heir.claim(1) == []
+    assert successor.claim(1) == []
     store.rescue("w1", max_crashes=3)
-    assert ids(heir.claim(2)) == ["a0"]
+    assert ids(successor.claim(2)) == ["a0"]
 
 
 def test_a_limit_that_is_lowered_lets_what_runs_go_on(store: Store, worker: Hands) -> None:
@@ -155,9 +155,9 @@ def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hi
     one, two = hire("w1"), hire("w2")
     held = one.claim_one()
     two.claim(1)
-    hush(two.bell)
+    drain(two.wakeup)
     one.end(held)
-    assert rings(two.bell)
+    assert wakes(two.wakeup)
 
 
 @pytest.mark.parametrize("rules", [{"concurrency": 1}, {"rate": TWO_IN_TEN_SECONDS}, {"per_key": 1}])
@@ -272,9 +272,9 @@ def test_a_brake_says_what_its_limits_mean_now(store: Store, worker: Hands, cloc
     for claim in worker.claim(9):
         worker.start(claim)
     assert store.brakes() == {
-        "a": Brake(False, 2, 2, None, None),
-        "b": Brake(False, None, 0, Rate(1, 10_000), clock.now_ms() + 10_000),
-        "c": Brake(True, None, 0, None, None),
+        "a": QueueLoad(False, 2, 2, None, None),
+        "b": QueueLoad(False, None, 0, Rate(1, 10_000), clock.now_ms() + 10_000),
+        "c": QueueLoad(True, None, 0, None, None),
     }
     assert store.rates() == {"b": 1}
     clock.advance(10)
@@ -331,7 +331,7 @@ def test_what_waits_moves_and_keeps_its_place_and_what_runs_stays(
 def test_only_those_move_that_are_named_and_wait_there(store: Store, worker: Hands) -> None:
     fill(store, "a", "b", each=2)
     worker.claim(1)
-    assert store.move("a", "c", ids=["a0", "a1", "b0", "nobody"]) == {"a1": State.PENDING}
+    assert store.move("a", "c", ids=["a0", "a1", "b0", "missing"]) == {"a1": State.PENDING}
 
 
 # ── at once ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,12 +9,14 @@ from typing import Final
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Job
-from queuectl.job.names import WEBHOOKS
-from queuectl.job.outcome import Ending, Exited, Outcome, Released, Signalled, TimedOut
-from queuectl.job.points import Span
-from queuectl.store.protocol import Filter, Histogram, Sort, Spread, Store, Throughput
+from queuectl.jobs.model import Job
+from queuectl.jobs.outcome import Ending, Exited, Outcome, Released, Signalled, TimedOut
+from queuectl.jobs.states import State
+from queuectl.jobs.stats import Span
+from queuectl.store.histograms import Histogram, Spread, Throughput
+from queuectl.store.protocol import Store
+from queuectl.store.types import Filter, Sort
+from queuectl.text import WEBHOOK_QUEUE
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -117,7 +119,7 @@ def test_a_list_is_newest_first_unless_asked_otherwise(store: Store, worker: Han
         (Filter(tags=frozenset({"t"})), {"done", "dead", "off", "again", "run"}),
         (Filter(tags=frozenset({"t", "dead"})), {"dead"}),
         (Filter(tags=frozenset({"t", "u"})), set()),
-        (Filter(ids=("wait", "done", "nobody")), {"wait", "done"}),
+        (Filter(ids=("wait", "done", "missing")), {"wait", "done"}),
         (Filter(states=frozenset({State.PENDING}), queues=frozenset({"q"}), ids=("wait", "later")), {"wait"}),
         (Filter(states=frozenset({State.CANCELLED}), tags=frozenset({"off"})), {"off"}),
         (Filter(queues=frozenset({"\udcff"})), set()),
@@ -252,13 +254,13 @@ def test_a_long_list_has_the_jobs_and_the_order_of_one_moment_while_the_store_ch
     listing = store.jobs(descending=False)
     first = next(listing)
     other.cancel([ids[-1]])
-    assert store.get(ids[-1]).state is State.CANCELLED  # whoever lists sees the present beside the list
+    assert store.get(ids[-1]).state is State.CANCELLED  # other reads see the present state
     store.cancel([ids[-2]])  # and may write
     store.enqueue([new_job()])
     assert names([first, *listing]) == ids
 
 
-def test_a_list_that_nobody_finishes_holds_nothing_up(store: Store, other: Store) -> None:
+def test_an_unfinished_list_blocks_nothing(store: Store, other: Store) -> None:
     store.enqueue([new_job() for _ in range(1200)])
     listing = store.jobs()
     next(listing)
@@ -298,7 +300,7 @@ def test_totals_count_what_ever_happened_and_survive_a_purge(store: Store, hire:
     worker.run(BAD)  # failed
     clock.advance(60)
     worker.run(Signalled(9))  # claimed again by itself: retried; dead
-    store.revive(["a"], states=frozenset(State))  # retried by a person
+    store.retry(["a"], states=frozenset(State))  # retried by a person
     worker.claim_one()
     store.rescue("w1", max_crashes=3)
     worker = hire("w2")
@@ -321,10 +323,10 @@ def test_the_average_of_attempts_is_over_all_jobs(store: Store, worker: Hands) -
 
 
 def test_calls_are_in_none_of_the_figures_about_jobs(store: Store, hire: Hire, clock: FakeClock) -> None:
-    store.enqueue([new_job(), new_job(queue=WEBHOOKS), new_job(queue=WEBHOOKS)])
-    worker = hire("w1", queues=("default", WEBHOOKS))
+    store.enqueue([new_job(), new_job(queue=WEBHOOK_QUEUE), new_job(queue=WEBHOOK_QUEUE)])
+    worker = hire("w1", queues=("default", WEBHOOK_QUEUE))
     worker.run()
-    calls = hire("w2", queues=(WEBHOOKS,))
+    calls = hire("w2", queues=(WEBHOOK_QUEUE,))
     calls.run()
     calls.run(BAD)
     ran, waited = store.durations()
@@ -334,7 +336,7 @@ def test_calls_are_in_none_of_the_figures_about_jobs(store: Store, hire: Hire, c
     clock.advance(61)
     store.sample()
     assert [point.counts.completed for point in store.points(Span.MINUTE, since_ms=0)] == [1]
-    assert [point.counts.completed for point in store.points(Span.MINUTE, since_ms=0, queue=WEBHOOKS)] == [1]
+    assert [point.counts.completed for point in store.points(Span.MINUTE, since_ms=0, queue=WEBHOOK_QUEUE)] == [1]
 
 
 # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────

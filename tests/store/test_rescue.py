@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from queuectl.job.lifecycle import State
-from queuectl.job.model import to_ms
-from queuectl.job.outcome import Ending
-from queuectl.store.protocol import Span, Store
+from queuectl.jobs.outcome import Ending
+from queuectl.jobs.states import State
+from queuectl.store.protocol import Store
+from queuectl.store.types import Span
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
-from tests.store.bells import hush, rings
 from tests.store.conftest import Hire
 from tests.store.hands import BAD, Hands
+from tests.store.wakeups import drain, wakes
 
 
 def test_a_worker_holds_exactly_what_it_claimed_and_has_not_ended(store: Store, hire: Hire) -> None:
@@ -25,7 +26,7 @@ def test_a_worker_holds_exactly_what_it_claimed_and_has_not_ended(store: Store, 
     assert (store.running("w1"), store.running("w2"), store.running("w3")) == ([second], [third], [])
 
 
-def test_a_lost_job_goes_back_to_the_line_uncharged(store: Store, worker: Hands, hire: Hire) -> None:
+def test_a_lost_job_is_requeued_and_does_not_count_as_an_attempt(store: Store, worker: Hands, hire: Hire) -> None:
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     (lost,) = store.rescue("w1", max_crashes=3)
@@ -39,9 +40,9 @@ def test_a_lost_job_goes_back_to_the_line_uncharged(store: Store, worker: Hands,
 
 def test_who_was_not_begun_is_not_charged_with_a_crash(store: Store, worker: Hands) -> None:
     store.enqueue([new_job(name) for name in "abc"])
-    begun, unbegun, called_off = worker.claim(3)
+    begun, unbegun, cancelled = worker.claim(3)
     store.cancel(["c"])
-    store.rescue("w1", max_crashes=1, unbegun={unbegun.token, called_off.token})
+    store.rescue("w1", max_crashes=1, unbegun={unbegun.token, cancelled.token})
     assert {job.id: (job.state, job.crashes) for job in store.jobs()} == {
         "a": (State.DEAD, 1),
         "b": (State.PENDING, 0),
@@ -95,7 +96,7 @@ def test_failures_and_crashes_are_counted_apart(store: Store, hire: Hire, clock:
     assert (job.attempts, job.crashes, job.runs) == (1, 1, 2)
 
 
-def test_a_lost_job_somebody_cancelled_is_cancelled(store: Store, worker: Hands) -> None:
+def test_a_lost_job_with_a_recorded_cancel_is_cancelled(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.claim_one()
     store.cancel(["a"])
@@ -133,9 +134,9 @@ def test_a_rescue_wakes_those_who_may_take_the_job(store: Store, hire: Hire) -> 
     store.enqueue([new_job("a")])
     gone, here = hire("w1"), hire("w2")
     gone.claim_one()
-    hush(here.bell)
+    drain(here.wakeup)
     store.rescue("w1", max_crashes=3)
-    assert rings(here.bell)
+    assert wakes(here.wakeup)
 
 
 def test_a_lost_job_keeps_its_place_in_the_line(store: Store, hire: Hire) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
+from queuectl.jobs.states import State
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job

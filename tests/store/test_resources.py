@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from queuectl.job.change import Change
-from queuectl.job.newjob import NO_URLS
-from queuectl.job.resources import Usage
-from queuectl.store.protocol import End, Store
+from queuectl.jobs.edit import JobEdit
+from queuectl.jobs.resources import Usage
+from queuectl.jobs.spec import NO_URLS
+from queuectl.store.protocol import Store
+from queuectl.store.types import End
 from tests.factories import new_job, settlement
 from tests.store.hands import BAD, PID, Hands
 
@@ -35,12 +36,12 @@ def test_many_at_once_have_their_limits_each(store: Store) -> None:
 
 def test_of_limits_each_that_is_named_changes_while_a_job_waits(store: Store) -> None:
     store.enqueue([new_job("a", limits=LIMITS), new_job("b")])
-    store.amend(["a", "b"], Change(limits={"memory": 2**20, "nice": None}))
+    store.edit(["a", "b"], JobEdit(limits={"memory": 2**20, "nice": None}))
     assert store.get("a").limits == {"memory": 2**20, "cpu_time": 30}
     assert store.get("b").limits == {"memory": 2**20}
-    store.amend(["b"], Change(priority=3))
+    store.edit(["b"], JobEdit(priority=3))
     assert store.get("b").limits == {"memory": 2**20}
-    store.amend(["b"], Change(limits={"memory": None}))
+    store.edit(["b"], JobEdit(limits={"memory": None}))
     assert store.get("b").limits is None
 
 
@@ -58,7 +59,7 @@ def test_what_each_run_has_used_is_in_its_history(store: Store, worker: Hands) -
     store.enqueue([new_job("a", max_retries=9, backoff_base=1)])
     end(worker, usage=USAGE, failed=True)
     assert [run.usage for run in store.history("a")] == [USAGE]
-    store.revive(["a"], states=frozenset({store.get("a").state}))
+    store.retry(["a"], states=frozenset({store.get("a").state}))
     assert [run.usage for run in store.history("a")] == [USAGE]
     claim = worker.claim_one()
     assert [run.usage for run in store.history("a")] == [USAGE, None], "of the one under way nothing is known"

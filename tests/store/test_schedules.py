@@ -1,4 +1,4 @@
-"""Schedules: what is kept of them, and that each tick is fired once whoever looks."""
+"""Schedules: what is stored, and that each run is enqueued once."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
+from queuectl.cron.schedule import Overlap, RunDecision, Schedule, ScheduleChange, ScheduleView, UnfinishedJob
 from queuectl.errors import ScheduleExists, ScheduleNotFound
-from queuectl.job.cron.model import Change, Overlap, Schedule, Tick, Unended, View
-from queuectl.job.lifecycle import State
-from queuectl.store.protocol import Filter, Store
-from queuectl.store.scheduling import TICKS_KEPT, UNENDED_SHOWN, Look, Rule
+from queuectl.jobs.states import State
+from queuectl.store.protocol import Store
+from queuectl.store.schedules import MAX_UNFINISHED_READ, RUNS_KEPT, Rule
+from queuectl.store.types import Filter, ScheduleCheck
 from tests.clock import START_MS, FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
-from tests.store.bells import hush, rings
 from tests.store.hands import BAD, Hands
+from tests.store.wakeups import drain, wakes
 
 T = START_MS
 
@@ -41,15 +42,15 @@ def schedule(name: str = "s", **changes: Any) -> Schedule:
     return plain._replace(**changes)
 
 
-def firing(*ticks: Tick, release: str | None = None, **changes: Any) -> Rule:
-    return lambda view: Change(view.schedule._replace(**changes), ticks, release)
+def firing(*ticks: RunDecision, release: str | None = None, **changes: Any) -> Rule:
+    return lambda view: ScheduleChange(view.schedule._replace(**changes), ticks, release)
 
 
-def tick(job_id: str, at_ms: int = T, **rest: Any) -> Tick:
-    return Tick(at_ms, new_job(job_id, **rest.pop("job", {})), **rest)
+def tick(job_id: str, at_ms: int = T, **rest: Any) -> RunDecision:
+    return RunDecision(at_ms, new_job(job_id, **rest.pop("job", {})), **rest)
 
 
-def nothing(view: View) -> Change | None:
+def nothing(view: ScheduleView) -> ScheduleChange | None:
     return None
 
 
@@ -92,7 +93,7 @@ def test_what_is_not_there_is_not_found(store: Store) -> None:
     for ask in (store.schedule, store.remove_schedule, lambda name: store.change_schedule(name, nothing)):
         with pytest.raises(ScheduleNotFound):
             ask("none")
-    assert store.ticks("none", limit=5) == []
+    assert store.schedule_runs("none", limit=5) == []
     assert store.schedules() == []
 
 
@@ -118,7 +119,7 @@ def test_a_reset_keeps_the_schedules(store: Store) -> None:
     store.change_schedule("s", firing(tick("a")))
     store.reset()
     assert [one.name for one in store.schedules()] == ["s"]
-    assert [(past.job, past.state) for past in store.ticks("s", limit=5)] == [("a", None)]
+    assert [(past.job, past.state) for past in store.schedule_runs("s", limit=5)] == [("a", None)]
 
 
 # ── when to look ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,22 +129,22 @@ def test_who_has_to_be_looked_at_is_told_the_first_one_first(store: Store, clock
     store.add_schedule(schedule("late", look_ms=T + 9000))
     store.add_schedule(schedule("soon", look_ms=T + 500))
     store.add_schedule(schedule("never", tick_ms=None, start_ms=None, look_ms=None))
-    assert store.looks(limit=9) == [Look("soon", 500), Look("late", 9000)]
-    assert store.looks(limit=1) == [Look("soon", 500)]
+    assert store.schedule_checks(limit=9) == [ScheduleCheck("soon", 500), ScheduleCheck("late", 9000)]
+    assert store.schedule_checks(limit=1) == [ScheduleCheck("soon", 500)]
     clock.advance(1)
-    assert store.looks(limit=9) == [Look("soon", 0), Look("late", 8000)]
+    assert store.schedule_checks(limit=9) == [ScheduleCheck("soon", 0), ScheduleCheck("late", 8000)]
 
 
 def test_every_change_of_a_schedule_wakes_the_workers(store: Store, other: Store, worker: Hands) -> None:
-    hush(worker.bell)
+    drain(worker.wakeup)
     for act in (
         lambda: other.add_schedule(schedule()),
         lambda: other.change_schedule("s", firing(catch_up=3)),
         lambda: other.remove_schedule("s"),
     ):
         act()
-        assert rings(worker.bell)
-        hush(worker.bell)
+        assert wakes(worker.wakeup)
+        drain(worker.wakeup)
 
 
 # ── firing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,24 +163,24 @@ def test_a_rule_sees_the_schedule_the_time_and_what_has_not_ended(
         worker.end(claim, outcome) if outcome else None  # j0 waits for its retry, j1 runs
     store.cancel(["j2"])
     clock.advance(3)
-    seen: list[View] = []
+    seen: list[ScheduleView] = []
 
-    def look(view: View) -> None:
+    def look(view: ScheduleView) -> None:
         seen.append(view)
 
     assert store.change_schedule("s", look) is None
-    left = tuple(Unended(f"j{number}", is_held=False) for number in (0, 1, 3, 4))
-    assert seen == [View(one, T + 3000, left)]
+    left = tuple(UnfinishedJob(f"j{number}", is_held=False) for number in (0, 1, 3, 4))
+    assert seen == [ScheduleView(one, T + 3000, left)]
 
 
 def test_the_job_that_waits_is_seen_however_many_there_are(store: Store) -> None:
     store.add_schedule(schedule())
     ticks = [tick(f"a{number:03}", T + number) for number in range(20)]
     store.change_schedule("s", firing(*ticks, tick("zz", T + 99, is_held=True), waiting="zz"))
-    seen: list[View] = []
+    seen: list[ScheduleView] = []
     store.change_schedule("s", seen.append)
-    assert Unended("zz", is_held=True) in seen[0].unended
-    assert len(seen[0].unended) <= UNENDED_SHOWN + 1
+    assert UnfinishedJob("zz", is_held=True) in seen[0].unended
+    assert len(seen[0].unended) <= MAX_UNFINISHED_READ + 1
 
 
 def test_a_fired_job_is_an_ordinary_one_that_knows_its_schedule(store: Store, worker: Hands) -> None:
@@ -204,12 +205,12 @@ def test_a_job_that_no_schedule_added_has_none(store: Store) -> None:
 
 def test_a_tick_that_was_decided_about_is_not_fired_again(store: Store, other: Store) -> None:
     store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a"), Tick(T + 1, None, "no")))
+    store.change_schedule("s", firing(tick("a"), RunDecision(T + 1, None, "no")))
     again = other.change_schedule("s", firing(tick("b"), tick("c", T + 1), tick("d", T + 2)))
     assert again is not None
     assert [one.job.id for one in again.ticks if one.job] == ["d"]
     assert [job.id for job in store.jobs(descending=False)] == ["a", "d"]
-    assert [past.job for past in store.ticks("s", limit=9)] == ["d", None, "a"]
+    assert [past.job for past in store.schedule_runs("s", limit=9)] == ["d", None, "a"]
 
 
 def test_a_tick_may_replace_a_job_that_waits_and_not_one_that_runs(store: Store, worker: Hands) -> None:
@@ -245,7 +246,9 @@ def test_the_job_of_a_tick_joins_its_batch_unless_that_is_complete(store: Store,
     assert (store.get("b").batch, store.get("b").cron) == ("going", "s")
 
 
-def test_a_tick_whose_key_is_taken_is_left_out_and_says_by_whom(store: Store, other: Store, worker: Hands) -> None:
+def test_a_run_whose_unique_key_is_taken_is_skipped_and_names_the_holder(
+    store: Store, other: Store, worker: Hands
+) -> None:
     store.add_schedule(schedule())
     other.enqueue([new_job("mine", unique_key="k")])
     keyed = {"job": {"unique_key": "k"}}
@@ -256,7 +259,7 @@ def test_a_tick_whose_key_is_taken_is_left_out_and_says_by_whom(store: Store, ot
         (None, "job mine has the key 'k'"),
         ("c", None),
     ]
-    assert [(past.job, past.reason) for past in store.ticks("s", limit=2)] == [
+    assert [(past.job, past.reason) for past in store.schedule_runs("s", limit=2)] == [
         ("c", None),
         (None, "job mine has the key 'k'"),
     ]
@@ -280,7 +283,10 @@ def test_a_run_by_hand_does_not_stand_in_for_a_tick_of_the_same_moment(store: St
     store.add_schedule(schedule())
     store.change_schedule("s", firing(tick("hand", is_by_hand=True)))
     store.change_schedule("s", firing(tick("tick")))
-    assert {(past.job, past.is_by_hand) for past in store.ticks("s", limit=9)} == {("hand", True), ("tick", False)}
+    assert {(past.job, past.is_by_hand) for past in store.schedule_runs("s", limit=9)} == {
+        ("hand", True),
+        ("tick", False),
+    }
 
 
 def test_two_schedules_may_tick_at_the_same_moment(store: Store) -> None:
@@ -294,7 +300,7 @@ def test_a_rule_that_fails_changes_nothing(store: Store, backend: Backend) -> No
     one = schedule()
     store.add_schedule(one)
 
-    def fail(view: View) -> Change:
+    def fail(view: ScheduleView) -> ScheduleChange:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -306,9 +312,9 @@ def test_a_rule_that_fails_changes_nothing(store: Store, backend: Backend) -> No
 
 def test_a_rule_with_nothing_to_say_rings_no_bell(store: Store, other: Store, worker: Hands) -> None:
     store.add_schedule(schedule())
-    assert hush(worker.bell)
+    assert drain(worker.wakeup)
     assert other.change_schedule("s", nothing) is None
-    assert not hush(worker.bell)
+    assert not drain(worker.wakeup)
 
 
 # ── waiting for the one before ──────────────────────────────────────────────────────────────────────────────────────
@@ -335,7 +341,7 @@ def test_a_held_job_with_a_delay_still_waits_for_its_time(store: Store, worker: 
     assert worker.claim_one().id == "a"
 
 
-def test_a_held_job_that_was_called_off_stays_so(store: Store, worker: Hands) -> None:
+def test_a_held_job_that_was_cancelled_stays_cancelled(store: Store, worker: Hands) -> None:
     store.add_schedule(schedule())
     store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
     store.cancel(["a"])
@@ -349,24 +355,27 @@ def test_a_held_job_that_was_called_off_stays_so(store: Store, worker: Hands) ->
 
 def test_a_tick_tells_how_its_job_is_now_and_that_it_is_gone(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a", job={"max_retries": 1}), Tick(T + 1, None, "why", times=3)))
+    store.change_schedule("s", firing(tick("a", job={"max_retries": 1}), RunDecision(T + 1, None, "why", times=3)))
     worker.run(BAD)
-    skipped, fired = store.ticks("s", limit=5)
+    skipped, fired = store.schedule_runs("s", limit=5)
     assert (fired.at_ms, fired.decided_ms, fired.job, fired.state, fired.exit_code) == (T, T, "a", State.DEAD, 3)
     assert fired.error
     assert (skipped.at_ms, skipped.job, skipped.reason, skipped.times, skipped.state) == (T + 1, None, "why", 3, None)
-    assert store.ticks("s", limit=5, fired=True) == [fired]
-    assert store.ticks("s", limit=1) == [skipped]
+    assert store.schedule_runs("s", limit=5, fired=True) == [fired]
+    assert store.schedule_runs("s", limit=1) == [skipped]
     store.purge(["a"])
-    assert (store.ticks("s", limit=5, fired=True)[0].job, store.ticks("s", limit=5, fired=True)[0].state) == ("a", None)
+    assert (
+        store.schedule_runs("s", limit=5, fired=True)[0].job,
+        store.schedule_runs("s", limit=5, fired=True)[0].state,
+    ) == ("a", None)
 
 
 def test_only_the_latest_ticks_are_kept(store: Store, backend: Backend) -> None:
     store.add_schedule(schedule())
-    store.change_schedule("s", firing(*(Tick(T + number, None, "no") for number in range(TICKS_KEPT + 30))))
-    kept = [past.at_ms - T for past in store.ticks("s", limit=1000)]
-    assert kept == list(range(TICKS_KEPT + 29, 29, -1))
-    assert len(backend.rows("ticks")) == TICKS_KEPT
+    store.change_schedule("s", firing(*(RunDecision(T + number, None, "no") for number in range(RUNS_KEPT + 30))))
+    kept = [past.at_ms - T for past in store.schedule_runs("s", limit=1000)]
+    assert kept == list(range(RUNS_KEPT + 29, 29, -1))
+    assert len(backend.rows("ticks")) == RUNS_KEPT
 
 
 def test_a_batch_of_jobs_is_not_disturbed_by_those_of_schedules(store: Store) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from queuectl.job.change import Change
-from queuectl.store.protocol import Filter, Store
+from queuectl.jobs.edit import JobEdit
+from queuectl.store.protocol import Store
+from queuectl.store.types import Filter
 from tests.factories import new_job
 from tests.store.conftest import Hire
 
@@ -26,9 +27,9 @@ def test_many_at_once_keep_them_too(store: Store) -> None:
 
 def test_an_edit_replaces_them_or_takes_them_away(store: Store) -> None:
     (job_id,) = store.enqueue([new_job(secrets=NAMES)])
-    store.amend([job_id], Change(priority=3))
+    store.edit([job_id], JobEdit(priority=3))
     assert store.get(job_id).secrets == NAMES
-    store.amend([job_id], Change(secrets=("B",)))
+    store.edit([job_id], JobEdit(secrets=("B",)))
     assert store.get(job_id).secrets == ("B",)
-    store.amend([job_id], Change(secrets=()))
+    store.edit([job_id], JobEdit(secrets=()))
     assert store.get(job_id).secrets == ()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from queuectl import errors
-from queuectl.job.audit import Actor
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim, to_ms
-from queuectl.job.outcome import (
+from queuectl.jobs.audit import Actor
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import (
     Cancelled,
     Ending,
     Exited,
@@ -20,7 +19,10 @@ from queuectl.job.outcome import (
     Signalled,
     TimedOut,
 )
-from queuectl.store.protocol import End, Start, Store
+from queuectl.jobs.states import State
+from queuectl.store.protocol import Store
+from queuectl.store.types import End, Start
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement, unknown_claim
 from tests.store.backends import Backend
@@ -34,7 +36,7 @@ ENDS = [
     (Signalled(9), State.FAILED, Ending.SIGNALLED, None, 9, "killed by signal 9"),
     (TimedOut(1000, Signalled(15)), State.FAILED, Ending.TIMEOUT, None, 15, "timeout"),
     (NotStarted("no such directory"), State.FAILED, Ending.UNSTARTABLE, None, None, "could not start"),
-    (Released(Signalled(15)), State.PENDING, Ending.RELEASED, None, 15, "its worker was told"),
+    (Released(Signalled(15)), State.PENDING, Ending.RELEASED, None, 15, "its worker was stopped"),
 ]
 
 
@@ -111,7 +113,7 @@ def test_a_failure_without_backoff_can_be_claimed_at_once(store: Store, worker: 
     assert worker.claim_one().run == 2
 
 
-def test_a_released_job_is_free_at_once_and_uncharged(store: Store, worker: Hands) -> None:
+def test_a_released_job_is_pending_at_once_and_does_not_count_as_an_attempt(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.run(Released(None))
     job = store.get("a")
@@ -190,7 +192,7 @@ def test_a_settled_run_counts_for_its_worker(store: Store, hire: Hire) -> None:
 
 
 def stale_claims(store: Store, worker: Hands) -> dict[str, Claim]:
-    """Claims that are none any more, each of a job that somebody else has by now, or nobody."""
+    """Outdated claims, each of a job that another worker has by now, or none."""
     store.enqueue([new_job("rescued"), new_job("settled"), new_job("released"), new_job("purged", max_retries=1)])
     claims = {claim.id: claim for claim in worker.claim(9)}
     worker.end(claims["settled"])
@@ -237,7 +239,7 @@ def test_a_lost_end_does_not_keep_the_others_from_being_written(store: Store, wo
 
 
 def test_the_token_counts_and_not_the_name_of_the_worker(store: Store, worker: Hands, hire: Hire) -> None:
-    """Seam for adoption: whoever holds the claim may end the run."""
+    """For adoption: any holder of the claim may settle the run."""
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     assert hire("w2").end(claim).lost == []
@@ -249,7 +251,7 @@ def test_the_token_counts_and_not_the_name_of_the_worker(store: Store, worker: H
 
 @pytest.mark.parametrize("outcome", [OK, BAD, Signalled(9), TimedOut(1, Exited(0)), Released(None), Cancelled(None)])
 @pytest.mark.parametrize("max_retries", [0, 3])
-def test_a_cancel_recorded_before_the_end_wins_uncharged(
+def test_a_cancel_recorded_before_the_end_wins_and_does_not_count_as_an_attempt(
     store: Store, worker: Hands, outcome: Outcome, max_retries: int
 ) -> None:
     store.enqueue([new_job("a", max_retries=max_retries)])
@@ -281,7 +283,7 @@ def test_an_end_recorded_before_the_cancel_wins(store: Store, worker: Hands) -> 
 
 
 def test_a_holder_that_says_cancelled_is_believed(store: Store, worker: Hands) -> None:
-    """With its own token: otherwise the job would stay in processing for ever, with nobody to end it."""
+    """With its own token: otherwise the job would stay in processing for ever."""
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     exchange = worker.end(claim, Cancelled(Signalled(15)))
@@ -294,7 +296,7 @@ def test_a_cancel_of_one_run_does_not_reach_the_next(store: Store, worker: Hands
     claim = worker.claim_one()
     store.cancel(["a"])
     worker.end(claim, Released(None))
-    store.revive(["a"], states=frozenset({State.CANCELLED}))
+    store.retry(["a"], states=frozenset({State.CANCELLED}))
     worker.run()
     assert store.get("a").state is State.COMPLETED
 
@@ -315,7 +317,7 @@ def test_a_clock_that_steps_back_never_shows_a_later_time_before_an_earlier_one(
             store.cancel([claim.id])
         worker.end(claim, OK if claim.id == "done" else BAD, age=1, duration=0.5)
     clock.jump(-86_400)
-    store.revive(["revived"], states=frozenset(State))
+    store.retry(["revived"], states=frozenset(State))
     store.cancel(["revived"])
     for job in store.jobs():
         assert job.started_at is not None
@@ -368,7 +370,7 @@ def test_a_refusal_leaves_the_history_of_earlier_runs_as_it_was(store: Store, wo
 def test_a_refused_job_can_be_given_another_chance(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.end(worker.claim_one(), REFUSED)
-    store.revive(["a"], states=frozenset({State.DEAD}))
+    store.retry(["a"], states=frozenset({State.DEAD}))
     job = store.get("a")
     assert (job.state, job.error, job.finished_at, job.runs) == (State.PENDING, None, None, 0)
     worker.end(worker.claim_one(), OK)
@@ -388,8 +390,8 @@ def test_a_refusal_is_in_the_audit_with_whose_worker_it_was(store: Store, worker
     for claim, outcome in zip(worker.claim(2), (REFUSED, OK), strict=True):
         end = End(claim, settlement(claim, outcome), None, 0, 0, None, None, by=Actor(7, "me", "here", "queuectl"))
         store.exchange(worker.name, ends=[end])
-    (entry,) = store.audit(has="policy refuse")
-    assert all(word in entry.record for word in ('"a"', '"me"', "/bin/rm is not among them"))
+    (entry,) = (one for one in store.audit() if one.action == "policy refuse")
+    assert all(word in str(entry) for word in ('"a"', '"me"', "/bin/rm is not among them"))
 
 
 def test_a_refusal_that_is_told_twice_is_written_once(store: Store, worker: Hands) -> None:

@@ -1,4 +1,4 @@
-"""Unique keys: of the jobs with one key, one at most waits or runs, whoever enqueues at the same time."""
+"""Unique keys: at most one job with a key waits or runs, also with concurrent enqueues."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from queuectl import errors
 from queuectl.clock import SystemClock
 from queuectl.errors import KeyTaken
-from queuectl.job.lifecycle import FINAL, State
-from queuectl.job.model import NewJob
-from queuectl.job.past import read_record
-from queuectl.job.spec import Defaults
+from queuectl.jobs.import_record import parse_record
+from queuectl.jobs.model import NewJob
+from queuectl.jobs.spec import Defaults
+from queuectl.jobs.states import FINAL, State
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
@@ -113,7 +113,7 @@ def test_where_it_is_an_error_nothing_of_the_batch_comes_in(store: Store, taken_
 # ── replace ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_waiting_job_is_called_off_for_the_new_one(store: Store, clock: FakeClock) -> None:
+def test_a_waiting_job_is_cancelled_for_the_new_one(store: Store, clock: FakeClock) -> None:
     store.enqueue([keyed("a", tags=("t",), delay_ms=60_000)])
     clock.advance(1)
     added = store.enqueue([keyed("b", if_exists="replace")])
@@ -188,12 +188,12 @@ def test_a_dead_job_whose_key_is_taken_stays_dead(store: Store, worker: Hands) -
     store.enqueue([keyed("a", max_retries=1)])
     worker.run(BAD)
     store.enqueue([keyed("b")])
-    revived = store.revive(["a"], states=ANY)
+    revived = store.retry(["a"], states=ANY)
     assert dict(revived) == {"a": State.DEAD}
     assert (revived.taken["a"].key, revived.taken["a"].holder) == ("k", "b")
     assert states(store) == {"a": State.DEAD, "b": State.PENDING}
     worker.run()
-    assert not store.revive(["a"], states=ANY).taken
+    assert not store.retry(["a"], states=ANY).taken
     assert store.get("a").state is State.PENDING
 
 
@@ -201,7 +201,7 @@ def test_of_several_dead_jobs_with_one_key_one_gets_another_chance(store: Store,
     for name in ("a", "b"):
         store.enqueue([keyed(name, max_retries=1)])
         worker.run(BAD)
-    revived = store.revive(["a", "b"], states=ANY)
+    revived = store.retry(["a", "b"], states=ANY)
     assert set(revived) == {"a", "b"}
     assert len(revived.taken) == 1
     assert Counter(states(store).values()) == {State.DEAD: 1, State.PENDING: 1}
@@ -210,7 +210,7 @@ def test_of_several_dead_jobs_with_one_key_one_gets_another_chance(store: Store,
 def test_a_failed_job_need_not_wait_for_its_own_key(store: Store, worker: Hands) -> None:
     store.enqueue([keyed("a")])
     worker.run(BAD)
-    assert not store.revive(["a"], states=ANY).taken
+    assert not store.retry(["a"], states=ANY).taken
     assert store.get("a").state is State.PENDING
 
 
@@ -221,19 +221,19 @@ def test_an_import_that_would_be_a_second_one_is_refused_by_name(store: Store) -
     store.enqueue([keyed("a")])
     defaults = Defaults(0, 3, False, 2.0, None, "/")
     fields = {"id": "b", "command": "true", "unique_key": "k", "created_at": "2026-01-01T00:00:00Z"}
-    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importing({}) as door:
-        door.add([read_record({**fields, "state": "pending"}, defaults)])
+    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importer({}) as door:
+        door.add([parse_record({**fields, "state": "pending"}, defaults)])
     assert list(states(store)) == ["a"]
-    with store.importing({}) as door:
-        door.add([read_record({**fields, "state": "cancelled"}, defaults)])
+    with store.importer({}) as door:
+        door.add([parse_record({**fields, "state": "cancelled"}, defaults)])
     assert store.get("b").unique_key == "k"
 
 
 def test_two_that_wait_with_one_key_are_not_imported(store: Store) -> None:
     defaults = Defaults(0, 3, False, 2.0, None, "/")
     fields = {"command": "true", "unique_key": "k", "created_at": "2026-01-01T00:00:00Z", "state": "pending"}
-    records = [read_record({**fields, "id": name}, defaults) for name in "ab"]
-    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importing({}) as door:
+    records = [parse_record({**fields, "id": name}, defaults) for name in "ab"]
+    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importer({}) as door:
         door.add(records)
     assert states(store) == {}
 
@@ -262,7 +262,7 @@ def hammer(home: str, url: str | None, name: str, if_exists: str, answers: Answe
 
 @pytest.mark.parametrize("if_exists", ["skip", "error", "replace"])
 def test_two_processes_never_have_the_key_at_once(store: Store, backend: Backend, if_exists: str) -> None:
-    """That no two wait is for the invariants to say, and the schema; that nobody is hurt by the race, this test."""
+    """The invariants and the schema check that no two wait; this test, that the race causes no error."""
     at_once = multiprocessing.get_context("spawn")
     answers: Answers[list[str]] = at_once.Queue()
     url = backend.url if isinstance(backend, PostgresBackend) else None

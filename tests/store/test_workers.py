@@ -7,21 +7,22 @@ from collections.abc import Callable
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
-from queuectl.job.model import to_ms
-from queuectl.job.outcome import Outcome, Released
-from queuectl.store.protocol import NewWorker, StopMode, Store
+from queuectl.jobs.outcome import Outcome, Released
+from queuectl.jobs.states import State
+from queuectl.store.protocol import Store
+from queuectl.store.types import NewWorker, StopMode
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
-from tests.store.bells import hush, rings
 from tests.store.conftest import Hire
 from tests.store.hands import BAD, PID, Hands
+from tests.store.wakeups import drain, wakes
 
 # ── register, heartbeat, retire ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nobody_works_in_an_empty_store(store: Store) -> None:
+def test_an_empty_store_has_no_workers(store: Store) -> None:
     assert store.workers() == []
 
 
@@ -48,7 +49,7 @@ def test_workers_are_listed_in_the_order_they_came(store: Store, hire: Hire, clo
     assert [worker.id for worker in store.workers()] == ["b", "a", "c"]
 
 
-def test_to_register_again_is_to_begin_anew(store: Store, hire: Hire, clock: FakeClock) -> None:
+def test_registering_again_starts_over(store: Store, hire: Hire, clock: FakeClock) -> None:
     hire("w1")
     store.request_stop("w1", StopMode.NOW)
     store.heartbeat("w1", slots=2, stopping=True)
@@ -140,7 +141,7 @@ def test_a_worker_that_cannot_be_registered_leaves_nothing_behind(store: Store, 
 # ── orders ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nobody_wants_anything_of_a_new_worker(store: Store, hire: Hire) -> None:
+def test_a_new_worker_has_no_orders(store: Store, hire: Hire) -> None:
     hire("w1")
     orders = store.orders("w1")
     assert (orders.known, orders.stop, orders.cancels) == (True, None, [])
@@ -170,7 +171,7 @@ def test_a_request_to_stop_reaches_that_worker_only(store: Store, hire: Hire) ->
         ([StopMode.NOW, StopMode.RESTART], StopMode.NOW),
     ],
 )
-def test_to_stop_now_overrides_and_who_is_to_end_does_not_begin_anew(
+def test_stop_now_overrides_and_restart_does_not_override_a_stop(
     store: Store, hire: Hire, wishes: list[StopMode], stop: StopMode
 ) -> None:
     hire("w1")
@@ -188,23 +189,23 @@ RINGERS: dict[str, Callable[[Store], object]] = {
     "enqueue": lambda store: store.enqueue([new_job()]),
     "cancel of what waits": lambda store: store.cancel(["waiting"]),
     "cancel of what runs": lambda store: store.cancel(["running"]),
-    "revive": lambda store: store.revive(["failed"], states=frozenset(State)),
+    "retry": lambda store: store.retry(["failed"], states=frozenset(State)),
     "stop": lambda store: store.request_stop("w1", StopMode.FINISH),
     "change of a setting": lambda store: store.set_config({"lease": "1m"}),
 }
 
 
 @pytest.mark.parametrize("what", RINGERS)
-def test_the_bell_rings_whoever_does_it_from_wherever(store: Store, other: Store, hire: Hire, what: str) -> None:
+def test_changes_from_anywhere_wake_the_worker(store: Store, other: Store, hire: Hire, what: str) -> None:
     store.enqueue([new_job("running"), new_job("failed"), new_job("waiting", queue="q")])
     worker, idle = hire("w1", queues=("default",)), hire("w2")
     running, failed = worker.claim(2)
     assert (running.id, failed.id) == ("running", "failed")
     worker.end(failed, BAD)
     for hands in (worker, idle):
-        assert hush(hands.bell)
+        assert drain(hands.wakeup)
     RINGERS[what](other)
-    assert [rings(hands.bell) for hands in (worker, idle)] == [True, True]
+    assert [wakes(hands.wakeup) for hands in (worker, idle)] == [True, True]
 
 
 @pytest.mark.parametrize("outcome", [Released(None), BAD])
@@ -212,23 +213,23 @@ def test_what_waits_again_wakes_the_others(store: Store, hire: Hire, outcome: Ou
     store.enqueue([new_job()])
     one, two = hire("w1"), hire("w2")
     claim = one.claim_one()
-    hush(two.bell)
+    drain(two.wakeup)
     one.end(claim, outcome)
-    assert rings(two.bell)
+    assert wakes(two.wakeup)
 
 
 def test_a_bell_rings_once_however_often_it_was_rung(store: Store, worker: Hands) -> None:
-    assert not hush(worker.bell)
+    assert not drain(worker.wakeup)
     for _ in range(3):
         store.enqueue([new_job()])
-    assert rings(worker.bell)
-    assert hush(worker.bell)
-    assert not hush(worker.bell)
+    assert wakes(worker.wakeup)
+    assert drain(worker.wakeup)
+    assert not drain(worker.wakeup)
 
 
 def test_a_batch_that_was_refused_rings_no_bell(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
-    assert hush(worker.bell)
+    assert drain(worker.wakeup)
     with pytest.raises(errors.DuplicateId):
         store.enqueue([new_job("b"), new_job("a")])
-    assert not hush(worker.bell)
+    assert not drain(worker.wakeup)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from queuectl.tui.lines import LONGEST, MOST, Lines, safe
-from queuectl.tui.rate import Rate
+from queuectl.tui.screens import MAX_LINE_LENGTH, MAX_LINES, LineSplitter, safe
+from queuectl.tui.view_model import Rate
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from queuectl.tui.rate import Rate
         ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
     ],
 )
-def test_a_line_keeps_its_words_and_loses_its_orders(line: str, shown: str) -> None:
+def test_a_line_keeps_its_text_and_loses_terminal_sequences(line: str, shown: str) -> None:
     assert safe(line).plain == shown
 
 
@@ -39,20 +39,20 @@ def test_a_line_of_many_colours_is_no_other_text() -> None:
 
 
 def test_lines_are_cut_where_they_end_however_they_come() -> None:
-    lines = Lines()
+    lines = LineSplitter()
     data = "ä one\ntwo\nthree".encode()
     found = [line for byte in data for line in lines.feed(bytes([byte]))]
-    assert (found, lines.begun) == (["ä one", "two"], "three")
+    assert (found, lines.partial) == (["ä one", "two"], "three")
     assert lines.feed(b"", final=True) == ["three"]
 
 
 def test_output_without_end_takes_bounded_memory() -> None:
-    lines = Lines()
+    lines = LineSplitter()
     for _ in range(100):
         assert lines.feed(b"x" * 100_000) == []
-    assert len(lines.begun) <= LONGEST
-    assert len(lines.feed(b"\n" * 100_000)) <= MOST
-    assert len(safe("x" * 1_000_000).plain) <= LONGEST
+    assert len(lines.partial) <= MAX_LINE_LENGTH
+    assert len(lines.feed(b"\n" * 100_000)) <= MAX_LINES
+    assert len(safe("x" * 1_000_000).plain) <= MAX_LINE_LENGTH
 
 
 @pytest.mark.parametrize("rate, words", [(1234.5, "1,234/s"), (2.5, "2.5/s"), (0.5, "30/min"), (0, "0/min")])

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from queuectl.client import Queue
-from queuectl.job.lifecycle import State
-from queuectl.tui.dialogs import Ask
-from queuectl.tui.follow import LogPane
-from queuectl.tui.jobscreen import JobScreen
+from queuectl.jobs.states import State
+from queuectl.tui.dialogs import Prompt
+from queuectl.tui.screens import JobScreen, LogPane
 from tests.postgres import FragileServer, fragile_server
 from tests.program import WorkerProcess
 from tests.tui.view import play, rows_of, states_of, text_of, view
@@ -54,7 +53,7 @@ def test_a_job_is_seen_followed_and_cancelled_and_another_found_and_held(
             await pilot.press("escape", "c", "y")
             await until(lambda: states_of(app).get(job) == "cancelled", what="the job to be cancelled")
             await pilot.press("slash")
-            await until(lambda: isinstance(app.screen, Ask), what="the question")
+            await until(lambda: isinstance(app.screen, Prompt), what="the question")
             await pilot.press(*later[:6], "enter")
             await until(lambda: list(states_of(app)) == [later], what="the one that is looked for")
             await pilot.press("h")
@@ -65,7 +64,7 @@ def test_a_job_is_seen_followed_and_cancelled_and_another_found_and_held(
     assert queue.get(later).held
 
 
-def test_a_server_that_goes_is_told_and_one_that_comes_back_is_shown_again(
+def test_a_lost_database_server_is_reported_until_it_is_back(
     postgres: FragileServer, home: Path, db: str, queue: Queue
 ) -> None:
     job = queue.enqueue("true", delay="1h").id
@@ -75,7 +74,7 @@ def test_a_server_that_goes_is_told_and_one_that_comes_back_is_shown_again(
         async with view(home, db=db) as (app, _):
             await until(lambda: job in states_of(app), what="the job")
             postgres.halt()
-            await until(lambda: "trying again" in text_of(app, "#problem"), what="the problem to be told")
+            await until(lambda: "retrying" in text_of(app, "#problem"), what="the problem to be told")
             assert job in states_of(app), "what was known is still there to see"
             postgres.start()
             await until(lambda: not text_of(app, "#problem").strip(), what="the server to be found again")

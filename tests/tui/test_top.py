@@ -15,17 +15,14 @@ from textual.pilot import Pilot
 
 from queuectl.client import Queue
 from queuectl.clock import SystemClock
-from queuectl.home import store_file
-from queuectl.job.lifecycle import State
-from queuectl.job.names import WEBHOOKS
-from queuectl.job.resources import Usage
-from queuectl.job.used import used_words
+from queuectl.jobs.resources import Usage, format_usage
+from queuectl.jobs.states import State
+from queuectl.paths import store_file
 from queuectl.store.sqlite.store import SqliteStore
+from queuectl.text import WEBHOOK_QUEUE
 from queuectl.tui.app import Top
-from queuectl.tui.dialogs import Ask, Confirm, Help
-from queuectl.tui.follow import LogPane
-from queuectl.tui.jobscreen import JobScreen
-from queuectl.tui.lines import MOST
+from queuectl.tui.dialogs import Confirm, Help, Prompt
+from queuectl.tui.screens import MAX_LINES, JobScreen, LogPane
 from tests.factories import new_job
 from tests.program import WorkerProcess
 from tests.tui.view import play, rows_of, states_of, text_of, view
@@ -51,7 +48,7 @@ def test_a_home_without_a_store_is_shown_and_not_made(home: Path) -> None:
     assert not home.exists()
 
 
-def test_what_there_is_of_queues_workers_and_jobs_is_shown(home: Path, queue: Queue, start_worker: StartWorker) -> None:
+def test_queues_workers_and_jobs_are_shown(home: Path, queue: Queue, start_worker: StartWorker) -> None:
     start_worker("--count", "2", "--name", "anna")
     running = queue.enqueue("sleep 60").id
     later = queue.enqueue("true", queue="mail", delay="1h", priority=7).id
@@ -76,7 +73,7 @@ def test_what_there_is_of_queues_workers_and_jobs_is_shown(home: Path, queue: Qu
 def test_calls_are_counted_only_where_their_queue_is_looked_at(home: Path, queue: Queue) -> None:
     queue.enqueue("true")
     with closing(SqliteStore(store_file(str(home)), clock=SystemClock())) as store:
-        store.enqueue([new_job(queue=WEBHOOKS), new_job(queue=WEBHOOKS)])
+        store.enqueue([new_job(queue=WEBHOOK_QUEUE), new_job(queue=WEBHOOK_QUEUE)])
 
     async def scene() -> None:
         async with view(home) as (app, _):
@@ -145,7 +142,7 @@ def test_each_step_of_a_priority_counts_however_fast_they_come(home: Path, queue
     play(scene)
 
 
-def test_a_job_that_was_removed_is_told_of_also_if_others_begin_like_it(home: Path, queue: Queue) -> None:
+def test_a_removed_job_is_reported_also_if_its_id_is_a_prefix_of_others(home: Path, queue: Queue) -> None:
     for name in ("ab", "abc", "abd"):
         queue.enqueue("false", id=name, delay="1h")
 
@@ -190,7 +187,7 @@ def test_jobs_are_found_by_text_id_and_state(home: Path, queue: Queue) -> None:
         async with view(home) as (app, pilot):
             await until(lambda: len(states_of(app)) == 3, what="the jobs")
             await pilot.press("slash")
-            await until(lambda: isinstance(app.screen, Ask), what="the line")
+            await until(lambda: isinstance(app.screen, Prompt), what="the line")
             await pilot.press(*"mail", "enter")
             await until(lambda: list(states_of(app)) == [mail, gone], what="those with the text")
             assert "text: mail" in text_of(app, "#title")
@@ -238,7 +235,7 @@ def test_two_keys_at_a_time_leave_a_screen_once(home: Path, queue: Queue) -> Non
             below = JobScreen(job, log_only=False)
             await app.push_screen(below)
             answers: list[object] = []
-            for above, left in ((Help(), "leave"), (Ask("what?"), "leave"), (Confirm("sure?", ""), "answer(False)")):
+            for above, left in ((Help(), "leave"), (Prompt("what?"), "leave"), (Confirm("sure?", ""), "answer(False)")):
                 await app.push_screen(above, answers.append)
                 for _ in range(2):  # as keys do that were both on their way to it
                     await app.run_action(left, above)
@@ -253,7 +250,7 @@ def test_two_keys_at_a_time_leave_a_screen_once(home: Path, queue: Queue) -> Non
     play(scene)
 
 
-def test_a_fault_of_ours_ends_the_view_and_is_left_to_whoever_has_started_it(home: Path) -> None:
+def test_an_unexpected_exception_ends_the_view_and_is_raised_to_the_caller(home: Path) -> None:
     async def scene() -> None:
         async with view(home) as (app, _):
             app.call_later(lambda: 1 / 0)
@@ -264,7 +261,7 @@ def test_a_fault_of_ours_ends_the_view_and_is_left_to_whoever_has_started_it(hom
         play(scene)
 
 
-def test_one_job_and_its_log_are_followed_without_obeying_what_it_prints(
+def test_a_job_and_its_log_are_shown_without_terminal_sequences(
     home: Path, queue: Queue, start_worker: StartWorker
 ) -> None:
     start_worker()
@@ -277,7 +274,7 @@ def test_one_job_and_its_log_are_followed_without_obeying_what_it_prints(
             await until(lambda: states_of(app).get(job) == "processing", what="the job to run")
             await pilot.press("enter")
             await until(lambda: isinstance(app.screen, JobScreen), what="the job's page")
-            await until(lambda: text_of(app, "#begun") == "half", what="the line that has begun")
+            await until(lambda: text_of(app, "#partial") == "half", what="the line that has begun")
             await until(lambda: "processing" in text_of(app, "#facts"), what="the facts")
             lines = app.screen.query_one(LogPane).lines
             assert lines[1].text.rstrip() == "red plain \\x01"
@@ -378,20 +375,18 @@ def test_a_live_log_keeps_the_lines_on_the_screen_when_it_drops_its_oldest(
 
     async def scene() -> None:
         async with printing(home, queue) as log:
-            await log.print_to(MOST - 50)
+            await log.print_to(MAX_LINES - 50)
             await log.pilot.press("pageup")
             await until(lambda: log.pane.scroll_y == log.pane.scroll_target_y, what="the view to scroll up")
             seen = log.top
-            await log.print_to(MOST + 500)
-            assert len(log.pane.lines) == MOST
+            await log.print_to(MAX_LINES + 500)
+            assert len(log.pane.lines) == MAX_LINES
             assert log.top == seen
 
     play(scene)
 
 
-def test_the_limits_of_a_job_and_what_its_runs_have_used_are_told_as_by_show(
-    home: Path, queue: Queue, start_worker: StartWorker
-) -> None:
+def test_limits_and_usage_of_a_job_are_shown_as_in_the_cli(home: Path, queue: Queue, start_worker: StartWorker) -> None:
     start_worker()
     free = queue.enqueue("true", id="free", delay="1h").id
     job = queue.enqueue("exit 3", id="bound", memory="2GiB", cpu_time=30, max_retries=1).id
@@ -404,7 +399,7 @@ def test_the_limits_of_a_job_and_what_its_runs_have_used_are_told_as_by_show(
             lines = text_of(app, "#facts").splitlines()
             assert "limits memory 2GiB, cpu time 30s" in lines
             (run,) = queue.history(job)
-            words = used_words(Usage(**{name: run[name] for name in Usage._fields}))
+            words = format_usage(Usage(**{name: run[name] for name in Usage._fields}))
             assert "memory" in words
             assert lines[-1].endswith(f"exit code 3  {words}")
             await pilot.press("q")
@@ -415,7 +410,7 @@ def test_the_limits_of_a_job_and_what_its_runs_have_used_are_told_as_by_show(
     play(scene)
 
 
-def test_the_last_run_of_a_job_is_told_of_first(home: Path, queue: Queue, start_worker: StartWorker) -> None:
+def test_the_last_run_of_a_job_is_shown_first(home: Path, queue: Queue, start_worker: StartWorker) -> None:
     start_worker()
     job = queue.enqueue("exit 3", max_retries=2, backoff_base=1).id
 
@@ -469,11 +464,11 @@ def test_an_answer_that_comes_before_its_screen_or_after_it_is_no_failure(home: 
             await until(lambda: job.id in states_of(app), what="the job")
             screen = JobScreen(job, log_only=False)
             opened = app.push_screen(screen)
-            await screen.look()
+            await screen.refresh_job()
             await opened
             await pilot.press("escape")
             await until(lambda: not screen.is_attached, what="the list again")
-            await screen.look()
+            await screen.refresh_job()
 
     play(scene)
 
@@ -493,7 +488,7 @@ def test_the_cursor_stays_with_the_job_that_it_is_on(home: Path, queue: Queue) -
     play(scene)
 
 
-def test_a_store_that_is_gone_is_told_of_until_it_is_back(home: Path, queue: Queue) -> None:
+def test_a_missing_database_is_reported_until_it_is_back(home: Path, queue: Queue) -> None:
     job = queue.enqueue("true").id
     queue.close()
     away = home.with_name("away")
@@ -528,7 +523,7 @@ class Slow(SystemClock):
         return next(self._said)
 
 
-def test_a_store_that_is_gone_is_told_of_also_while_slow_looks_rest(home: Path, queue: Queue) -> None:
+def test_a_missing_database_is_reported_also_during_a_pause(home: Path, queue: Queue) -> None:
     queue.enqueue("true")
     away = home.with_name("away")
 
@@ -569,7 +564,7 @@ def test_a_store_that_is_locked_does_not_hold_the_screen(home: Path, queue: Queu
     other.close()
 
 
-def test_memory_does_not_grow_with_what_was_looked_at(home: Path, queue: Queue) -> None:
+def test_memory_does_not_grow_with_the_number_of_refreshes(home: Path, queue: Queue) -> None:
     ids = [job.id for job in queue.enqueue_many(["true"] * 30)]
 
     async def scene() -> None:
@@ -580,7 +575,7 @@ def test_memory_does_not_grow_with_what_was_looked_at(home: Path, queue: Queue) 
                 for turn in range(times):
                     if turn % 20 == 0:
                         queue.edit(ids[turn % 30], priority=turn + times)
-                    await app.look()
+                    await app.refresh_all()
                 await pilot.pause()
                 gc.collect()
                 return len(gc.get_objects())

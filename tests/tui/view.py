@@ -1,4 +1,4 @@
-"""The view on a screen of its own, driven by keys, against a real store."""
+"""The view on a virtual screen, driven by keys, against a real database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def view(
         async with app.run_test(size=size) as pilot:
             yield app, pilot
     finally:
-        app.rooms.close()
+        app.threads.close()
 
 
 def text_of(app: Top, name: str) -> str:

@@ -1,4 +1,4 @@
-"""`queuectl dashboard`, as one types it: where it listens, for whom, what it says, and how it ends."""
+"""`queuectl dashboard`: its address, tokens, output and shutdown."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_token_in_the_environment_that_is_too_short_is_refused(queuectl: Progr
 # ── where it listens ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(queuectl: Program) -> None:
+def test_a_port_in_use_is_reported_in_one_line(queuectl: Program) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         done = queuectl("dashboard", "--port", str(other.getsockname()[1]), check=1)
     assert "cannot listen on 127.0.0.1" in done.err
@@ -149,20 +149,18 @@ def test_a_port_that_is_taken_is_told_in_one_line(queuectl: Program) -> None:
 
 
 @pytest.mark.parametrize("port", ["x", "-1", "65536", "8e3", "", "٣"])
-def test_what_is_no_port_is_refused(queuectl: Program, port: str) -> None:
+def test_an_invalid_port_is_refused(queuectl: Program, port: str) -> None:
     assert "not a port" in queuectl("dashboard", "--port", port, check=2).err
 
 
 @pytest.mark.parametrize("words", [(), ("--token-file",), ("--behind-proxy",)])
-def test_others_are_let_in_only_with_a_token_of_ones_own_and_tls(
-    queuectl: Program, tokens: Path, words: tuple[str, ...]
-) -> None:
+def test_other_hosts_need_a_configured_token_and_tls(queuectl: Program, tokens: Path, words: tuple[str, ...]) -> None:
     given = [word if word != "--token-file" else f"--token-file={tokens}" for word in words]
     done = queuectl("dashboard", "--host", "0.0.0.0", "--port", "0", *given, check=2)
-    assert "is reached by others" in done.err
+    assert "is reachable from other hosts" in done.err
 
 
-def test_behind_a_proxy_it_answers_to_the_name_that_it_was_told(start_server: Callable[..., Server]) -> None:
+def test_behind_a_proxy_the_server_accepts_the_configured_host_name(start_server: Callable[..., Server]) -> None:
     server = start_server("--behind-proxy", "--allow-host", "Queue.Example")
     name = {"Host": "queue.example"}
     assert server.send(f"GET {API}/status HTTP/1.1", name).status == 200
@@ -176,11 +174,11 @@ def test_behind_a_proxy_it_answers_to_the_name_that_it_was_told(start_server: Ca
 
 
 @pytest.mark.parametrize("name", ["", "a b", "http://x", "x:80", "-x", "x/"])
-def test_what_is_no_name_of_a_host_is_refused(queuectl: Program, name: str) -> None:
+def test_an_invalid_host_name_is_refused(queuectl: Program, name: str) -> None:
     assert "not the name of a host" in queuectl("dashboard", "--allow-host", name, check=2).err
 
 
-def test_who_asks_a_proxy_to_speak_for_another_is_not_believed(start_server: Callable[..., Server]) -> None:
+def test_forwarded_headers_are_not_trusted(start_server: Callable[..., Server]) -> None:
     server = start_server("--behind-proxy")
     headers = {"X-Forwarded-Host": "evil.example", "X-Forwarded-For": "10.0.0.1", "Forwarded": "host=evil.example"}
     assert server.send(f"GET {API}/status HTTP/1.1", headers).status == 200
@@ -232,7 +230,7 @@ def test_others_may_come_with_tls_and_a_token_of_ones_own(
         assert http.get(url + API + "/status", headers={"Host": "evil.example"}).status_code == 421
 
 
-def test_tls_files_that_are_none_are_refused_before_anything_listens(
+def test_invalid_tls_files_are_refused_before_the_server_listens(
     queuectl: Program, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     certificate, key = pair
@@ -240,8 +238,8 @@ def test_tls_files_that_are_none_are_refused_before_anything_listens(
     text.write_text("nothing of the kind")
     words = ("dashboard", "--port", "0", "--tls-cert")
     assert "goes with --tls-key" in queuectl(*words, certificate, check=2).err
-    assert "no pair" in queuectl(*words, certificate, "--tls-key", text, check=2).err
-    assert "no pair" in queuectl(*words, key, "--tls-key", certificate, check=2).err
+    assert "not a certificate" in queuectl(*words, certificate, "--tls-key", text, check=2).err
+    assert "not a certificate" in queuectl(*words, key, "--tls-key", certificate, check=2).err
     assert "cannot read" in queuectl(*words, tmp_path / "nothing", "--tls-key", key, check=1).err
 
 
@@ -249,7 +247,7 @@ def test_tls_files_that_are_none_are_refused_before_anything_listens(
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn", "jinja2"])
-def test_without_the_extra_it_says_how_to_get_it(home: Path, missing: str) -> None:
+def test_without_the_extra_the_error_explains_how_to_install_it(home: Path, missing: str) -> None:
     code = (
         f"import sys; sys.modules[{missing!r}] = None; from queuectl.cli.main import run; sys.exit(run(['dashboard']))"
     )
@@ -269,7 +267,7 @@ def test_a_store_that_cannot_serve_is_a_problem_and_not_the_end(
     assert other.http.get("/status").status_code == 200
 
 
-def test_it_ends_at_once_also_when_it_is_told_twice(queuectl: Program) -> None:
+def test_the_server_stops_at_once_also_after_two_signals(queuectl: Program) -> None:
     process, _ = begin(queuectl)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)

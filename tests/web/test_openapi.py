@@ -1,4 +1,4 @@
-"""The OpenAPI document says what really comes: every operation is asked, and what it answers fits; then at random."""
+"""The OpenAPI document matches the responses: every operation is called, then with random input."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS, load_all_checks
 
-from queuectl.web import openapi
-from queuectl.web.api.table import OPERATIONS, ROOT
+from queuectl.jobs import fields, spec
+from queuectl.web import openapi, schemas
+from queuectl.web.openapi import OPERATIONS, ROOT
 from tests.needs import FULL as THOROUGH
 from tests.program import Program, WorkerProcess
 from tests.web.server import FULL, Server, wait_for_state
@@ -89,7 +90,6 @@ STORY: list[tuple[str, str, Any]] = [
     ("doctor_fix", "", None),
     ("prune", "", {"older_than": "0s"}),
     ("list_audit", "", "who=own"),
-    ("verify_audit", "", ""),
     ("restart_worker", "{worker}", None),
     ("stop_worker", "{worker}", {"now": False}),
     ("stop_workers", "", {"now": False}),
@@ -119,15 +119,15 @@ def test_the_document_holds_every_operation_once() -> None:
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_every_answer_is_described_by_more_than_its_being_there(name: str) -> None:
+def test_every_response_has_a_specific_schema(name: str) -> None:
     operation = BY_NAME[name]
     assert operation.summary.endswith((".", "do."))
-    schema = dict(operation.answer)
+    schema = dict(operation.response)
     assert schema not in ({}, {"type": "object"})
     validator(schema)
 
 
-def test_every_answer_of_the_story_fits_its_schema(server: Server, worker: WorkerProcess) -> None:
+def test_every_response_of_the_scenario_matches_its_schema(server: Server, worker: WorkerProcess) -> None:
     wrong = []
     (listed,) = server.get("/workers")["items"]
     for name, word, more in STORY:
@@ -143,8 +143,31 @@ def test_every_answer_of_the_story_fits_its_schema(server: Server, worker: Worke
         assert answer.status_code == operation.status, f"{name} {path}: {answer.text}"
         assert answer.headers["content-type"].partition(";")[0] == operation.media_type
         if operation.media_type == "application/json":
-            wrong += [f"{name}: {error}" for error in validator(operation.answer).iter_errors(answer.json())]
+            wrong += [f"{name}: {error}" for error in validator(operation.response).iter_errors(answer.json())]
     assert not wrong
+
+
+def test_a_field_added_to_the_job_spec_appears_in_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(spec._FIELDS, "weight", (spec._SLOT["priority"], fields.priority))
+    assert schemas.of_fields()["weight"] == {
+        "type": ["integer", "null"],
+        "minimum": -1_000_000,
+        "maximum": 1_000_000,
+        "description": "Instead of `priority`.",
+    }
+
+
+def test_every_field_of_the_job_spec_has_a_schema() -> None:
+    described = DOCUMENT["components"]["schemas"]["NewJob"]["properties"]
+    assert set(described) == set(spec.readers())
+    assert {"batch", "key", "places", "after", "unique_for", "if_exists", "max_attempts"} <= set(described)
+    assert all(schema["type"] for schema in described.values())
+
+
+def test_a_job_has_no_field_that_the_document_does_not_describe(server: Server) -> None:
+    server.post("/jobs", {"id": "described", "command": "true", "delay": "1d"}, status=201)
+    shown = server.get("/jobs/described")
+    assert set(shown) - {"history", "output"} == set(DOCUMENT["components"]["schemas"]["Job"]["properties"])
 
 
 def test_a_refusal_fits_its_schema(server: Server) -> None:
@@ -184,12 +207,16 @@ def quiet(server: Server) -> Server:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_whatever_is_asked_is_answered_as_documented(case: Any, quiet: Server) -> None:
+def test_random_requests_get_documented_responses(case: Any, quiet: Server) -> None:
     left_out = LEFT_OUT
+    parameters = case.operation.definition.raw.get("parameters", [])
+    lists = {one["name"] for one in parameters if one["in"] == "query" and one["schema"].get("type") == "array"}
+    if any(not isinstance((case.query or {}).get(name, []), list) for name in lists):
+        left_out |= {"negative_data_rejection"}  # in a query, a single value is a list of one
     if "timeout" in {param.name for param in BY_NAME[case.operation.definition.raw["operationId"]].params}:
         case.query = {**(case.query or {}), "timeout": "1ms"}
         # A job that it happens to name has not ended in time: 504, as documented.
-        left_out = LEFT_OUT | {"not_a_server_error"}
+        left_out |= {"not_a_server_error"}
     if case.operation.path.endswith("/logs"):
         case.query = {name: value for name, value in (case.query or {}).items() if name != "follow"}
     if case.operation.path.endswith("/alerts") and isinstance(case.body, dict):

@@ -1,4 +1,4 @@
-"""The same server on PostgreSQL: also through a restart of that, without one of its own."""
+"""The server on PostgreSQL, also through a restart of the database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_database_that_comes_back_is_noticed_without_a_restart(postgres: Fragi
     assert server.get("/status")["total"] == 0
     server.post("/jobs", {"id": "before", "command": "true"}, status=201)
     postgres.halt()
-    for _ in range(10):  # at every desk
+    for _ in range(10):  # at every session
         answer = server.http.get("/status")
         assert (answer.status_code, answer.json()["code"]) == (503, "store-unreachable")
     answer = server.http.post("/jobs", json={"command": "true"})
@@ -88,11 +88,11 @@ def test_a_crowd_uses_no_more_connections_than_there_are_desks(postgres: Fragile
         "/export?queue=%00",
     ],
 )
-def test_what_postgresql_cannot_be_asked_is_refused_in_words(server: Server, path: str) -> None:
+def test_a_query_that_postgresql_cannot_run_is_refused_with_an_error(server: Server, path: str) -> None:
     assert server.http.get(path).status_code in {404, 422}
 
 
-def test_a_text_that_postgresql_cannot_hold_is_refused_in_words(server: Server) -> None:
+def test_a_text_that_postgresql_cannot_store_is_refused_with_an_error(server: Server) -> None:
     for body in ({"command": "a\0b"}, {"command": "true", "tags": ["\0"]}, {"command": "true", "id": "\0"}):
         assert server.http.post("/jobs", json=body).status_code == 422
     where = {"action": "cancel", "where": {"queue": "\0"}}

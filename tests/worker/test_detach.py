@@ -148,6 +148,6 @@ def test_a_log_that_cannot_be_begun_is_said_in_words_and_nobody_is_started(scene
     log.mkdir(parents=True)
     refused = scene.queuectl("worker", "start", "--detach", "--name", "w1", check=1)
     what, hint = refused.err.splitlines()
-    assert what == f"error: cannot use {scene.home} as the home: {log}: Is a directory"
+    assert what == f"error: cannot use {scene.home} as the data directory: {log}: Is a directory"
     assert hint.startswith("hint: choose another")
     assert scene.workers() == {}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.scene import Scene
-from tests.hooks.receiver import receiving
 from tests.users import OTHER, me, other
 from tests.wait import wait_until
+from tests.webhooks.receiver import receiving
 
 WEBHOOKS = "queuectl.webhooks"
 VALUE = "correct-horse-battery"

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from queuectl.gate import Gate
-from queuectl.job.policytables import parse_policy
 from queuectl.policy.accounts import find_accounts
-from queuectl.policy.force import Force
-from queuectl.policy.guard import Guard
+from queuectl.policy.evaluator import Evaluator
+from queuectl.policy.gate import Gate
+from queuectl.policy.loader import PolicyLoader
+from queuectl.policy.parser import parse_policy
 from queuectl.process.ledger import Ledger
 from queuectl.worker.launch import Launcher, Ready
 from tests.factories import unknown_claim
@@ -21,15 +21,15 @@ SECRET = "postgresql://ada:s3cret@db.example/q?sslmode=require&sslpassword=t0p"
 
 def told(said: Mapping[str, object], ledger: Ledger, *, db: str, env: dict[str, str] | None = None) -> dict[str, str]:
     policy = parse_policy(said, subject="policy.toml")
-    force = Force(None)
-    force.guard = Guard(policy, user=0, accounts=find_accounts(policy, "policy.toml"))
+    loader = PolicyLoader(None)
+    loader.evaluator = Evaluator(policy, user=0, accounts=find_accounts(policy, "policy.toml"))
     launcher = Launcher(
         worker="w",
         home="/h",
         db=db,
         ledger=ledger,
         is_shared=True,
-        gate=Gate(force, {"QUEUECTL_DB": db, "PGPASSWORD": "s3cret", "LANG": "C"}),
+        gate=Gate(loader, {"QUEUECTL_DB": db, "PGPASSWORD": "s3cret", "LANG": "C"}),
     )
     ready = launcher.prepare(unknown_claim("a")._replace(env=env), slot=0, place=0, now_ms=0)
     assert isinstance(ready, Ready)

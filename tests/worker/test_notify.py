@@ -74,7 +74,7 @@ def test_the_loop_feeds_the_watchdog_however_little_there_is_to_do(scene: Scene,
 
 
 @pytest.mark.parametrize("usec, pid", [("100000", "1"), ("0", None), ("soon", None)])
-def test_a_watchdog_of_somebody_else_or_of_nobody_is_not_fed(
+def test_a_watchdog_of_another_process_or_none_gets_no_signal(
     scene: Scene, ear: Ear, usec: str, pid: str | None
 ) -> None:
     worker = scene.worker(env={**ear.variables, "WATCHDOG_USEC": usec, "WATCHDOG_PID": pid})
@@ -86,7 +86,7 @@ def test_a_watchdog_of_somebody_else_or_of_nobody_is_not_fed(
 
 
 def test_a_manager_that_does_not_listen_is_no_reason_not_to_work(scene: Scene, tmp_path: Path) -> None:
-    scene.worker(env={"NOTIFY_SOCKET": str(tmp_path / "nobody"), "WATCHDOG_USEC": "100000"})
+    scene.worker(env={"NOTIFY_SOCKET": str(tmp_path / "missing"), "WATCHDOG_USEC": "100000"})
     scene.wait_for(scene.enqueue("true"), "completed")
 
 
@@ -97,7 +97,7 @@ def test_a_job_does_not_find_what_the_manager_told_the_worker(scene: Scene, ear:
     assert scene.queuectl("logs", job_id, "--no-markers", check=0).out == "none\n"
 
 
-def test_a_worker_begun_anew_says_again_that_it_is_ready(scene: Scene, ear: Ear) -> None:
+def test_a_restarted_worker_reports_ready_again(scene: Scene, ear: Ear) -> None:
     scene.worker(env=ear.variables)
     scene.queuectl("worker", "restart", check=0)
     wait_until(lambda: ear.heard().count("READY=1") == 2, what="both to be ready")

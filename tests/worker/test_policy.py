@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.scene import Scene
-from tests.hooks.receiver import receiving
 from tests.program import COMMAND
 from tests.users import me
 from tests.wait import wait_until
+from tests.webhooks.receiver import receiving
 
 LONGEST = 131_071
 
@@ -81,7 +81,7 @@ def fort(scene: Scene) -> Fort:
     return Fort(scene)
 
 
-def test_what_is_allowed_runs_and_what_is_not_is_dead_at_once_uncharged(fort: Fort) -> None:
+def test_an_allowed_program_runs_and_a_refused_job_is_dead_at_once_without_an_attempt(fort: Fort) -> None:
     fort.policy()
     good = fort.scene.enqueue(argv=[str(fort.good), "a b", "$(x)"])
     bad = fort.scene.enqueue(argv=[str(fort.bad)], max_retries=5)
@@ -342,7 +342,7 @@ def test_a_program_that_others_could_replace_does_not_run(fort: Fort, what: str)
 
 
 def test_a_link_that_changes_all_the_time_never_lets_the_other_program_run(fort: Fort) -> None:
-    # Between the look at it and the start somebody makes it lead elsewhere: what was looked at is what runs.
+    # The link is changed between the check and the start: the checked program runs.
     fort.policy()
     link = fort.place / "evil/flip"
     link.symlink_to(fort.good)
@@ -438,7 +438,7 @@ def test_a_policy_in_the_home_is_in_force_without_being_named(fort: Fort) -> Non
 
 
 @pytest.mark.usefixtures("fresh")
-def test_a_detached_worker_and_one_that_began_anew_keep_the_policy(fort: Fort) -> None:
+def test_a_detached_worker_and_a_restarted_one_keep_the_policy(fort: Fort) -> None:
     path = fort.policy()
     words = ["worker", "start", "--detach", "--name", "w1", "--policy", path.name]
     fort.scene.queuectl(*words, cwd=path.parent, check=0)
@@ -462,7 +462,7 @@ def test_a_running_worker_follows_a_change_of_its_policy(fort: Fort) -> None:
     wait_until(lambda: worker.output.count("says what may run") >= 2, what="the worker to follow")
     fort.scene.wait_for(fort.scene.enqueue(argv=[str(fort.bad)]), "completed")
     path.chmod(0o666)
-    wait_until(lambda: "stays so" in worker.output, what="the worker to complain")
+    wait_until(lambda: "the previous policy stays active" in worker.output, what="the worker to complain")
     fort.scene.wait_for(fort.scene.enqueue(argv=[str(fort.good)]), "dead")
 
 
@@ -496,7 +496,7 @@ def test_a_job_cannot_start_a_worker_that_knows_no_policy_by_being_allowed_one_t
     fort.refused(job, "programs")
 
 
-def test_whoever_is_to_be_told_of_a_job_is_told_whatever_may_run(fort: Fort) -> None:
+def test_webhooks_are_delivered_under_any_policy(fort: Fort) -> None:
     fort.policy()
     fort.scene.configure(webhook_allow_private="true")
     with receiving() as receiver:

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from queuectl.job.model import Claim
+from queuectl.jobs.model import Claim
 from queuectl.process.ledger import Footprint, Ledger, read_ledger
-from queuectl.store.ids import new_tokens
+from queuectl.store.enqueue import new_tokens
 from queuectl.worker.reserve import BRIEF, GATHER, IN_A_ROW, MOST, PATIENCE, Reserve
 from tests.clock import FakeClock
 from tests.e2e.scene import Scene
@@ -172,7 +172,7 @@ def test_after_that_nothing_is_claimed_ahead_until_jobs_are_short_again(bench: B
     assert bench.reserve.size(4) == 0
 
 
-def test_who_is_called_off_is_taken_out(bench: Bench) -> None:
+def test_who_is_cancelled_is_taken_out(bench: Bench) -> None:
     bench.draw(*"abc", room=0)
     assert names(bench.reserve.remove(lambda claim, _: claim.id == "b")) == "b"
     assert (bench.told, names(bench.reserve.remove()), bench.told) == (["a", "c"], "ac", [])

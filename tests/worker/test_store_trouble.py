@@ -158,7 +158,7 @@ def test_a_worker_that_was_forgotten_takes_its_name_again_and_goes_on(scene: Sce
     scene.configure(heartbeat="200ms")
     worker = scene.worker("--name", "w1")
     scene.forge("delete from workers")
-    wait_until(lambda: "beginning anew" in worker.output, what="the worker to notice")
+    wait_until(lambda: "other workers took over" in worker.output, what="the worker to notice")
     job_id = scene.enqueue("true")
     scene.wait_for(job_id, "completed")
     assert scene.workers() == {"w1": "running"}

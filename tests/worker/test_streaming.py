@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from queuectl.process.spawn import Child
-from queuectl.store.protocol import End, OutputPiece
+from queuectl.store.types import End, OutputPiece
 from queuectl.worker.running import Running
 from queuectl.worker.streaming import AT_ONCE, EVERY, LEAST, MOST, PIECE, Streaming
 from tests.clock import FakeClock

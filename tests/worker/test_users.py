@@ -25,8 +25,8 @@ from tests.program import Program
 from tests.users import OTHER, other
 from tests.wait import wait_until
 
-# Whom nobody has heard of, and who runs nothing else: other tests run beside this one.
-STRANGER, BULLY, NOBODY_ELSE = (base + os.getpid() for base in (40_000_000, 50_000_000, 60_000_000))
+# UIDs without accounts and other processes: other tests run in parallel.
+STRANGER, BULLY, OUTSIDER = (base + os.getpid() for base in (40_000_000, 50_000_000, 60_000_000))
 POLICY = f"""
 user = "{OTHER}"
 [queues.strange]
@@ -126,7 +126,7 @@ def test_a_job_of_another_user_has_a_session_keyring_of_its_own(shared: Shared, 
     shared.worker("--drain", through=("keyctl", "session", "-", "sh", "-c", WITH_A_KEY, "sh"), ready=False).wait()
     *refused, added = shared.printed(job)
     assert not [line for line in refused if "TOP-SECRET" in line or line.isdecimal()]
-    assert added.isdecimal()  # it can use its own: this is not for want of rights
+    assert added.isdecimal()  # it can use its own keyring
 
 
 def test_a_job_of_root_keeps_the_session_keyring_of_the_worker(shared: Shared) -> None:
@@ -175,7 +175,7 @@ def test_the_umask_is_that_of_the_worker_unless_the_policy_has_another(shared: S
     assert [int(shared.printed(job)[0], 8) for job in (plain, tight)] == [mask, 0o027]
 
 
-def test_what_it_prints_to_can_be_opened_anew(shared: Shared) -> None:
+def test_a_job_can_reopen_its_output(shared: Shared) -> None:
     job = shared.enqueue("echo a > /dev/stdout; echo b > /dev/stderr")
     shared.drain()
     assert shared.printed(job) == ["a", "b"]
@@ -190,7 +190,10 @@ def test_root_refuses_jobs_for_which_no_user_is_named_and_runs_those_for_which_r
     shared.drain()
     found = shared.job(job)
     assert (found["state"], found["attempts"], found["runs"]) == ("dead", 0, 0)
-    assert found["error"] == "refused by policy: user: the worker is root, and no user is named for the queue default"
+    assert (
+        found["error"]
+        == "refused by policy: user: the worker runs as root, and the policy names no user for the queue default"
+    )
     assert not shared.path("ran").exists()
     assert shared.printed(admin) == ["0"]
     (record,) = shared.queuectl("audit", "--id", job, "--json", check=0).json[:1]
@@ -204,7 +207,7 @@ def test_without_a_policy_root_runs_jobs_as_before(shared: Shared) -> None:
     assert shared.printed(job) == ["0"]
 
 
-def test_a_user_whom_this_host_does_not_know_keeps_the_worker_from_starting(shared: Shared) -> None:
+def test_an_unknown_user_keeps_the_worker_from_starting(shared: Shared) -> None:
     shared.policy('user = "nosuchuser"\n')
     told = shared.queuectl("worker", "start", "--drain", check=1)
     assert "this host has no user nosuchuser" in told.err
@@ -240,13 +243,13 @@ def test_a_directory_that_is_swapped_is_not_entered_by_others_either(shared: Sha
 # ── logs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_log_is_for_the_user_of_the_job_and_root_to_read_and_for_nobody_to_write(shared: Shared) -> None:
+def test_a_log_is_readable_by_the_user_of_the_job_and_root_and_not_writable(shared: Shared) -> None:
     job, admin = shared.enqueue("echo hello"), shared.enqueue("echo hello", queue="admin")
     shared.drain()
     log, uid = shared.log(job), other().pw_uid
     assert "hello\n" in as_user(uid, "cat", log).stdout
     assert as_user(STRANGER, "cat", log).returncode
-    assert as_user(NOBODY_ELSE, "cat", log).returncode
+    assert as_user(OUTSIDER, "cat", log).returncode
     assert as_user(uid, "sh", "-c", f"echo x >> {log}").returncode
     assert as_user(uid, "cat", shared.log(admin)).returncode
     assert stat.S_IMODE(shared.log(admin).stat().st_mode) == 0o600
@@ -279,19 +282,19 @@ def test_who_takes_the_job_over_takes_over_the_log(shared: Shared) -> None:
     assert as_user(other().pw_uid, "cat", shared.log(job)).returncode
 
 
-def test_a_job_reads_what_its_parents_printed_whoever_they_were(shared: Shared) -> None:
+def test_a_job_reads_the_output_of_parents_of_any_user(shared: Shared) -> None:
     parents = [shared.enqueue("echo one"), shared.enqueue("echo two", queue="strange")]
     words = 'for p in $QUEUECTL_PARENTS; do grep -v -e --- "$QUEUECTL_PARENT_LOGS/$p.log"; done'
     child = shared.enqueue(words, depends_on=parents)
     shared.drain()
     assert sorted(shared.printed(child)) == ["one", "two"]
-    assert as_user(NOBODY_ELSE, "cat", shared.log(parents[0])).returncode
+    assert as_user(OUTSIDER, "cat", shared.log(parents[0])).returncode
 
 
 # ── what it must not be able to do ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_job_that_locks_its_log_holds_up_nobody(shared: Shared) -> None:
+def test_a_job_that_locks_its_log_delays_no_other_job(shared: Shared) -> None:
     held = shared.enqueue(
         f'exec 9<"$QUEUECTL_HOME/logs/held.log"; flock 9; {shared.note("locked")}; {shared.until("go")}; echo end',
         id="held",
@@ -307,13 +310,13 @@ def test_a_job_that_locks_its_log_holds_up_nobody(shared: Shared) -> None:
     worker.send(signal.SIGTERM)
 
 
-def test_a_job_can_neither_look_into_its_keeper_nor_end_it_nor_become_root(shared: Shared) -> None:
+def test_a_job_can_neither_inspect_nor_kill_its_supervisor_nor_become_root(shared: Shared) -> None:
     worker = shared.worker("--count", "2")
-    (keeper,) = [child.pid for child in children(worker.pid)]
+    (supervisor,) = [child.pid for child in children(worker.pid)]
     tries = [
         f"{{ kill -0 {pid} || kill -9 {pid} || kill -STOP {pid} || cat /proc/{pid}/environ || ls /proc/{pid}/fd/ || "
         f"true > /proc/{pid}/mem; }} 2>/dev/null && echo got {pid}"
-        for pid in (keeper, worker.pid)
+        for pid in (supervisor, worker.pid)
     ]
     tries += [
         "setpriv --reuid 0 true 2>/dev/null && echo root",
@@ -326,7 +329,7 @@ def test_a_job_can_neither_look_into_its_keeper_nor_end_it_nor_become_root(share
     job = shared.enqueue("; ".join(tries))
     shared.wait_for(job, "completed")
     assert shared.printed(job) == ["tried"]
-    assert is_running(keeper)
+    assert is_running(supervisor)
 
 
 def test_a_job_is_in_its_control_group_from_the_start_and_cannot_leave_it(shared: Shared) -> None:
@@ -340,8 +343,8 @@ def test_a_job_is_in_its_control_group_from_the_start_and_cannot_leave_it(shared
     assert line.rpartition("/")[2].startswith("queuectl-run-")
 
 
-def test_whoever_stops_all_that_its_user_starts_stops_nobody_else(shared: Shared) -> None:
-    # For a moment between the keeper and the program a process is its user's, and could be stopped: the keeper waits for it.
+def test_a_job_that_stops_all_processes_of_its_user_stops_no_others(shared: Shared) -> None:
+    # For a moment between the supervisor and the program a process is its user's, and could be stopped: the supervisor waits for it.
     stop = "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p -gt $$ ] && kill -STOP $p; done 2>/dev/null"
     shared.configure(kill_grace="100ms")
     shared.enqueue(f"{shared.note('begun')}; {shared.loop('go', stop)}", queue="bully")
@@ -407,14 +410,14 @@ def test_a_job_of_another_user_is_adopted_when_its_worker_dies_and_ends_as_it_en
     assert "after" in as_user(STRANGER, "cat", shared.log(job)).stdout
 
 
-def test_what_a_dead_worker_and_its_keeper_left_of_another_user_is_ended_and_runs_again(shared: Shared) -> None:
+def test_what_a_dead_worker_and_its_supervisor_left_of_another_user_is_ended_and_runs_again(shared: Shared) -> None:
     job = shared.enqueue(f"{shared.note('ran')}; {shared.until('go')}", queue="strange")
     worker = shared.worker()
     shared.wait_for_lines("ran", 1)
-    (keeper,) = [child.pid for child in children(worker.pid)]
+    (supervisor,) = [child.pid for child in children(worker.pid)]
     first = wait_until(lambda: [run["pid"] for run in shared.history(job) if run["pid"]], what="its number")[0]
     worker.send(signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     shared.worker()
     shared.wait_for_lines("ran", 2)
     assert not is_running(first)

@@ -1,24 +1,24 @@
-"""The command line: the only printer and exiter.
+"""The command line: the only package that prints and exits.
 
-How to write a command (`commands/<noun>.py`):
+How to write a command (`commands/<subject>.py`):
 
     @command("cancel", examples=\"\"\"
-        # call off a job that waits, or end one that runs
+        # cancel a waiting job, or stop a running one
         queuectl cancel 7f3a
     \"\"\")
     @click.argument("ids", nargs=-1, required=True, metavar="ID...")
     def cancel(app: App, ids: tuple[str, ...]) -> Result:
-        \"\"\"Call off jobs; a running one is ended with all that it started.\"\"\"
+        \"\"\"Cancel jobs. A running job is stopped with all of its processes.\"\"\"
         outcome = control.cancel(app.open_store(), ids)
         return Done(outcome.done, refused=outcome.refused, verb="cancelled")
 
-1. Name it in the table of `commands/table.py`: module, attribute, one line of help. Nothing else imports it.
-2. Parse, call one use-case, return a Result (`result.py`): `Table`, `Stream`, `Sheet`, `Lines`, `Done`, `Raw`,
-   `Nothing`. `render.py` turns it into a table, JSON or bare ids; a command never looks at `--json` or `--quiet`.
-3. `app.open_store()` to write (makes home and store), `app.open_inbox()` to add jobs only (loads faster),
-   `app.open_reads()` to look (makes nothing), `app.settings`.
-4. Raise errors of `queuectl.errors`: the kind decides the exit status, `failure.py` prints them.
-5. `app.say(...)` for words for people (stderr, only on a terminal). Nothing prints in any other way.
-6. `--home --db --json --quiet --no-color -h` exist on every command by themselves. Option names of the same meaning are
-   spelled alike: `--queue/-q`, `--yes`, `--timeout`, `--all`.
+1. Add a line to the table in `commands/registry.py`: module, attribute, one line of help. Nothing else imports the module.
+2. Parse, call one use-case, return a Result (`render.py`): `Table`, `Stream`, `Details`, `Lines`, `Done`, `Raw`,
+   `Nothing`. The renderer prints it as a table, JSON or bare ids; a command never looks at `--json` or `--quiet`.
+3. `app.open_store()` opens the database to write and creates it, `app.open_enqueuer()` only adds jobs (loads faster),
+   `app.open_reads()` reads and creates nothing. `app.settings` are the settings in force.
+4. Raise errors of `queuectl.errors`: the class decides the exit status, `errors.py` prints them.
+5. `app.say(...)` prints a message on stderr, on a terminal only. Nothing prints in any other way.
+6. Every command has `--home --db --json --quiet --no-color -h`. Options of the same meaning have the same name:
+   `--queue/-q`, `--yes`, `--timeout`, `--all`.
 """

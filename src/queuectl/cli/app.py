@@ -1,4 +1,4 @@
-"""One invocation: its flags, its streams, and the way to the store."""
+"""One invocation: its flags, its streams, and its connection to the database."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from queuectl.cli.style import paint
+from queuectl.cli.tables import paint
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import Settings, actor, db_address, environ, home_path, host_name, load_settings
+from queuectl.config import actor, db_address, environ, home_path, host_name, load_settings
 from queuectl.errors import OutputFailed
-from queuectl.home import trusts_home
+from queuectl.paths import trusts_home
+from queuectl.settings import Settings
 
 if TYPE_CHECKING:
-    from queuectl.job.newjob import QueueDefaults
-    from queuectl.store.protocol import Inbox, Reads, Store
-    from queuectl.upkeep.lock_breaker import LockBreaker
+    from queuectl.jobs.spec import QueueDefaults
+    from queuectl.maintenance.lock_breaker import LockBreaker
+    from queuectl.store.protocol import Enqueuer, Reads, Store
 
-SAY_SO_AFTER = 2.0  # seconds of waiting for a locked database
-NARROWEST = 20
+LOCK_NOTICE_SECONDS = 2.0  # of waiting for a locked database, before a message about it
+MIN_WIDTH = 20
 WIDTH_WITHOUT_TERMINAL = 80
 
 
 class Flags:
-    """The options that every command has; the rightmost of the command line wins."""
+    """The options that every command has. The rightmost one of the command line wins."""
 
     __slots__ = ("db", "home", "json", "no_color", "quiet", "trust_home")
 
@@ -52,15 +53,14 @@ class App:
         self.stderr = stderr
         self.environ: Mapping[str, str] = environ()
         self.clock: Clock = clock or SystemClock()
-        self.done: str | None = None  # what has happened for good: said if the answer itself cannot be printed
         self._store: Store | None = None
         self._reads: Reads | None = None
-        self._inbox: Inbox | None = None
+        self._inbox: Enqueuer | None = None
         self._is_found = False
         self._breaker: LockBreaker | None = None
-        self._has_said_locked = False  # in this wait
+        self._has_reported_lock = False  # during the current wait
 
-    # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── database ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def home(self) -> str:
@@ -83,11 +83,11 @@ class App:
 
     @property
     def host(self) -> str:
-        """The name that runs of this machine have in the store."""
+        """The name of this host in the history of jobs."""
         return host_name(self.environ)
 
     def open_store(self) -> Store:
-        """The store, to write; home and store are made when they are missing. Validate what was said before."""
+        """Open the database to write; create it and the data directory if they are missing. Validate all input before."""
         if self._store is None:
             from queuectl.store.open import open_store
 
@@ -95,53 +95,62 @@ class App:
             self._store.actor = actor(self.environ)
         return self._store
 
-    def open_inbox(self) -> Inbox:
-        """The store, to add jobs only: loads faster than all of it."""
+    def open_enqueuer(self) -> Enqueuer:
+        """Open the database to add jobs only: fewer modules to import."""
         if self._store is not None:
             return self._store
         if self._inbox is None:
-            from queuectl.store.open import open_inbox
+            from queuectl.store.open import open_enqueuer
 
-            self._inbox = open_inbox(self.home, self.db, self.clock, on_wait=self.on_locked)
+            self._inbox = open_enqueuer(self.home, self.db, self.clock, on_wait=self.on_locked)
             self._inbox.actor = actor(self.environ)
         return self._inbox
 
+    def find_enqueuer(self) -> Enqueuer | None:
+        """As `open_enqueuer`, for a database that exists; None if there is none, and none is created."""
+        if self._store is not None:
+            return self._store
+        if self._inbox is None:
+            from queuectl.store.open import find_enqueuer
+
+            self._inbox = find_enqueuer(self.home, self.db, self.clock, on_wait=self.on_locked)
+            if self._inbox is not None:
+                self._inbox.actor = actor(self.environ)
+        return self._inbox
+
     def open_reads(self) -> Reads:
-        """The store, to look only; an empty one stands in for a missing one, and nothing is made."""
+        """Open the database to read. If there is none, an empty store in memory stands in for it; nothing is created."""
         if self._store is not None:
             return self._store
         if self._reads is None or not self._is_found:
-            from queuectl.queue.look import looking
-            from queuectl.store.open import open_reads, store_exists, store_path
+            from queuectl.store.open import explain_read_only, open_reads, store_exists, store_path
 
-            # One that is made while we look (`status --watch`) takes the place of its stand-in.
+            # A database created meanwhile (`status --watch`) replaces the stand-in.
             self._is_found = store_exists(self.home, self.db)
             if self._reads is None or self._is_found:
-                with looking(lambda: store_path(self.home, self.db)):
+                with explain_read_only(lambda: store_path(self.home, self.db)):
                     self._reads = open_reads(self.home, self.db, self.clock, on_wait=self.on_locked)
         return self._reads
 
     @property
     def settings(self) -> Settings:
-        """What holds now: environment over stored over default. A command's own flags are not in it."""
-        source = self._inbox if self._inbox is not None else self.open_reads()
-        return load_settings(source.config(), self.environ)
+        """The settings in force: environment over stored over default, without the flags of the command."""
+        return load_settings(self.open_reads().config(), self.environ)
 
     @property
     def queue_defaults(self) -> QueueDefaults:
-        """What jobs of some queues get that do not say otherwise."""
-        source = self._inbox if self._inbox is not None else self.open_reads()
-        return source.queue_defaults()
+        """Defaults of single queues for the fields of jobs."""
+        return self.open_reads().queue_defaults()
 
     def on_locked(self, path: str, waited: float, stored: Callable[[], Mapping[str, str]]) -> str | None:
-        """What a command does while it waits for a locked database: see upkeep/lock_breaker.py."""
-        if waited < SAY_SO_AFTER:
-            self._has_said_locked = False
-        elif not self._has_said_locked:
-            self._has_said_locked = True
+        """Called while a command waits for a locked database: see maintenance/lock_breaker.py."""
+        if waited < LOCK_NOTICE_SECONDS:
+            self._has_reported_lock = False
+        elif not self._has_reported_lock:
+            self._has_reported_lock = True
             self.say("the store is locked by another program; waiting for it, up to 30 s in all")
         if self._breaker is None:
-            from queuectl.upkeep.lock_breaker import LockBreaker
+            from queuectl.maintenance.lock_breaker import LockBreaker
 
             self._breaker = LockBreaker(self.environ, self.clock, on_kill=lambda killed: self.warn(killed.message))
         return self._breaker(path, stored)
@@ -152,7 +161,7 @@ class App:
                 opened.close()
         self._store = self._inbox = None
 
-    # ── the streams ─────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def stdout_is_terminal(self) -> bool:
@@ -176,7 +185,7 @@ class App:
                 self.stdout.flush()
 
     def write_bytes(self, data: bytes) -> None:
-        """Bytes as they are, and at once."""
+        """Write bytes unchanged, and flush."""
         with self._failures():
             self.stdout.flush()
             self.stdout.buffer.write(data)
@@ -187,50 +196,50 @@ class App:
         try:
             yield
         except BrokenPipeError:
-            raise  # whoever read it has had enough: nothing to complain about
+            raise  # the reader of the pipe has exited, which is not an error
         except OSError as error:
             raise OutputFailed(error.strerror or str(error)) from error
 
     @property
-    def is_talking(self) -> bool:
-        """Whether words for people are wanted: on a terminal, and not beside output that a program asked for."""
+    def shows_messages(self) -> bool:
+        """Whether to print messages: on a terminal, and without --json or --quiet."""
         return self.stderr_is_terminal and not self.flags.json and not self.flags.quiet
 
     def say(self, line: str) -> None:
-        """Words for people, on stderr."""
-        if self.is_talking:
-            # What was printed before has to be seen before, also when stdout is buffered.
+        """Print a message on stderr, if messages are wanted."""
+        if self.shows_messages:
+            # Keep the order of output: stdout may be buffered.
             self.stdout.flush()
             self.stderr.write(line + "\n")
             self.stderr.flush()
 
     def warn(self, line: str) -> None:
-        """One line on stderr that a script's log shall hold too; not with --json, where only errors stand there."""
+        """Print a warning on stderr, also without a terminal; not with --json, where stderr holds errors only."""
         if not self.flags.json:
             self.stdout.flush()
             self.stderr.write(line + "\n")
             self.stderr.flush()
 
-    def colour_on(self, stream: TextIO) -> bool:
+    def color_on(self, stream: TextIO) -> bool:
         if not stream.isatty() or self.flags.no_color or self.environ.get("TERM") == "dumb":
             return False
         return not self.environ.get("NO_COLOR")  # an empty one counts as unset: no-color.org
 
     def paint(self, text: str, style: str | None) -> str:
-        """`text` in `style` if stdout shows colours. `text` must be safe to print already."""
-        return paint(text, style, colour=self.colour_on(self.stdout))
+        """`text` in `style` if stdout shows colors. Escape control characters of `text` first."""
+        return paint(text, style, color=self.color_on(self.stdout))
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal on stdout, None where there is none: what goes into a pipe is never cut."""
+        """The columns of the terminal on stdout; None for a pipe or file, where nothing is truncated."""
         return self.width_of(self.stdout) if self.stdout_is_terminal else None
 
     def width_of(self, terminal: TextIO) -> int:
-        # Not shutil.get_terminal_size: it loads every archive format that Python knows.
+        # Not shutil.get_terminal_size: shutil imports all archive modules.
         columns = self.environ.get("COLUMNS", "")
         if columns.isdecimal() and len(columns) < 10 and int(columns) > 0:
-            return max(NARROWEST, int(columns))
+            return max(MIN_WIDTH, int(columns))
         try:
-            return max(NARROWEST, os.get_terminal_size(terminal.fileno()).columns or WIDTH_WITHOUT_TERMINAL)
-        except (OSError, ValueError):  # a terminal that does not say, or a stream of a test
+            return max(MIN_WIDTH, os.get_terminal_size(terminal.fileno()).columns or WIDTH_WITHOUT_TERMINAL)
+        except (OSError, ValueError):  # the terminal does not report its size, or the stream has no descriptor
             return WIDTH_WITHOUT_TERMINAL

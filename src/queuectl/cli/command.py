@@ -1,7 +1,8 @@
-"""Commands and groups of commands: click's, with the options that all have, examples, and lazy loading."""
+"""Commands and groups of commands: lazy loading, the options that every command has, option types, help pages."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any, Final, NamedTuple, cast
@@ -9,24 +10,25 @@ from typing import Any, Final, NamedTuple, cast
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.result import Nothing, Result
+from queuectl.cli.render import Nothing, Result
 from queuectl.config import check_environment
-from queuectl.errors import UnknownName, UsageError
+from queuectl.errors import InvalidInput, UnknownName, UsageError
 
+COMMANDS_PACKAGE: Final = "queuectl.cli.commands"
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Entry(NamedTuple):
-    """A line of a command table: where the command is, and what the list of commands says about it."""
+    """A line of a table of commands: where the command is, and its line in the list of commands."""
 
-    module: str
+    module: str  # in cli/commands
     attribute: str
     help: str
     section: str = "Commands"
     hidden: bool = False
 
 
-# ── the options that every command has ──────────────────────────────────────────────────────────────────────────────
+# ── options of every command ──────────────────────────────────────────────────────────────────────────────
 
 
 def _note(ctx: click.Context, param: click.Parameter, value: object) -> None:
@@ -35,8 +37,16 @@ def _note(ctx: click.Context, param: click.Parameter, value: object) -> None:
 
 
 def _help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value and isinstance(ctx.obj, App) and not ctx.resilient_parsing:  # completion only looks
+    if value and isinstance(ctx.obj, App) and not ctx.resilient_parsing:  # completion parses, and runs nothing
         show_help(ctx)
+        ctx.exit()
+
+
+def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and isinstance(ctx.obj, App) and not ctx.resilient_parsing:
+        from queuectl import __version__
+
+        ctx.obj.print(f"queuectl {__version__}")
         ctx.exit()
 
 
@@ -47,14 +57,14 @@ GLOBAL_OPTIONS: list[click.Option] = [
         metavar="DIR",
         expose_value=False,
         callback=_note,
-        help="The home; else $QUEUECTL_HOME, ~/.queuectl.",
+        help="Data directory (default $QUEUECTL_HOME, ~/.queuectl).",
     ),
     click.Option(
         ["--db"],
         metavar="URL",
         expose_value=False,
         callback=_note,
-        help="The store: a path or postgresql://USER@HOST/DB; else $QUEUECTL_DB, queuectl.toml in the home, a file there.",
+        help="Database: a path or postgresql://USER@HOST/DB (default $QUEUECTL_DB, queuectl.toml, a file in the data directory).",
     ),
     click.Option(
         ["--trust-home"],
@@ -63,9 +73,9 @@ GLOBAL_OPTIONS: list[click.Option] = [
         callback=_note,
         help="Use a data directory or database that other users own or can write to.",
     ),
-    click.Option(["--json"], is_flag=True, expose_value=False, callback=_note, help="Answer in JSON."),
+    click.Option(["--json"], is_flag=True, expose_value=False, callback=_note, help="Print JSON."),
     click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_note, help="Print ids only."),
-    click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_note, help="No colours."),
+    click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_note, help="No colors."),
     click.Option(
         ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_help, help="Show this page."
     ),
@@ -75,8 +85,8 @@ GLOBAL_OPTIONS: list[click.Option] = [
 class Command(click.Command):
     """A command that gets the `App` as its first argument and returns a Result.
 
-    `signed_words`: words like -5 are values, not options. `any_environment`: it is for finding out what is wrong, also with
-    the variables that no other command would take. `any_home`: it does not use the data directory, or checks by itself what it uses.
+    `signed_arguments`: arguments like -5 are values, not options. `any_environment`: it also runs with invalid QUEUECTL_*
+    variables, to report them. `any_home`: it does not use the data directory, or checks by itself that it is trusted.
     """
 
     def __init__(
@@ -84,26 +94,26 @@ class Command(click.Command):
         name: str | None,
         *,
         examples: str = "",
-        signed_words: bool = False,
+        signed_arguments: bool = False,
         any_environment: bool = False,
         any_home: bool = False,
         **rest: Any,
     ) -> None:
         super().__init__(name, add_help_option=False, **rest)
         self.examples = examples
-        self.signed_words = signed_words
+        self.signed_arguments = signed_arguments
         self.any_environment = any_environment
         self.any_home = any_home
         self.own_params = list(self.params)
         self.params = [*self.params, *GLOBAL_OPTIONS]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if self.signed_words:
+        if self.signed_arguments:
             args = [_guard(word) for word in args]
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            # click's parser does not say whose words these are: who explains them needs to know.
+            # click's parser sets no context, which the error message needs.
             error.ctx = error.ctx or ctx
             raise
 
@@ -114,7 +124,7 @@ class Command(click.Command):
         if not self.any_home:
             ctx.obj.check_trust()
         params = ctx.params
-        if self.signed_words:
+        if self.signed_arguments:
             params = {name: _unguard(value) for name, value in params.items()}
         return self.callback(ctx.obj, **params)
 
@@ -128,11 +138,10 @@ class Command(click.Command):
 show_env_option: Final = click.option(
     "--show-env", is_flag=True, help="Show the values of its environment, not only the names."
 )
-"""For every command that prints jobs."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by a table and loads the one that is called."""
+    """A group with a table of its commands. The module of a command is imported when the command is called."""
 
     def __init__(self, name: str | None, *, table: Mapping[str, Entry], examples: str = "", **rest: Any) -> None:
         super().__init__(name, add_help_option=False, invoke_without_command=True, **rest)
@@ -148,7 +157,7 @@ class LazyGroup(click.Group):
         entry = self.table.get(cmd_name)
         if entry is None:
             return None
-        return cast(click.Command, getattr(import_module(entry.module), entry.attribute))
+        return cast(click.Command, getattr(import_module(f"{COMMANDS_PACKAGE}.{entry.module}"), entry.attribute))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -156,14 +165,14 @@ class LazyGroup(click.Group):
         name, rest = args[0], args[1:]
         command = self.get_command(ctx, name)
         if command is None and not ctx.resilient_parsing:
-            from queuectl.job.nearest import nearest
+            from queuectl.text import closest_match
 
             known = self.list_commands(ctx)
-            raise UnknownName("command", name, nearest=nearest(name, known), known=known)
+            raise UnknownName("command", name, nearest=closest_match(name, known), known=known)
         return name, command, rest
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Not click's group, which splits the words over two places of which one is its own affair.
+        # Not Group.parse_args, which moves some of the arguments into a private attribute.
         try:
             return click.Command.parse_args(self, ctx, args)
         except click.UsageError as error:
@@ -205,7 +214,7 @@ class LazyGroup(click.Group):
 def command(
     name: str, *, examples: str, cls: type[Command] = Command, **rest: Any
 ) -> Callable[[Callable[..., Result]], Command]:
-    """Make a function with click's options and arguments a Command; its docstring is the help."""
+    """Turn a function with options and arguments of click into a Command. Its docstring is the help page."""
 
     def wrap(function: Callable[..., Result]) -> Command:
         return click.command(name, cls=cls, examples=examples, context_settings=dict(SETTINGS), **rest)(function)
@@ -224,8 +233,8 @@ def show_help(ctx: click.Context) -> None:
     app: App = ctx.obj
     for line in ctx.get_help().split("\n"):
         is_heading = line.endswith(":") and not line.startswith(" ")
-        is_remark = line.startswith("  # ")
-        app.print(app.paint(line, "bold" if is_heading else "dim" if is_remark else None))
+        is_comment = line.startswith("  # ")
+        app.print(app.paint(line, "bold" if is_heading else "dim" if is_comment else None))
 
 
 def _write_options(ctx: click.Context, formatter: click.HelpFormatter, own: list[click.Parameter]) -> None:
@@ -248,9 +257,9 @@ def _write_examples(formatter: click.HelpFormatter, examples: str) -> None:
             formatter.write(f"  {line}\n" if line else "\n")
 
 
-# ── words like -5 ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── arguments like -5 ───────────────────────────────────────────────────────────────────────────────────────────────
 
-# No word of a command line can hold a NUL, so a word behind one cannot be taken for anything else.
+# No argument can contain a NUL, so click's parser cannot mistake a marked one for an option.
 _GUARD = "\0"
 
 
@@ -265,3 +274,47 @@ def _unguard(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(_unguard(item) for item in value)
     return value
+
+
+# ── options ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
+
+
+def combine_options(*options: Decorator) -> Decorator:
+    """A decorator that adds several options or arguments, in this order."""
+
+    def wrap(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return wrap
+
+
+# ── option types ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ASCII digits only: int() and float() also accept 1_000 or ٣. A default, which is a number already, is returned as it is.
+
+
+def integer(value: str | int) -> int:
+    if isinstance(value, int):
+        return value
+    # int() accepts at most 4300 digits.
+    if re.fullmatch(r"[+-]?[0-9]{1,4000}", value):
+        return int(value)
+    raise click.BadParameter(f"{value!r} is not a whole number")
+
+
+def number(value: str | float) -> float:
+    if isinstance(value, (int, float)):
+        return float(value)
+    if re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", value, re.IGNORECASE):
+        return float(value)
+    raise click.BadParameter(f"{value!r} is not a number")
+
+
+def port_number(text: str) -> int:
+    if re.fullmatch("[0-9]{1,5}", text) and int(text) < 65_536:
+        return int(text)
+    raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")

@@ -1,6 +1,6 @@
-"""The program: the table of commands, and the way from the words to an exit status.
+"""The entry points: `main` for the installed script, `run` for a command inside a running process (tests).
 
-`main` is what the shell calls; `run` is the same inside a process that goes on (tests).
+Imports are inside of functions: Ctrl-C during the 40 ms that they take must not print a traceback.
 """
 
 from __future__ import annotations
@@ -9,32 +9,38 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
+
+if TYPE_CHECKING:
+    from queuectl.cli.app import App
+    from queuectl.cli.command import LazyGroup
+
+PROGRAM: Final = "queuectl"
+COMPLETION_VARIABLE: Final = "_QUEUECTL_COMPLETE"
 
 
 def main() -> NoReturn:
     try:
         code = _main(sys.argv[1:])
-    except KeyboardInterrupt:  # while modules were being loaded
+    except KeyboardInterrupt:  # during imports
         code = 130
-    _leave(code)
+    _exit(code)
 
 
-def _main(words: Sequence[str]) -> int:
+def _main(arguments: Sequence[str]) -> int:
     _fill_closed_streams()
-    # Loading makes tens of thousands of objects, all of them to stay: looking for garbage meanwhile only takes time.
+    # Imports create tens of thousands of objects that stay: garbage collection would only take time.
     gc.disable()
-    # Here and not above: a Ctrl-C in the 40 ms that this takes must not show a traceback.
     from queuectl.cli.app import App
-    from queuectl.cli.invoke import invoke
+    from queuectl.cli.commands.registry import root
 
     gc.freeze()
     gc.enable()
-    return invoke(App(stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr), words)
+    return _invoke(App(stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr), root, arguments)
 
 
 def run(
-    words: Sequence[str],
+    arguments: Sequence[str],
     *,
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
@@ -42,17 +48,89 @@ def run(
 ) -> int:
     """Run one command inside this process and return its exit status."""
     from queuectl.cli.app import App
-    from queuectl.cli.invoke import invoke
+    from queuectl.cli.commands.registry import root
 
     app = App(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout, stderr=stderr or sys.stderr)
     try:
-        return invoke(app, words)
+        return _invoke(app, root, arguments)
     finally:
         app.close()
 
 
+def _invoke(app: App, root: LazyGroup, arguments: Sequence[str]) -> int:
+    """Run one command and flush the streams. Every exception becomes an exit status."""
+    from queuectl.cli.errors import BROKEN_PIPE, exit_status, report
+    from queuectl.errors import OutputFailed
+
+    for stream in (app.stdout, app.stderr):
+        # Print an escape for characters that the encoding of the terminal lacks.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    # Searched for before parsing: they also apply to errors about arguments that cannot be parsed.
+    app.flags.no_color = "--no-color" in options
+    as_json = "--json" in options
+    try:
+        code = _attempt(app, root, arguments, as_json=as_json)
+        app.write("", flush=True)
+        return code
+    except BrokenPipeError:
+        _discard_output(app)
+        return BROKEN_PIPE
+    except OutputFailed as error:
+        _discard_output(app)
+        report(app, error, as_json=as_json)
+        return exit_status(error)
+
+
+def _attempt(app: App, root: LazyGroup, arguments: Sequence[str], *, as_json: bool) -> int:
+    import click
+
+    from queuectl.cli.errors import INTERRUPTED, exit_status, from_click, from_unexpected, report
+    from queuectl.cli.render import print_result
+    from queuectl.errors import OutputFailed, QueuectlError
+
+    try:
+        if COMPLETION_VARIABLE in app.environ:
+            from click.shell_completion import shell_complete
+
+            how = app.environ[COMPLETION_VARIABLE]
+            return shell_complete(root, {"obj": app}, PROGRAM, COMPLETION_VARIABLE, how)
+        with root.make_context(PROGRAM, list(arguments), obj=app) as ctx:
+            return print_result(app, root.invoke(ctx))
+    except (BrokenPipeError, OutputFailed):
+        raise
+    except click.exceptions.Exit as exiting:
+        return exiting.exit_code
+    except click.ClickException as error:
+        failure = from_click(error)
+    except QueuectlError as error:
+        failure = error
+    except (KeyboardInterrupt, click.Abort):
+        app.say("")  # the terminal has printed ^C
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the outermost handler: print an error, not a traceback
+        if app.environ.get("QUEUECTL_DEBUG"):
+            import traceback
+
+            traceback.print_exc(file=app.stderr)
+        failure = from_unexpected(error)
+    report(app, failure, as_json=as_json)
+    return exit_status(failure)
+
+
+def _discard_output(app: App) -> None:
+    """Discard buffered output: otherwise the interpreter reports an error at exit."""
+    try:
+        fd = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(fd, app.stdout.fileno())
+        os.close(fd)
+    except (OSError, ValueError):
+        pass  # a stream without a descriptor
+
+
 def _fill_closed_streams() -> None:
-    """`queuectl … >&-`: without this the store itself could become descriptor 1, and output would go into it."""
+    """For `queuectl … >&-`: otherwise the database could get descriptor 1, and output would be written into it."""
     if sys.stdin is not None and sys.stdout is not None and sys.stderr is not None:
         return
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
@@ -63,9 +141,9 @@ def _fill_closed_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
-def _leave(code: int) -> NoReturn:
-    # Everything is flushed and committed by now. Taking the interpreter down and closing the store, which makes SQLite
-    # checkpoint, would cost milliseconds of every command and change nothing: a commit is durable when it returns.
+def _exit(code: int) -> NoReturn:
+    # Everything is flushed and committed. Finalizing the interpreter and closing the database, which makes SQLite
+    # checkpoint, would cost milliseconds of every command: a commit is durable when it returns.
     if os.environ.get("QUEUECTL_DEBUG"):
-        sys.exit(code)  # the slow way, for coverage and profilers, which work at exit
+        sys.exit(code)  # for coverage and profilers, which work at exit
     os._exit(code)

@@ -1,20 +1,107 @@
-"""The one renderer: a Result as a table, as JSON or as bare ids."""
+"""Results of commands, and the renderer that prints one as a table, as JSON or as bare ids.
+
+`effect` describes the change that a command made, for the error message if its result cannot be printed. `exit_code` may
+be a function where it is known only after the rows were read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, assert_never
+from typing import Any, Generic, NamedTuple, TypeVar, assert_never
 
 from queuectl.cli.app import App
-from queuectl.cli.exits import DONE, REFUSED
-from queuectl.cli.failure import report_refusals
-from queuectl.cli.printable import printable, printable_json
-from queuectl.cli.result import Done, Lines, Nothing, Raw, Result, Sheet, Stream, Table
-from queuectl.errors import QueuectlError
+from queuectl.cli.errors import DONE, REFUSED, report_refusals
+from queuectl.cli.tables import Column, lay_out
+from queuectl.errors import OutputFailed, QueuectlError
+from queuectl.text import escape_control, escape_json
 
-AT_ONCE = 1000  # lines in one piece: a hundred thousand ids take a fifth of a second one by one
-MANY = 20  # ids that nobody wants to read one by one
+T = TypeVar("T")
+
+
+class Table(NamedTuple, Generic[T]):
+    """Rows as a table; with --json one array, streamed, as `rows` may be a generator of a million; with --quiet the ids.
+
+    On a terminal, `empty` is printed instead of a table without rows. `footer` is printed below a table.
+    """
+
+    rows: Iterable[T]
+    columns: Sequence[Column[T]]
+    to_json: Callable[[T], Any]
+    to_id: Callable[[T], str] | None = None
+    empty: str = "nothing to show"
+    footer: str | None = None
+    exit_code: int = 0
+
+
+class Stream(NamedTuple, Generic[T]):
+    """One line for each row, printed as it arrives; with --json one array, element by element.
+
+    `summary` is printed on a terminal instead of the lines. `live`: flush after each row.
+    """
+
+    rows: Iterable[T]
+    to_line: Callable[[T], str]
+    to_json: Callable[[T], Any]
+    summary: Callable[[], str] | None = None
+    live: bool = False
+    effect: Callable[[], str | None] | None = None
+    exit_code: int | Callable[[], int] = 0
+
+
+class Details(NamedTuple):
+    """A single object: the lines of `text()`; with --json `value`, or what it returns; with --quiet `id`.
+
+    Lines may hold colors (`app.paint`): the command escapes untrusted text by `escape_control`. `note` is printed after
+    them, on a terminal only.
+    """
+
+    value: Any
+    text: Callable[[], Iterable[str]]
+    id: str | None = None
+    note: Callable[[], str] | None = None
+    effect: str | None = None
+    exit_code: int = 0
+
+
+class Lines(NamedTuple):
+    """Lines without colors, the same on a terminal and in a pipe; `value` with --json."""
+
+    lines: Iterable[str]
+    value: Any
+    exit_code: int = 0
+
+
+class Done(NamedTuple):
+    """The ids that a command changed, each printed after `verb` ("cancelled"), and those that it refused.
+
+    `is_bulk`: selected by filters. On a terminal many of them are printed as a number.
+    """
+
+    done: Sequence[str]
+    refused: Sequence[tuple[str, QueuectlError]] = ()
+    verb: str = "done"
+    is_bulk: bool = False
+
+
+class Raw(NamedTuple):
+    """Bytes, unchanged, each chunk flushed."""
+
+    chunks: Iterable[bytes]
+    exit_code: int | Callable[[], int] = 0
+
+
+class Nothing(NamedTuple):
+    """No output."""
+
+    exit_code: int = 0
+
+
+Result = Table[Any] | Stream[Any] | Details | Lines | Done | Raw | Nothing
+
+
+LINES_PER_WRITE = 1000  # 100,000 single writes take 0.2 s
+MAX_LISTED_IDS = 20  # on a terminal, of a bulk change
 
 
 def render(app: App, result: Result) -> int:
@@ -34,16 +121,16 @@ def render(app: App, result: Result) -> int:
                 for line in result.lines:
                     app.print(line)
             return result.exit_code
-        case Sheet():
+        case Details():
             if as_json:
                 _print_json(app, result.value() if callable(result.value) else result.value)
             elif app.flags.quiet:
                 if result.id is not None:
-                    app.print(printable(result.id))
+                    app.print(escape_control(result.id))
             else:
-                for line in result.people():
+                for line in result.text():
                     app.print(line)
-                if result.note is not None and app.is_talking and app.stdout_is_terminal:
+                if result.note is not None and app.shows_messages and app.stdout_is_terminal:
                     app.say(result.note())
             return result.exit_code
         case Stream():
@@ -56,7 +143,7 @@ def render(app: App, result: Result) -> int:
                     app.print(result.to_line(row), flush=True)
             else:
                 lines = map(result.to_line, result.rows)
-                while some := list(islice(lines, AT_ONCE)):
+                while some := list(islice(lines, LINES_PER_WRITE)):
                     app.print("\n".join(some))
             return _code(result)
         case Table():
@@ -64,7 +151,7 @@ def render(app: App, result: Result) -> int:
                 _print_array(app, map(result.to_json, result.rows))
             elif app.flags.quiet:
                 for row in result.rows:
-                    app.print(printable(result.to_id(row) if result.to_id else result.columns[0].cell(row)))
+                    app.print(escape_control(result.to_id(row) if result.to_id else result.columns[0].cell(row)))
             else:
                 _print_table(app, result)
             return result.exit_code
@@ -74,11 +161,29 @@ def render(app: App, result: Result) -> int:
             assert_never(unreachable)
 
 
-def _print_table(app: App, table: Table[Any]) -> None:
-    from queuectl.cli.table import lay_out
+def print_result(app: App, result: Result) -> int:
+    """As `render`. If the output fails, the error mentions the change that the command made."""
+    try:
+        code = render(app, result)
+        app.write("", flush=True)
+    except OutputFailed as error:
+        raise OutputFailed(error.problem, done=_effect_of(result)) from error
+    return code
 
-    lines = list(lay_out(table.rows, table.columns, width=app.width, colour=app.colour_on(app.stdout)))
-    # In a pipe the header stays: a program that skips one line is right for any number of rows.
+
+def _effect_of(result: Result) -> str | None:
+    match result:
+        case Details():
+            return result.effect
+        case Stream():
+            return None if result.effect is None else result.effect()
+        case _:
+            return None
+
+
+def _print_table(app: App, table: Table[Any]) -> None:
+    lines = list(table_lines(app, table.rows, table.columns))
+    # In a pipe the header stays: a program can always skip one line.
     if len(lines) == 1 and app.stdout_is_terminal:
         lines = [table.empty]
     for line in lines:
@@ -92,29 +197,44 @@ def _render_done(app: App, result: Done) -> int:
         refused = [{"id": ref, "code": error.code, "message": error.message} for ref, error in result.refused]
         _print_json(app, {"done": list(result.done), "refused": refused})
     else:
-        is_summed_up = result.is_bulk and len(result.done) > MANY and app.stdout_is_terminal and not app.flags.quiet
-        if is_summed_up:
+        is_summarized = (
+            result.is_bulk and len(result.done) > MAX_LISTED_IDS and app.stdout_is_terminal and not app.flags.quiet
+        )
+        if is_summarized:
             app.print(f"{result.verb} {len(result.done):,} jobs")
-        for job_id in () if is_summed_up else result.done:
-            app.print(printable(job_id) if app.flags.quiet else f"{result.verb} {printable(job_id)}")
-        for note in result.notes:
-            app.say(note)
+        for job_id in () if is_summarized else result.done:
+            app.print(escape_control(job_id) if app.flags.quiet else f"{result.verb} {escape_control(job_id)}")
     report_refusals(app, result.refused, of=len(result.done) + len(result.refused))
     return REFUSED if result.refused else DONE
+
+
+def table_lines(app: App, rows: Iterable[T], columns: Sequence[Column[T]], *, indent: str = "") -> Iterator[str]:
+    """The lines of a table that fits the terminal; the first one is the header."""
+    width = None if app.width is None else app.width - len(indent)
+    for line in lay_out(rows, columns, width=width, color=app.color_on(app.stdout)):
+        yield indent + line
+
+
+def field_lines(app: App, fields: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Labels and values, aligned; without those whose value is empty. The values are escaped already."""
+    shown = [(label, text) for label, text in fields if text]
+    width = max((len(label) for label, _ in shown), default=0)
+    for label, text in shown:
+        yield f"  {app.paint(label.rjust(width), 'dim')}  {text}"
 
 
 def to_json(value: Any) -> str:
     import json
 
-    return printable_json(json.dumps(value, ensure_ascii=False))
+    return escape_json(json.dumps(value, ensure_ascii=False))
 
 
 def _print_json(app: App, value: Any) -> None:
-    # On a terminal somebody reads it; in a pipe one line is one value.
+    # Indented on a terminal; in a pipe one value is one line.
     if app.stdout_is_terminal:
         import json
 
-        app.print(printable_json(json.dumps(value, ensure_ascii=False, indent=2)))
+        app.print(escape_json(json.dumps(value, ensure_ascii=False, indent=2)))
     else:
         app.print(to_json(value))
 
@@ -122,14 +242,14 @@ def _print_json(app: App, value: Any) -> None:
 def _print_array(app: App, values: Iterable[Any], *, live: bool = False) -> None:
     """One element a line, never more than one in memory.
 
-    Nothing is printed before the first element is there: an error until then leaves stdout empty. A `live` array is closed
-    also when something ends it: what it holds has happened. Any other stays open then, for it is not all there is.
+    Nothing is printed before the first element: an error until then leaves stdout empty. A `live` array that is interrupted
+    is closed, since its elements are facts. Any other stays open, and so invalid: it is incomplete.
     """
     opening = "["
     try:
         for value in values:
             text = f"{opening}\n{to_json(value)}"
-            opening = ","  # noted before anybody can see it: whoever does may press Ctrl-C at once
+            opening = ","  # set before the write: Ctrl-C may follow at once
             app.write(text, flush=live)
     except (KeyboardInterrupt, QueuectlError):
         if live and opening == ",":

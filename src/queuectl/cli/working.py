@@ -11,36 +11,36 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-from queuectl import home as places
+from queuectl import paths as places
+from queuectl.alerts.evaluator import AlertTask
 from queuectl.cli.app import App
 from queuectl.cli.worker_log import WorkerLog
 from queuectl.config import actor, here, job_environment_base, load_settings
+from queuectl.cron.scheduler import Scheduler
 from queuectl.errors import QueuectlError
 from queuectl.events import Event, Sink, StoppedProcessKilled
-from queuectl.gate import open_gate
-from queuectl.job.lifecycle import State
-from queuectl.job.settings import Settings
+from queuectl.jobs.states import State
+from queuectl.maintenance.adoption import Heir
+from queuectl.maintenance.complete import CompleteDuty
+from queuectl.maintenance.lock_breaker import LockBreaker
+from queuectl.maintenance.prune import PruneDuty
+from queuectl.maintenance.rescue import RescueDuty, rescue_namesake
+from queuectl.maintenance.sample import SampleDuty
+from queuectl.operations.inspect import without_webhook_queue
+from queuectl.policy.gate import open_gate
+from queuectl.policy.loader import PolicyReloadTask
 from queuectl.process.asking import Asking
 from queuectl.process.raising import Raised
 from queuectl.process.spawn import SystemProcesses
 from queuectl.process.watch import Adoption
-from queuectl.queue.inspect import without_calls
-from queuectl.secrets.vault import Vault
-from queuectl.store.ids import new_worker_id
+from queuectl.secrets.resolver import SecretResolver
+from queuectl.service.sd_notify import Notifier
+from queuectl.settings import Settings
+from queuectl.store.enqueue import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
-from queuectl.upkeep.adoption import Heir
-from queuectl.upkeep.alert import AlertDuty
-from queuectl.upkeep.call import CallDuty
-from queuectl.upkeep.complete import CompleteDuty
-from queuectl.upkeep.fire import FireDuty
-from queuectl.upkeep.lock_breaker import LockBreaker
-from queuectl.upkeep.policy import PolicyDuty
-from queuectl.upkeep.prune import PruneDuty
-from queuectl.upkeep.rescue import RescueDuty, rescue_namesake
-from queuectl.upkeep.sample import SampleDuty
+from queuectl.webhooks.delivery import WebhookTask
 from queuectl.worker.detach import detach, say_failed, say_ready
-from queuectl.worker.notify import Notifier
 from queuectl.worker.plan import Duty, Plan, World
 from queuectl.worker.serve import serve
 from queuectl.worker.standby import HasFileno, Standby, wait_for_any
@@ -130,16 +130,16 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
     sink: Sink = emit if manager.is_wanted else log
     foundlings: deque[Adoption] = deque()
     heir = Heir(plan.id, plan.home, foundlings)
-    force = gate.force
-    rules = PolicyDuty(force, home=app.home, emit=sink)
+    policy = gate.policy
+    rules = PolicyReloadTask(policy, home=app.home, emit=sink)
     duties: list[Duty] = [
         RescueDuty(heir, where, store=store, clock=app.clock, settings=settings, emit=sink),
         CompleteDuty(store, settings, by=actor(app.environ)),
-        CallDuty(store),
-        AlertDuty(store=store, here=where, settings=settings, emit=sink),
+        WebhookTask(store),
+        AlertTask(store=store, here=where, settings=settings, emit=sink),
         PruneDuty(plan.id, where.host, store=store, home=app.home, settings=settings, emit=sink),
         SampleDuty(store=store, emit=sink),
-        FireDuty(store=store, settings=settings, chance=random.random, emit=sink),
+        Scheduler(store=store, settings=settings, chance=random.random, emit=sink),
         rules,
     ]
     if ready_fd is not None:
@@ -152,16 +152,16 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
 
     asking = Asking()
     processes.bury_others = asking.bury
-    vault = Vault(app.home, user=os.geteuid(), asking=asking, gate=gate)
-    world = World(store, processes, app.clock, random.random, settings, sink, wait, foundlings, vault, standby)
+    secrets = SecretResolver(app.home, user=os.geteuid(), asking=asking, gate=gate)
+    world = World(store, processes, app.clock, random.random, settings, sink, wait, foundlings, secrets, standby)
 
     def inherit() -> None:
         rescue_namesake(opening, heir, clock=app.clock, settings=settings(), emit=sink)
         opening.close()
 
     def on_ready() -> None:
-        if force.guard is not None and force.path is not None:
-            rules.begin(force.path)
+        if policy.evaluator is not None and policy.path is not None:
+            rules.begin(policy.path)
         if ready_fd is not None:
             say_ready(ready_fd)
         manager.ready()
@@ -179,7 +179,7 @@ def _work(app: App, order: Order, ready_fd: int | None, processes: SystemProcess
             on_ready=on_ready,
         )
     finally:
-        vault.close()
+        secrets.close()
         log.close()
     store.close()
     if signal is None:
@@ -253,7 +253,7 @@ def _remaining(store: Store, queues: tuple[str, ...] | None, standby: Standby) -
                 tally = store.tally()
             return sum(
                 tally[queue][state]
-                for queue in without_calls(tally)
+                for queue in without_webhook_queue(tally)
                 if queues is None or queue in queues
                 for state in UNFINISHED
             )

@@ -1,8 +1,8 @@
-"""Every error that queuectl raises on purpose, to be caught from here.
+"""Every error that queuectl raises on purpose.
 
     QueuectlError
-    ├── UsageError             the words could never be right                     exit 2
-    │   ├── InvalidInput       a value of a wrong type, range or form
+    ├── UsageError             the input is invalid                               exit 2
+    │   ├── InvalidInput       a value of the wrong type, range or form
     │   ├── InvalidJson        text that is not JSON, with the position
     │   ├── InvalidLine        one line of a batch, with its number
     │   ├── InvalidItem        one element of a JSON array, with its number
@@ -10,17 +10,17 @@
     │   ├── UnknownName        a field, key or state that does not exist
     │   ├── StoreUnsupported   an address of another kind of database
     │   └── NeedsConfirmation  a destructive command without --yes
-    ├── NotFound               well said, but there is no such thing              exit 1
+    ├── NotFound               the object does not exist                          exit 1
     │   └── JobNotFound  WorkerNotFound  BatchNotFound  ScheduleNotFound  ParentNotFound  StoreNotFound  SecretNotFound
-    ├── Conflict               well said, but refused as things are               exit 1
+    ├── Conflict               rejected because of the current state              exit 1
     │   ├── AmbiguousId  DuplicateId  WrongState  KeyTaken
-    │   ├── StaleEdit          somebody was faster
-    │   ├── KeyReused          a request that is another one under the same key
+    │   ├── StaleEdit          the job changed after it was shown
+    │   ├── KeyReused          another request had the same idempotency key
     │   ├── BatchComplete  BatchDiffers  ParentEnded  ScheduleExists  NotMovable
     │   ├── WorkerNameTaken  WorkersAlive
     │   ├── FileExists  StoreNotEmpty  SameStore  JobsRunning  JobDiffers  RuleDiffers
-    │   └── Refusals           several ids, some of them impossible
-    ├── Unavailable            the store, the home or the system cannot serve now exit 1
+    │   └── Refusals           several IDs, some of which were refused
+    ├── Unavailable            the database, the data directory or the host fails exit 1
     │   ├── HomeUnusable  NotTrusted  FileUnreadable  FileUnwritable  OutputFailed  UnknownLayout
     │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone  CopyDiffers
@@ -28,18 +28,16 @@
     │   ├── SqliteTooOld  SystemUnsupported  SystemRefused  ZonesMissing
     │   ├── CallRefused  CallUnanswered   of a webhook
     │   ├── ServiceManagerMissing  ServiceFailed
-    │   ├── PolicyUnusable     one that others could change, or that is not there
-    │   ├── SecretUnusable     one that others could read, or that nobody tells
-    │   ├── KeeperGone         the process beside a worker
-    │   └── WorkerFailed       a detached worker that did not come up
-    └── WaitTimeout            waited too long (also a TimeoutError)              exit 124
+    │   ├── PolicyUnusable     not trusted, or missing
+    │   ├── SecretUnusable     readable by others, or without a value
+    │   ├── SupervisorGone         the supervisor of a worker ended
+    │   └── WorkerFailed       a detached worker did not start
+    └── WaitTimeout            a wait timed out (also a TimeoutError)             exit 124
 
-An error is built from facts and carries three things for whoever shows it: `code`, a stable slug for programs; the
-message, one line of what; and `hint`, one line of what to do. The kind of an error (the branch of the tree) is all that
-a surface needs to choose an exit status or an HTTP status: this package knows neither.
+An error is built from facts and has a `code` (a stable slug for programs), a message (one line) and a `hint` (one line, what to do).
+The branch of the tree determines the exit code and the HTTP status; this package knows neither.
 
-The branches and what every command may need stand here; the rest is loaded when it is first asked for, since `enqueue`
-needs little of it.
+The branches and the errors of most commands are defined here; the others are loaded on first use, since `enqueue` needs few.
 """
 
 from __future__ import annotations
@@ -48,9 +46,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
-    from queuectl.errors.flow import *  # noqa: F403 # for whoever reads types: they are found by __getattr__
-    from queuectl.errors.keeping import *  # noqa: F403
-    from queuectl.errors.unavailable import *  # noqa: F403
+    from queuectl.errors.jobs import *  # noqa: F403 # for type checkers; at run time __getattr__ finds them
+    from queuectl.errors.store import *  # noqa: F403
 
 
 class QueuectlError(Exception):
@@ -62,7 +59,7 @@ class QueuectlError(Exception):
         self.hint = hint
 
 
-# ── the words could never be right ──────────────────────────────────────────────────────────────────────────────────
+# ── invalid input ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class UsageError(QueuectlError):
@@ -113,7 +110,7 @@ class UnknownName(UsageError):
 
     def __init__(self, what: str, name: str, *, nearest: str | None, known: Sequence[str]) -> None:
         hint = f"did you mean {nearest!r}?" if nearest else f"known: {', '.join(known)}"
-        shown = name if len(name) <= 200 else f"{name[:199]}…"  # it may be a whole file
+        shown = name if len(name) <= 200 else f"{name[:199]}…"  # may be a whole file
         super().__init__(f"unknown {what} {shown!r}", hint=hint)
         self.name = name
 
@@ -122,7 +119,7 @@ class NeedsConfirmation(UsageError):
     code = "needs-confirmation"
 
 
-# ── well said, but there is no such thing ───────────────────────────────────────────────────────────────────────────
+# ── not found ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class NotFound(QueuectlError):
@@ -145,7 +142,7 @@ class WorkerNotFound(NotFound):
         self.ref = ref
 
 
-# ── well said, but refused as things are ────────────────────────────────────────────────────────────────────────────
+# ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Conflict(QueuectlError):
@@ -156,7 +153,7 @@ class AmbiguousId(Conflict):
     code = "ambiguous-id"
 
     def __init__(self, ref: str, candidates: Sequence[str]) -> None:
-        super().__init__(f"{ref!r} is the beginning of several ids", hint=f"one of: {', '.join(candidates)}")
+        super().__init__(f"{ref!r} is ambiguous", hint=f"one of: {', '.join(candidates)}")
         self.ref = ref
         self.candidates = tuple(candidates)
 
@@ -165,12 +162,12 @@ class DuplicateId(Conflict):
     code = "duplicate-id"
 
     def __init__(self, job_id: str, *, where: str | None = None, twice: bool = False) -> None:
-        """`where` in a batch it was found, "line 2"; `twice`: in the batch itself, whatever the store holds."""
+        """`where`: the location in a batch, "line 2"; `twice`: two jobs of the batch have the ID."""
         problem = f"the id {job_id!r} is twice in this batch" if twice else f"there is a job {job_id!r} already"
         look = f"choose another id, or look at it: queuectl show {job_id}"
         super().__init__(
             problem if where is None else f"{where}: {problem}",
-            hint="give each job an id of its own, or leave it away" if twice else look,
+            hint="give each job an id of its own, or omit it" if twice else look,
         )
         self.job_id = job_id
 
@@ -179,14 +176,14 @@ class WrongState(Conflict):
     code = "wrong-state"
 
     def __init__(self, job_id: str, state: str, *, verb: str, hint: str, where: str = "") -> None:
-        """`verb` is what cannot be done to it, `where` ("from the DLQ") comes behind."""
+        """`verb`: the refused action; `where`: a suffix of the message ("from the DLQ")."""
         super().__init__(f"job {job_id!r} is {state}: cannot {verb} it{where and ' ' + where}", hint=hint)
         self.job_id = job_id
         self.state = state
 
 
 class KeyTaken(Conflict):
-    """Another job has the unique key. `place`: which one of those that were to be added, from 0."""
+    """Another job has the unique key. `place`: the index of the new job in its batch."""
 
     code = "key-taken"
 
@@ -211,24 +208,24 @@ class WorkersAlive(Conflict):
 
 
 class Refusals(Conflict):
-    """Several ids of one command, some of them impossible: what could be done was done."""
+    """Some IDs of a command were refused; the action was applied to the others."""
 
     code = "refused"
 
     def __init__(self, refused: Sequence[tuple[str, QueuectlError]]) -> None:
         first = "; ".join(error.message for _, error in refused[:5])
-        super().__init__(f"{len(refused)} refused: {first}", hint="what could be done was done")
+        super().__init__(f"{len(refused)} refused: {first}", hint="the action was applied to the others")
         self.refused = tuple(refused)
 
 
-# ── the store or the home cannot serve now ──────────────────────────────────────────────────────────────────────────
+# ── unavailable ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Unavailable(QueuectlError):
     code = "unavailable"
 
 
-# ── waited too long ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── timeouts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class WaitTimeout(QueuectlError, TimeoutError):
@@ -236,20 +233,22 @@ class WaitTimeout(QueuectlError, TimeoutError):
 
     def __init__(self, waiting: Sequence[str], seconds: float) -> None:
         named = ", ".join(waiting[:5]) + (f" and {len(waiting) - 5:,} more" if len(waiting) > 5 else "")
-        super().__init__(f"still not ended after {seconds:g} s: {named}", hint="the jobs go on; wait again to go on")
+        super().__init__(
+            f"still not ended after {seconds:g} s: {named}", hint="the jobs are still running; run wait again"
+        )
         self.waiting = tuple(waiting)
 
 
-# ── loaded when asked for ───────────────────────────────────────────────────────────────────────────────────────────
+# ── loaded on first use ─────────────────────────────────────────────────────────────────────────────────────────────
 
-_MORE: Final = ("unavailable", "flow", "keeping")
+_LAZY_MODULES: Final = ("store", "jobs")
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    for module in _MORE if not name.startswith("_") else ():
+    for module in _LAZY_MODULES if not name.startswith("_") else ():
         if found := vars(import_module(f"queuectl.errors.{module}")).get(name):
-            globals()[name] = found  # a loop that asks for it at every turn comes here once
+            globals()[name] = found  # so that this function is called once for each name
             return found
     raise AttributeError(f"module 'queuectl.errors' has no attribute {name!r}")

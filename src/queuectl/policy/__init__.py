@@ -1,1 +1,1 @@
-"""The policy of this host: where it stands, what a program really is, and whether a job may run."""
+"""The execution policy of this host: which programs jobs may run, and as which user."""

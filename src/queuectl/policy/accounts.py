@@ -1,22 +1,27 @@
-"""Who the users of a policy are on this host."""
+"""The accounts that a policy names, looked up on this host, and their access to the logs of jobs."""
 
 from __future__ import annotations
 
 import grp
 import os
 import pwd
-from collections.abc import Mapping
+import stat
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
+from queuectl import paths as places
 from queuectl.errors import PolicyUnusable
-from queuectl.job.policy import Policy
-from queuectl.job.user import Account, Identity, is_number
+from queuectl.logs.access import ENTER, let_too
+from queuectl.policy.rules import Account, Identity, Policy, is_number
 
 Accounts = Mapping[Identity, Account]
 
 
 def find_accounts(policy: Policy, path: str) -> Accounts:
-    """All that it names, as they are now: whoever is made a member of a group later is one after the next reading, as after
-    the next login. Raises PolicyUnusable, which names the file at `path`, for one that this host does not know."""
+    """Look up all accounts of a policy, with their groups at this time. Raises PolicyUnusable for an account that does not exist.
+
+    `path`: the file, for the error. A change of groups takes effect when the policy is loaded again.
+    """
     named = {rules.user for rules in policy.all_rules if rules.user is not None}
     found = {}
     for identity in sorted(named, key=str):
@@ -29,7 +34,7 @@ def find_accounts(policy: Policy, path: str) -> Accounts:
 
 
 def find_account(identity: Identity) -> Account:
-    """Raises LookupError, which says what is missing."""
+    """Raises LookupError with a message that names the missing user or group."""
     group = None if identity.group is None else _group(identity.group)
     entry = _entry(identity.user)
     if entry is None:
@@ -54,7 +59,7 @@ def user_name(uid: int) -> str:
 
 def _entry(name: str) -> pwd.struct_passwd | None:
     try:
-        # A name first: some systems have users who are called like numbers of others.
+        # The name first: a user name may consist of digits.
         return pwd.getpwnam(name)
     except KeyError:
         pass
@@ -71,3 +76,31 @@ def _group(name: str) -> int:
         if is_number(name):
             return int(name)
         raise LookupError(f"this host has no group {name}") from None
+
+
+def grant_log_access(home: str, accounts: Collection[Account]) -> str | None:
+    """Let these users pass through the data directory and its logs directory, without listing them.
+
+    Returns a problem, or None. A job that runs as another user can then read the logs it is given by name.
+    """
+    users = [account.uid for account in accounts]
+    try:
+        for path in (home, places.logs(home)) if users else ():
+            let_too(path, users, ENTER)
+    except OSError as exc:
+        return f"jobs cannot read their logs in {home}: {exc.strerror}"
+    return None
+
+
+def first_closed_directory(home: str, account: Account) -> str | None:
+    """The first directory above the data directory that this user cannot enter; None if there is none."""
+    parents = [str(path) for path in Path(os.path.realpath(home)).parents]
+    return next((path for path in reversed(parents) if not _may_enter(os.stat(path), account)), None)
+
+
+def _may_enter(found: os.stat_result, account: Account) -> bool:
+    if found.st_uid == account.uid:
+        return bool(found.st_mode & stat.S_IXUSR)
+    if found.st_gid == account.gid or found.st_gid in account.groups:
+        return bool(found.st_mode & stat.S_IXGRP)
+    return bool(found.st_mode & stat.S_IXOTH)

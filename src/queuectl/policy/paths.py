@@ -1,4 +1,4 @@
-"""What a path really leads to, and who could make it lead elsewhere."""
+"""Resolve paths step by step, and detect where another user could redirect them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ import os
 import stat
 from typing import Final, NamedTuple
 
-MOST_LINKS: Final = 40  # as the kernel has it
-MOST_INTERPRETERS: Final = 5  # the same: an interpreter may be a script itself
-LONGEST_LINE: Final = 256
+MAX_SYMLINKS: Final = 40  # as in the kernel
+MAX_INTERPRETERS: Final = 5  # as in the kernel: an interpreter may be a script itself
+MAX_SHEBANG_BYTES: Final = 256
 OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
-class Way(NamedTuple):
-    """`real` is the file itself. `names` are all it has on this way, the directories in them resolved: that which was asked for
-    first, `real` last. `weak` is the first place where somebody but root and the user could put something else, None if
-    there is none."""
+class ResolvedPath(NamedTuple):
+    """`real`: the file itself. `names`: every name of it along the symbolic links, directories resolved, the requested name first and
+    `real` last. `weak`: the first path that users other than root and `user` could replace; None if there is none."""
 
     real: str
     names: tuple[str, ...]
     weak: str | None
 
 
-def walk(path: str, *, user: int) -> Way:
-    """Follow an absolute path, step by step, as the kernel does. Raises OSError where that leads nowhere."""
+def resolve_path(path: str, *, user: int) -> ResolvedPath:
+    """Follow an absolute path as the kernel does. Raises OSError if it does not exist."""
     trusted = (0, user)
-    here, weak, links = "/", _weak_place("/", trusted), 0
+    here, weak, links = "/", _weak_directory("/", trusted), 0
     left = [part for part in reversed(path.split("/")) if part and part != "."]
     names: list[str] = []
     while left:
@@ -36,14 +35,14 @@ def walk(path: str, *, user: int) -> Way:
             continue
         step = os.path.join(here, part)
         found = os.lstat(step)
-        # In a directory like /tmp everybody may make names, but nobody takes away those of others.
+        # In a sticky directory like /tmp every user may create files, but only the owner can replace one.
         if weak is None and os.lstat(here).st_mode & OTHERS_WRITE and found.st_uid not in trusted:
             weak = step
         if not left:
             names.append(step)
         if stat.S_ISLNK(found.st_mode):
             links += 1
-            if links > MOST_LINKS:
+            if links > MAX_SYMLINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             target = os.readlink(step)
             here = "/" if target.startswith("/") else here
@@ -52,20 +51,48 @@ def walk(path: str, *, user: int) -> Way:
         if left and not stat.S_ISDIR(found.st_mode):
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         here = step
-        weak = weak or _weak_place(step, trusted)
+        weak = weak or _weak_directory(step, trusted)
     if path.endswith(("/", "/.")) and not os.path.isdir(here):
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-    return Way(here, (*names, here) if not names or names[-1] != here else tuple(names), weak)
+    return ResolvedPath(here, (*names, here) if not names or names[-1] != here else tuple(names), weak)
 
 
-def weak_interpreter(path: str, *, user: int) -> str | None:
-    """Of a script: where others could put another interpreter, which would run in its place. None for other programs. Raises
-    OSError if the kernel would not find one either."""
-    for _ in range(MOST_INTERPRETERS):
+class UntrustedFile(Exception):
+    """Other users could change the file, or it is no regular file of a reasonable size."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+
+
+def read_trusted_file(path: str, *, user: int, max_bytes: int) -> tuple[bytes, os.stat_result]:
+    """Read a file that only root and `user` can change. Raises UntrustedFile or OSError."""
+    found = resolve_path(path, user=user)
+    if found.weak is not None:
+        raise UntrustedFile(f"{found.weak} can be changed by others", f"chown and chmod go-w {found.weak}")
+    # Only root and `user` can have replaced the file since the check.
+    fd = os.open(found.real, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):  # an empty pipe would be an empty policy, which allows everything
+            raise UntrustedFile("it is not a file", "replace it with a regular file")
+        text = file.read(max_bytes + 1)
+    if len(text) > max_bytes:
+        raise UntrustedFile(f"it is larger than {max_bytes >> 10} KiB", "shorten it")
+    return text, status
+
+
+def find_weak_interpreter(path: str, *, user: int) -> str | None:
+    """Return the path by which other users could replace the interpreter of a script; None if there is none, or no script.
+
+    Raises OSError if the interpreter does not exist.
+    """
+    for _ in range(MAX_INTERPRETERS):
         interpreter = _interpreter(path)
         if interpreter is None:
             return None
-        way = walk(interpreter, user=user)
+        way = resolve_path(interpreter, user=user)
         if way.weak is not None:
             return way.weak
         path = way.real
@@ -74,18 +101,18 @@ def weak_interpreter(path: str, *, user: int) -> str | None:
 
 def _interpreter(path: str) -> str | None:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # what is no file must not keep us waiting
-    except PermissionError:  # to be run and not to be read: no script, which its interpreter has to read
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe must not block
+    except PermissionError:  # executable but unreadable: no script, since its interpreter could not read it
         return None
     try:
-        line = os.read(fd, LONGEST_LINE).partition(b"\n")[0] if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        line = os.read(fd, MAX_SHEBANG_BYTES).partition(b"\n")[0] if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     finally:
         os.close(fd)
-    words = line[2:].split(maxsplit=1)
-    return os.fsdecode(words[0]) if line.startswith(b"#!") and words and words[0].startswith(b"/") else None
+    parts = line[2:].split(maxsplit=1)
+    return os.fsdecode(parts[0]) if line.startswith(b"#!") and parts and parts[0].startswith(b"/") else None
 
 
-def _weak_place(path: str, trusted: tuple[int, int]) -> str | None:
+def _weak_directory(path: str, trusted: tuple[int, int]) -> str | None:
     found = os.lstat(path)
     if found.st_uid not in trusted:
         return path
@@ -96,7 +123,7 @@ def _weak_place(path: str, trusted: tuple[int, int]) -> str | None:
 def real_directory(path: str) -> str | None:
     try:
         return os.path.realpath(path, strict=True)
-    except (OSError, ValueError):  # not there, or not a name that this system can have
+    except (OSError, ValueError):  # missing, or not a valid path
         return None
 
 

@@ -1,7 +1,7 @@
 """Commands that this process runs itself, beside everything else: secret providers, and alert commands where no worker is alive.
 
 Each runs in a session of its own, without an input. It has a time limit and a limit of what it may print; then it is killed, with all
-that it has started. The gate (gate.py) decides whether a command may run, and as which user.
+that it has started. The gate (policy/gate.py) decides whether a command may run, and as which user.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from queuectl.clock import SystemClock, boot_ticks
-from queuectl.job.outcome import Ending, Exited, Signalled
-from queuectl.job.resources import Spent
-from queuectl.output.frames import end_line
+from queuectl.jobs.outcome import Ending, Exited, Signalled
+from queuectl.jobs.resources import ResourceReport
+from queuectl.logs.frames import end_line
 from queuectl.process.ended import Ended, Kept
 from queuectl.process.ledger import Finish, Footprint, Identity, Ledger
 from queuectl.process.libc import Words, descriptor_of, usage_of
@@ -195,7 +195,7 @@ class Keeper:
             log_to = self._pump.finish(kept.pipe, line)
             measured = usage_of(pid)
             if measured is None or kept.group is None:
-                spent = Spent(None if measured is None else usage_of_run(measured))
+                spent = ResourceReport(None if measured is None else usage_of_run(measured))
             else:
                 spent, group = self._pool.spent(kept.group, measured, lasted=lasted)
                 kept = kept._replace(group=group)

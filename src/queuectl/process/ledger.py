@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
-from queuectl.job.outcome import Exited, Signalled
-from queuectl.job.resources import NOT_KNOWN, Spent, Usage
+from queuectl.jobs.outcome import Exited, Signalled
+from queuectl.jobs.resources import NO_REPORT, ResourceReport, Usage
 from queuectl.process.table import boot
 
 RECORD: Final = 224
@@ -44,7 +44,7 @@ class Finish(NamedTuple):
     how: Exited | Signalled
     at: int
     log_to: int | None = None
-    spent: Spent = NOT_KNOWN
+    spent: ResourceReport = NO_REPORT
 
 
 class Footprint(NamedTuple):
@@ -186,7 +186,7 @@ def _shown(finish: Finish | None) -> str:
     return f"{kind}:{finish.how[0]}:{finish.at}:{log_to}:{_spent(finish.spent)}"
 
 
-def _spent(spent: Spent) -> str:
+def _spent(spent: ResourceReport) -> str:
     numbers = "" if spent.usage is None else ",".join(map(str, spent.usage.known))
     return f"{int(spent.out_of_memory)},{numbers}"
 
@@ -201,12 +201,12 @@ def _read(word: str) -> Finish | None:
             return None
 
 
-def _read_spent(words: list[str]) -> Spent:
+def _read_spent(words: list[str]) -> ResourceReport:
     if len(words) < 2:
-        return NOT_KNOWN
+        return NO_REPORT
     out_of_memory, *numbers = words[1].split(",")
     usage = Usage(*map(int, numbers)) if len(numbers) >= len(Usage._fields) - 1 else None
-    return Spent(usage, out_of_memory == "1")
+    return ResourceReport(usage, out_of_memory == "1")
 
 
 def _read_place(words: list[str]) -> int | None:

@@ -108,7 +108,7 @@ _ABOUT: Final = ctypes.create_string_buffer(128)  # a `siginfo_t`
 
 
 def usage_of(pid: int) -> tuple[int, int, int, int, int] | None:
-    """What a child that has ended has used, with those that it has waited for, as job/resources.py has it, but the times in
+    """What a child that has ended has used, with those that it has waited for, as jobs/resources.py has it, but the times in
     microseconds. The child is not buried. None: the kernel cannot be asked."""
     options = os.WEXITED | os.WNOHANG | os.WNOWAIT
     if _WAITID is None or _HELD.syscall(_WAITID, os.P_PID, pid, _ABOUT, options, _usage):

@@ -20,7 +20,7 @@ _KINDS: Final = {
 
 
 def limited(order: Order, limits: Mapping[str, int] | None) -> Order:
-    """The same with these limits, see job/resources.py."""
+    """The same with these limits, see jobs/resources.py."""
     return order._replace(between=with_limits(order.between, limits)) if limits else order
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from queuectl.process.relief import Handed, Masks
 
 if TYPE_CHECKING:
-    from queuectl.output.marks import Mask
-    from queuectl.output.masking import Mark
+    from queuectl.logs.redaction import Redactor
 
 NO_PIPE: Final = -1
 
@@ -27,8 +26,7 @@ class Pipe:
         "log",
         "log_from",
         "lost",
-        "marks",
-        "mask",
+        "redactor",
         "why",
     )
 
@@ -40,7 +38,7 @@ class Pipe:
         born: float,
         handed: Handed | None = None,
         *,
-        mask: Mask | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self.fd = fd
         self.handed = handed
@@ -49,23 +47,21 @@ class Pipe:
         self.born = born
         self.is_watched = False
         self.is_closed = fd == NO_PIPE
-        self.mask = mask  # takes secrets out of what comes
+        self.redactor = redactor
         self.held: bytes | None = None  # what was read and waits for room in the log
-        self.marks: list[Mark] = []  # where they were taken out of that
         self.lost = 0  # bytes that could not be written, and of which the log says nothing yet
         self.why = ""
         self.again_at = 0.0
 
-    def masked(self, data: bytes | memoryview, *, is_last: bool = False) -> memoryview:
-        """What of it can be written now, without secrets."""
-        assert self.mask is not None
-        text, self.marks = self.mask.feed(bytes(data), is_last=is_last)
-        return memoryview(text)
+    def redacted(self, data: bytes | memoryview, *, is_last: bool = False) -> memoryview:
+        """Return what of it can be written now, without secrets."""
+        assert self.redactor is not None
+        return memoryview(self.redactor.feed(bytes(data), is_last=is_last))
 
 
-def mask_of(masks: Masks, log: str, *, is_first: bool = False) -> Mask | None:
-    if not masks:
+def redactor_of(secrets: Masks) -> Redactor | None:
+    if not secrets:
         return None
-    from queuectl.output.marks import Mask  # here, since few jobs have secrets, and a keeper imports little
+    from queuectl.logs.redaction import Redactor  # here, since few jobs have secrets
 
-    return Mask(masks, log, is_first=is_first)
+    return Redactor(value for _, value in secrets)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from queuectl.job.resources import Spent, Usage
+from queuectl.jobs.resources import ResourceReport, Usage
 from queuectl.process.between import Between
 from queuectl.process.cgroups import POPULATED, PREFIX, read_file, remove, write_file
 from queuectl.process.ledger import Identity
@@ -134,26 +134,26 @@ class Pool:
             self.give_back(group)
             raise
 
-    def spent(self, group: Group, measured: Measured, *, lasted: float) -> tuple[Spent, Group]:
+    def spent(self, group: Group, measured: Measured, *, lasted: float) -> tuple[ResourceReport, Group]:
         """What a run has used, of which its own process has measured so much; and the group, for the next."""
         user, system, *rest = measured
         before_user, before_system = group.used
         if lasted < BRIEF and group.bounds.memory is None:
             # To ask costs more than what there may be to learn.
             used = before_user + user, before_system + system
-            return Spent(usage_of_run(measured)), group._replace(used=used)
+            return ResourceReport(usage_of_run(measured)), group._replace(used=used)
         try:
             cpu = _facts(self._read(group, "cpu.stat"))
             events = {} if group.bounds.memory is None else _facts(self._read(group, "memory.events"))
             used = cpu["user_usec"], cpu["system_usec"]
         except (OSError, KeyError, ValueError):
-            return Spent(usage_of_run(measured)), group
+            return ResourceReport(usage_of_run(measured)), group
         # How a whole is divided into the two is an estimate each time.
         times = max(user, used[0] - before_user), max(system, used[1] - before_system)
         usage = usage_of_run((*times, *rest))._replace(peak_memory_bytes=self._peak(group))
         # By its own limit, and not by that of a group around it, which is not its doing.
         is_out = bool(events.get("oom") and events.get("oom_kill"))
-        return Spent(usage, is_out), group._replace(used=used)
+        return ResourceReport(usage, is_out), group._replace(used=used)
 
     def _peak(self, group: Group) -> int | None:
         """Of a group that others were in before, it may be theirs."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from queuectl.job.outcome import Exited, Signalled
-from queuectl.job.resources import Spent
+from queuectl.jobs.outcome import Exited, Signalled
+from queuectl.jobs.resources import ResourceReport
 from queuectl.process.between import Between
 from queuectl.process.libc import Words
 from queuectl.process.orders import CannotLog
@@ -101,7 +101,7 @@ class Processes(Protocol):
         """Where the output of a child that has ended by itself ends in its log; None: the line that says how is ours to write."""
         ...
 
-    def spent(self, child: Child) -> Spent:
+    def spent(self, child: Child) -> ResourceReport:
         """What a child that has ended has used."""
         ...
 

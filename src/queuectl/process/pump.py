@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from queuectl.clock import SystemClock
-from queuectl.output.bounds import gone_line, limit_words, lost_line
-from queuectl.output.files import begin_log
-from queuectl.output.writing import Writing
+from queuectl.logs.bounds import gone_line, limit_words, lost_line
+from queuectl.logs.files import begin_log
+from queuectl.logs.writing import Writing
 from queuectl.process.orders import CannotLog
-from queuectl.process.pipe import NO_PIPE, Pipe, mask_of
+from queuectl.process.pipe import NO_PIPE, Pipe, redactor_of
 from queuectl.process.relief import Gone, Masks, Relief
 
 # Most jobs end before this, and print little: what is in their pipe is read at their end, and nobody is woken up for it.
@@ -87,7 +87,7 @@ class Pump:
             os.close(fd)
             os.close(out)
             raise
-        pipe = Pipe(fd, log, log_from, self._clock.monotonic(), mask=mask_of(masks, log, is_first=is_first))
+        pipe = Pipe(fd, log, log_from, self._clock.monotonic(), redactor=redactor_of(masks))
         self._young[fd] = pipe
         return pipe, out
 
@@ -97,7 +97,7 @@ class Pump:
             if fd + 2 * RESERVED > self._most and self._watched:
                 self._make_way(fd)
                 return self._hand_on(fd, log, log_from, masks)
-            pipe = Pipe(fd, log, log_from, 0.0, mask=mask_of(masks, log))
+            pipe = Pipe(fd, log, log_from, 0.0, redactor=redactor_of(masks))
             self._watch(pipe)
         except OSError:
             os.close(fd)
@@ -246,13 +246,13 @@ class Pump:
             self._close(pipe)
             return False
         data = self._view[:count]
-        self._write(pipe, data if pipe.mask is None else pipe.masked(data), most=most)
+        self._write(pipe, data if pipe.redactor is None else pipe.redacted(data), most=most)
         return True
 
     def _let_out(self, pipe: Pipe) -> None:
         """What may have been the beginning of a secret: nothing more comes now."""
-        if pipe.mask is not None and pipe.mask.is_holding:
-            self._write(pipe, pipe.masked(b"", is_last=True), most=None)
+        if pipe.redactor is not None and pipe.redactor.is_holding:
+            self._write(pipe, pipe.redacted(b"", is_last=True), most=None)
 
     def _write(self, pipe: Pipe, data: memoryview, *, most: int | None) -> None:
         """Into the log; or hold it, if the log has to be cut before, and that takes more than one turn."""
@@ -260,11 +260,10 @@ class Pump:
         if pipe.lost and now < pipe.again_at:
             pipe.lost += len(data)
             return
-        written, marks, pipe.marks = 0, pipe.marks, []
+        written = 0
         try:
             with self._writing(pipe.log) as log:
                 if not log.make_room(len(data), most=most):
-                    pipe.marks = marks
                     if pipe.held is None:
                         pipe.held = bytes(data)
                         self._holding[pipe.fd] = pipe
@@ -275,8 +274,6 @@ class Pump:
                     log.append_line(lost_line(pipe.lost, pipe.why))
                     pipe.lost = 0
                 before = log.size
-                if pipe.mask is not None and marks:
-                    pipe.mask.note(marks, before)
                 try:
                     log.append(data)
                 except OSError:

@@ -19,11 +19,11 @@ class Raised(NamedTuple):
 
 
 def raise_keeper(ledger: str, environment: Mapping[str, str]) -> Raised:
-    """`ledger`: where it will write, once it is told that this is ours. Raises KeeperGone, or OSError for want of descriptors."""
+    """`ledger`: where it will write, once it is told that this is ours. Raises SupervisorGone, or OSError for want of descriptors."""
     try:
         pid, line = start_beside("keep.py", [ledger], environment)
     except OSError as exc:
         if exc.errno in (errno.EMFILE, errno.ENFILE):
             raise
-        raise errors.KeeperGone(f"it cannot be started: {(exc.strerror or str(exc)).lower()}") from exc
+        raise errors.SupervisorGone(f"it cannot be started: {(exc.strerror or str(exc)).lower()}") from exc
     return Raised(pid, Wire(line))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl import errors
-from queuectl.job.outcome import Exited, Signalled
-from queuectl.job.resources import Spent, Usage
+from queuectl.jobs.outcome import Exited, Signalled
+from queuectl.jobs.resources import ResourceReport, Usage
 from queuectl.process import ending
 from queuectl.process.between import Step
 from queuectl.process.ledger import Footprint
@@ -33,7 +33,7 @@ class _End(NamedTuple):
     how: Exited | Signalled
     lasted: float
     log_to: int | None
-    spent: Spent
+    spent: ResourceReport
 
 
 class SystemProcesses:
@@ -64,7 +64,7 @@ class SystemProcesses:
         try:
             self._wire.hand_over(lock)
         except HungUp as exc:
-            raise errors.KeeperGone from exc
+            raise errors.SupervisorGone from exc
         self._watch.add(self._wire.fileno())
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class SystemProcesses:
     def log_to(self, child: Child) -> int | None:
         return self._watch.log_to(child) if child in self._watch else self._ended[child.pid].log_to
 
-    def spent(self, child: Child) -> Spent:
+    def spent(self, child: Child) -> ResourceReport:
         return self._watch.spent(child) if child in self._watch else self._ended[child.pid].spent
 
     def leave_ends(self, children: Collection[Child]) -> None:
@@ -213,14 +213,14 @@ class SystemProcesses:
         try:
             self._wire.send((order, what, buried))
         except HungUp as exc:
-            raise errors.KeeperGone from exc
+            raise errors.SupervisorGone from exc
 
     def _receive(self) -> None:
         assert self._wire is not None
         try:
             messages = self._wire.receive()
         except HungUp as exc:
-            raise errors.KeeperGone from exc
+            raise errors.SupervisorGone from exc
         for made, ended in messages:
             for pid, its_start, failures, step, at, log_from, log_error in made:
                 order = self._orders.popleft()
@@ -232,7 +232,7 @@ class SystemProcesses:
                 self._begun.append(Begun(child, at, log_from))
             for pid, code, number, lasted, log_to, usage, out_of_memory in ended:
                 how = Exited(code) if number is None else Signalled(number)
-                spent = Spent(None if usage is None else Usage(*usage), out_of_memory)
+                spent = ResourceReport(None if usage is None else Usage(*usage), out_of_memory)
                 self._ended[pid] = _End(how, lasted, log_to, spent)
                 self._unseen.add(pid)
 

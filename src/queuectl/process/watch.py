@@ -10,9 +10,9 @@ import select
 from typing import Final, NamedTuple
 
 from queuectl.clock import TICK, boot_ticks
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Exited, Signalled
-from queuectl.job.resources import NOT_KNOWN, Spent
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Exited, Signalled
+from queuectl.jobs.resources import NO_REPORT, ResourceReport
 from queuectl.process.ledger import EndBegun, Finish, Footprint, Identity, read_ledger
 from queuectl.process.table import entry
 
@@ -115,9 +115,9 @@ class Watch:
         finish = self._finish(child)
         return None if finish is None else finish.log_to
 
-    def spent(self, child: Child) -> Spent:
+    def spent(self, child: Child) -> ResourceReport:
         finish = self._finish(child)
-        return NOT_KNOWN if finish is None else finish.spent
+        return NO_REPORT if finish is None else finish.spent
 
     def forget(self, child: Child) -> None:
         self._unpin(child)

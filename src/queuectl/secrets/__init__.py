@@ -1,1 +1,1 @@
-"""Secrets of this host: where they lie, whom to ask for them, and what a worker does so that nobody else gets to know them."""
+"""Secrets of this host: files, an external provider, and the resolver that a worker uses."""

@@ -1,4 +1,4 @@
-"""Secrets in files: a directory of the home that only its user can look into, a file for each."""
+"""Secrets in files: one file for each, in a directory of the data directory that only its user can read."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import os
 import stat
 from collections.abc import Iterator
 
-from queuectl import home as places
-from queuectl.errors import HomeUnusable, SecretUnusable
-from queuectl.errors.keeping import FileUnwritable, SecretNotFound
-from queuectl.job.secrets import LARGEST, is_entry
+from queuectl import paths as places
+from queuectl.errors import FileUnwritable, HomeUnusable, SecretNotFound, SecretUnusable
+from queuectl.secrets.rules import MAX_TOTAL_BYTES, is_entry
 
 OTHERS = 0o077
 
 
 def names(home: str) -> list[str]:
-    """Those that are there, whether or not they can be used."""
+    """All secrets that have a file, usable or not."""
     try:
         return sorted(name for name in os.listdir(places.secrets(home)) if is_entry(name))
     except OSError:
@@ -24,8 +23,8 @@ def names(home: str) -> list[str]:
 
 
 def read(home: str, name: str, *, user: int) -> bytes | None:
-    """What it is, without the newline that an editor leaves at its end; None if there is none. Raises SecretUnusable where somebody
-    but `user` and root could have read it, or put it there."""
+    """Return the value without its final newline; None if there is no file. Raises SecretUnusable if users other than `user` and root
+    could have read or written it."""
     folder = places.secrets(home)
     try:
         found = os.lstat(folder)
@@ -36,7 +35,7 @@ def read(home: str, name: str, *, user: int) -> bytes | None:
     _refuse(name, folder, found, user, is_right=stat.S_ISDIR(found.st_mode), kind="a directory", mode="700")
     path = places.secret_file(home, name)
     try:
-        # Of the very file that is read; and not through a link, which would lead out of what was looked at.
+        # No symbolic links: they would lead out of the directory that was checked.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -46,27 +45,31 @@ def read(home: str, name: str, *, user: int) -> bytes | None:
         found = os.fstat(fd)
         _refuse(name, path, found, user, is_right=stat.S_ISREG(found.st_mode), kind="a file", mode="600")
         try:
-            value = file.read(LARGEST + 2)
+            value = file.read(MAX_TOTAL_BYTES + 2)
         except OSError as exc:
             raise _unusable(name, exc) from exc
-    return checked(name, value)
+    return check_value(name, value)
 
 
-def checked(name: str, value: bytes) -> bytes:
-    """What can be a variable of a process, without one newline at its end. Raises SecretUnusable."""
+def check_value(name: str, value: bytes) -> bytes:
+    """Return the value without one final newline. Raises SecretUnusable if it cannot be an environment variable."""
     value = value.removesuffix(b"\n")
-    if len(value) > LARGEST:
-        raise SecretUnusable(name, f"it is longer than {LARGEST:,} bytes", hint="let the job read a file instead")
+    if len(value) > MAX_TOTAL_BYTES:
+        raise SecretUnusable(
+            name, f"it is longer than {MAX_TOTAL_BYTES:,} bytes", hint="let the job read a file instead"
+        )
     if b"\0" in value:
-        raise SecretUnusable(name, "it holds a NUL byte", hint="no variable can: encode it, say by base64")
+        raise SecretUnusable(
+            name, "it contains a NUL byte", hint="a variable cannot: encode it, for example with base64"
+        )
     return value
 
 
 def write(home: str, name: str, value: bytes) -> None:
-    """All of it or nothing, whatever happens; readable by us only, whatever the umask is."""
-    checked(name, value)
+    """Write atomically, readable by this user only, whatever the umask is."""
+    check_value(name, value)
     places.make_home(home)
-    folder = places.secrets(home)
+    folder = _real_folder(home)
     part = os.path.join(folder, f".{name}.{os.getpid()}.part")
     try:
         with contextlib.suppress(FileExistsError):
@@ -90,6 +93,7 @@ def write(home: str, name: str, value: bytes) -> None:
 
 
 def remove(home: str, name: str) -> None:
+    _real_folder(home)
     path = places.secret_file(home, name)
     try:
         os.unlink(path)
@@ -99,8 +103,16 @@ def remove(home: str, name: str) -> None:
         raise HomeUnusable(home, f"cannot remove {path}: {exc.strerror}") from exc
 
 
+def _real_folder(home: str) -> str:
+    """Return the directory of the secrets. Raises HomeUnusable if it is a symbolic link, which leads out of the data directory."""
+    folder = places.secrets(home)
+    if os.path.islink(folder):
+        raise HomeUnusable(home, f"{folder} is a symbolic link", hint="replace it with a directory")
+    return folder
+
+
 def unusable(home: str, *, user: int) -> Iterator[tuple[str, SecretUnusable]]:
-    """Those that no job will be given, and why."""
+    """The secrets that no job can use, with the reason."""
     for name in names(home):
         try:
             read(home, name, user=user)

@@ -1,1 +1,1 @@
-"""A worker that is always there: what the service managers of the system are told, and how they are asked."""
+"""Run a worker as a service of systemd or launchd."""

@@ -1,34 +1,38 @@
-"""Where a store is, as people write it: what kind of store an address names, and how to show it to anybody.
+"""Addresses of databases: parse and redact them, and read the one in `queuectl.toml` of a data directory.
 
-Pure text: nothing here connects, and nothing here loads a driver. What is refused here is refused before a driver or a
-file system could quote it: an address may hold a password, and in one that is written wrongly it may be anywhere.
+Nothing here connects or loads a driver. Malformed addresses are refused before a driver or a file system could quote them: an address may
+contain a password, and in a malformed one it may be anywhere.
+
+`queuectl.toml` has one key, `db`. It is for a URL with a password, which must not be in a command line or in the environment of every
+job, so only its owner may read it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 from typing import Final, NamedTuple
 
 from queuectl import errors
 
 HIDDEN: Final = "***"
 
-# Patterns as text: each is compiled when it is needed first, and most commands, which use the store of their home, need none.
+# Patterns as text: most commands use the default database, and need none of them compiled.
 _SQLITE: Final = r"(?i)sqlite:///"
 _POSTGRES: Final = r"(?i)(postgres(?:ql)?)://"
 _SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]*)://"
-# What was meant to be an address of PostgreSQL and would be taken for a file: postgresql:/…, postgresql//…,
-# user:password@host/…, and the words of libpq, host=… password=….
+# Malformed PostgreSQL addresses that would be taken for a file: postgresql:/…, postgresql//…, user:password@host/…, and the
+# keywords of libpq, host=… password=….
 _MISSPELT: Final = r"(?is)postgres\w*(?::|//)|(?://)?[^/:@]*:.*@"
-_WORDS: Final = (
+_KEYWORDS: Final = (
     r"(?is)\s*(?:host|hostaddr|port|user|password|passfile|dbname|service|sslmode|options)\s*=|(?![./]).*\bpassword\s*="
 )
-# A password of a URL stands between the first colon and the last @: written by hand it may hold an @, a / or a ? that
-# should have been escaped, and then too it must not be shown.
+# The password of a URL is between the first colon and the last @. It may contain an unescaped @, / or ?, and must not be shown then
+# either.
 _CREDENTIALS: Final = r"(?s)^(\w+://[^:?]*):.*@"
 _PARAMETER: Final = r"([?&])([^=&]*)=([^&]*)"
-# Parameters whose values may be seen. Of any other, nobody knows what it is: it may be a password with a slip in its name.
+# Parameters whose values are shown. Any other one may be a password with a misspelt name.
 _OPEN: Final = frozenset(
     (
         *("host", "hostaddr", "port", "dbname", "user", "service", "options", "application_name", "connect_timeout"),
@@ -43,6 +47,10 @@ _HOST: Final = r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{0,5}))?"
 _FORM: Final = "postgresql://USER@HOST/DATABASE"
 
 
+POINTER_FILE: Final = "queuectl.toml"
+_POINTER_FORM: Final = 'write one line: db = "postgresql://…"'
+
+
 class SqliteFile(NamedTuple):
     path: str
 
@@ -51,7 +59,7 @@ class SqliteFile(NamedTuple):
 
 
 class PostgresUrl(NamedTuple):
-    """A URL for libpq. Its text may hold a password: `shown` is for every other eye."""
+    """A URL for libpq. It may contain a password: use `shown` in messages."""
 
     url: str
 
@@ -66,19 +74,19 @@ Address = SqliteFile | PostgresUrl
 
 
 def parse_address(text: str, *, base: str = "") -> Address:
-    """The store that `text` names: a URL, or the path of a file, which begins at `base` unless it is absolute.
+    """The database that `text` names: a URL, or the path of a file, relative to `base`.
 
-    Raises StoreUnsupported for any other scheme, InvalidInput for what can only be meant for a server and is no URL.
+    Raises StoreUnsupported for any other scheme, InvalidInput for a malformed PostgreSQL address.
     """
     if found := re.match(_SQLITE, text):
         return SqliteFile(os.path.abspath(os.path.join(base, text[found.end() :])))
     if found := re.match(_POSTGRES, text):
-        url = found[1].lower() + text[found.end(1) :]  # libpq knows small letters only
+        url = found[1].lower() + text[found.end(1) :]  # libpq wants lower case
         _check(url)
         return PostgresUrl(url)
     if found := re.match(_SCHEME, text):
         raise errors.StoreUnsupported(found[1])
-    if re.match(_MISSPELT, text) or re.match(_WORDS, text):
+    if re.match(_MISSPELT, text) or re.match(_KEYWORDS, text):
         raise errors.InvalidInput(
             "the address of the store",
             "neither a URL of PostgreSQL nor the path of a file",
@@ -88,7 +96,7 @@ def parse_address(text: str, *, base: str = "") -> Address:
 
 
 def _check(url: str) -> None:
-    """Refuse what libpq would take apart at the wrong place and then quote: a piece of the password as a host or a port."""
+    """Refuse what libpq would split at the wrong place and then quote: a part of the password as a host or a port."""
     rest = url.partition("://")[2].partition("?")[0]
     authority, _, path = rest.partition("/")
     if authority.count("@") > 1 or "@" in path:
@@ -109,17 +117,17 @@ def _check(url: str) -> None:
 
 
 def shown(text: str) -> str:
-    """An address without what is secret in it, for messages, lists and logs."""
+    """An address without its secrets, for messages and logs."""
     if not re.match(_POSTGRES, text):
         return text
-    # Rather too much than too little: an @ that somebody left in a parameter hides the host too.
+    # Rather too much than too little: an @ in a parameter hides the host too.
     text = re.sub(_CREDENTIALS, rf"\1:{HIDDEN}@", text)
     text = re.sub(_AUTHORITY, _without_false_ports, text)
     return re.sub(_PARAMETER, lambda found: found[0] if found[2] in _OPEN else f"{found[1]}{found[2]}={HIDDEN}", text)
 
 
 def without_secrets(text: str) -> str:
-    """The same store, for somebody who has to know a password of their own."""
+    """The same address without the secrets, for users who have their own password."""
     hidden = shown(text)
     if hidden == text:
         return text
@@ -133,3 +141,45 @@ def _without_false_ports(found: re.Match[str]) -> str:
     user, at, hosts = found[2].rpartition("@")
     kept = [host if re.fullmatch(_HOST, host) else f"{host.partition(':')[0]}:{HIDDEN}" for host in hosts.split(",")]
     return f"{found[1]}{user}{at}{','.join(kept)}"
+
+
+# ── queuectl.toml ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_pointer(home: str) -> str | None:
+    """The address in `queuectl.toml`; None if there is no such file.
+
+    Raises InvalidInput for other content, HomeUnusable if other users can read it.
+    """
+    path = os.path.join(home, POINTER_FILE)
+    try:
+        file = open(path, "rb")  # noqa: SIM115 # closed below, after its mode was checked
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise errors.HomeUnusable(home, f"{POINTER_FILE}: {exc.strerror}") from exc
+    with file:
+        if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise errors.HomeUnusable(home, f"others can read its {POINTER_FILE}", hint=f"chmod 600 {path}")
+        text = file.read()
+    return parse_pointer(text, path)
+
+
+def parse_pointer(text: bytes, path: str) -> str | None:
+    import tomllib  # here, since most data directories have no such file
+
+    try:
+        found = tomllib.loads(text.decode())
+    except ValueError as exc:
+        # Not `from` it, and without its text: that may quote the password.
+        line = re.search(r"at line \d+", str(exc)) if isinstance(exc, tomllib.TOMLDecodeError) else None
+        where = f" {line[0]}" if line else ""
+        raise errors.InvalidInput(path, f"is not TOML{where}", hint=_POINTER_FORM) from None
+    for key in found:
+        if key != "db":
+            hint = f"{_POINTER_FORM}; settings are in the store: queuectl config set KEY VALUE"
+            raise errors.InvalidInput(path, f"unknown key {key!r}", hint=hint)
+    address = found.get("db")
+    if address is None or (isinstance(address, str) and address):
+        return address
+    raise errors.InvalidInput(path, "db is not an address", hint=_POINTER_FORM)

@@ -1,92 +1,41 @@
-"""The seam for batches: jobs under one name, what has become of them, and what runs when all of them have ended."""
+"""Batches and their completion jobs, and the other tables that maintenance empties: webhook outbox, idempotency keys."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Iterable
 
-from queuectl.job.lifecycle import FINAL, State
-from queuectl.job.newjob import NewJob
-
-Row = tuple[Any, ...]
-
-LATELY_MS: Final = 60_000  # the time that a rate is taken from
-
-
-class Batch(NamedTuple):
-    name: str
-    added: int  # jobs that ever came to it, also those that were removed since
-    created_at: int
-    completed_at: int | None  # when what runs then was queued; None also if nothing does
-    on_complete: str | None  # the command
-    on_complete_job: str | None  # the job that was made of it
-    states: Mapping[State, int]
-    lately: int  # how many were completed within LATELY_MS
-
-    @property
-    def open(self) -> int:
-        """How many have not ended."""
-        return sum(jobs for state, jobs in self.states.items() if state not in FINAL)
-
-
-class Completed(NamedTuple):
-    batch: str
-    job_id: str
-
-
-class LastJob(NamedTuple):
-    """What runs when all of a batch has ended."""
-
-    job: NewJob
-    is_queued: bool  # all of it has
-
-
-class BatchReads(Protocol):
-    def batch(self, name: str) -> Batch:
-        """Raises BatchNotFound. Costs what the batch is long, of an index, however many other jobs there are."""
-        ...
-
-    def batches(self) -> list[Batch]:
-        """The newest first; `lately` is left at 0."""
-        ...
-
-    def last_jobs(self) -> dict[str, LastJob]:
-        """By batch, of those that have one."""
-        ...
-
-
-class Batching(Protocol):
-    def complete_batches(self) -> list[Completed]:
-        """Queue what is to run for batches of which all jobs have ended: for each batch once, whoever else does the same at
-        the same time, and all of it or nothing. Cheap if there is none."""
-        ...
-
-    def forget_batches(self, *, before_ms: int) -> int:
-        """Remove batches made before a moment that have no job any more, and for which nothing is to run. Returns how many."""
-        ...
+from queuectl.errors import BatchNotFound
+from queuectl.jobs.spec import NewJob
+from queuectl.jobs.states import FINAL, State
+from queuectl.store.conflicts import retry_conflicts
+from queuectl.store.enqueue import EnqueueSteps, new_job_ids
+from queuectl.store.protocol import FORGET_AT_ONCE
+from queuectl.store.rows import worker
+from queuectl.store.transactions import Transactions
+from queuectl.store.types import RECENT_MS, Batch, CompletedBatch, CompletionJob, Row
+from queuectl.store.webhook_outbox import MAX_DELIVERIES_PER_STEP, deliveries
 
 
 def batch_of(row: Row, states: Iterable[tuple[str, int]], *, lately: int = 0) -> Batch:
     """From a row of `batch` or `batches`."""
     name, added, created_at, completed_at, on_complete, job_id = row
     counts = {**dict.fromkeys(State, 0), **{State(state): jobs for state, jobs in states}}
-    command = None if on_complete is None else _said(unpack_job(on_complete))
+    command = None if on_complete is None else _command(unpack_job(on_complete))
     return Batch(name, added, created_at, completed_at, command, job_id, counts, lately)
 
 
-def last_jobs_of(rows: Iterable[Row]) -> dict[str, LastJob]:
+def completion_jobs_of(rows: Iterable[Row]) -> dict[str, CompletionJob]:
     """From rows of `batches`."""
     return {
-        name: LastJob(unpack_job(packed), completed_at is not None)
+        name: CompletionJob(unpack_job(packed), completed_at is not None)
         for name, _, _, completed_at, packed, _ in rows
         if packed is not None
     }
 
 
 def pack_job(job: NewJob) -> str:
-    """As text, for as long as it waits for its batch. The same for the same job: by it another one is told. It waits for
-    its batch, and for no other job."""
+    """As text, until its batch completes. Equal for equal jobs, to detect a different one. It depends on its batch only."""
     return json.dumps({name: value for name, value in job._asdict().items() if name != "depends_on"}, sort_keys=True)
 
 
@@ -97,8 +46,8 @@ def unpack_job(text: str) -> NewJob:
     return NewJob(**{**fields, **of_lists, "argv": None if argv is None else tuple(argv)})
 
 
-def completing(text: str, states: Iterable[tuple[str, int]], *, batch: str) -> NewJob:
-    """The job that runs when `batch` has ended so: it finds that in its environment, and is no part of the batch."""
+def completion_job(text: str, states: Iterable[tuple[str, int]], *, batch: str) -> NewJob:
+    """The job that runs when `batch` has ended. Its environment has the counts; it is not part of the batch."""
     job, counts = unpack_job(text), dict(states)
     env = {
         **(job.env or {}),
@@ -109,5 +58,68 @@ def completing(text: str, states: Iterable[tuple[str, int]], *, batch: str) -> N
     return job._replace(env=env, batch=None)
 
 
-def _said(job: NewJob) -> str:
+def _command(job: NewJob) -> str:
     return job.command if job.command is not None else " ".join(job.argv or ())
+
+
+class Batches:
+    def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
+        self._tx = tx
+        self._enqueuer = enqueuer
+
+    def batch(self, name: str) -> Batch:
+        of, since = {"name": name}, self._tx.clock.now_ms() - RECENT_MS
+        found, states, lately = self._tx.each(
+            ("batch", of), ("batch_states", of), ("batch_lately", {**of, "since": since})
+        )
+        if not found:
+            raise BatchNotFound(name)
+        return batch_of(found[0], [(state, jobs) for state, jobs in states], lately=lately[0][0])
+
+    def batches(self) -> list[Batch]:
+        found, counted = self._tx.each(("batches", ()), ("all_batch_states", ()), plan_freely=True)
+        states: dict[str, list[tuple[str, int]]] = {}
+        for name, state, jobs in counted:
+            states.setdefault(name, []).append((state, jobs))
+        return [batch_of(row, states.get(row[0], ())) for row in found]
+
+    def completion_jobs(self) -> dict[str, CompletionJob]:
+        return completion_jobs_of(self._tx.all("batches"))
+
+    def complete_batches(self) -> list[CompletedBatch]:
+        due = self._tx.all("batch_due")
+        return [completed for (name,) in due if (completed := self._complete(name)) is not None]
+
+    @retry_conflicts
+    def _complete(self, name: str) -> CompletedBatch | None:
+        with self._tx.write("hold_ageing", notify=True) as transitions:
+            text = self._tx.value("take_batch", {"name": name})
+            # Read again after the lock: jobs may have been added, or another worker has completed the batch.
+            if text is None or name not in (due for (due,) in self._tx.all("batch_due")):
+                return None
+            states = [(state, jobs) for state, jobs in self._tx.all("batch_states", {"name": name})]
+            (job_id,) = new_job_ids(1)
+            self._enqueuer.add([completion_job(text, states, batch=name)], [job_id], transitions)
+            self._tx.execute("complete_batch", {"name": name, "now": self._tx.clock.now_ms(), "job": job_id})
+        return CompletedBatch(name, job_id)
+
+    def enqueue_webhooks(self) -> int:
+        return self._enqueue_webhooks() if self._tx.value("has_calls") else 0
+
+    @retry_conflicts
+    def _enqueue_webhooks(self) -> int:
+        with self._tx.write("hold_ageing", notify=True) as transitions:
+            workers = [worker(row) for row in self._tx.all("workers", {"busy": False})]
+            jobs = deliveries(self._tx.all("take_calls", {"limit": MAX_DELIVERIES_PER_STEP}), workers)
+            self._enqueuer.add(jobs, new_job_ids(len(jobs)), transitions)
+        return len(jobs)
+
+    @retry_conflicts
+    def forget_batches(self, *, before_ms: int) -> int:
+        with self._tx.write():
+            return self._tx.execute("forget_batches", {"before": before_ms})
+
+    @retry_conflicts
+    def forget_requests(self, *, before_ms: int, limit: int = FORGET_AT_ONCE) -> int:
+        with self._tx.write():
+            return self._tx.execute("forget_requests", {"before": before_ms, "limit": limit})

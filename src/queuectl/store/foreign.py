@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 from urllib.parse import quote
 
 from queuectl.errors import FileUnreadable, UnknownLayout
-from queuectl.job.shown import cut
+from queuectl.text import truncate
 
 MAGIC: Final = b"SQLite format 3\0"
 PAGE: Final = 200
@@ -78,7 +78,7 @@ _LAYOUTS: Final = (
 
 
 class Foreign:
-    """An open file of another tool. `ignored` are the columns that nobody here knows."""
+    """An open file of another tool. `ignored`: the columns that are not known."""
 
     def __init__(self, path: str, header: bytes) -> None:
         """`header`: the first bytes of the file."""
@@ -135,7 +135,7 @@ class Foreign:
         for layout in _LAYOUTS:
             if layout.marks.union(_ALL) <= set(self._columns):
                 return layout, [name for name in self._columns if name not in layout.columns]
-        found = cut(", ".join(self._columns))
+        found = truncate(", ".join(self._columns))
         raise UnknownLayout(self._path, f"its table jobs is of no layout that is known here (columns {found})")
 
     @contextmanager
@@ -147,8 +147,8 @@ class Foreign:
 
 
 def _open(path: str, *, is_wal: bool) -> sqlite3.Connection:
-    # A write-ahead log that nobody has open leaves nothing beside its file. To look all the same, SQLite would have to make
-    # files there, and leave them: so it is told that nobody writes.
+    # A database with a write-ahead log that no process has open has no files beside it. To read it, SQLite would have to create
+    # files there, and leave them. So it is opened as immutable.
     real = os.path.realpath(path)  # behind a link: SQLite looks beside the file itself
     is_idle = is_wal and not os.path.exists(f"{real}-wal")
     mode = "mode=ro&immutable=1" if is_idle else "mode=ro"

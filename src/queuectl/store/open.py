@@ -1,26 +1,26 @@
-"""From an address to a store: the only module that knows every dialect.
+"""Open a store by its address: the only module that knows both dialects.
 
-`--db`, `$QUEUECTL_DB` or `queuectl.toml` in the home names it; a path or `sqlite:///path` is SQLite, `postgresql://…` PostgreSQL, and
-without any of them it is a SQLite file in the home. A driver is loaded only for a store that needs it.
+The address is from `--db`, `$QUEUECTL_DB` or `queuectl.toml` in the data directory: a path or `sqlite:///path` is SQLite,
+`postgresql://…` PostgreSQL. Without one it is a SQLite file in the data directory. A driver is loaded only if it is needed.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, assert_never
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
-from queuectl.home import check_links, check_trusted, lock_file, make_folders, make_home, store_file
-from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address
-from queuectl.store.pointer import address_of
+from queuectl.paths import check_links, check_trusted, lock_file, make_folders, make_home, store_file
+from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address, read_pointer
 
 if TYPE_CHECKING:
-    from queuectl.store.copying import Movable
     from queuectl.store.postgres.store import PostgresStore
-    from queuectl.store.protocol import Inbox, Store
+    from queuectl.store.protocol import Enqueuer, Store
     from queuectl.store.sqlite.connection import OnWait
+    from queuectl.store.transfer import Copyable
 
 
 def open_store(
@@ -31,9 +31,9 @@ def open_store(
     patience: float = 30.0,
     on_wait: OnWait | None = None,
 ) -> Store:
-    """The store for writing: it is made if it is missing, and the home with it if the store is a file.
+    """The store for writing. A missing database is created; if it is a file, also the data directory.
 
-    Nothing of a server's store is in the home: whoever may not write there can add jobs all the same.
+    A server database needs no data directory, so users without write access to one can enqueue jobs.
     """
     match _address(home, db):
         case PostgresUrl() as url:
@@ -51,26 +51,46 @@ def open_store(
             assert_never(unreachable)
 
 
-def open_inbox(
+def open_enqueuer(
     home: str,
     db: str | None = None,
     clock: Clock | None = None,
     *,
     patience: float = 30.0,
     on_wait: OnWait | None = None,
-) -> Inbox:
-    """The same store, to add jobs only, in a fraction of the time that it takes to load all of it."""
+) -> Enqueuer:
+    """The same for `enqueue` only, in a fraction of the time."""
     address = _address(home, db)
     if isinstance(address, PostgresUrl):
-        return open_store(home, db, clock)  # the driver takes longer to load than all of ours
-    from queuectl.store.sqlite.inbox import SqliteInbox
-    from queuectl.store.sqlite.schema import connect
+        return open_store(home, db, clock)  # loading the driver takes longer than loading the rest
+    from queuectl.store.sqlite.enqueue import SqliteEnqueueStore
+    from queuectl.store.sqlite.migrate import connect
 
     _place(home, address.path)
     clock = clock or SystemClock()
-    inbox = SqliteInbox(connect(address.path, clock=clock, patience=patience, on_wait=on_wait), clock)
+    store = SqliteEnqueueStore(connect(address.path, clock=clock, patience=patience, on_wait=on_wait), clock)
     make_folders(home)
-    return inbox
+    return store
+
+
+def find_enqueuer(
+    home: str, db: str | None = None, clock: Clock | None = None, *, on_wait: OnWait | None = None
+) -> Enqueuer | None:
+    """As `open_enqueuer`, for a database that exists; None if there is none, and none is created."""
+    address = _address(home, db)
+    if isinstance(address, PostgresUrl):
+        return _open_postgres(address, clock, create=False)
+    return open_enqueuer(home, db, clock, on_wait=on_wait) if store_exists(home, db) else None
+
+
+def find_store(
+    home: str, db: str | None = None, clock: Clock | None = None, *, on_wait: OnWait | None = None
+) -> Store | None:
+    """As `open_store`, for a database that exists; None if there is none, and none is created."""
+    address = _address(home, db)
+    if isinstance(address, PostgresUrl):
+        return _open_postgres(address, clock, create=False)
+    return open_store(home, db, clock, on_wait=on_wait) if store_exists(home, db) else None
 
 
 def open_reads(
@@ -81,7 +101,7 @@ def open_reads(
     patience: float = 30.0,
     on_wait: OnWait | None = None,
 ) -> Store:
-    """The store for looking only. Where there is none, an empty one in memory: nothing is created."""
+    """The store for reading. Without a database, an empty one in memory: nothing is created."""
     from queuectl.store.sqlite.connection import MEMORY
     from queuectl.store.sqlite.store import SqliteStore
 
@@ -94,8 +114,10 @@ def open_reads(
     return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
 
 
-def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None) -> Movable | None:
-    """The store at this address, whatever the home; None if there is none and it is not to be made."""
+def open_at(
+    address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None
+) -> Copyable | None:
+    """The store at this address, whatever the data directory; None if there is no database and `create` is False."""
     match parse_address(address):
         case PostgresUrl() as url:
             return _open_postgres(url, clock, create=create)
@@ -111,15 +133,15 @@ def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: 
             assert_never(unreachable)
 
 
-def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = None) -> Movable | None:
-    """What a backup holds, by way of a private copy: the file itself is not changed, also if it is of an older version.
+def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = None) -> Copyable | None:
+    """The content of a backup, in a private copy: the file itself is not changed, also if it is of an older version.
 
-    None if there is no such file. Raises StoreForeign, StoreTooNew or StoreDamaged, all before `scratch` is asked where the
-    copy may be.
+    None if there is no such file. Raises StoreForeign, StoreTooNew or StoreDamaged, all before `scratch` is called for the path of
+    the copy.
     """
     if not _is_there(path):
         return None
-    from queuectl.store.sqlite.schema import copy_closed
+    from queuectl.store.sqlite.migrate import copy_closed
     from queuectl.store.sqlite.store import SqliteStore
 
     return SqliteStore(copy_closed(path, scratch), clock=clock or SystemClock())
@@ -145,22 +167,21 @@ def check_trusted_address(address: str, *, home: str | None = None) -> None:
 
 
 def store_file_of(home: str, db: str | None) -> str | None:
-    """The file that the store is in, None if it is none."""
+    """The path of the database, None if it is not a file."""
     address = _address(home, db)
     return address.path if isinstance(address, SqliteFile) else None
 
 
 def refuse_while_locked(home: str, verb: str) -> None:
-    """Raises WorkersAlive if a worker of this home lives, by its lock: for a store that cannot be asked."""
-    if alive := _somebody_works_in(home):
+    """Raise WorkersAlive if a worker of this data directory is alive, by its lock file: for a database that cannot be read."""
+    if alive := _live_worker(home):
         raise errors.WorkersAlive(verb, [alive])
 
 
 def store_exists(home: str, db: str | None = None) -> bool:
-    """Whether `open_reads` would find a store, and not give an empty one in its place.
+    """Whether there is a database, so that `open_reads` does not return an empty one.
 
-    Raises HomeUnusable where nobody can tell: a home that may not be entered is not an empty one. Nor is one whose store was
-    removed under a worker: StoreGone.
+    Raises HomeUnusable if the data directory cannot be read, and StoreGone if the database was removed while a worker is alive.
     """
     address = _address(home, db)
     if isinstance(address, PostgresUrl):
@@ -173,7 +194,7 @@ def store_exists(home: str, db: str | None = None) -> bool:
     try:
         os.stat(address.path)
     except FileNotFoundError:
-        if address == _address(home, None) and (alive := _somebody_works_in(home)):
+        if address == _address(home, None) and (alive := _live_worker(home)):
             raise errors.StoreGone(address.path, worker=alive) from None
         return False
     except OSError as exc:
@@ -183,15 +204,15 @@ def store_exists(home: str, db: str | None = None) -> bool:
 
 
 def store_shown(home: str, db: str | None) -> str | None:
-    """The address without a password, for people; None for the file that every home has unless told otherwise."""
+    """The address without secrets; None for the default file of the data directory."""
     address = _address(home, db)
     return None if address == SqliteFile(store_file(home)) else address.shown()
 
 
 def store_path(home: str, db: str | None) -> str:
-    """What `db` names in a form that holds in any directory: the absolute path of a file, or a URL as it is.
+    """The address that `db` names, valid in any directory: the absolute path of a file, or the URL.
 
-    For programs only: a URL may hold a password. `address.shown` is for people.
+    A URL may contain a password: use `address.shown` in messages.
     """
     match _address(home, db):
         case PostgresUrl(url):
@@ -206,7 +227,7 @@ def _address(home: str, db: str | None) -> Address:
     if db:
         return parse_address(db)
     check_links(home)
-    if named := address_of(home):
+    if named := read_pointer(home):
         return parse_address(named, base=home)
     return SqliteFile(store_file(home))
 
@@ -218,23 +239,23 @@ def _open_postgres(
         import psycopg as psycopg
     except ImportError as exc:
         raise errors.DriverMissing("PostgreSQL", "postgres") from exc
-    from queuectl.store.postgres.schema import connect
-    from queuectl.store.postgres.session import HASTY_SECONDS, STATEMENT_SECONDS
+    from queuectl.store.postgres.migrate import connect
+    from queuectl.store.postgres.session import STATEMENT_SECONDS, WORKER_SECONDS
     from queuectl.store.postgres.store import PostgresStore
 
-    # The clock of this machine is none of the store's: there the database's rules. Another one is a test's.
+    # The store uses the clock of the server. Any other clock than that of this host is from a test.
     clock = None if isinstance(clock, SystemClock) else clock
-    seconds = min(STATEMENT_SECONDS, max(patience, HASTY_SECONDS))
+    seconds = min(STATEMENT_SECONDS, max(patience, WORKER_SECONDS))
     connection = connect(url, clock=clock, create=create, seconds=seconds)
     return None if connection is None else PostgresStore(connection)
 
 
 def _place(home: str, path: str) -> None:
-    """Make the home, but nothing in it before the store is known to be ours."""
+    """Create the data directory, but nothing in it before the database is known to be ours."""
     _refuse_directory(path)
     make_home(home)
-    if not os.path.exists(path) and (alive := _somebody_works_in(home)):
-        # Its store was removed under it: an empty one in its place would hide that.
+    if not os.path.exists(path) and (alive := _live_worker(home)):
+        # The database was removed while a worker is alive: a new empty one would hide that.
         raise errors.StoreGone(path, worker=alive)
 
 
@@ -255,21 +276,47 @@ def _refuse_directory(path: str) -> None:
 
 
 def _place_beside(path: str) -> None:
-    """Make sure that a new store may be at this path."""
+    """Make sure that a new database can be created at this path."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise errors.StoreFailed(
             path, "its directory does not exist", hint=f"make it, for yourself only: mkdir -m 700 {folder}"
         )
-    if alive := _somebody_works_in(folder):
+    if alive := _live_worker(folder):
         raise errors.StoreGone(path, worker=alive)
 
 
-def _somebody_works_in(home: str) -> str | None:
-    """The name of a worker of this home that lives."""
-    from queuectl.lock import is_held
+def _live_worker(home: str) -> str | None:
+    """The name of a worker of this data directory that is alive."""
+    from queuectl.filelock import is_held
 
     folder = os.path.dirname(lock_file(home, ""))
     names = os.listdir(folder) if os.path.isdir(folder) else []
     held = (name for name in names if name.endswith(".lock") and is_held(os.path.join(folder, name)))
     return next((name.removesuffix(".lock") for name in held), None)
+
+
+@contextmanager
+def explain_read_only(path: Callable[[], str]) -> Iterator[None]:
+    """Raise a better error if a database in a read-only directory cannot be opened for reading.
+
+    With its -wal and -shm files, which exist while a process has it open, such a database can be read. Without them SQLite would have
+    to create them. `path` returns the file, or raises if the database is none.
+    """
+    try:
+        yield
+    except errors.StoreFailed as error:
+        if store := _in_read_only_directory(path):
+            problem = "its directory is read-only, and SQLite has to write beside it even to read"
+            hint = "copy it to a directory of yours and look there: --db COPY"
+            raise errors.StoreFailed(store, problem, hint=hint) from error
+        raise
+
+
+def _in_read_only_directory(path: Callable[[], str]) -> str | None:
+    try:
+        store = path()
+    except errors.QueuectlError:  # it is not a file
+        return None
+    is_readable = os.path.isfile(store) and os.access(store, os.R_OK)
+    return store if is_readable and not os.access(os.path.dirname(store), os.W_OK) else None

@@ -1,61 +1,91 @@
-"""The seam to the database for those who only look: every question that a store answers."""
+"""Queries about jobs, runs, workers and counters, and diagnostics. Nothing here writes or takes a lock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Job, Run, Worker
-from queuectl.store.alerting import AlertReads
-from queuectl.store.auditing import AuditReads
-from queuectl.store.batches import BatchReads
-from queuectl.store.choosing import After, Chosen, Filter, Sort
-from queuectl.store.insight import Insight
-from queuectl.store.measures import Histogram, Spread, Throughput
-from queuectl.store.porting import Exports
-from queuectl.store.pruning import EndedReads
-from queuectl.store.queues import QueueReads
-from queuectl.store.sampling import SampleReads
-from queuectl.store.scheduling import ScheduleReads
+from queuectl import errors
+from queuectl.jobs.model import Claim, Job, Run, Worker
+from queuectl.jobs.outcome import Ending
+from queuectl.jobs.states import State
+from queuectl.store import rows
+from queuectl.store.counters import oldest_of, tally_of, totals_of
+from queuectl.store.histograms import Spread, Throughput, spread
+from queuectl.store.job_order import Position
+from queuectl.store.protocol import MAX_DEAD_GROUPED
+from queuectl.store.transactions import Transactions
+from queuectl.store.types import (
+    OUTPUT_AT_ONCE,
+    After,
+    Chosen,
+    Deaths,
+    Ended,
+    Exported,
+    Filter,
+    LatestRun,
+    Link,
+    Printed,
+    Row,
+    Sort,
+)
 
-OUTPUT_AT_ONCE: Final = 64
+MAX_CANDIDATES: Final = 5  # IDs that the error about an ambiguous prefix names
+PAGE_SIZE: Final = 500  # jobs that a long list reads at a time
+ERROR_SHOWN: Final = 200  # characters of an error by which dead jobs are grouped
+LATEST_RUN: Final = "host, pid, ending, usage"  # columns of the latest run, read before those of the job
+_THROUGHPUT_MS: Final = (60_000, 3_600_000, 86_400_000)
 
 
-class Printed(NamedTuple):
-    """What a run printed after its first `at` bytes."""
-
-    at: int
-    data: bytes
-
-
-class LatestRun(NamedTuple):
-    """The run of a job that was begun last, and the log of the job on the host of that run."""
-
-    id: str
-    log: str | None
-    run: Run
+def count_unpromoted(late: Iterable[Position], limits: Iterable[Position]) -> int:
+    """How many due jobs that were not promoted yet are before the limit of their queue."""
+    by_queue = {limit.queue: limit for limit in limits}
+    return sum(one.queue in by_queue and one.is_before(by_queue[one.queue]) for one in late)
 
 
-class Reads(
-    Exports, Insight, EndedReads, BatchReads, ScheduleReads, QueueReads, SampleReads, AlertReads, AuditReads, Protocol
-):
-    """Looking only: no method here writes or waits for a lock."""
+def with_latest_run(row: Row, job: Job, earlier: Iterable[Run], *, history: bool) -> Exported:
+    """`row`: the columns of LATEST_RUN."""
+    host, pid, ending, usage = row
+    if not history or (ending is None and job.state is not State.PROCESSING):
+        return Exported(job, list(earlier))
+    latest = Run(
+        number=job.runs,
+        worker=job.worker or "",
+        host=host or "",
+        pid=pid,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+        duration_ms=job.duration_ms,
+        exit_code=job.exit_code,
+        signal=job.signal,
+        error=job.error,
+        outcome=Ending.RUNNING if ending is None else Ending(ending),
+        log_from=None,
+        log_to=None,
+        usage=rows.read_usage(usage),
+    )
+    return Exported(job, [*earlier, latest])
 
-    def now_ms(self) -> int:
-        """What time it is by the clock that all times of this store go by: milliseconds since 1970-01-01 UTC."""
-        ...
 
-    def get(self, job_id: str) -> Job:
-        """The job with exactly this id, or JobNotFound."""
-        ...
+class JobReads:
+    """Base of the two dialects."""
 
-    def resolve(self, ref: str) -> str:
-        """The full id for an id, a unique beginning of one, or `last`. An exact id wins over longer ones.
+    is_shared: bool
+    jobs_table: str
+    job_columns: str  # that `rows.job` reads: those of a job, and the first parents that it waits for
+    mark: str  # the placeholder of a value
 
-        Raises JobNotFound, or AmbiguousId with up to five candidates.
-        """
-        ...
+    def __init__(self, tx: Transactions) -> None:
+        self._tx = tx
+
+    # ── differ between the dialects ─────────────────────────────────────────────────────────────────────────────────
+
+    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
+        """A where clause and its values. `after`: one more condition, and its values."""
+        raise NotImplementedError
+
+    def context(self, tx: Transactions) -> rows.Present:
+        raise NotImplementedError
 
     def jobs(
         self,
@@ -67,89 +97,158 @@ class Reads(
         offset: int = 0,
         after: After | None = None,
     ) -> Iterator[Job]:
-        """The jobs that match, in bounded memory. Ties and `created` go by the order of enqueue.
+        raise NotImplementedError
 
-        Which jobs these are, and their order, is decided at one moment. A long list is read page by page without a transaction in between:
-        each job is as it is when its page is read, and one that was removed or no longer matches by then is omitted. The caller may
-        pause for any time, and may use the store. `after`: only those behind that place of this order.
-        """
-        ...
+    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def now_ms(self) -> int:
+        return self._tx.clock.now_ms()
+
+    def get(self, job_id: str) -> Job:
+        with self._tx.snapshot():
+            found = self._tx.raw(f"select {self.job_columns} from {self.jobs_table} where id = {self.mark}", (job_id,))
+            if not found:
+                raise errors.JobNotFound(job_id)
+            return rows.job(found[0], self.context(self._tx))
+
+    def resolve(self, ref: str) -> str:
+        if ref == "last":
+            last = self._tx.value("last_id")
+            if last is None:
+                raise errors.JobNotFound(ref)
+            return str(last)
+        # Every ID is ASCII; an argument of the command line may contain bytes that no database accepts.
+        if ref == "" or not ref.isascii() or "\0" in ref:
+            raise errors.JobNotFound(ref)
+        found = [str(id_) for (id_,) in self._tx.all("ids_from", {"ref": ref, "limit": MAX_CANDIDATES})]
+        if not found:
+            raise errors.JobNotFound(ref)
+        if found[0] == ref or len(found) == 1:
+            return found[0]
+        raise errors.AmbiguousId(ref, found)
 
     def choose(self, where: Filter) -> list[Chosen]:
-        """The jobs that match, in the order of enqueue, as they are at one moment: as much of them as a bulk change needs."""
-        ...
+        clause, values = self.where(where)
+        text = f"select id, state, held from {self.jobs_table}{clause} order by seq"
+        with self._tx.long_snapshot():
+            found = self._tx.raw(text, values)
+        return [Chosen(job_id, State(state), bool(held)) for job_id, state, held in found]
 
-    def count(self, where: Filter = Filter()) -> int: ...
+    def count(self, where: Filter = Filter()) -> int:
+        if where.is_tallied:
+            tally = self.tally()
+            return sum(
+                jobs
+                for queue, states in tally.items()
+                if where.has_queue(queue)
+                for state, jobs in states.items()
+                if not where.states or state in where.states
+            )
+        clause, values = self.where(where)
+        return int(self._tx.raw(f"select count(*) from {self.jobs_table}{clause}", values, plan_freely=True)[0][0])
 
-    def tally(self) -> dict[str, dict[State, int]]:
-        """For each queue that ever had a job, how many it has in each state. Costs the same at any number of jobs."""
-        ...
-
-    def totals(self) -> dict[str, dict[str, int]]:
-        """For each queue, how often each of these ever happened: enqueued started completed failed dead retried
-        rescued. They only grow, whatever is purged."""
-        ...
-
-    def oldest_waiting_ms(self) -> dict[str, int]:
-        """For each queue with a job that is due now and waits: for how long its oldest has."""
-        ...
+    def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
+        clause, values = self.where(where)
+        text = f"select {LATEST_RUN}, {self.job_columns} from {self.jobs_table}{clause} order by seq"
+        with self._tx.read_pages(text, values, size=PAGE_SIZE) as (tx, pages):
+            context = self.context(tx)
+            for page in pages:
+                earlier: dict[int, list[Run]] = {}
+                if history:
+                    seqs = tx.array([row[4] for row in page])
+                    for seq, *run in tx.all("histories", {"seqs": seqs}):
+                        earlier.setdefault(seq, []).append(rows.run(tuple(run)))
+                for row in page:
+                    job = rows.job(row[4:], context)
+                    yield with_latest_run(row[:4], job, earlier.get(job.seq, ()), history=history)
 
     def history(self, job_id: str) -> list[Run]:
-        """All runs in order, the one under way included."""
-        ...
+        with self._tx.snapshot():
+            found = self._tx.raw(f"select seq from {self.jobs_table} where id = {self.mark}", (job_id,))
+            if not found:
+                raise errors.JobNotFound(job_id)
+            values = {"seq": found[0][0]}
+            earlier, latest = self._tx.each(("history", values), ("latest_run", values))
+        return [rows.run(row) for row in earlier + latest]
 
     def latest_runs(self, ids: Sequence[str]) -> list[LatestRun]:
-        """Of those of these jobs that are there and have begun to run."""
-        ...
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether workers of several hosts use it: then they bring what their jobs print."""
-        ...
+        found = self._tx.all("latest_runs", {"ids": self._tx.array(ids)})
+        return [LatestRun(row[0], row[1], rows.run(row[2:])) for row in found]
 
     def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
-        """What is kept of what a run printed, from byte `start` on, in order; the first piece may begin before it, and one
-        before the end of another. At most OUTPUT_AT_ONCE pieces: fewer mean that there is no more yet."""
-        ...
+        values = {"id": job_id, "run": run, "start": start, "limit": OUTPUT_AT_ONCE}
+        return [Printed(at, bytes(data)) for at, data in self._tx.all("output", values)]
+
+    def running(self, worker: str) -> list[Claim]:
+        return [claim for claim, _ in self.running_claims(worker)]
+
+    def running_claims(self, worker: str) -> list[tuple[Claim, bool]]:
+        """The claims of a worker, each with whether a cancel is recorded."""
+        found = []
+        for seq, id_, token, run, *rest, key, log, cancelled, depends_on, hooks, limits, secrets in self._tx.all(
+            "running", {"worker": worker}
+        ):
+            of_job = {"depends_on": depends_on, "hooks": hooks, "limits": limits, "secrets": secrets}
+            claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key, **of_job)
+            found.append((claim, bool(cancelled)))
+        return found
+
+    def ended_of(self, ids: Sequence[str], state: State, *, before_ms: int, host: str | None = None) -> list[Ended]:
+        values = {"ids": self._tx.array(ids), "state": state.value, "before": before_ms, "host": host}
+        return [Ended._make(row) for row in self._tx.all("ended_of", values)]
+
+    def count_ended(self, state: State, *, before_ms: int) -> int:
+        return int(self._tx.value("count_ended", {"state": state.value, "before": before_ms}))
+
+    # ── counters and workers ────────────────────────────────────────────────────────────────────────────────────────
+
+    def tally(self) -> dict[str, dict[State, int]]:
+        return tally_of(self._tx.all("tally"))
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        return totals_of(self._tx.all("moves"))
+
+    def oldest_waiting_ms(self) -> dict[str, int]:
+        now = self.now_ms()
+        return oldest_of(self._tx.all("oldest_waiting", {"now": now}), now_ms=now)
 
     def durations(self) -> tuple[Spread, Spread]:
-        """Run time and waiting time of the completed jobs."""
-        ...
-
-    def histograms(self) -> dict[str, tuple[Histogram, Histogram]]:
-        """For each queue: run time and waiting time of all jobs ever completed, in the buckets of job/buckets.py. They only
-        grow, whatever is removed, and cost the same at any number of jobs. Without those that were written down too late, see
-        store/sampling.py."""
-        ...
+        ran, waited = self._tx.each(("durations", ()), ("waits", ()), plan_freely=True)
+        return (
+            spread((value, times) for _, value, times in ran),
+            spread((value, times) for _, value, times in waited),
+        )
 
     def throughput(self) -> Throughput:
-        """How many jobs were completed in the last minute, hour and day."""
-        ...
+        now = self.now_ms()
+        found = self._tx.each(*(("completed_since", {"since": now - span}) for span in _THROUGHPUT_MS))
+        return Throughput(*(int(count[0][0]) for count in found))
 
-    def average_attempts(self) -> float | None: ...
+    def average_attempts(self) -> float | None:
+        average = self._tx.value("average_attempts", plan_freely=True)
+        return None if average is None else float(average)
 
     def workers(self, *, busy: bool = True) -> list[Worker]:
-        """Everybody that registered and has not left. `busy`: also how many jobs each holds, which takes counting; else 0."""
-        ...
+        return [rows.worker(row) for row in self._tx.all("workers", {"busy": busy})]
 
-    def is_drained(self, queues: tuple[str, ...] | None) -> bool:
-        """True when, in those of these queues (None: all) that are not paused, nothing is due, nothing runs anywhere and no
-        retry waits, and when everybody has been told what became of their parents. What is held counts for nothing: nobody
-        knows when it will be let go."""
-        ...
+    # ── diagnostics ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def config(self) -> dict[str, str]:
-        """The stored settings, as they were written."""
-        ...
+    def dead_by_error(self, *, limit: int, most: int = MAX_DEAD_GROUPED) -> list[Deaths]:
+        values = {"limit": limit, "most": most, "shown": ERROR_SHOWN}
+        return [Deaths(*row) for row in self._tx.all("dead_by_error", values, plan_freely=True)]
 
-    def changed(self) -> bool:
-        """Whether another connection has written since the last call. Cheap enough to ask a hundred times a second.
+    def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        return [Link.of(row) for row in self._tx.all("parents", {"ids": self._tx.array(ids), "limit": limit})]
 
-        Raises StoreGone if the store was removed or replaced: there will never be a change to see. Raises StoreTooNew if a
-        newer queuectl has changed its schema: what has begun may be ended, and nothing more may be begun.
-        """
-        ...
+    def children(self, ids: Sequence[str], *, limit: int) -> list[Link]:
+        return [Link.of(row) for row in self._tx.all("children", {"ids": self._tx.array(ids), "limit": limit})]
 
-    def backup(self, path: str) -> None:
-        """A consistent copy into a new file, while others go on working."""
-        ...
+    def is_cancel_requested(self, job_id: str) -> bool:
+        return self.position(job_id)[1]
+
+    def position(self, job_id: str) -> tuple[Position, bool]:
+        """The position of a job, and whether a cancel is recorded for it."""
+        row = self._tx.one("place", {"id": job_id})
+        if row is None:
+            raise errors.JobNotFound(job_id)
+        return Position(*row[:3]), bool(row[3])

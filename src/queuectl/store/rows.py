@@ -1,45 +1,54 @@
-"""Between rows and values, the same for every dialect."""
+"""Rows of jobs, runs and workers, as values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from queuectl.job.graph import read_dependencies
-from queuectl.job.lifecycle import State
-from queuectl.job.limits import Brake
-from queuectl.job.model import Claim, Job, Run, Worker, from_ms
-from queuectl.job.names import WEBHOOKS
-from queuectl.job.outcome import Ending
-from queuectl.job.rank import Ageing, Standing, effective_priority
-from queuectl.job.reason import reason
-from queuectl.job.resources import Usage
-from queuectl.job.retry import allowed_failures
+from queuectl.jobs.dependencies import parse_dependencies
+from queuectl.jobs.model import Claim, Job, Run, Worker
+from queuectl.jobs.outcome import Ending, Exited, Settlement, Signalled
+from queuectl.jobs.priority import Ageing, Standing, effective_priority
+from queuectl.jobs.queue_limits import QueueLoad
+from queuectl.jobs.resources import Usage
+from queuectl.jobs.retry import allowed_failures
+from queuectl.jobs.states import State
+from queuectl.jobs.wait_reason import reason
+from queuectl.store.types import Row
+from queuectl.text import WEBHOOK_QUEUE
+from queuectl.units import from_ms
 
-Row = tuple[Any, ...]
+if TYPE_CHECKING:
+    from queuectl.store.types import End
 
-# What `job` reads, in its order.
+# The columns that `job` reads, in its order.
 JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
     " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
     " places, hooks, limits, secrets, depends_on"
 )
-BESIDE: Final = ("key", "depends_on", "hooks", "limits", "secrets")  # what `claim` reads beside the columns of `ready`
-WAITED_FOR: Final = 4  # parents that the reason of a blocked job names, and one to see that there are more
+CLAIM_FIELDS: Final = (
+    "key",
+    "depends_on",
+    "hooks",
+    "limits",
+    "secrets",
+)  # that `claim` reads in addition to the columns of `ready`
+MAX_PARENTS_SHOWN: Final = 4  # in the reason of a blocked job, and one to see that there are more
 
 
 class Present(NamedTuple):
-    """What a row cannot say by itself: the time, and everything that changes without a job's row being touched."""
+    """What a job is shown with that its row does not contain: it changes without a write to the row."""
 
     now_ms: int
     last_seq: int
     ageing: Ageing
     served: frozenset[str] | None  # queues that some worker serves; None: all
-    brakes: Mapping[str, Brake] = {}  # of queues that are paused or limited
-    of_key: Mapping[tuple[str, str], Sequence[str]] = {}  # who runs, by queue and key, where keys are limited
+    brakes: Mapping[str, QueueLoad] = {}  # of queues that are paused or limited
+    of_key: Mapping[tuple[str, str], Sequence[str]] = {}  # running jobs by queue and key, where keys are limited
 
     def serves(self, queue: str) -> bool:
         return self.served is None or queue in self.served
@@ -54,7 +63,7 @@ def job(row: Row, present: Present) -> Job:
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
-        since = present.now_ms if state is State.BLOCKED else eligible_at  # being blocked earns nothing
+        since = present.now_ms if state is State.BLOCKED else eligible_at  # blocked jobs do not age
         standing = Standing(priority, seq, since, missed)
         shown = effective_priority(present.ageing, standing, now_ms=present.now_ms, last_seq=present.last_seq)
     else:
@@ -68,7 +77,7 @@ def job(row: Row, present: Present) -> Job:
         held=bool(held),
         served=present.serves(queue),
         cron=cron,
-        brake=present.brakes.get(queue),
+        load=present.brakes.get(queue),
         key=key,
         of_key=() if key is None else present.of_key.get((queue, key), ()),
         parents=() if waits_for is None else [tuple(parent) for parent in json.loads(waits_for)],
@@ -111,7 +120,7 @@ def job(row: Row, present: Present) -> Job:
         cron=cron,
         batch=batch,
         key=key,
-        depends_on=() if depends_on is None else read_dependencies(json.loads(depends_on)),
+        depends_on=() if depends_on is None else parse_dependencies(json.loads(depends_on)),
         places=places,
         hooks=None if hooks is None else json.loads(hooks),
         limits=None if limits is None else json.loads(limits),
@@ -120,7 +129,7 @@ def job(row: Row, present: Present) -> Job:
 
 
 class Subject(NamedTuple):
-    """A job that somebody's command is about: what decides about its place and fate."""
+    """A job that a command changes, with the fields that decide about it."""
 
     seq: int
     id: str
@@ -139,7 +148,7 @@ class Subject(NamedTuple):
     key: str | None = None
 
     def waited(self, now_ms: int) -> Standing:
-        """As far as its waiting earns it something: being blocked does not."""
+        """Its standing after ageing: blocked jobs do not age."""
         return self.standing._replace(eligible_ms=now_ms) if self.state is State.BLOCKED else self.standing
 
 
@@ -190,7 +199,7 @@ def claim(
 
 
 def parents_of(depends_on: str | None) -> tuple[str, ...]:
-    return () if depends_on is None else tuple(parent.id for parent in read_dependencies(json.loads(depends_on)))
+    return () if depends_on is None else tuple(parent.id for parent in parse_dependencies(json.loads(depends_on)))
 
 
 def by_key(found: Iterable[Row]) -> dict[tuple[str, str], list[str]]:
@@ -247,11 +256,41 @@ def worker(row: Row) -> Worker:
 
 
 def served_queues(queues_of_workers: Sequence[tuple[str, ...] | None]) -> frozenset[str] | None:
-    """The queues that some worker serves, None if one serves all. Whoever works delivers webhooks, too."""
+    """The queues that some worker serves, None if one serves all. Every worker delivers webhooks, too."""
     if any(queues is None for queues in queues_of_workers):
         return None
-    return frozenset(queue for queues in queues_of_workers if queues for queue in (*queues, WEBHOOKS))
+    return frozenset(queue for queues in queues_of_workers if queues for queue in (*queues, WEBHOOK_QUEUE))
 
 
 def _moment(ms: int | None) -> datetime | None:
     return None if ms is None else from_ms(ms)
+
+
+class RunResult(NamedTuple):
+    """The columns of a run that has ended. None: keep the value in the row of the job."""
+
+    started_at: int | None
+    finished_at: int
+    duration_ms: int | None
+    pid: int | None
+    log_from: int | None
+    log_to: int | None
+    usage: str | None = None
+
+
+def run_result(end: End, *, now: int) -> RunResult:
+    started_at, duration = now - to_milliseconds(end.age), to_milliseconds(end.duration)
+    # As a JSON list: no query selects by these numbers.
+    usage = None if end.usage is None else f"[{','.join(map(str, end.usage.known))}]"
+    return RunResult(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to, usage)
+
+
+def exit_of(settlement: Settlement) -> Exited | Signalled | None:
+    """How the process of a settled run ended; None if there was none."""
+    if settlement.signal is not None:
+        return Signalled(settlement.signal)
+    return None if settlement.exit_code is None else Exited(settlement.exit_code)
+
+
+def to_milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,24 +1,25 @@
-"""What jobs with keys make of a batch, the same for every dialect: who comes in, who is there already, who is replaced."""
+"""Unique jobs: which jobs of an enqueue are inserted, skipped or replace another one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from queuectl.errors import KeyTaken
-from queuectl.job.lifecycle import FINAL, State
-from queuectl.job.newjob import NewJob
-from queuectl.job.record import Record
-from queuectl.job.unique import Fate, Holder, fate, refusal, refused_retry
-from queuectl.store.entry import Enqueued, Replaced, Wave
-from queuectl.store.linking import Entering
-from queuectl.store.rows import Subject
+from queuectl.jobs.import_record import ImportRecord
+from queuectl.jobs.priority import Ageing, effective_priority
+from queuectl.jobs.spec import NewJob
+from queuectl.jobs.states import FINAL, WAITING, State
+from queuectl.jobs.unique import Holder, UniqueAction, decide_unique, key_error, replaced_by, retry_key_error
+from queuectl.store.conflicts import TransactionConflict
+from queuectl.store.dependencies import Entering
+from queuectl.store.enqueue import InsertGroup, Replaced
+from queuectl.store.rows import Subject, subject
+from queuectl.store.transactions import Transactions, Transitions
+from queuectl.store.types import Enqueued, Row
 
-Row = tuple[Any, ...]
 
-
-def keys_of(jobs: Iterable[NewJob | Record | Subject]) -> list[str]:
-    """Each once, in an order that is the same for everybody."""
+def keys_of(jobs: Iterable[NewJob | ImportRecord | Subject]) -> list[str]:
+    """The unique keys of these jobs, each once, in the order in which all transactions lock them."""
     return sorted({job.unique_key for job in jobs if job.unique_key is not None})
 
 
@@ -27,28 +28,35 @@ def holders(rows: Iterable[Row]) -> dict[str, Holder]:
     return {key: Holder(id_, State(state), created_at) for key, id_, state, created_at in rows}
 
 
-class Plan:
-    """Who of a batch comes in. A job that is replaced by a later one of its own batch comes in too, a wave before it."""
+def lock_holders(tx: Transactions, jobs: Iterable[NewJob | ImportRecord]) -> dict[str, Holder]:
+    """Lock the unique keys of these jobs, and return the jobs that have them."""
+    keys = keys_of(jobs)
+    tx.lock_keys(keys)
+    return tx.holders(keys)
+
+
+class UniquePlan:
+    """The jobs of an enqueue that are inserted. A job that a later job of the same call replaces is inserted too, in an earlier group."""
 
     def __init__(self, jobs: Sequence[NewJob], ids: Sequence[str], held: Mapping[str, Holder], *, now_ms: int) -> None:
-        """`held`: who has the keys. Raises KeyTaken."""
+        """`held`: the jobs that have the keys. Raises KeyTaken."""
         self.answer = Enqueued(ids)
         self._jobs = jobs
         self._ids = ids
-        self._places: list[list[int]] = [[]]
-        self._replaced: list[list[tuple[str, int]]] = [[]]  # an id, and the place of the job that replaces it
+        self._groups: list[list[int]] = [[]]  # indexes of jobs
+        self._replaced: list[list[tuple[str, int]]] = [[]]  # an ID, and the index of the job that replaces it
         self._decide(dict(held), now_ms)
 
     @property
     def ids(self) -> list[str]:
-        """Of those that come in."""
-        return [self._ids[place] for place in self._chosen]
+        """The IDs of the inserted jobs."""
+        return [self._ids[index] for index in self._inserted]
 
     @property
     def entering(self) -> Entering:
-        """Those that come in, for who is to wait for whom."""
-        jobs = [self._jobs[place] for place in self._chosen]
-        skipped = {id_: self.answer[place] for place, id_ in enumerate(self._ids) if place in self.answer.duplicates}
+        """The inserted jobs, to find their dependencies."""
+        jobs = [self._jobs[index] for index in self._inserted]
+        skipped = {id_: self.answer[index] for index, id_ in enumerate(self._ids) if index in self.answer.duplicates}
         return Entering(jobs, self.ids, instead=skipped, replaced=frozenset(self.replaced))
 
     @property
@@ -57,58 +65,58 @@ class Plan:
 
     @property
     def given_ids(self) -> list[str]:
-        """Of those that come in, the ids that somebody chose."""
-        return [self._ids[place] for place in self._chosen if self._jobs[place].id is not None]
+        """The IDs of inserted jobs that the caller chose."""
+        return [self._ids[index] for index in self._inserted if self._jobs[index].id is not None]
 
-    def waves(self, seqs: Sequence[int]) -> list[Wave]:
-        """With a sequence number for each that comes in, in the order of the batch."""
-        seq_of = dict(zip(self._chosen, seqs, strict=True))
+    def groups(self, seqs: Sequence[int]) -> list[InsertGroup]:
+        """`seqs`: a sequence number for each inserted job, in the order of the call."""
+        seq_of = dict(zip(self._inserted, seqs, strict=True))
         return [
-            Wave(
-                [self._jobs[place] for place in places],
-                [self._ids[place] for place in places],
-                [seq_of[place] for place in places],
-                [Replaced(old, self._ids[place], seq_of[place] - 1) for old, place in replaced],
+            InsertGroup(
+                [self._jobs[index] for index in indexes],
+                [self._ids[index] for index in indexes],
+                [seq_of[index] for index in indexes],
+                [Replaced(old, self._ids[index], seq_of[index] - 1) for old, index in replaced],
             )
-            for places, replaced in zip(self._places, self._replaced, strict=True)
+            for indexes, replaced in zip(self._groups, self._replaced, strict=True)
         ]
 
     @property
-    def _chosen(self) -> list[int]:
-        return sorted(place for places in self._places for place in places)
+    def _inserted(self) -> list[int]:
+        return sorted(index for indexes in self._groups for index in indexes)
 
     def _decide(self, held: dict[str, Holder], now_ms: int) -> None:
-        wave_of: dict[str, int] = {}  # of those of this batch that have a key
+        group_of: dict[str, int] = {}  # of the jobs of this call that have a key
         duplicates = set()
-        for place, (job, id_) in enumerate(zip(self._jobs, self._ids, strict=True)):
-            wave = 0
+        for index, (job, id_) in enumerate(zip(self._jobs, self._ids, strict=True)):
+            group = 0
             if (key := job.unique_key) is not None:
                 holder = held.get(key)
-                what = fate(job, holder, now_ms=now_ms)
-                if holder is not None and what is Fate.SKIP:
-                    self.answer[place] = holder.id
-                    duplicates.add(place)
+                what = decide_unique(job, holder, now_ms=now_ms)
+                if holder is not None and what is UniqueAction.SKIP:
+                    self.answer[index] = holder.id
+                    duplicates.add(index)
                     continue
-                if holder is not None and what is Fate.REFUSE:
-                    raise refusal(job, holder, place=place)
-                if holder is not None and what is Fate.REPLACE:
-                    wave = self._replace(holder.id, place, after=wave_of.get(holder.id))
-                held[key], wave_of[id_] = Holder(id_, State.PENDING, now_ms), wave
-            self._places[wave].append(place)
+                if holder is not None and what is UniqueAction.REFUSE:
+                    raise key_error(job, holder, place=index)
+                if holder is not None and what is UniqueAction.REPLACE:
+                    group = self._replace(holder.id, index, after=group_of.get(holder.id))
+                held[key], group_of[id_] = Holder(id_, State.PENDING, now_ms), group
+            self._groups[group].append(index)
         self.answer.duplicates = frozenset(duplicates)
 
-    def _replace(self, old: str, place: int, *, after: int | None) -> int:
-        """The wave of the job at `place`."""
-        wave = 0 if after is None else after + 1
-        if wave == len(self._places):
-            self._places.append([])
+    def _replace(self, old: str, index: int, *, after: int | None) -> int:
+        """The group of the job at `index`."""
+        group = 0 if after is None else after + 1
+        if group == len(self._groups):
+            self._groups.append([])
             self._replaced.append([])
-        self._replaced[wave].append((old, place))
-        return wave
+        self._replaced[group].append((old, index))
+        return group
 
 
-def refuse_taken(records: Sequence[Record], held: Mapping[str, Holder]) -> None:
-    """Raise KeyTaken if one of these would be a second that waits with its key."""
+def refuse_taken(records: Sequence[ImportRecord], held: Mapping[str, Holder]) -> None:
+    """Raise KeyTaken if an imported job would be a second one that waits or runs with its key."""
     taken = dict(held)
     for record in records:
         if (key := record.unique_key) is None or State(record.state) in FINAL:
@@ -119,16 +127,59 @@ def refuse_taken(records: Sequence[Record], held: Mapping[str, Holder]) -> None:
         taken[key] = Holder(record.id, State(record.state), record.created_at)
 
 
-def free_to_revive(jobs: Sequence[Subject], held: Mapping[str, Holder]) -> tuple[list[Subject], dict[str, KeyTaken]]:
-    """Those of these jobs that may wait again, and why the others may not: of several with one key, the first may."""
+def free_to_retry(jobs: Sequence[Subject], held: Mapping[str, Holder]) -> tuple[list[Subject], dict[str, KeyTaken]]:
+    """The jobs that may be retried, and why the others may not: of several with one key, the first may."""
     free, taken = [], {}
     holder_of = dict(held)
     for job in jobs:
         if (key := job.unique_key) is not None:
             holder = holder_of.get(key)
             if holder is not None and holder.is_open and holder.id != job.id:
-                taken[job.id] = refused_retry(job.id, key, holder)
+                taken[job.id] = retry_key_error(job.id, key, holder)
                 continue
             holder_of[key] = Holder(job.id, State.PENDING, 0)
         free.append(job)
     return free, taken
+
+
+# ── within a transaction ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def subjects(tx: Transactions, ids: Sequence[str]) -> list[Subject]:
+    """The jobs with these IDs, locked."""
+    return [subject(row) for row in tx.all("standing", {"ids": tx.array(ids)})]
+
+
+def replace(
+    tx: Transactions, replaced: Iterable[Replaced], transitions: Transitions, *, now_ms: int, ageing: Ageing
+) -> None:
+    for old, new, last_seq in replaced:
+        found = subjects(tx, [old])
+        if any(job.state not in WAITING for job in found):
+            # Claimed or cancelled since it was read: locking a key does not lock its job.
+            raise TransactionConflict("", 0)
+        cancel_waiting(tx, found, transitions, now_ms=now_ms, ageing=ageing, last_seq=last_seq, error=replaced_by(new))
+
+
+def cancel_waiting(
+    tx: Transactions,
+    jobs: Sequence[Subject],
+    transitions: Transitions,
+    *,
+    now_ms: int,
+    ageing: Ageing,
+    last_seq: int,
+    error: str,
+) -> None:
+    rows = [
+        {
+            "seq": job.seq,
+            "effective_priority": effective_priority(ageing, job.waited(now_ms), now_ms=now_ms, last_seq=last_seq),
+        }
+        for job in jobs
+    ]
+    tx.write_each("archive", [{"seq": job.seq} for job in jobs])
+    tx.write_each("cancel_waiting", rows, now=now_ms, error=error)
+    for job in jobs:
+        transitions.add(job.queue, job.state, State.CANCELLED)
+    tx.admit(sorted({(job.queue, job.key) for job in jobs if job.key is not None}))

@@ -1,11 +1,11 @@
-"""The view: what is shown, how often it is looked at, and which key does what."""
+"""The application of `queuectl top`: layout, refresh loop and key bindings."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -14,24 +14,112 @@ from textual.containers import Horizontal
 from textual.filter import NoColor
 from textual.widgets import Footer
 
-from queuectl.clock import Left, SystemClock
+from queuectl.clock import Cancelled, SystemClock
 from queuectl.errors import QueuectlError, Unavailable
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Job
-from queuectl.job.printable import printable
-from queuectl.tui import cells
-from queuectl.tui.acts import Acts
-from queuectl.tui.dialogs import Ask, Help
-from queuectl.tui.glance import Glance, Page, Wish, has_changed, look, page
-from queuectl.tui.jobscreen import JobScreen
-from queuectl.tui.rate import Rate
-from queuectl.tui.seat import Rooms, Seat
+from queuectl.jobs.model import Job
+from queuectl.jobs.states import WAITING, State, is_final
+from queuectl.text import escape_control
+from queuectl.tui import view_model
+from queuectl.tui.dialogs import Confirm, Help, Prompt
+from queuectl.tui.screens import JobScreen
+from queuectl.tui.store_threads import StoreSession, StoreThreads
 from queuectl.tui.table import Line, Rows
+from queuectl.tui.view_model import JobFilter, Page, Rate, Snapshot, has_changed, read_page, read_snapshot
 
-LOOK_EVERY: Final = 0.25  # whether something has changed: a thousand changes a second are four looks
-AT_LEAST_EVERY: Final = 1.0  # ages grow and workers die without a write
-REST: Final = 5  # as in wait: who looks on must not keep busy those who work
-# The order in which `s` goes through them: what needs somebody first.
+if TYPE_CHECKING:
+    from textual.app import App
+
+    Base = App[None]
+else:
+    Base = object
+
+
+class Actions(Base):
+    """The actions of the keys. Each reports its result in the line below the jobs."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def job(self) -> Job | None: ...
+        @property
+        def queue(self) -> str | None: ...
+        def is_paused(self, queue: str) -> bool: ...
+        def say(self, message: str, *, style: str = "") -> None: ...
+        def act(self, work: Callable[[StoreSession], str], *, takes_long: bool = False) -> None: ...
+
+    def action_cancel(self) -> None:
+        if (job := self._selected()) is None:
+            return
+        if is_final(job.state):
+            self.say(f"{job.id} is {job.state.value}: nothing to cancel", style="bold yellow")
+            return
+
+        def cancel(session: StoreSession) -> str:
+            session.cancel(job.id)
+            return f"cancelled {job.id}"
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.say(f"cancelling {job.id} …")
+                self.act(cancel, takes_long=True)
+
+        self.push_screen(
+            Confirm(f"Cancel {job.id}, which is {job.state.value}?", view_model.command(job)[:200]), answered
+        )
+
+    def action_retry(self) -> None:
+        if (job := self._selected()) is not None:
+            self.act(lambda session: f"retried {session.retry(job.id).id}")
+
+    def action_hold(self) -> None:
+        if (job := self._selected()) is None:
+            return
+        if job.held and job.state in WAITING:
+            self.act(lambda session: f"released {session.release(job.id).id}")
+        else:
+            self.act(lambda session: f"holding {session.hold(job.id).id}")
+
+    def action_priority(self, step: int) -> None:
+        if (job := self._selected()) is None:
+            return
+
+        def change(session: StoreSession) -> str:
+            # From the current priority: the screen may lag behind a user who types fast.
+            edited = session.edit(job.id, priority=session.get(job.id).priority + step)
+            return f"{edited.id} has priority {edited.priority}"
+
+        self.act(change)
+
+    def action_pause(self) -> None:
+        queue = self.queue
+        if queue is None:
+            self.say("select a job or a queue first", style="bold yellow")
+            return
+        paused = not self.is_paused(queue)
+
+        def change(session: StoreSession) -> str:
+            session.set_queue(queue, paused=paused)
+            return f"{'paused' if paused else 'resumed'} the queue {queue}"
+
+        self.act(change)
+
+    def action_enqueue(self) -> None:
+        def take(command: str | None) -> None:
+            if command and command.strip():
+                self.act(lambda session: f"enqueued {session.enqueue(command).id}")
+
+        self.push_screen(Prompt("Shell command to enqueue"), take)
+
+    def _selected(self) -> Job | None:
+        if (job := self.job) is None:
+            self.say("select a job first", style="bold yellow")
+        return job
+
+
+POLL_SECONDS: Final = 0.25  # between checks for changes
+REFRESH_SECONDS: Final = 1.0  # also without changes: ages grow and workers die without a write
+REST_FACTOR: Final = 5  # pause this many times the duration of a refresh, so that it does not slow down workers
+# The order of the states for the key `s`: the most important ones first.
 _STATES: Final = (
     None,
     State.PROCESSING,
@@ -44,7 +132,7 @@ _STATES: Final = (
 )
 
 
-class Top(Acts, App[None]):
+class Top(Actions, App[None]):
     CSS_PATH = "top.tcss"
     TITLE = "queuectl top"
     ENABLE_COMMAND_PALETTE = False
@@ -74,14 +162,14 @@ class Top(Acts, App[None]):
             self.no_color = True
             self._filters.append(NoColor())
         self.theme = "ansi-dark"
-        self.rooms = Rooms(home, db)
-        self.wish = Wish()
+        self.threads = StoreThreads(home, db)
+        self.filter = JobFilter()
         self._clock = SystemClock()
         self._rate = Rate()
-        self._glance: Glance | None = None
-        self._page = Page(Wish(), [], 0)
+        self._snapshot: Snapshot | None = None
+        self._page = Page(JobFilter(), [], 0)
         self._wake = asyncio.Event()
-        # Held, not looked up: an answer may come while the view is being left.
+        # Kept as attributes instead of queried: results may arrive while the view is closing.
         self._head_line, self._state_line, self._title_line = Line(id="head"), Line(id="states"), Line(id="title")
         self._queue_rows, self._worker_rows, self._job_rows = Rows(id="queues"), Rows(id="workers"), Rows(id="jobs")
 
@@ -98,7 +186,7 @@ class Top(Acts, App[None]):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):  # or the terminal would be left as it is now
+        for number in (signal.SIGTERM, signal.SIGHUP):  # to restore the terminal
             asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self._job_rows.focus()
         self.run_worker(self._watch(), group="watch")
@@ -108,129 +196,134 @@ class Top(Acts, App[None]):
 
     @property
     def fault(self) -> Exception | None:
-        """What should not have happened, and has ended the view."""
+        """The unexpected exception that has ended the view."""
         return self._exception
 
     def _fatal_error(self) -> None:
-        # Not in textual's words: a screen full of them, with all that the functions had in their hands.
+        # No traceback of textual, which prints the local variables of all frames.
         self._close_messages_no_wait()
 
-    # ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── refresh ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:
         is_due, due_at, rest_until = True, 0.0, 0.0
         while True:
             self._wake.clear()
             try:
-                # Asked also while looks rest: that the store is gone has to be told at once.
-                is_due = await self.rooms.looking.ask(has_changed) or is_due
+                # Also during a pause: a missing database has to be reported at once.
+                is_due = await self.threads.reads.ask(has_changed) or is_due
                 began = self._clock.monotonic()
-                if self._page.wish != self.wish or ((is_due or began >= due_at) and began >= rest_until):
-                    await self.look()
+                if self._page.filter != self.filter or ((is_due or began >= due_at) and began >= rest_until):
+                    await self.refresh_all()
                     ended, is_due = self._clock.monotonic(), False
-                    due_at, rest_until = ended + AT_LEAST_EVERY, ended + REST * (ended - began)
-                self._tell_problem(None)
-            except Left:
+                    due_at, rest_until = ended + REFRESH_SECONDS, ended + REST_FACTOR * (ended - began)
+                self._show_problem(None)
+            except Cancelled:
                 return
             except Unavailable as error:
                 is_due, rest_until = True, 0.0
-                self._tell_problem(error)
+                self._show_problem(error)
             try:
-                await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
-                rest_until = 0.0  # somebody has done something, and wants to see it
+                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+                rest_until = 0.0  # the user has done something: refresh at once
             except TimeoutError:
-                pass  # nobody has asked for more than what is due anyhow
+                pass  # poll again
 
-    async def look(self) -> None:
-        """Read all that is shown, and show it. The counts do not wait for a list that has to be searched for. Raises Unavailable."""
-        glance = await self.rooms.looking.ask(look)
-        self._glance = glance
-        if glance is not None:
-            self._rate.see(self._clock.monotonic(), glance.completed)
+    async def refresh_all(self) -> None:
+        """Read and show everything. The counts are shown before the list, which may take longer. Raises Unavailable."""
+        snapshot = await self.threads.reads.ask(read_snapshot)
+        self._snapshot = snapshot
+        if snapshot is not None:
+            self._rate.see(self._clock.monotonic(), snapshot.completed)
         self._show()
-        wish = self.wish
-        self._page = await self.rooms.looking.ask(lambda seat: page(seat, wish))
+        job_filter = self.filter
+        self._page = await self.threads.reads.ask(lambda session: read_page(session, job_filter))
         self._show()
         if isinstance(self.screen, JobScreen):
-            await self.screen.look()
+            await self.screen.refresh_job()
 
     def _show(self) -> None:
-        glance, width = self._glance, self.screen_stack[0].size.width if self.screen_stack else 0
+        snapshot, width = self._snapshot, self.screen_stack[0].size.width if self.screen_stack else 0
         if not width:
             return
-        if glance is None:
+        if snapshot is None:
             self._head_line.put(Text("queuectl", style="bold"))
             self._state_line.put(Text("nothing here yet: e enqueues a command", style="dim"))
         else:
-            self._head_line.put(cells.head(glance, str(self._rate), width))
-            self._state_line.put(cells.states(glance, width))
+            self._head_line.put(view_model.head(snapshot, str(self._rate), width))
+            self._state_line.put(view_model.states(snapshot, width))
             self._queue_rows.present(
-                cells.queue_columns(self._queue_rows.size.width - 1), [cells.queue_row(one) for one in glance.queues]
+                view_model.queue_columns(self._queue_rows.size.width - 1),
+                [view_model.queue_row(one) for one in snapshot.queues],
             )
-            alive = [cells.worker_row(one, glance.now_ms, lives=lives) for one, lives in glance.workers]
-            self._worker_rows.present(cells.worker_columns(self._worker_rows.size.width - 1), alive)
-        self._title_line.put(cells.title(self._page, glance))
-        columns = cells.job_columns(width - 1)
-        self._job_rows.present(columns, [cells.job_row(job, self._page.now_ms, columns) for job in self._page.jobs])
+            alive = [
+                view_model.worker_row(one, snapshot.now_ms, is_alive=is_alive) for one, is_alive in snapshot.workers
+            ]
+            self._worker_rows.present(view_model.worker_columns(self._worker_rows.size.width - 1), alive)
+        self._title_line.put(view_model.title(self._page, snapshot))
+        columns = view_model.job_columns(width - 1)
+        self._job_rows.present(
+            columns, [view_model.job_row(job, self._page.now_ms, columns) for job in self._page.jobs]
+        )
 
-    # ── say ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def say(self, words: str, *, style: str = "") -> None:
+    def say(self, message: str, *, style: str = "") -> None:
         for screen in self.screen_stack:
             for line in screen.query("#say").results(Line):
-                line.put(Text(printable(words), style=style))
+                line.put(Text(escape_control(message), style=style))
 
-    def _tell_problem(self, error: QueuectlError | None) -> None:
-        words = "" if error is None else f" {printable(error.message)}; trying again"
+    def _show_problem(self, error: QueuectlError | None) -> None:
+        message = "" if error is None else f" {escape_control(error.message)}; retrying"
         for screen in self.screen_stack:
             for line in screen.query("#problem").results(Line):
-                line.put(Text(words))
+                line.put(Text(message))
                 line.set_class(error is not None, "-shown")
 
-    def act(self, question: Callable[[Seat], str], *, takes_long: bool = False) -> None:
-        """Do something to the store beside the view; `question` says what was done."""
-        ask = self.rooms.act_apart if takes_long else self.rooms.acting.ask
-        self.run_worker(self._act(ask(question)), group="act")
+    def act(self, work: Callable[[StoreSession], str], *, takes_long: bool = False) -> None:
+        """Run an action in a thread and report its result. `work` returns the message."""
+        ask = self.threads.act_apart if takes_long else self.threads.actions.ask
+        self.run_worker(self._act(ask(work)), group="act")
 
     async def _act(self, asked: Coroutine[None, None, str]) -> None:
         try:
             self.say(await asked)
-        except Left:
+        except Cancelled:
             return
         except QueuectlError as error:
             self.say(f"{error.message} ({error.hint})", style="bold yellow")
         self._wake.set()
 
-    # ── what is chosen ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── selection ──────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def job(self) -> Job | None:
         if isinstance(self.screen, JobScreen):
             return self.screen.job
-        chosen = self._job_rows.selected
-        return next((job for job in self._page.jobs if job.id == chosen), None)
+        selected = self._job_rows.selected
+        return next((job for job in self._page.jobs if job.id == selected), None)
 
     @property
     def queue(self) -> str | None:
-        """The one that the cursor is on, else that of the job."""
+        """The queue under the cursor, else that of the selected job."""
         focused = self.screen.focused
         if isinstance(focused, Rows) and focused.id == "queues":
             return focused.selected
         return None if (job := self.job) is None else job.queue
 
     def is_paused(self, queue: str) -> bool:
-        return any(one.rules.paused for one in (self._glance.queues if self._glance else ()) if one.name == queue)
+        return any(one.rules.paused for one in (self._snapshot.queues if self._snapshot else ()) if one.name == queue)
 
     def on_data_table_row_selected(self, event: Rows.RowSelected) -> None:
         if event.data_table.id == "jobs":
             self._open(log_only=False)
         elif event.data_table.id == "queues":
-            self.want(self.wish._replace(queue=event.row_key.value))
+            self.set_filter(self.filter._replace(queue=event.row_key.value))
 
-    # ── where to ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── navigation ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def want(self, wish: Wish) -> None:
-        self.wish = wish
+    def set_filter(self, job_filter: JobFilter) -> None:
+        self.filter = job_filter
         self._wake.set()
 
     def _open(self, *, log_only: bool) -> None:
@@ -244,14 +337,14 @@ class Top(Acts, App[None]):
         self.push_screen(Help())
 
     def action_state(self) -> None:
-        self.want(self.wish._replace(state=_STATES[(_STATES.index(self.wish.state) + 1) % len(_STATES)]))
+        self.set_filter(self.filter._replace(state=_STATES[(_STATES.index(self.filter.state) + 1) % len(_STATES)]))
 
     def action_filter(self) -> None:
         def take(text: str | None) -> None:
             if text is not None:
-                self.want(self.wish._replace(text=text.replace("\0", "").strip()))
+                self.set_filter(self.filter._replace(text=text.replace("\0", "").strip()))
 
-        self.push_screen(Ask("only jobs with this in the command, or as id", self.wish.text), take)
+        self.push_screen(Prompt("Filter by text in the command, or by ID", self.filter.text), take)
 
     def action_everything(self) -> None:
-        self.want(Wish())
+        self.set_filter(JobFilter())

@@ -1,7 +1,10 @@
-"""Small screens above the others: a question, a line to type, the keys."""
+"""Dialogs of the terminal UI: confirm, prompt, help."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as StillWaiting
 from typing import Final, TypeVar
 
 from rich.text import Text
@@ -11,35 +14,58 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, Static
 
-T = TypeVar("T")
+from queuectl.clock import Cancelled
+from queuectl.tui.store_threads import StoreSession
 
+T = TypeVar("T")
 KEYS: Final = (
-    ("↑ ↓ j k", "choose a job, a queue, a worker"),
-    ("tab", "from jobs to queues to workers"),
-    ("enter", "a job: all about it; a queue: only its jobs"),
-    ("l", "the log of the job, as it grows"),
-    ("c", "cancel the job, after asking"),
+    ("↑ ↓ j k", "select a job, a queue or a worker"),
+    ("tab", "switch between jobs, queues and workers"),
+    ("enter", "show a job; show the jobs of a queue"),
+    ("l", "follow the log of the job"),
+    ("c", "cancel the job, after a confirmation"),
     ("r", "retry a failed, dead or cancelled job"),
-    ("h", "hold a job that waits, or release it"),
-    ("+ -", "let a job that waits go sooner or later"),
-    ("p", "pause the queue, or resume it"),
+    ("h", "hold or release a waiting job"),
+    ("+ -", "raise or lower the priority of a waiting job"),
+    ("p", "pause or resume the queue"),
     ("e", "enqueue a command"),
-    ("/", "only jobs with a text in the command, or an id"),
-    ("s", "only jobs of a state, one after the other"),
-    ("esc", "back; all jobs again"),
+    ("/", "filter by text in the command, or by ID"),
+    ("s", "filter by the next state"),
+    ("esc", "back; clear the filter"),
     ("q", "back; quit"),
     ("ctrl+c", "quit at once"),
 )
 
 
-def leave(screen: Screen[T], result: T | None = None) -> None:
-    """Once. Of two keys that come at a time the second finds it gone, and would take away what was below it."""
+def _show_and_wait(
+    session: StoreSession, loop: asyncio.AbstractEventLoop, show: Callable[[bytes], None], data: bytes
+) -> None:
+    """Show data and wait until it is on the screen, so that the output of a fast job does not fill the memory."""
+
+    async def on_screen() -> None:
+        show(data)
+
+    task = asyncio.run_coroutine_threadsafe(on_screen(), loop)
+    while True:
+        try:
+            task.result(0.1)
+        except StillWaiting:
+            if session.clock.left.is_set():
+                task.cancel()
+                raise Cancelled from None
+            continue
+        session.clock.sleep(0)  # raises Left if the thread was closed
+        return
+
+
+def close_screen(screen: Screen[T], result: T | None = None) -> None:
+    """Close a screen once: a second key press must not close the screen below it."""
     if screen.is_active:
         screen.dismiss(result)
 
 
 class Confirm(ModalScreen[bool]):
-    """True for y alone: whoever hits another key has not read the question."""
+    """Returns True for the key y, False for others."""
 
     BINDINGS = [  # noqa: RUF012 - as textual declares it
         Binding("y", "answer(True)", "yes"),
@@ -56,11 +82,11 @@ class Confirm(ModalScreen[bool]):
         yield Static(self._words, id="dialog")
 
     def action_answer(self, answer: bool) -> None:
-        leave(self, answer)
+        close_screen(self, answer)
 
 
-class Ask(ModalScreen[str | None]):
-    """A line of text; None for escape."""
+class Prompt(ModalScreen[str | None]):
+    """Asks for a line of text; None for escape."""
 
     BINDINGS = [Binding("escape", "leave", "back")]  # noqa: RUF012 - as textual declares it
 
@@ -74,10 +100,10 @@ class Ask(ModalScreen[str | None]):
         yield line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        leave(self, event.value)
+        close_screen(self, event.value)
 
     def action_leave(self) -> None:
-        leave(self)
+        close_screen(self)
 
 
 class Help(ModalScreen[None]):
@@ -89,4 +115,4 @@ class Help(ModalScreen[None]):
             yield Static(Text("\n").join(lines))
 
     def action_leave(self) -> None:
-        leave(self)
+        close_screen(self)

@@ -1,4 +1,4 @@
-"""Lines and tables that are shown again and again: only what has changed is touched, and the cursor stays with what it stood on."""
+"""Widgets for text and tables that are refreshed often: only changed cells are updated, and the cursor stays on its row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.widgets import DataTable, Static
 
 class Column(NamedTuple):
     label: str
-    width: int  # with the gap behind it
+    width: int  # including the gap after it
 
 
 class Row(NamedTuple):
@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 class Line(Static):
-    """Some words, one line or more."""
+    """Text of one or more lines."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -55,7 +55,7 @@ class Rows(DataTable[Text]):
         if columns != self._columns or [row.key for row in rows] != [row.key for row in self._rows]:
             self._rebuild(columns, rows)
             return
-        # A change makes all that textual has rendered of the table useless, and it would keep ten thousand such cells.
+        # A change makes the cells that textual has cached useless, and it would keep ten thousand of them.
         if rows != self._rows:
             self._clear_caches()
         for at, (before, row) in enumerate(zip(self._rows, rows, strict=True)):
@@ -66,21 +66,21 @@ class Rows(DataTable[Text]):
 
     def _rebuild(self, columns: list[Column], rows: list[Row]) -> None:
         key, at, scroll = self.selected, self.cursor_row, self.scroll_y
-        anew = columns != self._columns
+        has_new_columns = columns != self._columns
         self._columns, self._rows = columns, rows
         with self.app.batch_update():
-            self.clear(columns=anew)
-            if anew:
+            self.clear(columns=has_new_columns)
+            if has_new_columns:
                 for label, width in columns:
                     self.add_column(Text(label, style="dim"), width=width, key=label)
             for row in rows:
                 cells = [_fit(cell, column) for cell, column in zip(row.cells, columns, strict=True)]
                 self.add_row(*cells, key=row.key)
-            places = {row.key: place for place, row in enumerate(rows)}
-            place = places.get(key, min(at, len(rows) - 1)) if key is not None else 0
-            # At the top one wants to see what comes; else the row that one looks at stays where it was.
-            self.move_cursor(row=max(0, place), scroll=False)
-            self.scroll_to(y=scroll + (place - at if scroll else 0), animate=False, force=True)
+            indices = {row.key: index for index, row in enumerate(rows)}
+            index = indices.get(key, min(at, len(rows) - 1)) if key is not None else 0
+            # At the top, show new rows; otherwise keep the selected row in its position on the screen.
+            self.move_cursor(row=max(0, index), scroll=False)
+            self.scroll_to(y=scroll + (index - at if scroll else 0), animate=False, force=True)
 
 
 def _fit(cell: Text, column: Column) -> Text:

@@ -1,4 +1,4 @@
-"""The application: routes for every operation of the API, the pages, and the layers around them."""
+"""The ASGI application: the routes of the API and the pages, and the middleware around them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from queuectl.clock import Left
+from queuectl.clock import Cancelled
 from queuectl.errors import InvalidInput, QueuectlError
-from queuectl.queue.exposition import exposition
-from queuectl.web import export, logs, openapi, reading
-from queuectl.web.api.operation import Call, Made, Operation, Room, without_nul
-from queuectl.web.api.table import OPERATIONS, ROOT
-from queuectl.web.body import parse_body, read_json_body
-from queuectl.web.desk import Desk
-from queuectl.web.frame import Frame
-from queuectl.web.guard import SAFE, Door, Guard
-from queuectl.web.live import EVENTS as LIVE
-from queuectl.web.live import Feed
-from queuectl.web.pages.pages import Pages
-from queuectl.web.rooms import Lounge, Rooms
+from queuectl.operations.prometheus import format_metrics
+from queuectl.web import openapi
+from queuectl.web.api import logs
+from queuectl.web.api.operation import ApiRequest, Created, Operation, reject_nul
+from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
+from queuectl.web.middleware import ErrorMiddleware, parse_body, read_json_body
+from queuectl.web.openapi import OPERATIONS, ROOT
+from queuectl.web.pages.routes import Pages
+from queuectl.web.sse import EVENTS as LIVE
+from queuectl.web.sse import Feed
+from queuectl.web.store_threads import StorePools, StoreSession, WaitPool
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(rooms: Rooms, door: Door, feed: Feed) -> ASGIApp:
-    pages = Pages(rooms, door)
+def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
+    pages = Pages(pools, auth)
 
     async def events(request: Request) -> Response:
         query = LIVE.read_query(request.query_params.multi_items())
@@ -44,43 +43,51 @@ def make_app(rooms: Rooms, door: Door, feed: Feed) -> ASGIApp:
         return StreamingResponse(feed.stream(query["id"], brief=query["brief"]), media_type="text/event-stream")
 
     async def log(request: Request) -> Response:
-        return await logs.answer(request, rooms)
+        return await logs.logs_response(request, pools)
 
     async def exported(request: Request) -> Response:
-        return await export.answer(request, rooms)
+        return await logs.export_response(request, pools)
 
-    async def reading_room(_: Request) -> Response:
-        return HTMLResponse(reading.page())
+    async def docs_page(_: Request) -> Response:
+        return HTMLResponse(openapi.page())
 
     async def prometheus(_: Request) -> Response:
-        text = await rooms.reads.ask(lambda desk: exposition(desk.reads, is_alive=desk.is_serving(), clock=desk.clock))
+        text = await pools.reads.ask(
+            lambda session: format_metrics(session.reads, is_alive=session.is_serving(), clock=session.clock)
+        )
         return Response(text, media_type=EXPOSITION)
 
     async def health(_: Request) -> Response:
         try:
-            await rooms.reads.ask(lambda desk: desk.reads.now_ms())
-        except QueuectlError:  # why is not for everybody: the words name the store
+            await pools.reads.ask(lambda session: session.reads.now_ms())
+        except (
+            QueuectlError
+        ):  # without the reason: it contains the address of the database, and this page needs no token
             return PlainTextResponse("the store cannot serve\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
-    # Those that stream do not answer HEAD: it would go on for ever, and say nothing.
-    streams: dict[str, Endpoint] = {LIVE.path: events, logs.OPERATION.path: log, export.OPERATION.path: exported}
+    # Streams do not answer HEAD: the request would not end.
+    streams: dict[str, Endpoint] = {
+        LIVE.path: events,
+        logs.LOGS_OPERATION.path: log,
+        logs.EXPORT_OPERATION.path: exported,
+    }
     routes = [
-        _route(one, streams.get(one.path) or _endpoint(one, rooms), head=one.path not in streams) for one in OPERATIONS
+        _route(one, streams.get(one.path) or _endpoint(one, pools), head=one.path not in streams) for one in OPERATIONS
     ]
-    # Not starlette's application: it answers errors itself, before the frame sees them.
+    # Not starlette.Starlette: it handles errors itself, before ErrorMiddleware sees them.
     router = Router(
         routes=[
             *routes,
             Route(f"{ROOT}/openapi.json", _document),
-            Route(f"{ROOT}/docs", reading_room),
+            Route(f"{ROOT}/docs", docs_page),
             Route("/metrics", prometheus),
             Route("/healthz", health),
             *pages.routes(),
         ],
         redirect_slashes=False,
     )
-    return Frame(Guard(_Allowing(router), door), pages.problem)
+    return ErrorMiddleware(AuthMiddleware(_AllowHeader(router), auth), pages.problem)
 
 
 def _route(operation: Operation, endpoint: Endpoint, *, head: bool) -> Route:
@@ -90,8 +97,8 @@ def _route(operation: Operation, endpoint: Endpoint, *, head: bool) -> Route:
     return route
 
 
-class _Allowing:
-    """Says of a method that is not allowed all that are: the router looks at the first route of that path only."""
+class _AllowHeader:
+    """Adds all allowed methods to a 405 response: the router looks at the first route of a path only."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -109,44 +116,44 @@ class _Allowing:
             raise HTTPException(error.status_code, headers={"Allow": ", ".join(sorted(methods))}) from error
 
 
-def _endpoint(operation: Operation, rooms: Rooms) -> Endpoint:
-    async def answer(request: Request) -> Response:
-        call = Call(
-            path={name: without_nul(value, name) for name, value in request.path_params.items()},
+def _endpoint(operation: Operation, pools: StorePools) -> Endpoint:
+    async def respond(request: Request) -> Response:
+        call = ApiRequest(
+            path={name: reject_nul(value, name) for name, value in request.path_params.items()},
             query=operation.read_query(request.query_params.multi_items()),
             headers={param.name.lower(): request.headers.get(param.name) for param in operation.headers},
         )
         data = await read_json_body(request) if operation.changes else b""
 
-        def work(desk: Desk) -> Response:
-            desk.on_behalf(request.state.token.name)
-            return _response(operation.does(desk, call._replace(body=_parse(data, operation))), operation)
+        def work(session: StoreSession) -> Response:
+            session.on_behalf(request.state.token.name)
+            return _response(operation.handler(session, call._replace(body=_parse(data, operation))), operation)
 
-        if operation.room is Room.ASK:
-            return await (rooms.changes if operation.changes else rooms.reads).ask(work)
-        return await _wait(request, work, rooms.slow_changes if operation.changes else rooms.slow_reads)
+        if not operation.slow:
+            return await (pools.changes if operation.changes else pools.reads).ask(work)
+        return await _wait(request, work, pools.slow_changes if operation.changes else pools.slow_reads)
 
-    answer.__name__ = operation.name
-    return answer
+    respond.__name__ = operation.name
+    return respond
 
 
-async def _wait(request: Request, work: Callable[[Desk], Response], pool: Lounge) -> Response:
-    """The same for what may take long: given up when the client leaves."""
-    left = threading.Event()
-    asked = asyncio.ensure_future(pool.ask(work, left))
-    gone = asyncio.ensure_future(_gone(request))
+async def _wait(request: Request, work: Callable[[StoreSession], Response], pool: WaitPool) -> Response:
+    """Answer a slow request, and give up when the client disconnects."""
+    cancelled = threading.Event()
+    asked = asyncio.ensure_future(pool.ask(work, cancelled))
+    disconnected = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait({asked, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({asked, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if not asked.done():
-            raise Left
+            raise Cancelled
         return asked.result()
     finally:
-        left.set()
-        gone.cancel()
+        cancelled.set()
+        disconnected.cancel()
         asked.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -154,13 +161,13 @@ async def _gone(request: Request) -> None:
 def _parse(data: bytes, operation: Operation) -> Any:
     value = parse_body(data)
     if value is not None and operation.body is None:
-        raise InvalidInput("body", "expected none", hint="leave it away")
+        raise InvalidInput("body", "expected none", hint="omit it")
     return value
 
 
 def _response(value: Any, operation: Operation) -> Response:
     status, headers = operation.status, {}
-    if isinstance(value, Made):
+    if isinstance(value, Created):
         status = status if value.is_new else HTTPStatus.OK
         headers = {} if value.location is None else {"Location": ROOT + value.location}
         value = value.value

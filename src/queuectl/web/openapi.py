@@ -1,39 +1,60 @@
-"""The OpenAPI document, made of the same table as the routes."""
+"""All operations of the API, the OpenAPI document that is generated from them, and its page."""
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
 from queuectl import __version__
-from queuectl.web.api.components import COMPONENTS
-from queuectl.web.api.operation import Operation, Param, Room, Schema
-from queuectl.web.api.schemas import ref
-from queuectl.web.api.table import OPERATIONS, ROOT
-from queuectl.web.problems import MEDIA_TYPE
+from queuectl.web import sse
+from queuectl.web.api import admin, alerts, audit, bulk, cron, jobs, logs, queues, workers
+from queuectl.web.api.operation import Operation, Param
+from queuectl.web.middleware import MEDIA_TYPE
+from queuectl.web.pages.render import open_templates
+from queuectl.web.schemas import COMPONENTS, Schema, ref
 
-_REFUSALS: Final = {
-    400: "No HTTP, or a body that ended early.",
-    401: "No token, or a wrong one.",
-    403: "A read-only token, a page of another origin, or something that this server was not started to accept.",
-    404: "There is no such thing.",
-    408: "The body took too long.",
-    409: "Well said, but refused as things are.",
+ROOT: Final = "/api/v1"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    sse.EVENTS,
+    *bulk.OPERATIONS,
+    *jobs.OPERATIONS,
+    logs.LOGS_OPERATION,
+    logs.EXPORT_OPERATION,
+    *bulk.DLQ_OPERATIONS,
+    *queues.OPERATIONS,
+    *cron.OPERATIONS,
+    *alerts.OPERATIONS,
+    *workers.OPERATIONS,
+    *admin.OPERATIONS,
+    *audit.OPERATIONS,
+)
+
+
+_ERROR_DESCRIPTIONS: Final = {
+    400: "The body ended early.",
+    401: "No token, or an invalid one.",
+    403: "A read-only token, a request from another origin, or a feature that is switched off on this server.",
+    404: "Not found.",
+    408: "Timeout while reading the body.",
+    409: "Conflict with the current state.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    421: "Meant for another host.",
-    422: "The words could never be right.",
-    500: "Something went wrong here.",
-    503: "The store cannot serve now, or too many wait.",
-    504: "What was waited for has not come in time.",
+    421: "The Host header names another server.",
+    422: "Invalid request.",
+    500: "Internal error.",
+    503: "The database is unavailable, or too many requests are waiting.",
+    504: "Timeout while waiting.",
 }
-_OF_READING: Final = (400, 401, 403, 404, 409, 421, 422, 500, 503)
-_OF_CHANGING: Final = (*_OF_READING, 408, 413, 415)
+_READ_ERRORS: Final = (400, 401, 403, 404, 409, 421, 422, 500, 503)
+_WRITE_ERRORS: Final = (*_READ_ERRORS, 408, 413, 415)
 
 
-_PLACES: Final = {
-    "id": "An id; of a job the beginning of one will do, or `last`.",
+_PATH_PARAMETERS: Final = {
+    "id": "An ID. For a job, also a unique prefix, or `last`.",
     "name": "Its name.",
     "key": "Its key.",
 }
@@ -80,14 +101,14 @@ def _describe(operation: Operation) -> dict[str, Any]:
 
 
 def _is_required(body: Schema) -> bool:
-    """Whether nothing at all would be too little."""
+    """Whether the schema requires a body."""
     named = COMPONENTS[body["$ref"].rpartition("/")[2]] if "$ref" in body else {}
     return bool({"required", "oneOf", "minProperties"} & (body.keys() | named.keys()))
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
     schema = {"type": "string", "minLength": 1}
-    return {"name": name, "in": "path", "required": True, "description": _PLACES[name], "schema": schema}
+    return {"name": name, "in": "path", "required": True, "description": _PATH_PARAMETERS[name], "schema": schema}
 
 
 def _parameter(param: Param, place: str) -> dict[str, Any]:
@@ -96,12 +117,39 @@ def _parameter(param: Param, place: str) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    kinds = {operation.media_type: operation.answer, **operation.also}
+    kinds = {operation.media_type: operation.response, **operation.also}
     content = {kind: {"schema": schema} for kind, schema in kinds.items()}
     good = {str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": content}}
     if operation.status == HTTPStatus.CREATED:
-        good["200"] = {"description": "It was there already.", "content": content}
+        good["200"] = {"description": "It already existed.", "content": content}
     problem = {MEDIA_TYPE: {"schema": ref("Problem")}}
-    statuses = [*(_OF_CHANGING if operation.changes else _OF_READING), *([504] if operation.room is Room.WAIT else [])]
-    refused = {str(code): {"description": _REFUSALS[code], "content": problem} for code in sorted(statuses)}
+    statuses = [*(_WRITE_ERRORS if operation.changes else _READ_ERRORS), *([504] if operation.slow else [])]
+    refused = {str(code): {"description": _ERROR_DESCRIPTIONS[code], "content": problem} for code in sorted(statuses)}
     return {**good, **refused}
+
+
+@cache
+def page() -> str:
+    return open_templates().get_template("api.html").render(_values())
+
+
+def _values() -> dict[str, Any]:
+    described = document()
+    tags: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in described["paths"].items():
+        for method, about in methods.items():
+            tags.setdefault(about["tags"][0], []).append(
+                {
+                    "method": method.upper(),
+                    "path": path,
+                    "about": about,
+                    "body": _text(about.get("requestBody", {}).get("content", {}).get("application/json", {})),
+                    "answer": _text(next(iter(about["responses"].values()))["content"]),
+                }
+            )
+    schemas = [(name, _text(schema)) for name, schema in described["components"]["schemas"].items()]
+    return {"document": described, "tags": list(tags.items()), "schemas": schemas}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, indent=2) if value else ""

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from queuectl.job.model import Claim
-from queuectl.job.names import WEBHOOKS
+from queuectl.jobs.model import Claim
+from queuectl.text import WEBHOOK_QUEUE
 
 FIRST: Final = 1 << 20  # they are numbered from here on: the slots of jobs are counted from 0
 
@@ -29,8 +29,8 @@ class Aside:
         """Those that need a slot, and those that do not."""
         if not self._most:
             return claims, []
-        calls = [claim for claim in claims if claim.queue == WEBHOOKS]
-        return ([claim for claim in claims if claim.queue != WEBHOOKS], calls) if calls else (claims, calls)
+        calls = [claim for claim in claims if claim.queue == WEBHOOK_QUEUE]
+        return ([claim for claim in claims if claim.queue != WEBHOOK_QUEUE], calls) if calls else (claims, calls)
 
     def places(self, claims: Sequence[Claim], slots: set[int], places: set[int]) -> list[tuple[Claim, int, int]]:
         """For each a slot and a place in the ledger that are not taken. What needs no slot counts here until it is removed."""
@@ -39,7 +39,7 @@ class Aside:
         return [(claim, next(beside if self._add(claim) else free), next(ledger)) for claim in claims]
 
     def _add(self, claim: Claim) -> bool:
-        if is_aside := self._most > 0 and claim.queue == WEBHOOKS:
+        if is_aside := self._most > 0 and claim.queue == WEBHOOK_QUEUE:
             self._tokens.add(claim.token)
         return is_aside
 

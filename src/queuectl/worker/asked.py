@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from queuectl.clock import Clock
-from queuectl.job.model import Claim
-from queuectl.secrets.vault import Secret, Unresolved
+from queuectl.jobs.model import Claim
+from queuectl.secrets.resolver import Secret, Unresolved
 
 NOBODY = Unresolved("this worker cannot find out secrets")
 

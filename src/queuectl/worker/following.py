@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuectl import errors, events
-from queuectl.job.settings import Settings
+from queuectl.settings import Settings
 from queuectl.worker.plan import World
 
 

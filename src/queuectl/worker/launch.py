@@ -10,24 +10,23 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.clock import boot_ticks
-from queuectl.gate import Gate, between_of, shell_words
-from queuectl.job.hooks import DELIVER
-from queuectl.job.internal import is_delivery
-from queuectl.job.model import Claim
-from queuectl.job.names import WEBHOOKS
-from queuectl.job.outcome import NotStarted, Refused
-from queuectl.job.policy import Refusal
-from queuectl.job.secrets import wanted
-from queuectl.output.frames import start_line
-from queuectl.output.parents import folder_of, share_logs
-from queuectl.policy.guard import Permit, Wish
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import NotStarted, Refused
+from queuectl.logs.frames import start_line
+from queuectl.logs.parents import folder_of, share_logs
+from queuectl.policy.evaluator import Decision, Request
+from queuectl.policy.gate import Gate, between_of, shell_words
+from queuectl.policy.rules import Refusal, is_delivery
 from queuectl.process.ledger import LOST, EndBegun, Footprint, Ledger
 from queuectl.process.libc import Words
 from queuectl.process.limiting import limited
 from queuectl.process.orders import CannotLog
 from queuectl.process.protocol import Begun, CannotSpawn, Order
 from queuectl.process.watch import Adoption, Child
-from queuectl.secrets.vault import Secret, Unresolved
+from queuectl.secrets.resolver import Secret, Unresolved
+from queuectl.secrets.rules import parse_stored
+from queuectl.text import WEBHOOK_QUEUE
+from queuectl.webhooks.rules import DELIVER_PROGRAM
 from queuectl.worker.running import Running, Why
 from queuectl.worker.seen import OF_A_RUN, PARENT_LOGS, PARENTS, Environments, Seen, joined
 
@@ -83,8 +82,8 @@ class Launcher:
 
     def may_have(self, claim: Claim) -> bool:
         """Whether the policy lets it have its secrets."""
-        guard = self._gate.force.guard
-        return guard is None or guard.of(claim.queue).against_secrets(wanted(claim.secrets)) is None
+        evaluator = self._gate.policy.evaluator
+        return evaluator is None or evaluator.of(claim.queue).against_secrets(parse_stored(claim.secrets)) is None
 
     def prepare_all(
         self, placed: Sequence[tuple[Claim, int, int]], *, now_ms: int, secrets: Take = lambda _: ()
@@ -105,12 +104,12 @@ class Launcher:
         self, claim: Claim, *, slot: int, place: int, now_ms: int, secrets: Take = lambda _: ()
     ) -> Ready | Refused | NotStarted:
         """Everything up to the process. `place`: in the ledger."""
-        guard, permit, seen = self._gate.force.guard, None, self._environments.base
-        if guard is not None and not is_own_program(claim):
+        evaluator, permit, seen = self._gate.policy.evaluator, None, self._environments.base
+        if evaluator is not None and not is_own_program(claim):
             judged = self._gate.admit(_wish(claim))
             if isinstance(judged, Refusal):
                 return Refused(*judged)
-            seen = self._environments.of(guard.of(claim.queue), judged.account)
+            seen = self._environments.of(evaluator.of(claim.queue), judged.account)
             permit, claim = judged, claim._replace(timeout_ms=judged.timeout_ms, limits=judged.limits)
         known = secrets(claim) if claim.secrets else ()
         if isinstance(known, Unresolved):
@@ -147,8 +146,8 @@ class Launcher:
     def adopt(self, adoption: Adoption, *, slot: int, place: int, began: float) -> Running:
         """A run that another has begun. Noted, or nobody would know of it after us."""
         claim, footprint, ledger, *_ = adoption
-        if (guard := self._gate.force.guard) is not None:
-            rules = guard.of(claim.queue)
+        if (evaluator := self._gate.policy.evaluator) is not None:
+            rules = evaluator.of(claim.queue)
             limits = rules.capped_limits(claim.limits)
             claim = claim._replace(timeout_ms=rules.capped(claim.timeout_ms), limits=limits)
         pid, started, log_from, *_ = footprint
@@ -202,14 +201,14 @@ def _deadline(claim: Claim, began: float) -> float | None:
     return None if claim.timeout_ms is None else began + claim.timeout_ms / 1000
 
 
-def _wish(claim: Claim) -> Wish:
+def _wish(claim: Claim) -> Request:
     asked = (claim.timeout_ms, claim.limits, claim.secrets)
     # In the reserved queue there are calls of webhooks and alert commands: queuectl chose their time limit.
-    by_user = claim.queue != WEBHOOKS
-    return Wish(claim.queue, claim.command, claim.argv, claim.cwd, claim.env or {}, *asked, sets_timeout=by_user)
+    by_user = claim.queue != WEBHOOK_QUEUE
+    return Request(claim.queue, claim.command, claim.argv, claim.cwd, claim.env or {}, *asked, sets_timeout=by_user)
 
 
-def _as_permitted(order: Order, permit: Permit) -> Order:
+def _as_permitted(order: Order, permit: Decision) -> Order:
     """The file that was judged, by the name that the rule knows, in the directory that was looked at."""
     if permit.place is not None:
         order = order._replace(cwd=permit.cwd, inside=permit.place)
@@ -227,9 +226,9 @@ def is_own_program(claim: Claim) -> bool:
     code. So all of it is compared with what queuectl writes, and anything else is a job like any other.
     """
     return (
-        claim.queue == WEBHOOKS
+        claim.queue == WEBHOOK_QUEUE
         and claim.argv is not None
-        and claim.argv[0] == DELIVER
+        and claim.argv[0] == DELIVER_PROGRAM
         and is_delivery(claim.argv[1:], claim.env or {})
         and not claim.secrets
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuectl.store.protocol import Exchange
+from queuectl.store.types import Exchange
 
 Rooms = tuple[int, int]  # for jobs, which is free slots, and for calls
 

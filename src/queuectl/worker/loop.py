@@ -13,10 +13,10 @@ from contextlib import nullcontext
 from typing import Final
 
 from queuectl import events
-from queuectl.job.hooks import WORKER_SLOTS
-from queuectl.job.lifecycle import is_final
-from queuectl.job.model import Claim
-from queuectl.store.protocol import Exchange, StopMode
+from queuectl.jobs.model import Claim
+from queuectl.jobs.states import is_final
+from queuectl.store.types import Exchange, StopMode
+from queuectl.webhooks.rules import WORKER_SLOTS
 from queuectl.worker.due import Due
 from queuectl.worker.duties import Duties
 from queuectl.worker.following import Following
@@ -163,7 +163,7 @@ class Worker:
         return self._plan.drain and bool(self._trouble.ask(lambda: self._store.is_drained(self._plan.served)))
 
     def _mind_signals(self, now: float) -> None:
-        self._signals.hush()
+        self._signals.drain()
         if (mode := asked_by(self._signals)) is not None:
             self._stopping.begin(mode, now)
         if self._signals.stops >= 3:  # somebody is in a great hurry
@@ -338,9 +338,9 @@ class Worker:
             (self._membership.bell, self._signals, self._world.processes, *self._runs.asked.sources), max(0.0, seconds)
         )
         now = self._world.clock.monotonic()
-        self._signals.hush()
+        self._signals.drain()
         with self._away():
-            was_rung = self._membership.bell.hush()
+            was_rung = self._membership.bell.drain()
         if was_rung:
             self._attend(now)
         if self._due.take(now):

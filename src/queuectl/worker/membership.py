@@ -9,8 +9,9 @@ from typing import Final
 
 from queuectl.errors import StoreRefused
 from queuectl.events import WakeUpSilent
-from queuectl.job.settings import Settings
-from queuectl.store.protocol import Bell, NewWorker, Span
+from queuectl.settings import Settings
+from queuectl.store.protocol import Wakeup
+from queuectl.store.types import NewWorker, Span
 from queuectl.worker.plan import Plan, World
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.trouble import RETRY_EVERY, Trouble
@@ -21,7 +22,7 @@ FAREWELL: Final = 5.0
 class Membership:
     """`bell` rings for us from `enrol` on."""
 
-    bell: Bell
+    bell: Wakeup
 
     def __init__(self, plan: Plan, world: World, *, signals: SignalPipe, trouble: Trouble) -> None:
         self._plan = plan
@@ -92,7 +93,7 @@ class Membership:
 
     def _mention_silence(self) -> None:
         """Once for each reason: it may last for as long as we live."""
-        why = self.bell.silent_because
+        why = self.bell.polling_because
         if why is not None and why not in self._mentioned:
             self._mentioned.add(why)
             self._world.emit(WakeUpSilent(why))
@@ -104,4 +105,4 @@ class Membership:
     def _pause(self) -> None:
         """Between two attempts of something without which nothing else can be done."""
         self._world.wait((self._signals,), RETRY_EVERY)
-        self._signals.hush()
+        self._signals.drain()

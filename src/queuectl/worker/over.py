@@ -6,16 +6,15 @@ import contextlib
 from collections.abc import Collection
 
 from queuectl.events import StoreTrouble
-from queuectl.job.model import Claim
-from queuectl.job.outcome import NotStarted, Outcome
-from queuectl.job.resources import NOT_KNOWN, Spent
-from queuectl.job.retry import RetryPolicy
-from queuectl.job.settings import Settings
-from queuectl.job.settle import lose, settle
-from queuectl.output.files import begin_log, end_log, end_lost_log
-from queuectl.output.frames import start_line
-from queuectl.output.parents import remove_folder
-from queuectl.store.protocol import End, Span
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import NotStarted, Outcome, settle, settle_lost
+from queuectl.jobs.resources import NO_REPORT, ResourceReport
+from queuectl.jobs.retry import RetryPolicy
+from queuectl.logs.files import begin_log, end_log, end_lost_log
+from queuectl.logs.frames import start_line
+from queuectl.logs.parents import remove_folder
+from queuectl.settings import Settings
+from queuectl.store.types import End, Span
 from queuectl.worker.plan import World
 from queuectl.worker.running import Running, by_limit
 
@@ -44,7 +43,7 @@ class Over(list[End]):
         log_to: int | None = None,
         lasted: float | None = None,
         may_be_closed: bool = False,
-        spent: Spent = NOT_KNOWN,
+        spent: ResourceReport = NO_REPORT,
     ) -> None:
         self._tidy(claim)
         clock = self._world.clock
@@ -78,7 +77,14 @@ class Over(list[End]):
         self[:] = [end for end in self if end.claim.token not in tokens]
 
     def add_run(
-        self, run: Running, outcome: Outcome, *, lasted: float | None, log_to: int | None, is_taken: bool, spent: Spent
+        self,
+        run: Running,
+        outcome: Outcome,
+        *,
+        lasted: float | None,
+        log_to: int | None,
+        is_taken: bool,
+        spent: ResourceReport,
     ) -> None:
         """One that had a process. `is_taken`: we were stopped, and it is not ours any more, nor is its log; the store will say so."""
         self.add(
@@ -109,7 +115,7 @@ class Over(list[End]):
     def close_log_of_lost(self, claim: Claim, log_from: int) -> Span:
         """Its run has ended, and its keeper could not say how: as if its worker had taken it along. Where its output lies."""
         self._tidy(claim)
-        settlement, now_ms = lose(claim, self.settings.max_crashes), self._world.clock.now_ms()
+        settlement, now_ms = settle_lost(claim, self.settings.max_crashes), self._world.clock.now_ms()
         log_to, limit = None, self.settings.log_limit
         with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
             log_to = end_lost_log(claim.log, log_from, settlement, now_ms=now_ms, limit=limit)

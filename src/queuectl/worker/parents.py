@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from queuectl.job.model import Claim
-from queuectl.output import parents as places
-from queuectl.output.log import log_exists
-from queuectl.output.stored import Fetched, StoredRun
-from queuectl.store.protocol import OUTPUT_AT_ONCE, LatestRun, Reads
+from queuectl.jobs.model import Claim
+from queuectl.logs import parents as places
+from queuectl.logs.log import log_exists
+from queuectl.logs.stored import Fetched, StoredRun
+from queuectl.store.protocol import Reads
+from queuectl.store.types import OUTPUT_AT_ONCE, LatestRun
 from queuectl.worker.trouble import Trouble
 
 PROBLEM: Final = "what its parents printed could not be fetched"

@@ -8,12 +8,12 @@ from typing import NamedTuple, Protocol
 
 from queuectl.clock import Clock
 from queuectl.events import Sink
-from queuectl.job.audit import Actor
-from queuectl.job.names import WEBHOOKS
-from queuectl.job.settings import Settings
+from queuectl.jobs.audit import Actor
 from queuectl.process.protocol import Processes
 from queuectl.process.watch import Adoption
+from queuectl.settings import Settings
 from queuectl.store.protocol import Store
+from queuectl.text import WEBHOOK_QUEUE
 from queuectl.worker.asked import Secrets
 from queuectl.worker.standby import HasFileno, Standby
 
@@ -35,12 +35,12 @@ class Plan(NamedTuple):
     @property
     def calls_aside(self) -> bool:
         """Whether jobs that tell of ends take none of its slots. Who was given their queue gives them what it has."""
-        return self.queues is None or WEBHOOKS not in self.queues
+        return self.queues is None or WEBHOOK_QUEUE not in self.queues
 
     @property
     def served(self) -> tuple[str, ...] | None:
         """The queues it takes jobs from: those it was given, and last the webhooks of whoever they are."""
-        return None if self.queues is None else tuple(dict.fromkeys((*self.queues, WEBHOOKS)))
+        return None if self.queues is None else tuple(dict.fromkeys((*self.queues, WEBHOOK_QUEUE)))
 
 
 class Duty(Protocol):

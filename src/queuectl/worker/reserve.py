@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from queuectl.clock import Clock
-from queuectl.job.model import Claim
+from queuectl.jobs.model import Claim
 
 BRIEF: Final = (
     0.01  # a job that takes less is short; where exchanges take longer than this, a job that takes less than one

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, Exited, Limited, Outcome, Released, Signalled, TimedOut
-from queuectl.job.resources import Spent, reached
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Cancelled, Exited, Limited, Outcome, Released, Signalled, TimedOut
+from queuectl.jobs.resources import ResourceReport, exceeded_limit
 from queuectl.process.watch import Child
-from queuectl.store.protocol import Start
+from queuectl.store.types import Start
 
 
 class Why(Enum):
@@ -59,9 +59,9 @@ class Running:
                 assert_never(unreachable)
 
 
-def by_limit(claim: Claim, outcome: Outcome, spent: Spent) -> Outcome:
+def by_limit(claim: Claim, outcome: Outcome, spent: ResourceReport) -> Outcome:
     """The same, or that it was ended by one of its limits."""
     if claim.limits is None or not isinstance(outcome, Exited | Signalled):
         return outcome
-    which = reached(claim.limits, outcome, spent)
+    which = exceeded_limit(claim.limits, outcome, spent)
     return outcome if which is None else Limited(which, outcome)

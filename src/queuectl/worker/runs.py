@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from queuectl.events import JobAdopted, JobStarted
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Cancelled, GivenBack, NotStarted, Released
-from queuectl.job.settings import Settings
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Cancelled, GivenBack, NotStarted, Released
 from queuectl.process.watch import Adoption, Child, Untold
-from queuectl.store.protocol import Span
+from queuectl.settings import Settings
+from queuectl.store.types import Span
 from queuectl.worker.aside import Aside
 from queuectl.worker.asked import Asked
 from queuectl.worker.endings import begin_endings, press_endings

@@ -9,8 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from queuectl.job.policy import Rules
-from queuectl.job.user import Account
+from queuectl.policy.rules import Account, Rules
 from queuectl.process.libc import Words
 from queuectl.process.table import MARK
 from queuectl.store.address import without_secrets

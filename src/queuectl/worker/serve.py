@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from queuectl import errors
-from queuectl import home as places
-from queuectl.gate import Gate
-from queuectl.lock import Lock, take_lock
+from queuectl import paths as places
+from queuectl.filelock import Lock, take_lock
+from queuectl.policy.gate import Gate
 from queuectl.process.ledger import Ledger
 from queuectl.process.spawn import forbid_inheritance
 from queuectl.process.table import lives
@@ -63,7 +63,7 @@ def serve(
             worker = Worker(plan, world, launcher=launcher, signals=signals, duties=duties)
             is_over = not worker.run(on_ready)
             ledger.close()
-            signals.hush()
+            signals.drain()
             if not is_over:
                 return 0 if signals.is_leaving else None
             with contextlib.suppress(OSError):  # the whole home may be gone by now

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from queuectl import home as places
-from queuectl.job.limits import share_out
-from queuectl.store.protocol import ClaimRequest
+from queuectl import paths as places
+from queuectl.jobs.queue_limits import split_slots
+from queuectl.store.types import ClaimRequest
 from queuectl.worker.plan import Plan
 
 
@@ -21,5 +21,5 @@ class Shares:
         plan = self._plan
         shares = None
         if plan.weights is not None and slots:
-            shares = tuple(share_out(plan.weights, self._credits, slots))
+            shares = tuple(split_slots(plan.weights, self._credits, slots))
         return ClaimRequest(slots, plan.queues, plan.host, places.logs(plan.home), shares, calls)

@@ -51,7 +51,7 @@ class SignalPipe:
     def fileno(self) -> int:
         return self._read
 
-    def hush(self) -> None:
+    def drain(self) -> None:
         """Count the signals that have come since the last call."""
         with contextlib.suppress(BlockingIOError):
             while numbers := os.read(self._read, 4096):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuectl.events import Sink, WorkerRestarting, WorkerStopping
-from queuectl.store.protocol import StopMode
+from queuectl.store.types import StopMode
 from queuectl.worker.runs import Runs
 from queuectl.worker.signals import SignalPipe
 

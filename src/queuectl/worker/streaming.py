@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from queuectl.errors import Unavailable
-from queuectl.job.model import Claim
-from queuectl.output.log import Log, Span, open_log
-from queuectl.store.protocol import End, OutputPiece
+from queuectl.jobs.model import Claim
+from queuectl.logs.log import Log, Span, open_log
+from queuectl.store.types import End, OutputPiece
 from queuectl.worker.running import Running
 
 EVERY: Final = 0.5

@@ -66,7 +66,7 @@ class Proxy:
     def cut(self) -> None:
         """End every connection; new ones work."""
         self._swallow = False
-        gone, self._open = self._open, []  # first: whoever notices comes back at once
+        gone, self._open = self._open, []  # first: clients reconnect at once
         for one in gone:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

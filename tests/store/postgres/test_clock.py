@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from queuectl.clock import SystemClock
-from queuectl.job.model import to_ms
-from queuectl.store.postgres.clock import DatabaseClock
+from queuectl.store.postgres.session import DatabaseClock
 from queuectl.store.postgres.store import PostgresStore
+from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import Hands
@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 
 
 class Wrong(SystemClock):
-    """The clock of a machine that somebody set wrongly."""
+    """The clock of a machine with a wrong time."""
 
     __slots__ = ("_by_ms",)
 
@@ -33,14 +33,14 @@ class Wrong(SystemClock):
 @pytest.mark.parametrize("by_ms", [HOUR_MS, -HOUR_MS])
 def test_a_machine_whose_clock_is_an_hour_off_does_no_harm(open_pg: Open, home: Path, by_ms: int) -> None:
     right, wrong = open_pg(), open_pg(DatabaseClock(Wrong(by_ms)))
-    assert abs(wrong._clock.now_ms() - right._clock.now_ms()) < 1000
+    assert abs(wrong.parts.tx.clock.now_ms() - right.parts.tx.clock.now_ms()) < 1000
     right.enqueue([new_job("later", delay_ms=600_000), new_job("now")])
     wrong.enqueue([new_job("of-the-wrong", delay_ms=600_000)])
     assert abs(to_ms(right.get("later").run_at) - to_ms(right.get("of-the-wrong").run_at)) < 1000
     hands = Hands(wrong, home)
     assert [claim.id for claim in hands.claim(9)] == ["now"]
-    assert abs(to_ms(right.workers()[0].heartbeat_at) - right._clock.now_ms()) < 1000
-    hands.bell.close()
+    assert abs(to_ms(right.workers()[0].heartbeat_at) - right.parts.tx.clock.now_ms()) < 1000
+    hands.wakeup.close()
 
 
 def test_time_goes_on_between_two_readings() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
-from queuectl.job.outcome import Ending
+from queuectl.jobs.outcome import Ending
+from queuectl.jobs.states import State
 from queuectl.store.postgres.store import PostgresStore
-from queuectl.store.protocol import End
+from queuectl.store.types import End
 from tests import postgres
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
@@ -41,12 +41,12 @@ def test_a_session_that_ended_between_two_calls_is_not_noticed(
         assert store.get(job_id).id == job_id
         end_sessions(server, url)
         assert [claim.id for claim in hands.claim(1)] == [job_id]
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def round_trips(store: PostgresStore, do: Callable[[], object], folder: Path) -> int:
-    """How often somebody waits for the server: each time all that was sent so far is to be answered."""
-    wire = store._db._wire
+    """The number of round trips."""
+    wire = store.db._session
     assert wire is not None
     with (folder / "trace").open("w+") as trace:
         wire.pgconn.trace(trace.fileno())
@@ -70,29 +70,29 @@ def test_an_exchange_takes_one_round_trip_and_five_where_a_queue_is_limited(
     store.set_rules("default", {"concurrency": 9})
     hands.claim(0)
     assert round_trips(store, lambda: hands.claim(2), tmp_path) == 5
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def test_statements_that_a_pooler_forgot_are_given_up(
     store: PostgresStore, server: postgres.Server, url: str, home: Path
 ) -> None:
-    """Behind a pooler in transaction mode what was prepared may be in another session, or be somebody else's."""
+    """Behind a pooler in transaction mode a prepared statement may be in another session, or be that of another client."""
     hands = Hands(store, home)
     for number in range(5):
         store.enqueue([new_job(f"a{number}")])
         hands.run()
-    wire = store._db._wire
+    wire = store.db._session
     assert wire is not None
     wire.execute("deallocate all")
     store.enqueue([new_job("b")])
     assert hands.run().id == "b"
     assert store.count() == 6
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def test_an_error_leaves_no_transaction_open(store: PostgresStore, server: postgres.Server, url: str) -> None:
     with pytest.raises(errors.JobNotFound):
-        store.history("nobody")
+        store.history("missing")
     with pytest.raises(errors.Unavailable):
         store.enqueue([new_job(priority=9_999_999)])
     idle = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in%'"
@@ -114,7 +114,7 @@ def test_an_exchange_whose_answer_was_lost_can_be_told_again(
 ) -> None:
     worker = open_pg(clock, address=proxy.url)
     hands = Hands(worker, home)
-    hands.bell.close()  # what it hears would be swallowed first
+    hands.wakeup.close()  # what it hears would be swallowed first
     store.enqueue([new_job("a"), new_job("b"), new_job("c")])
     claim = hands.claim_one()
     ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0)]
@@ -125,7 +125,7 @@ def test_an_exchange_whose_answer_was_lost_can_be_told_again(
     assert again.lost == []
     assert [given.id for given in again.claims] == ["b"]  # claimed before, given now
     assert [run.outcome for run in store.history("a")] == [Ending.COMPLETED]
-    assert worker.exchange("w1", ends=ends).lost == ends  # told a third time, it is nobody's any more
+    assert worker.exchange("w1", ends=ends).lost == ends  # the third time, its result is no longer known
 
 
 def test_a_claim_whose_answer_was_lost_waits_for_a_slot(
@@ -133,7 +133,7 @@ def test_a_claim_whose_answer_was_lost_waits_for_a_slot(
 ) -> None:
     worker = open_pg(clock, address=proxy.url)
     hands = Hands(worker, home)
-    hands.bell.close()  # what it hears would be swallowed first
+    hands.wakeup.close()  # what it hears would be swallowed first
     store.enqueue([new_job("a"), new_job("b"), new_job("c")])
     lose_the_answer(proxy, lambda: hands.claim(2))
     assert hands.exchange().claims == []
@@ -141,19 +141,19 @@ def test_a_claim_whose_answer_was_lost_waits_for_a_slot(
     assert [claim.id for claim in hands.claim(5)] == ["b", "c"]
 
 
-def test_an_end_that_was_lost_to_somebody_else_stays_lost(
+def test_an_end_that_was_lost_to_another_worker_stays_lost(
     open_pg: Open, proxy: Proxy, store: PostgresStore, home: Path, clock: FakeClock
 ) -> None:
     """The connection is cut before the server hears of the end, and the job passes to another meanwhile."""
     worker = open_pg(clock, address=proxy.url)
     hands = Hands(worker, home)
-    hands.bell.close()  # what it hears would be swallowed first
+    hands.wakeup.close()  # what it hears would be swallowed first
     store.enqueue([new_job("a")])
     claim = hands.claim_one()
     ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0)]
     proxy.cut()
     store.rescue("w1", max_crashes=3)
-    worker._doubt.add(ends=[claim.token], offers=[])
+    worker.parts.claims._unknown.add(ends=[claim.token], offers=[])
     rescued = worker.exchange("w1", ends=ends)
     # What the books have is the end that the rescuer wrote with this token, and not this one.
     assert (rescued.settled, rescued.lost) == ([], ends)
@@ -180,10 +180,10 @@ def test_jobs_whose_answer_was_lost_are_in_doubt_and_the_hint_says_how_to_find_t
 def test_a_line_that_swallows_everything_is_given_up_within_ten_seconds(open_pg: Open, proxy: Proxy) -> None:
     store = open_pg(address=proxy.url)
     proxy.swallow()
-    before = store._clock.monotonic()
+    before = store.parts.tx.clock.monotonic()
     with pytest.raises(errors.StoreUnreachable, match="no answer"):
         store.enqueue([new_job()])
-    assert store._clock.monotonic() - before < 10
+    assert store.parts.tx.clock.monotonic() - before < 10
     proxy.cut()
     assert store.count() in {0, 1}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Filter
+from queuectl.store.types import Filter
 from tests.factories import new_job
 from tests.postgres import Server
 

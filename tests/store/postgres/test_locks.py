@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 
-import queuectl.store.postgres
-from queuectl.store.postgres.connection import SQL, Question
+from queuectl.store.postgres.connection import SQL
+from queuectl.store.transactions import Query
 from tests import postgres
 from tests.factories import new_job
 from tests.store.postgres.conftest import Open
 from tests.wait import wait_until
 
-QUERIES = sorted((Path(queuectl.store.postgres.__file__).parent / "queries").glob("*.sql"))
 WAITING = "select count(*) from pg_locks where not granted"
 
 
 def test_no_statement_takes_an_advisory_lock() -> None:
-    assert [path.name for path in QUERIES if "advisory" in path.read_text("utf-8")] == []
+    assert [name for name in SQL.names() if "advisory" in SQL[name]] == []
 
 
 @pytest.mark.parametrize("times", [1, 10], ids=["planned", "prepared"])
@@ -29,9 +27,9 @@ def test_the_ageing_rule_does_not_change_while_a_transaction_ranks_by_it(
     """Also once the server keeps the statement: what it does not read it locks all the same."""
     ranking, changing = open_pg(), open_pg()
     for _ in range(times):
-        ranking._db.transact([Question(SQL["hold_ageing"])])
+        ranking.db.write([Query(SQL["hold_ageing"])])
     changed = threading.Thread(target=lambda: changing.set_config({"ageing": "1m"}))
-    with ranking._db.transaction(Question(SQL["hold_ageing"])):
+    with ranking.db.transaction(Query(SQL["hold_ageing"])):
         changed.start()
         wait_until(lambda: server.execute(WAITING, url) == [(1,)], what="the change to wait")
         assert "ageing" not in ranking.config()

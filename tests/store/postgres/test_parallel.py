@@ -1,4 +1,4 @@
-"""Many at once, on real connections: no job twice, nobody waits for ever, and the counts stay right."""
+"""Many clients at once, on real connections: no job twice, no deadlock, and the counters stay right."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.job.cron.model import Change, Tick, View
-from queuectl.job.graph import Dependency
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim
-from queuectl.job.outcome import Exited, Released
-from queuectl.store.linking import Entering
-from queuectl.store.postgres.connection import SQL, Question
-from queuectl.store.postgres.session import Row
+from queuectl.cron.schedule import RunDecision, ScheduleChange, ScheduleView
+from queuectl.jobs.dependencies import Dependency
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Exited, Released
+from queuectl.jobs.states import State
+from queuectl.store.dependencies import Entering
+from queuectl.store.postgres.connection import SQL
 from queuectl.store.postgres.store import PostgresStore
-from queuectl.store.postgres.unique import take_keys
-from queuectl.store.protocol import ClaimRequest, End
+from queuectl.store.transactions import Query
+from queuectl.store.types import ClaimRequest, End, Row
+from queuectl.store.unique import subjects
 from tests.factories import new_job, settlement
 from tests.store.crowd import at_once
 from tests.store.hands import PID, Hands
@@ -56,7 +56,7 @@ def test_what_runs_when_a_batch_has_ended_is_queued_once(open_pg: Open, home: Pa
     at_once(*(lambda number=number: work(number) for number in range(WORKERS)))  # type: ignore[misc]
     made.extend(completed.job_id for completed in stores[0].complete_batches())
     for one in hands:
-        one.bell.close()
+        one.wakeup.close()
     assert len(made) == 1
     assert stores[0].batch("b").on_complete_job == made[0]
 
@@ -66,9 +66,11 @@ def test_each_tick_is_fired_once_by_any_number_at_once(open_pg: Open) -> None:
     boss.add_schedule(schedule(tick_ms=0, start_ms=0, last_ms=0))
     stores = [open_pg() for _ in range(WORKERS)]
 
-    def next_one(view: View) -> Change:
+    def next_one(view: ScheduleView) -> ScheduleChange:
         at = (view.schedule.last_ms or 0) + 1
-        return Change(view.schedule._replace(last_ms=at), (Tick(at, new_job(f"{at}-{threading.get_ident()}")),))
+        return ScheduleChange(
+            view.schedule._replace(last_ms=at), (RunDecision(at, new_job(f"{at}-{threading.get_ident()}")),)
+        )
 
     def fire(store: PostgresStore) -> None:
         for _ in range(ticks):
@@ -109,7 +111,7 @@ def test_no_job_is_given_to_two(open_pg: Open, home: Path) -> None:
     assert sum(states[State.COMPLETED] for states in boss.tally().values()) == jobs
     assert sum(worker.jobs_done for worker in boss.workers()) == jobs
     for one in hands:
-        one.bell.close()
+        one.wakeup.close()
 
 
 @pytest.mark.timeout(120)
@@ -129,13 +131,13 @@ def test_all_verbs_at_once_neither_block_each_other_nor_lose_count(open_pg: Open
             claims = store.exchange(name, ends=ends, claim=hands.request(5)).claims
             claimed.extend(claim.token for claim in claims)
             store.heartbeat(name, slots=5, stopping=False)
-        hands.bell.close()
+        hands.wakeup.close()
 
     def meddle() -> None:
         store = open_pg()
         for number, job_id in enumerate(ids[:60]):
             store.cancel([job_id])
-            store.revive([job_id], states=frozenset(State))
+            store.retry([job_id], states=frozenset(State))
             if number % 10 == 0:
                 store.set_config({"ageing": ("off", "enqueues", "1s")[number // 10 % 3]})
 
@@ -159,7 +161,7 @@ def test_all_verbs_at_once_neither_block_each_other_nor_lose_count(open_pg: Open
         assert [run.number for run in boss.history(job.id)][: job.runs] == list(range(1, job.runs + 1))
 
 
-def test_a_rescued_worker_never_holds_what_nobody_can_find(open_pg: Open, home: Path) -> None:
+def test_a_rescued_worker_never_holds_an_unknown_claim(open_pg: Open, home: Path) -> None:
     """A claim and the rescue of the same worker at the same moment: the job is with the known, or free."""
     boss, rescuer, worker = open_pg(), open_pg(), open_pg()
     for turn in range(30):
@@ -170,7 +172,7 @@ def test_a_rescued_worker_never_holds_what_nobody_can_find(open_pg: Open, home: 
         held = [job for job in boss.jobs() if job.state is State.PROCESSING]
         assert all(job.worker in known for job in held)
         boss.rescue("w", max_crashes=100)
-        hands.bell.close()
+        hands.wakeup.close()
         boss.reset()
 
 
@@ -192,7 +194,7 @@ def test_a_cancel_at_the_moment_of_the_end_is_either_late_or_wins(open_pg: Open,
         at_once(settle, cancel)
         expected = State.CANCELLED if answers == [State.PROCESSING] else State.COMPLETED
         assert boss.get(job_id).state is expected
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def test_what_is_counted_is_folded_without_losing_any(open_pg: Open, home: Path, server: object, url: str) -> None:
@@ -205,9 +207,9 @@ def test_what_is_counted_is_folded_without_losing_any(open_pg: Open, home: Path,
     stores = [open_pg() for _ in range(3)]
     at_once(*(lambda store=store: store.heartbeat("w1", slots=1, stopping=False) for store in stores))  # type: ignore[misc]
     assert (boss.tally(), boss.totals()) == before
-    ((rows,),) = boss._db.ask(Question("select count(*) from queuectl.moves"))
+    ((rows,),) = boss.db.query(Query("select count(*) from queuectl.moves"))
     assert rows[0] <= 3 * len(stores)
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def test_ids_given_at_once_by_two_are_taken_by_one(open_pg: Open) -> None:
@@ -239,7 +241,7 @@ def test_two_parents_that_end_at_the_same_moment_free_their_child(open_pg: Open,
         assert boss.get(f"c{turn}").state is State.PENDING
         boss.cancel([f"c{turn}"])
     for hand in hands:
-        hand.bell.close()
+        hand.wakeup.close()
 
 
 def end_and_tell(store: PostgresStore, worker: str, claim: Claim) -> None:
@@ -249,7 +251,7 @@ def end_and_tell(store: PostgresStore, worker: str, claim: Claim) -> None:
 
 
 def test_a_child_that_is_enqueued_while_its_parent_ends_is_not_forgotten(open_pg: Open, home: Path) -> None:
-    """One of the two cannot see yet what the other does; whoever comes next tells the child."""
+    """One of the two cannot see yet what the other does; the next call resolves the child."""
     boss, one, two = (open_pg() for _ in range(3))
     worker = Hands(one, home)
     for turn in range(20):
@@ -261,11 +263,11 @@ def test_a_child_that_is_enqueued_while_its_parent_ends_is_not_forgotten(open_pg
             pass
         assert boss.get(f"c{turn}").state is State.PENDING
         boss.cancel([f"c{turn}"])
-    worker.bell.close()
+    worker.wakeup.close()
 
 
-def test_a_child_whose_key_somebody_is_deciding_about_is_told_after_that(open_pg: Open, home: Path) -> None:
-    """Whoever tells it waits for nobody, and never comes to be a second one of its key."""
+def test_a_child_whose_unique_key_is_locked_is_resolved_later(open_pg: Open, home: Path) -> None:
+    """Resolving it waits for no lock, and never makes it a second job with its key."""
     boss, adding = open_pg(), open_pg()
     worker = Hands(boss, home)
     child = new_job("c", unique_key="k", depends_on=(Dependency("p"),))
@@ -273,31 +275,31 @@ def test_a_child_whose_key_somebody_is_deciding_about_is_told_after_that(open_pg
     worker.end(worker.claim_one(), Exited(3))
     while boss.decide():
         pass
-    with adding._db.transaction():
-        adding._db.ask(take_keys(["k"]))
-        with boss._db.transaction():
-            (job,) = boss._subjects(["p"])
-            values = {"seqs": [job.seq], "ranks": [0], "now": boss.now_ms()}
-            boss._db.execute(SQL["revive"], values)
+    with adding.db.transaction():
+        adding.db.query(Query(SQL["take_keys"], {"keys": ["k"]}))
+        with boss.db.transaction():
+            (job,) = subjects(boss.parts.tx, ["p"])
+            values = {"seq": [job.seq], "rank": [0], "now": boss.now_ms()}
+            boss.db.execute(SQL["retry"], values)
         assert boss.decide() is True
         assert boss.get("c").state is State.CANCELLED
     while boss.decide():
         pass
     assert boss.get("c").state is State.BLOCKED
-    worker.bell.close()
+    worker.wakeup.close()
 
 
-def test_an_end_does_not_wait_for_somebody_who_is_still_adding_children(open_pg: Open, home: Path) -> None:
+def test_an_end_does_not_wait_for_a_transaction_that_adds_children(open_pg: Open, home: Path) -> None:
     boss, adding = open_pg(), open_pg()
     worker = Hands(boss, home)
     boss.enqueue([new_job("p")])
     claim = worker.claim_one()
     jobs = [new_job("c", depends_on=(Dependency("p"),))]
-    with adding._db.transaction():
-        adding._links(Entering(jobs, ["c"]))
+    with adding.db.transaction():
+        adding.parts.enqueuer.find_links(Entering(jobs, ["c"]))
         assert worker.end(claim).settled
     assert boss.get("p").state is State.COMPLETED
-    worker.bell.close()
+    worker.wakeup.close()
 
 
 def test_jobs_that_limit_their_key_and_come_while_a_claim_chooses_are_not_taken_beyond_it(
@@ -307,7 +309,8 @@ def test_jobs_that_limit_their_key_and_come_while_a_claim_chooses_are_not_taken_
     store.set_rules("limited", {"concurrency": 1})  # so that the claim has to choose
     store.enqueue([new_job("plain")])
     worker = Hands(store, home)
-    look = store._limits_now
+    limited = store.parts.claims.limited
+    look = limited.limits_now
 
     def enqueue_meanwhile(told: list[Row], now: int) -> object:
         monkeypatch.undo()
@@ -316,8 +319,8 @@ def test_jobs_that_limit_their_key_and_come_while_a_claim_chooses_are_not_taken_
         return look(told, now)
 
     # After it has seen in which queues there are any, and before it reads their heads.
-    monkeypatch.setattr(store, "_limits_now", enqueue_meanwhile)
+    monkeypatch.setattr(limited, "limits_now", enqueue_meanwhile)
     first = worker.claim(4)
     then = worker.claim(4)
-    worker.bell.close()
+    worker.wakeup.close()
     assert [claim.id for claim in [*first, *then]] == ["plain", "a0"]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psycopg
 import pytest
 
-from queuectl.job.limits import Rate
+from queuectl.jobs.queue_limits import Rate
 from queuectl.store.open import open_store
 from queuectl.store.postgres.claims import claim_text, heads_text
 from queuectl.store.postgres.connection import SQL
@@ -25,13 +25,13 @@ from tests.factories import new_job
 NOW: Final = 1_900_000_000_000
 JOBS: Final = 20_000  # of each kind
 ONE: Final = {"seq": 1, "now": NOW, "id": "a", "worker": "w1", "token": "x", "effective_priority": 0, "rank": 0}
-SOME: Final = {"seqs": [1, 2], "points": [0, 0], "ranks": [0, 0], "now": NOW, "error": "x"}
+SOME: Final = {"seq": [1, 2], "effective_priority": [0, 0], "rank": [0, 0], "now": NOW, "error": "x"}
 RULES: Final = dict.fromkeys(
     ("command", "argv", "queue", "max_retries", "first_is_free", "timeout_ms", "hooks", "limits", "secrets")
 )
-NUMBERS: Final = {name: [1] for name in ("seqs", "priorities", "ranks", "eligible_ats", "run_ats")}
-PLACES: Final = {**RULES, **NUMBERS, "readies": [True], "helds": [False], "now": NOW}
-END: Final = json.dumps([{"seq": 1, "token": "x", "called_off": False}])
+NUMBERS: Final = {name: [1] for name in ("seq", "priority", "rank", "eligible_at", "run_at")}
+PLACES: Final = {**RULES, **NUMBERS, "ready": [True], "held": [False], "now": NOW}
+END: Final = json.dumps([{"seq": 1, "token": "x", "is_cancel": False}])
 
 TOLD: Final = {"seqs": [1], "tokens": ["x"], "worker": "w1"}
 
@@ -53,8 +53,8 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "archive": (SOME, ONE_JOB),
     "cancel_running": (ONE, ONE_JOB),
     "cancel_waiting": (SOME, ONE_JOB),
-    "revive": (SOME, ONE_JOB),
-    "amend": (PLACES, ONE_JOB),
+    "retry": (SOME, ONE_JOB),
+    "edit": (PLACES, ONE_JOB),
     "ended": ({"state": "dead", "before": NOW, "host": "h", "limit": 5}, r"jobs_ended on jobs.*\n.*finished_at\) <="),
     "ended_of": ({"ids": ["a"], "state": "dead", "before": NOW, "host": "h"}, "jobs_id_key"),
     "ended_completed": ({"before": NOW, "host": "h", "limit": 5}, r"jobs_completed on jobs.*\n.*finished_at <="),
@@ -73,7 +73,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "running": (ONE, "jobs_running"),
     "adopt": ({"worker": "w1", "by": "w2", "tokens": ["x"]}, "jobs_running"),
     "hold_runs": (ONE, "jobs_running"),
-    "cancel_orders": (ONE, "jobs_called_off"),
+    "cancel_orders": (ONE, "jobs_cancel_requested"),
     "workers": ({"busy": True}, "jobs_running"),
     "retire": (ONE, "jobs_running"),
     "standing": ({"ids": ["a"]}, "jobs_id_key"),
@@ -117,7 +117,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "open_edges": ({"children": [1]}, "edges_pkey"),
     "mark_edge": ({"told": END}, "edges_pkey"),
     "followers": ({"seqs": [1], "fates": ["cancelled"], "limit": 1}, "edges_parent"),
-    "called_off_by": ({"seqs": [1]}, "edges_(pkey|parent)"),
+    "cancelled_children": ({"seqs": [1]}, "edges_(pkey|parent)"),
     "wait_again": ({"children": [1]}, "edges_pkey"),
     "unblock": ({**ONE, "told": END}, ONE_JOB),
     "orphan": ({**ONE, "told": END}, ONE_JOB),
@@ -191,8 +191,8 @@ def crowded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def plan(store: PostgresStore, text: str, values: dict[str, Any]) -> str:
     try:
-        with store._db.transaction():
-            found = store._db.all(f"explain {text}", values)
+        with store.db.transaction():
+            found = store.db.all(f"explain {text}", values)
             raise _Back("\n".join(row[0] for row in found))
     except _Back as back:
         return str(back)
@@ -291,7 +291,7 @@ def test_a_claim_by_limits_reads_few_of_many(store: PostgresStore) -> None:
     for queue in (*LIMITED, "open"):
         store.enqueue([new_job(queue=queue, key="k" if queue == "keyed" else None)] * 300)
     store.enqueue([new_job(queue="array", key="array:1", places=1)] * 300)
-    store._db.execute("analyze queuectl.jobs, queuectl.queues")
+    store.db.execute("analyze queuectl.jobs, queuectl.queues")
     read = {name: _rows_read(store, name, values) for name, values in CHOOSING.items()}
     assert {name: rows for name, rows in read.items() if rows > 50} == {}
 
@@ -303,8 +303,8 @@ def _rows_read(store: PostgresStore, name: str, values: dict[str, Any]) -> int:
         return max([here, *map(of, step.get("Plans", []))])
 
     try:
-        with store._db.transaction():
-            ((found,),) = store._db.all(f"explain (analyze, format json) {SQL[name]}", values)
+        with store.db.transaction():
+            ((found,),) = store.db.all(f"explain (analyze, format json) {SQL[name]}", values)
             raise _Back(json.dumps(found))
     except _Back as back:
         return of(json.loads(str(back))[0]["Plan"])

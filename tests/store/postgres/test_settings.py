@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
+from queuectl.jobs.states import State
 from queuectl.store.open import open_store
 from queuectl.store.postgres.claims import claim_text
 from queuectl.store.postgres.connection import SQL
@@ -72,35 +72,55 @@ def test_a_job_lives_its_whole_life(odd: Store, home: Path) -> None:
     odd.cancel(["c"])
     states = {job.id: job.state for job in odd.jobs()}
     assert states == {"a": State.PROCESSING, "b": State.PROCESSING, "c": State.CANCELLED, "d": State.PROCESSING}
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def test_a_failure_is_settled_and_retried(odd: Store, home: Path) -> None:
     hands = Hands(odd, home)
     odd.enqueue([new_job("a", max_retries=0)])
     hands.run(BAD)
-    odd.revive(["a"], states=frozenset(State))
+    odd.retry(["a"], states=frozenset(State))
     hands.run()
     (job,) = odd.jobs()
     assert (job.state, job.runs) == (State.COMPLETED, 2)
-    hands.bell.close()
+    hands.wakeup.close()
 
 
 def test_a_worker_is_woken(odd: Store, home: Path) -> None:
     hands = Hands(odd, home)
     odd.enqueue([new_job("a")])
-    wait_until(hands.bell.hush, what="the notification")
-    hands.bell.close()
+    wait_until(hands.wakeup.drain, what="the notification")
+    hands.wakeup.close()
+
+
+# Sends the plan of every statement to the client, with what was compiled.
+EXPLAIN = {"log_min_duration": "0", "log_analyze": "on", "log_verbose": "on", "log_level": "notice"}
 
 
 def test_no_statement_is_compiled(store: PostgresStore, server: postgres.Server, url: str) -> None:
     name = url.partition("?")[0].rpartition("/")[2]
     for setting, value in SETTINGS["jit"].items():
         server.execute(f"alter database {name} set {setting} = {value}")
-    store._db.close()
-    with store._db.transaction():
-        steps = store._db.all(f"explain (analyze) {claim_text(SQL['candidates_any_queue'])}", CLAIM)
+    store.db.close()
+    with store.db.transaction():
+        steps = store.db.all(f"explain (analyze) {claim_text(SQL['candidates_any_queue'])}", CLAIM)
     assert "JIT" not in str(steps)
+
+
+def test_the_statement_that_begins_a_transaction_is_not_compiled(
+    store: PostgresStore, server: postgres.Server, url: str
+) -> None:
+    name = url.partition("?")[0].rpartition("/")[2]
+    explain = {f"auto_explain.{key}": value for key, value in EXPLAIN.items()}
+    for setting, value in {"session_preload_libraries": "auto_explain", **explain, **SETTINGS["jit"]}.items():
+        server.execute(f"alter database {name} set {setting} = {value}")
+    store.db.close()
+    plans: list[str] = []
+    store.db._open().add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
+    with store.db.transaction():
+        pass
+    assert any("set_config" in plan for plan in plans)
+    assert not [plan for plan in plans if "JIT" in plan]
 
 
 def test_no_statement_of_the_queue_starts_parallel_workers(
@@ -109,9 +129,9 @@ def test_no_statement_of_the_queue_starts_parallel_workers(
     name = url.partition("?")[0].rpartition("/")[2]
     force = "debug_parallel_query" if server.version >= 16 else "force_parallel_mode"
     server.execute(f"alter database {name} set {force} = on")
-    store._db.close()
-    with store._db.transaction():
-        steps = store._db.all("explain select id from queuectl.jobs order by seq limit 5")
+    store.db.close()
+    with store.db.transaction():
+        steps = store.db.all("explain select id from queuectl.jobs order by seq limit 5")
     assert "Gather" not in str(steps)
 
 
@@ -126,9 +146,9 @@ def test_a_session_that_listens_is_not_ended_for_being_idle(
         wait_until(lambda: not server.execute(sessions), what="an idle session to be ended")
         other.close()
     hands.store.enqueue([new_job("a")])
-    wait_until(hands.bell.hush, what="the notification")
-    assert not hands.bell.is_silent
-    hands.bell.close()
+    wait_until(hands.wakeup.drain, what="the notification")
+    assert not hands.wakeup.polling_because
+    hands.wakeup.close()
 
 
 def test_a_server_without_a_free_connection_is_named(server: postgres.Server, url: str, home: Path) -> None:
@@ -151,7 +171,7 @@ def test_a_commit_that_does_not_wait_for_the_disk_is_a_caution(
     assert store.examine().cautions == ()
     name = url.partition("?")[0].rpartition("/")[2]
     server.execute(f"alter database {name} set {setting} = off")
-    store._db.close()
+    store.db.close()
     (caution,) = store.examine().cautions
     assert setting in caution.message
     assert risk in caution.message

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.store.postgres.connection import SQL, Question
-from queuectl.store.postgres.fencing import NAME_BYTES, name_of
+from queuectl.store.postgres.connection import SQL
+from queuectl.store.postgres.exchange import MAX_NAME_BYTES, application_name
 from queuectl.store.postgres.store import PostgresStore
-from queuectl.store.protocol import Sign
+from queuectl.store.transactions import Query
+from queuectl.store.types import LastHeartbeat
 from tests import postgres
 from tests.factories import new_job
 from tests.store.hands import Hands
@@ -29,7 +30,7 @@ OF_ANOTHER = ("heartbeat", {"id": "w2", "slots": 4, "state": "running", "now": 0
 class Stopped:
     """A store whose process was stopped when the first half of a transaction had been sent."""
 
-    def __init__(self, store: PostgresStore, first: Question) -> None:
+    def __init__(self, store: PostgresStore, first: Query) -> None:
         self._store = store
         self._first = first
         self._goes_on = threading.Event()
@@ -39,11 +40,11 @@ class Stopped:
 
     def _send(self) -> None:
         try:
-            self._store._db.transact(self._halves())  # type: ignore[arg-type]  # what comes bit by bit is sent bit by bit
+            self._store.db.write(self._halves())  # type: ignore[arg-type]  # what comes bit by bit is sent bit by bit
         except errors.QueuectlError as exc:
             self.error = exc
 
-    def _halves(self) -> Iterator[Question]:
+    def _halves(self) -> Iterator[Query]:
         yield self._first
         self._goes_on.wait(30)
 
@@ -57,7 +58,7 @@ def stopped(
     store: PostgresStore, server: postgres.Server, url: str, name: str | None, half: tuple[str, dict[str, object]]
 ) -> Iterator[Stopped]:
     statement, values = half
-    made = Stopped(store, Question(SQL[statement], values))
+    made = Stopped(store, Query(SQL[statement], values))
     try:
         wait_until(lambda: waits_for_more(server, url, name), what="the server to wait for the rest")
         yield made
@@ -71,13 +72,15 @@ def waits_for_more(server: postgres.Server, url: str, name: str | None) -> bool:
     return any(
         (state, event) == ("active", "ClientRead")
         and any(word in query for word in ("workers", "pg_current_snapshot", "queues"))
-        for query, state, event in server.execute(seen.format("queuectl" if name is None else name_of(name)), url)
+        for query, state, event in server.execute(
+            seen.format("queuectl" if name is None else application_name(name)), url
+        )
     )
 
 
-def sign_of(store: PostgresStore, name: str) -> Sign:
+def sign_of(store: PostgresStore, name: str) -> LastHeartbeat:
     (worker,) = (worker for worker in store.workers() if worker.id == name)
-    return Sign.of(worker)
+    return LastHeartbeat.of(worker)
 
 
 @pytest.mark.parametrize("half", [HEARTBEAT, EXCHANGE], ids=["a heartbeat", "an exchange"])
@@ -95,27 +98,29 @@ def test_a_worker_that_was_stopped_while_it_sent_something_is_fenced_at_once(
     hands.claim_one()
     with stopped(its_own, server, url, "w1", half) as worker:
         began = time.monotonic()
-        held = store.fence("w1", sign=sign_of(store, "w1"))
+        held = store.fence("w1", last_heartbeat=sign_of(store, "w1"))
         assert time.monotonic() - began < 2
         assert held is not None
         assert [claim.id for claim in held] == ["a"]
         assert [lost.claim.id for lost in store.rescue("w1", max_crashes=3, only={held[0].token})] == ["a"]
     assert isinstance(worker.error, errors.StoreUnreachable)
-    assert not its_own.heartbeat("w1", slots=4, stopping=False)  # connected again, and nobody any more
-    hands.bell.close()
+    assert not its_own.heartbeat("w1", slots=4, stopping=False)  # connected again, and no longer registered
+    hands.wakeup.close()
 
 
 def test_only_the_worker_that_was_meant_loses_what_it_has_under_way(
     store: PostgresStore, open_pg: Open, server: postgres.Server, url: str, home: Path
 ) -> None:
     first, second = open_pg(), open_pg()
-    bells = [Hands(first, home, name="w1").bell, Hands(second, home, name="w2").bell]
+    bells = [Hands(first, home, name="w1").wakeup, Hands(second, home, name="w2").wakeup]
     with stopped(first, server, url, "w1", HEARTBEAT) as one, stopped(second, server, url, "w2", OF_ANOTHER) as other:
         sign = sign_of(store, "w1")
-        assert store.fence("w1", sign=sign._replace(beats=7)) is None  # it has given another sign since
-        assert store.fence("w1", sign=Sign(sign.started_at + 1, None)) is None  # another one of its name
+        assert store.fence("w1", last_heartbeat=sign._replace(beats=7)) is None  # it has given another sign since
+        assert (
+            store.fence("w1", last_heartbeat=LastHeartbeat(sign.started_at + 1, None)) is None
+        )  # another one of its name
         assert waits_for_more(server, url, "w1")
-        assert store.fence("w1", sign=sign) == []
+        assert store.fence("w1", last_heartbeat=sign) == []
         assert waits_for_more(server, url, "w2")
     assert isinstance(one.error, errors.StoreUnreachable)
     assert other.error is None
@@ -135,12 +140,12 @@ def test_a_role_that_may_not_end_the_session_says_so(
     server.execute(f"grant usage on schema queuectl to {role}", url)
     server.execute(f"grant select, update on all tables in schema queuectl to {role}", url)
     its_own, other = open_pg(), open_pg(address=url.replace("//postgres@", f"//{role}@"))
-    other._db.seconds = 0.3
-    bell = Hands(its_own, home).bell
+    other.db.seconds = 0.3
+    bell = Hands(its_own, home).wakeup
     try:
         with stopped(its_own, server, url, "w1", HEARTBEAT) as worker:
             with pytest.raises(errors.StoreRefused, match=r"worker w1 .* may not end it") as raised:
-                other.fence("w1", sign=sign_of(other, "w1"))
+                other.fence("w1", last_heartbeat=sign_of(other, "w1"))
             assert "pg_signal_backend" in raised.value.hint
         assert worker.error is None
         assert other.fence("w1") == []
@@ -155,7 +160,7 @@ def test_a_command_that_was_stopped_while_it_sent_something_is_ended_by_who_find
 ) -> None:
     store.set_rules("mail", {"concurrency": 2})
     command, other = open_pg(), open_pg()
-    other._db.seconds = 0.3
+    other.db.seconds = 0.3
     with stopped(command, server, url, None, ("take_rules", {"name": "mail"})) as held:
         with pytest.raises(errors.StoreBusy):
             other.set_rules("mail", {"concurrency": 3})
@@ -177,7 +182,7 @@ def test_the_server_itself_ends_what_was_stopped_where_it_can(
 ) -> None:
     ((version,),) = server.execute("select current_setting('server_version_num')::integer")
     command = open_pg()
-    command._db.seconds = 0.2
+    command.db.seconds = 0.2
     with stopped(command, server, url, None, ("take_rules", {"name": "mail"})) as held:
         if version >= 170000:
             wait_until(lambda: not waits_for_more(server, url, None), what="the server to end it")
@@ -188,7 +193,7 @@ def test_the_server_itself_ends_what_was_stopped_where_it_can(
 
 def test_each_worker_has_another_name_for_its_transactions_that_the_server_keeps() -> None:
     names = ["w1", "x" * 54, "x" * 55, "x" * 63 + "1", "x" * 63 + "2", "größe", "grüße"]
-    given = [name_of(name) for name in names]
+    given = [application_name(name) for name in names]
     assert given[0] == "queuectl w1"
     assert len(set(given)) == len(names)
-    assert all(name.isascii() and len(name) <= NAME_BYTES for name in given)
+    assert all(name.isascii() and len(name) <= MAX_NAME_BYTES for name in given)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
+from queuectl.jobs.states import State
 from queuectl.store.open import open_store
 from queuectl.store.sqlite.store import SqliteStore
 from tests.clock import FakeClock
@@ -24,14 +24,14 @@ ROOT = Path(__file__).parents[3]
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[sqlite3.Connection]:
-    """Somebody else is writing."""
+    """Another process is writing."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("begin immediate")
         yield db
 
 
 class Patience(FakeClock):
-    """Somebody lets go of the lock at a moment that comes while we wait."""
+    """The lock is released while the test waits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def test_looking_waits_for_no_writer(store: SqliteStore, path: Path, clock: Pati
     assert clock.monotonic() == 1000
 
 
-def test_opening_waits_for_somebody_who_has_the_file_for_himself(home: Path, path: Path, clock: Patience) -> None:
+def test_opening_waits_for_an_exclusive_lock(home: Path, path: Path, clock: Patience) -> None:
     open_store(str(home), None, clock).close()
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("pragma locking_mode = exclusive")
@@ -140,7 +140,7 @@ def test_a_removed_store_is_missed_and_never_replaced(store: SqliteStore, path: 
     assert not path.exists()
 
 
-def test_whoever_waits_for_a_change_learns_that_none_will_come(store: SqliteStore, path: Path) -> None:
+def test_waiting_for_a_change_fails_if_the_file_was_removed(store: SqliteStore, path: Path) -> None:
     store.changed()
     path.unlink()
     with pytest.raises(errors.StoreGone):
@@ -186,13 +186,13 @@ def test_a_store_that_is_put_back_goes_on(store: SqliteStore, home: Path, path: 
 
 def test_a_full_store_changes_nothing_and_goes_on_when_there_is_room(store: SqliteStore) -> None:
     store.enqueue([new_job("a")])
-    pages = store._db.value("pragma page_count")
-    store._db.execute(f"pragma max_page_count = {pages + 2}")
+    pages = store.db.value("pragma page_count")
+    store.db.execute(f"pragma max_page_count = {pages + 2}")
     with pytest.raises(errors.StoreFull):
         store.enqueue([new_job(command="x" * 100_000) for _ in range(10)])
     assert [job.id for job in store.jobs()] == ["a"]
     assert store.tally()["default"][State.PENDING] == 1
-    store._db.execute("pragma max_page_count = 1000000")
+    store.db.execute("pragma max_page_count = 1000000")
     store.enqueue([new_job(command="x" * 100_000) for _ in range(10)])
     assert store.count() == 11
 
@@ -248,7 +248,7 @@ except errors.Unavailable:
 
 def test_a_store_that_may_only_be_read_says_so(store: SqliteStore) -> None:
     store.enqueue([new_job("a")])
-    store._db.execute("pragma query_only = on")
+    store.db.execute("pragma query_only = on")
     with pytest.raises(errors.StoreReadOnly):
         store.cancel(["a"])
     assert store.get("a").state is State.PENDING

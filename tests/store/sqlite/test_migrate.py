@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.job.model import Job
+from queuectl.jobs.model import Job
 from queuectl.store import sqlite as package
-from queuectl.store.migrate import LATEST, migrations_of
-from queuectl.store.open import open_inbox, open_reads, open_store
+from queuectl.store.open import open_enqueuer, open_reads, open_store
 from queuectl.store.protocol import Store
+from queuectl.store.sqlite import migrate
 from queuectl.store.sqlite.connection import APPLICATION_ID, Connection
-from queuectl.store.sqlite.schema import _statements
+from queuectl.store.sqlite.migrate import _statements
+from queuectl.store.statements import LATEST, Migration, migrations_of
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.needs import require
-from tests.store.earlier import COLUMNS_OF_NOW, OF_NOW, check_past, live
 
 ROOT = Path(__file__).parents[3]
 
@@ -82,14 +82,6 @@ def test_migrations_are_numbered_without_gaps_up_to_the_latest() -> None:
     assert versions == list(range(1, LATEST + 1))
 
 
-def test_every_file_among_the_migrations_is_one() -> None:
-    assert package.__file__ is not None
-    folder = Path(package.__file__).parent / "migrations"
-    assert {path.name for path in folder.iterdir()} == {
-        Path(migration.path).name for migration in migrations_of(package.__file__)
-    }
-
-
 def test_a_script_is_cut_into_whole_statements() -> None:
     script = (
         "create table a (x); -- one;\ncreate trigger t after insert on a begin\n delete from a;\nend;\nselect ';';\n"
@@ -116,19 +108,39 @@ def test_opening_again_changes_nothing(home: Path, path: Path, clock: FakeClock)
     assert content(path) == before
 
 
-def test_a_store_of_the_version_before_keeps_its_counts_and_times(home: Path, path: Path, clock: FakeClock) -> None:
-    store = open_store(str(home), None, clock)
-    live(store, home, clock)
-    store.close()
+def test_a_migration_is_applied_once_and_keeps_the_jobs(
+    home: Path, path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_store(home, clock, jobs=3)
+    second = tmp_path / "0002_colors.sql"
+    second.write_text("create table colors (name text) strict;\ninsert into colors values ('red');\n")
+    files = [*migrations_of(migrate.__file__), Migration(LATEST + 1, str(second))]
+    monkeypatch.setattr(migrate, "migrations_of", lambda _: files)
+    monkeypatch.setattr(migrate, "LATEST", LATEST + 1)
+    for _ in range(2):
+        store = open_store(str(home), None, clock)
+        assert store.count() == 3
+        store.close()
     with raw(path) as db:
-        for table in OF_NOW:
-            db.execute(f"drop table {table}")
-        for table, column in COLUMNS_OF_NOW:
-            db.execute(f"alter table {table} drop column {column}")
-        db.execute("pragma user_version = 9")
-    store = open_store(str(home), None, clock)
-    check_past(store, clock)
-    store.close()
+        assert db.execute("select name from colors").fetchall() == [("red",)]
+        assert db.execute("pragma user_version").fetchone() == (LATEST + 1,)
+
+
+def test_a_migration_that_fails_changes_nothing(
+    home: Path, path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_store(home, clock, jobs=3)
+    second = tmp_path / "0002_colors.sql"
+    second.write_text("create table colors (name text) strict;\ninsert into nowhere values ('red');\n")
+    files = [*migrations_of(migrate.__file__), Migration(LATEST + 1, str(second))]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "migrations_of", lambda _: files)
+        patch.setattr(migrate, "LATEST", LATEST + 1)
+        with pytest.raises(errors.QueuectlError):
+            open_store(str(home), None, clock)
+    with raw(path) as db:
+        assert db.execute("select 1 from sqlite_master where name = 'colors'").fetchall() == []
+        assert db.execute("pragma user_version").fetchone() == (LATEST,)
 
 
 # ── at once ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -183,7 +195,7 @@ class TestWhatIsNotOurs:
             opener(str(home), None, clock)
         assert content(path) == before
 
-    def test_a_database_of_somebody_else_is_refused_and_unchanged(
+    def test_a_foreign_database_is_refused_and_unchanged(
         self, home: Path, path: Path, clock: FakeClock, opener: Opener
     ) -> None:
         home.mkdir()
@@ -195,7 +207,7 @@ class TestWhatIsNotOurs:
         assert content(path) == before
 
     @pytest.mark.parametrize("pragma", ["user_version = 1", "application_id = 77"])
-    def test_an_empty_database_that_somebody_has_signed_is_refused(
+    def test_an_empty_database_with_a_foreign_application_id_is_refused(
         self, home: Path, path: Path, clock: FakeClock, opener: Opener, pragma: str
     ) -> None:
         home.mkdir()
@@ -266,7 +278,7 @@ def test_a_damaged_page_is_told_when_it_is_met_and_nothing_is_changed(home: Path
     assert content(path) == before
 
 
-def test_an_empty_file_beside_its_mark_is_a_store_that_somebody_was_about_to_make(
+def test_an_empty_file_beside_its_mark_is_a_store_that_is_being_created(
     home: Path, path: Path, clock: FakeClock
 ) -> None:
     """What a process leaves that was killed between making the file and its first migration."""
@@ -280,7 +292,7 @@ def test_an_empty_file_beside_its_mark_is_a_store_that_somebody_was_about_to_mak
     assert not (home / "queue.db-new").exists()
 
 
-@pytest.mark.parametrize("opener", [open_store, open_reads, open_inbox])
+@pytest.mark.parametrize("opener", [open_store, open_reads, open_enqueuer])
 def test_a_store_that_was_cut_to_nothing_is_refused_and_keeps_its_log(
     home: Path, path: Path, clock: FakeClock, opener: Callable[..., object]
 ) -> None:

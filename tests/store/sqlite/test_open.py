@@ -8,32 +8,32 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
-from queuectl.store.open import open_inbox, open_reads, open_store, store_exists, store_path
-from queuectl.store.protocol import NewWorker
+from queuectl.jobs.states import State
+from queuectl.store.open import open_enqueuer, open_reads, open_store, store_exists, store_path
 from queuectl.store.sqlite.store import SqliteStore
+from queuectl.store.types import NewWorker
 from tests.clock import FakeClock
 from tests.factories import new_job
 
 
 def test_a_commit_is_on_the_disk_when_it_returns(store: SqliteStore) -> None:
-    assert store._db.value("pragma synchronous") == 2
-    assert store._db.value("pragma journal_mode") == "wal"
+    assert store.db.value("pragma synchronous") == 2
+    assert store.db.value("pragma journal_mode") == "wal"
 
 
 def test_the_connection_of_a_long_list_is_as_durable_and_guarded_as_any(store: SqliteStore) -> None:
-    beside = store._db.beside()
+    beside = store.db.duplicate()
     assert [beside.value(f"pragma {name}") for name in ("synchronous", "journal_mode", "foreign_keys")] == [2, "wal", 1]
     beside.close()
 
 
 def test_history_goes_with_its_job(store: SqliteStore) -> None:
-    assert store._db.value("pragma foreign_keys") == 1
+    assert store.db.value("pragma foreign_keys") == 1
 
 
 def test_an_inbox_is_the_same_store(home: Path, clock: FakeClock, store: SqliteStore) -> None:
     store.set_config({"lease": "1m"})
-    inbox = open_inbox(str(home), None, clock)
+    inbox = open_enqueuer(str(home), None, clock)
     inbox.enqueue([new_job("a", tags=("t",), env={"K": "V"})])
     assert inbox.config() == {"lease": "1m"}
     inbox.close()
@@ -42,7 +42,7 @@ def test_an_inbox_is_the_same_store(home: Path, clock: FakeClock, store: SqliteS
 
 
 def test_an_inbox_makes_the_store_if_there_is_none(home: Path, clock: FakeClock) -> None:
-    open_inbox(str(home), None, clock).close()
+    open_enqueuer(str(home), None, clock).close()
     assert store_exists(str(home))
 
 
@@ -68,7 +68,7 @@ def test_the_empty_stand_in_is_a_whole_store(home: Path, clock: FakeClock) -> No
     stand_in.enqueue([new_job("b")])
     assert [job.id for job in stand_in.jobs()] == ["b", "a"]
     assert bell.fileno() >= 0
-    assert not bell.hush()
+    assert not bell.drain()
     bell.close()
     stand_in.close()
     assert not home.exists()
@@ -81,7 +81,7 @@ def test_looking_where_there_is_a_store_sees_it(home: Path, clock: FakeClock, st
     reads.close()
 
 
-@pytest.mark.parametrize("opener", [open_store, open_reads, open_inbox])
+@pytest.mark.parametrize("opener", [open_store, open_reads, open_enqueuer])
 def test_a_home_that_is_a_file_is_refused(home: Path, clock: FakeClock, opener: Callable[..., object]) -> None:
     home.write_text("precious")
     with pytest.raises(errors.HomeUnusable):
@@ -119,14 +119,14 @@ def test_any_name_of_a_home_will_do(home: Path, clock: FakeClock, name: str) -> 
     store = open_store(str(place), None, clock)
     bell = store.register(NewWorker("w1", "here", 1, str(place), 1, None))
     store.enqueue([new_job() for _ in range(600)])
-    assert bell.hush()
+    assert bell.drain()
     assert len(list(store.jobs())) == 600
     bell.close()
     store.close()
     assert sorted(path.name for path in place.iterdir()) == ["logs", "queue.db", "workers"]
 
 
-@pytest.mark.parametrize("opener", [open_store, open_inbox, open_reads, store_exists])
+@pytest.mark.parametrize("opener", [open_store, open_enqueuer, open_reads, store_exists])
 def test_a_directory_is_not_taken_for_a_store(home: Path, tmp_path: Path, opener: Callable[..., object]) -> None:
     with pytest.raises(errors.StoreFailed, match="it is a directory") as raised:
         opener(str(home), str(tmp_path))

@@ -9,15 +9,14 @@ from typing import Final
 
 import pytest
 
-from queuectl.job.change import Change
-from queuectl.job.graph import Dependency
-from queuectl.job.lifecycle import State
-from queuectl.job.limits import Rate
-from queuectl.job.points import Span
-from queuectl.store.protocol import After, Filter, Sort
-from queuectl.store.sqlite import select
-from queuectl.store.sqlite.base import SQL
+from queuectl.jobs.dependencies import Dependency
+from queuectl.jobs.edit import JobEdit
+from queuectl.jobs.queue_limits import Rate
+from queuectl.jobs.states import State
+from queuectl.jobs.stats import Span
+from queuectl.store.sqlite.connection import SQL
 from queuectl.store.sqlite.store import SqliteStore
+from queuectl.store.types import After, Filter, Sort
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import BAD, Hands
@@ -41,7 +40,7 @@ HOT: Final = {
     "is_cancelled": "INTEGER PRIMARY KEY (rowid=?)",
     "cancel_running": "INTEGER PRIMARY KEY (rowid=?)",
     "cancel_waiting": "INTEGER PRIMARY KEY (rowid=?)",
-    "revive": "INTEGER PRIMARY KEY (rowid=?)",
+    "retry": "INTEGER PRIMARY KEY (rowid=?)",
     "purge": "INTEGER PRIMARY KEY (rowid=?)",
     "ended": "jobs_ended (state=? AND finished_at<?)",
     "ended_completed": "jobs_completed (finished_at<?)",
@@ -80,9 +79,8 @@ HOT: Final = {
     "free_waiting": "sqlite_autoindex_jobs_1 (id=?)",
     "limits": "INTEGER PRIMARY KEY (rowid=?)",
     "earlier_starts": "INTEGER PRIMARY KEY (rowid=?)",
-    "movable": "jobs_state (state=?)",
-    "move": "INTEGER PRIMARY KEY (rowid=?)",
-    "amend": "INTEGER PRIMARY KEY (rowid=?)",
+    "move": "jobs_state (state=?)",
+    "edit": "INTEGER PRIMARY KEY (rowid=?)",
     "is_retrying": "jobs_state (state=?)",
     "ready_behind": "jobs_ready (queue=? AND rank>?)",
     "running_of_key": "jobs_running_key (queue=? AND key=?)",
@@ -94,7 +92,7 @@ HOT: Final = {
     "decided": "undecided USING INTEGER PRIMARY KEY (rowid=?)",
     "mark_edge": "edges USING PRIMARY KEY (child=? AND parent=?)",
     "is_waiting": "edges USING PRIMARY KEY (child=?)",
-    "called_off_by": "edges USING PRIMARY KEY (child=? AND parent=?)",
+    "cancelled_children": "edges USING PRIMARY KEY (child=? AND parent=?)",
     "wait_again": "edges USING PRIMARY KEY (child=?)",
     "unblock": "INTEGER PRIMARY KEY (rowid=?)",
     "orphan": "INTEGER PRIMARY KEY (rowid=?)",
@@ -116,7 +114,7 @@ APART: Final = [
     "moves",
     "ageing",
     "last_seq",
-    "bells",
+    "worker_pipes",
     "stop_order",
     "heartbeat",
     "config",
@@ -161,7 +159,7 @@ APART: Final = [
 def plan(store: SqliteStore, name: str) -> list[str]:
     text = re.sub("--.*", "", SQL[name])
     parameters = (1,) * text.count("?") or dict.fromkeys(re.findall(":([a-z_]+)", text), 1)
-    return [row[3] for row in store._db.all(f"explain query plan {SQL[name]}", parameters)]
+    return [row[3] for row in store.db.all(f"explain query plan {SQL[name]}", parameters)]
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -177,15 +175,15 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
     where = Filter(states=frozenset(states))
     if narrow:
         where = where._replace(queues=frozenset({"q"}), since_ms=5, match="make")
-    clause, values = select.where(where)
-    steps = [row[3] for row in store._db.all(f"explain query plan select * from jobs{clause}", values)]
+    clause, values = store.parts.reads.where(where)
+    steps = [row[3] for row in store.db.all(f"explain query plan select * from jobs{clause}", values)]
     assert not [step for step in steps if re.match(SCAN, step)], steps
 
 
 @pytest.mark.parametrize("name", [*HOT, *APART])
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves or removes.
-    aside = {"oldest_waiting", "workers", "tally", "unended", "movable", "running_keys", "parents", "children"}
+    aside = {"oldest_waiting", "workers", "tally", "unended", "move", "running_keys", "parents", "children"}
     aside |= {"ended_of", "measured", "dead_by_error", "died_since"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
@@ -227,11 +225,11 @@ class Crowd:
             count += 1
             return 0
 
-        self.store._db._db.set_progress_handler(step, 1)
+        self.store.db._db.set_progress_handler(step, 1)
         try:
             work(self)
         finally:
-            self.store._db._db.set_progress_handler(None, 1)
+            self.store.db._db.set_progress_handler(None, 1)
         return count
 
 
@@ -245,7 +243,7 @@ def crowds() -> Iterator[list[Crowd]]:
             made.append(Crowd(size, home))
         yield made
         for crowd in made:
-            crowd.worker.bell.close()
+            crowd.worker.wakeup.close()
             crowd.store.close()
 
 
@@ -258,10 +256,10 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "settle and claim": lambda crowd: crowd.worker.run(),
     "enqueue": lambda crowd: crowd.store.enqueue([new_job(queue="b", priority=3)]),
     "cancel": lambda crowd: crowd.store.cancel(["j000101"]),
-    "revive": lambda crowd: crowd.store.revive(["j000101"], states=frozenset(State)),
+    "retry": lambda crowd: crowd.store.retry(["j000101"], states=frozenset(State)),
     "enqueue with a key": lambda crowd: crowd.store.enqueue([new_job(unique_key="k", if_exists="replace")]),
     "complete batches": lambda crowd: crowd.store.complete_batches(),
-    "amend": lambda crowd: crowd.store.amend(["j000501"], Change(priority=3, delay_ms=0)),
+    "edit": lambda crowd: crowd.store.edit(["j000501"], JobEdit(priority=3, delay_ms=0)),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),
     "tally": lambda crowd: crowd.store.tally(),
@@ -285,7 +283,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "enqueue behind a parent": lambda crowd: crowd.store.enqueue([new_job(depends_on=(Dependency("j000001"),))]),
     "cancel what is blocked": lambda crowd: crowd.store.cancel("c000050"),
     "nothing to decide": lambda crowd: crowd.store.decide(),
-    "is called off": lambda crowd: crowd.store.is_called_off("j000500"),
+    "is cancel requested": lambda crowd: crowd.store.is_cancel_requested("j000500"),
 }
 
 
@@ -299,7 +297,7 @@ def test_a_page_of_what_has_ended_in_the_order_of_its_end_is_the_same_work_at_an
         (home := Path(folder) / "home").joinpath("workers").mkdir(parents=True)
         crowd = Crowd(0, home)
         crowd.store.enqueue([new_job() for _ in range(3000)])
-        crowd.store._db.execute(
+        crowd.store.db.execute(
             "update jobs set state = ?, ready = 0, finished_at = 1000 + seq, updated_at = created_at", (state,)
         )
 
@@ -311,7 +309,7 @@ def test_a_page_of_what_has_ended_in_the_order_of_its_end_is_the_same_work_at_an
             after = None if seq is None else After(1000 + seq, seq)
             assert len(look(after)) == 20
             steps.append(crowd.steps(lambda _, after=after: look(after)))
-        crowd.worker.bell.close()
+        crowd.worker.wakeup.close()
         crowd.store.close()
     assert max(steps) <= 1.5 * min(steps), steps
     assert max(steps) < 20_000
@@ -368,7 +366,7 @@ def test_a_key_without_room_is_the_same_work_however_many_of_it_wait_at_the_head
             assert [claim.id for claim in crowd.worker.claim(2)] == ["full0", "full1"]
             crowd.worker.claim(2)
             steps.append(crowd.steps(KEYED[what]))
-            crowd.worker.bell.close()
+            crowd.worker.wakeup.close()
             crowd.store.close()
     assert steps[1] <= 1.5 * steps[0], steps
 
@@ -393,6 +391,6 @@ def test_the_end_of_a_parent_costs_the_same_whatever_the_number_of_its_children(
             crowd.worker.queues = ("p",)
             claim = crowd.worker.claim_one()
             took.append(crowd.steps(lambda crowd: crowd.worker.end(claim)))  # noqa: B023 - called at once
-            crowd.worker.bell.close()
+            crowd.worker.wakeup.close()
             crowd.store.close()
     assert took[1] <= 1.2 * took[0], took

@@ -76,8 +76,8 @@ def visit(site: Site, browser: Browser) -> Iterator[Visit]:
         watch.over(page, site)
         watches.append((watch, page))
         # As the printed address has it: the token is traded for a cookie, and what is shown is the page without it.
-        door = "" if token is None else f"{'&' if '?' in path else '?'}token={token}"
-        page.goto(site.url + path + door)
+        auth = "" if token is None else f"{'&' if '?' in path else '?'}token={token}"
+        page.goto(site.url + path + auth)
         page.expected = ()  # type: ignore[attr-defined]
         return page
 
@@ -95,7 +95,7 @@ def visit(site: Site, browser: Browser) -> Iterator[Visit]:
 
 @pytest.fixture
 def screenshots() -> Path | None:
-    """Where pictures go for a person to look at: $QUEUECTL_SCREENSHOTS. None: nobody will."""
+    """The directory for screenshots, $QUEUECTL_SCREENSHOTS; None: take none."""
     folder = os.environ.get("QUEUECTL_SCREENSHOTS")
     if folder is None:
         return None

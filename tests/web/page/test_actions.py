@@ -1,4 +1,4 @@
-"""Everything that can be done on the pages, done by a person with a mouse and a keyboard, against a real worker."""
+"""All actions of the pages, in a browser, against a real worker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_job_is_enqueued_by_its_form_and_followed_to_its_end(visit: Visit, sit
     page.get_by_label("Priority").fill("7")
     page.get_by_label("Tags").fill("one, two")
     page.get_by_text("More", exact=True).click()
-    page.get_by_label("Id", exact=True).fill("typed")
+    page.get_by_label("ID", exact=True).fill("typed")
     page.get_by_label("Variables").fill("GREETING=hello there")
     press(page, "Enqueue")
     page.wait_for_url(f"{site.url}/jobs/typed")
@@ -53,7 +53,7 @@ def test_a_job_is_enqueued_by_its_form_and_followed_to_its_end(visit: Visit, sit
     assert (found["queue"], found["priority"], found["tags"]) == ("forms", 7, ["one", "two"])
 
 
-def test_what_was_typed_stays_when_it_is_refused(visit: Visit) -> None:
+def test_a_refused_form_keeps_its_values(visit: Visit) -> None:
     page = visit("/enqueue")
     page.expected = ("422",)  # type: ignore[attr-defined]
     page.get_by_role("textbox", name="Command").fill("echo kept")
@@ -63,7 +63,7 @@ def test_what_was_typed_stays_when_it_is_refused(visit: Visit) -> None:
     assert page.get_by_role("textbox", name="Command").input_value() == "echo kept"
 
 
-def test_a_job_is_held_released_edited_and_taken_back(visit: Visit, site: Site) -> None:
+def test_a_job_is_held_released_edited_and_restored(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "moody", "--delay", "1h", "echo moody", check=0)
     page = visit("/jobs/moody")
     press(page, "Hold")
@@ -78,11 +78,11 @@ def test_a_job_is_held_released_edited_and_taken_back(visit: Visit, site: Site) 
     notice(page, "changed: priority")
     assert job(site, "moody")["priority"] == 42
     press(page, "Undo")
-    notice(page, "as it was")
+    notice(page, "restored")
     assert job(site, "moody")["priority"] == 0
 
 
-def test_a_time_limit_whose_field_is_emptied_is_taken_away_and_comes_back(visit: Visit, site: Site) -> None:
+def test_an_empty_field_removes_a_time_limit_and_undo_restores_it(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "patient", "--delay", "1h", "--timeout", "90s", "echo patient", check=0)
     page = visit("/jobs/patient")
     page.get_by_text("Edit", exact=True).click()
@@ -91,11 +91,11 @@ def test_a_time_limit_whose_field_is_emptied_is_taken_away_and_comes_back(visit:
     notice(page, "changed: timeout")
     assert job(site, "patient")["timeout"] is None
     press(page, "Undo")
-    notice(page, "as it was")
+    notice(page, "restored")
     assert job(site, "patient")["timeout"] == 90
 
 
-def test_an_edit_of_what_has_changed_meanwhile_is_refused(visit: Visit, site: Site) -> None:
+def test_an_edit_of_a_job_that_has_changed_is_refused(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "contested", "--delay", "1h", "echo mine", check=0)
     page = visit("/jobs/contested")
     page.get_by_text("Edit", exact=True).click()
@@ -127,13 +127,13 @@ def test_a_job_is_run_now_cancelled_retried_and_cloned(visit: Visit, site: Site)
     press(page, "Clone")
     answer(page, "Clone job later?", "Clone job")
     page.wait_for_url(lambda url: "/jobs/later" not in url)
-    notice(page, "a copy of later")
+    notice(page, "a clone of later")
     press(page, "Cancel")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.locator("#job-state")).to_have_text("cancelled")
 
 
-def test_a_running_job_goes_on_when_its_cancellation_is_not_confirmed(visit: Visit, site: Site) -> None:
+def test_a_running_job_continues_when_its_cancellation_is_not_confirmed(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "unhurt", "sleep 600", check=0)
     page = visit("/jobs/unhurt")
     expect(page.locator("#job-state")).to_have_text("processing")
@@ -191,21 +191,19 @@ def test_a_preview_of_nothing_is_a_notice_on_the_same_list(visit: Visit, site: S
     expect(page.locator("#list")).to_contain_text(f"unticked-{script}")
 
 
-def test_ticked_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, site: Site) -> None:
+def test_selected_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, site: Site) -> None:
     for name in ("tick-1", "tick-2", "tick-3"):
         site.queuectl("enqueue", "--id", name, "--queue", "ticks", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=ticks")
-    page.get_by_label("Tick tick-1").check()
-    page.get_by_label("Tick tick-3").check()
-    expect(page.locator("[data-ticked]")).to_have_text("2 ticked")
-    page.get_by_label("What to do").select_option("hold")
+    page.get_by_label("Select tick-1").check()
+    page.get_by_label("Select tick-3").check()
+    expect(page.locator("[data-ticked]")).to_have_text("2 selected")
+    page.get_by_label("Action", exact=True).select_option("hold")
     press(page, "Preview")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Hold 2 jobs?")
     expect(dialog).to_contain_text("pending")
-    expect(dialog.get_by_role("list", name="The first of them").get_by_role("listitem")).to_contain_text(
-        ["tick-3", "tick-1"]
-    )
+    expect(dialog.get_by_role("list", name="First jobs").get_by_role("listitem")).to_contain_text(["tick-3", "tick-1"])
     dialog.get_by_role("button", name="Hold 2 jobs").click()
     notice(page, "2 jobs held")
     assert [job(site, name)["held"] for name in ("tick-1", "tick-2", "tick-3")] == [True, False, True]
@@ -213,44 +211,44 @@ def test_ticked_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, sit
     notice(page, "2 jobs released")
 
 
-def test_all_that_match_are_changed_with_one_word(visit: Visit, site: Site) -> None:
+def test_all_matching_jobs_are_changed_at_once(visit: Visit, site: Site) -> None:
     lines = "\n".join(map(str, range(60)))
     site.queuectl("enqueue", "--for-each", "-", "--queue", "crowd", "--delay", "1h", "echo {}", input=lines, check=0)
     page = visit("/jobs?queue=crowd&state=pending")
-    page.get_by_label("all that match").check()
-    page.get_by_label("What to do").select_option("cancel")
+    page.get_by_label("Select all matching").check()
+    page.get_by_label("Action", exact=True).select_option("cancel")
     press(page, "Preview")
-    first = page.get_by_role("dialog").get_by_role("list", name="The first of them").get_by_role("listitem")
+    first = page.get_by_role("dialog").get_by_role("list", name="First jobs").get_by_role("listitem")
     expect(first).to_contain_text(["echo '59'", "echo '58'", "echo '57'", "echo '56'", "echo '55'", "and 55 others"])
     page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
     notice(page, "60 jobs cancelled")
-    expect(page.locator("#list")).to_contain_text("No job matches")
+    expect(page.locator("#list")).to_contain_text("No matching jobs")
 
 
-def test_who_only_hits_enter_is_not_taken_to_have_read_a_grave_question(visit: Visit, site: Site) -> None:
+def test_enter_does_not_confirm_a_destructive_action(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "spared", "--queue", "spare", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=spare")
-    page.get_by_label("all that match").check()
-    page.get_by_label("What to do").select_option("cancel")
+    page.get_by_label("Select all matching").check()
+    page.get_by_label("Action", exact=True).select_option("cancel")
     page.get_by_role("button", name="Preview").press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("link", name="Back")).to_be_focused()
     page.keyboard.press("Enter")
     expect(dialog).to_be_hidden()
     assert job(site, "spared")["state"] == "pending"
-    page.get_by_label("What to do").select_option("hold")
+    page.get_by_label("Action", exact=True).select_option("hold")
     page.get_by_role("button", name="Preview").press("Enter")
     expect(dialog.get_by_role("button", name="Hold 1 job")).to_be_focused()
 
 
-def test_a_preview_that_is_not_answered_is_told_of(visit: Visit, site: Site) -> None:
+def test_a_preview_without_a_response_is_reported(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--queue", "mute", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=mute")
     page.expected = ("net::ERR_",)  # type: ignore[attr-defined]
     page.route("**/act?*", lambda route: route.abort())
-    page.get_by_label("all that match").check()
+    page.get_by_label("Select all matching").check()
     press(page, "Preview")
-    expect(page.locator("#notice")).to_contain_text("does not answer")
+    expect(page.locator("#notice")).to_contain_text("does not respond")
 
 
 def test_filters_are_in_the_address_and_pages_follow_each_other(visit: Visit, site: Site) -> None:
@@ -264,13 +262,13 @@ def test_filters_are_in_the_address_and_pages_follow_each_other(visit: Visit, si
     page.get_by_role("link", name="Next page").click()
     page.wait_for_url("**cursor=*")
     expect(page.locator("table.rows tbody tr")).to_have_count(20)
-    page.get_by_label("Command holds").fill("page 7")
-    press(page, "Show")
+    page.get_by_label("Command contains").fill("page 7")
+    press(page, "Apply")
     page.wait_for_url("**match=page*")
     expect(page.locator("table.rows tbody tr")).to_have_count(1)
 
 
-def test_the_field_on_top_finds_an_id_or_a_command(visit: Visit, site: Site) -> None:
+def test_the_search_field_finds_an_id_or_a_command(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "needle", "--delay", "1h", "echo in the haystack", check=0)
     page = visit("/")
     page.keyboard.press("/")
@@ -314,9 +312,9 @@ def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None
     notice(page, "Queue valve paused")
     assert rules()["paused"] is True
     press(page, "Undo")
-    notice(page, "Queue valve goes on")
+    notice(page, "Queue valve resumed")
     panel.get_by_text("Limits and defaults").click()
-    panel.get_by_label("At once", exact=True).fill("3")
+    panel.get_by_label("Concurrency", exact=True).fill("3")
     panel.get_by_label("Rate").fill("10/m")
     panel.get_by_label("Timeout").fill("90")
     panel.get_by_role("button", name="Save").click()
@@ -324,7 +322,7 @@ def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None
     expect(panel.locator("summary")).to_contain_text("timeout 1m 30s")
     assert (rules()["paused"], rules()["concurrency"], rules()["rate"]) == (False, 3, "10/m")
     press(page, "Undo")
-    notice(page, "as it was")
+    notice(page, "restored")
     assert rules()["concurrency"] is None
     panel.get_by_placeholder("another queue").fill("elsewhere")
     panel.get_by_role("button", name="Move").click()
@@ -332,7 +330,7 @@ def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None
     notice(page, "1 job moved from valve to elsewhere")
 
 
-def test_whom_a_queue_calls_is_said_on_its_panel_and_never_shown_whole(visit: Visit, site: Site) -> None:
+def test_webhooks_of_a_queue_are_edited_on_its_panel_and_shown_redacted(visit: Visit, site: Site) -> None:
     url = "https://hooks.example.org/k9z8"
     site.queuectl("queue", "set", "bells", "--on-dead", url, check=0)
     site.queuectl("enqueue", "--id", "bell", "--queue", "bells", "--delay", "1h", "true", check=0)
@@ -344,16 +342,16 @@ def test_whom_a_queue_calls_is_said_on_its_panel_and_never_shown_whole(visit: Vi
     page = visit("/queues")
     panel = page.locator("section", has=page.locator("#q-bells"))
     panel.get_by_text("Limits and defaults").click()
-    expect(panel.get_by_label("Call when dead")).to_have_value("https://hooks.example.org/…")
-    panel.get_by_label("Call on success").fill(url)
+    expect(panel.get_by_label("Webhook when dead")).to_have_value("https://hooks.example.org/…")
+    panel.get_by_label("Webhook on success").fill(url)
     panel.get_by_role("button", name="Save").click()
     notice(page, "on success https://hooks.example.org/…")
     assert said() == ["https://hooks.example.org/…", None, "https://hooks.example.org/…"]
-    panel.get_by_label("Call when dead").fill("")
+    panel.get_by_label("Webhook when dead").fill("")
     panel.get_by_role("button", name="Save").click()
     notice(page, "on dead none")
     press(page, "Undo")
-    notice(page, "as it was")
+    notice(page, "restored")
     assert said()[2] == "https://hooks.example.org/…"
     assert "k9z8" not in page.content()
     visit("/jobs/bell").get_by_text("dead: https://hooks.example.org/…").wait_for()
@@ -389,9 +387,9 @@ def test_a_schedule_is_added_paused_resumed_run_and_removed(visit: Visit, site: 
     notice(page, "Schedule hourly added")
     panel = page.locator("section", has=page.locator("#c-hourly"))
     panel.get_by_role("button", name="Pause").click()
-    notice(page, "Schedule hourly rests")
+    notice(page, "Schedule hourly paused")
     press(page, "Undo")
-    notice(page, "Schedule hourly goes on")
+    notice(page, "Schedule hourly resumed")
     panel.get_by_role("button", name="Run now").click()
     answer(page, "Run schedule hourly now?", "Run schedule now")
     page.wait_for_url("**/jobs/**")
@@ -409,7 +407,7 @@ def test_a_setting_is_changed_refused_and_unset(visit: Visit, site: Site) -> Non
     field = page.get_by_label("Value of max-retries")
     field.fill("5")
     field.press("Enter")
-    notice(page, "max-retries is 5 now")
+    notice(page, "max-retries set to 5")
     assert site.queuectl("config", "get", "max-retries", check=0).out.strip() == "5"
     field.fill("lots")
     field.press("Enter")
@@ -417,7 +415,7 @@ def test_a_setting_is_changed_refused_and_unset(visit: Visit, site: Site) -> Non
     expect(page.locator("#notice .notice")).to_have_attribute("data-kind", "refused")
     page.goto(f"{site.url}/settings")
     press(page, "Unset")
-    notice(page, "max-retries is 3 again")
+    notice(page, "max-retries reset to its default, 3")
 
 
 def test_a_worker_is_asked_to_stop_and_does(visit: Visit, site: Site, tmp_path: Any) -> None:
@@ -428,14 +426,14 @@ def test_a_worker_is_asked_to_stop_and_does(visit: Visit, site: Site, tmp_path: 
         panel = page.locator("section", has=page.locator("#w-wasp"))
         panel.get_by_role("button", name="Stop", exact=True).click()
         answer(page, "Stop worker wasp?", "Stop worker")
-        notice(page, "Worker wasp finishes what it runs and stops")
+        notice(page, "Worker wasp finishes its running jobs and stops")
         assert other.wait() == 0
         expect(panel).to_have_count(0)
     finally:
         other.end()
 
 
-def test_keys_go_to_places_and_tell_which_there_are(visit: Visit, site: Site) -> None:
+def test_keyboard_shortcuts_open_pages_and_help(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--queue", "keys", "--delay", "1h", "true", check=0)
     page = visit("/")
     for key, path in (
@@ -456,6 +454,6 @@ def test_keys_go_to_places_and_tell_which_there_are(visit: Visit, site: Site) ->
     page.goto(f"{site.url}/jobs")
     page.keyboard.press("j")
     page.keyboard.press("x")
-    expect(page.locator("[data-ticked]")).to_have_text("1 ticked")
+    expect(page.locator("[data-ticked]")).to_have_text("1 selected")
     page.keyboard.press("Tab")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

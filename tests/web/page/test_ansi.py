@@ -1,4 +1,4 @@
-"""Colours of a terminal become classes; nothing else that a terminal is told does anything. On the page and in the browser alike."""
+"""ANSI colors become CSS classes, other sequences are dropped; on the server and in the browser alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuectl.web.pages.ansi import Painter, Piece
+from queuectl.web.pages.log import Painter, Piece
 from tests.web.page.site import Visit
 
 CASES = {
@@ -44,25 +44,25 @@ def joined(pieces: list[Piece]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_colours_become_classes_and_nothing_else_is_left(text: str) -> None:
+def test_colors_become_classes_and_other_sequences_are_dropped(text: str) -> None:
     (line,) = Painter().lines(text)
     assert [(classes, said) for classes, said in line] == CASES[text]
 
 
-def test_a_colour_lasts_until_it_is_changed_over_lines() -> None:
+def test_a_color_lasts_over_lines_until_it_is_changed() -> None:
     first, second, third = Painter().lines("\x1b[35mone\ntwo\x1b[39m\nthree")
     assert (first, second, third) == ([Piece("t-fg5", "one")], [Piece("t-fg5", "two")], [Piece("", "three")])
 
 
 @given(st.text(alphabet="\x1b[]0123456789;:mKab\x07\\ \r<&"))
-def test_whatever_is_printed_no_control_character_is_left(text: str) -> None:
+def test_no_control_character_is_left_for_any_output(text: str) -> None:
     for line in Painter().lines(text):
         for classes, said in line:
             assert all(name.startswith("t-") for name in classes.split())
             assert said.isprintable()
 
 
-def test_the_browser_reads_colours_as_the_server_does(visit: Visit) -> None:
+def test_the_browser_renders_colors_as_the_server_does(visit: Visit) -> None:
     page = visit("/")
     painted = page.evaluate(
         """async (texts) => {

@@ -1,4 +1,4 @@
-"""Colours that everybody can read: computed from the sheet, by the formula of WCAG 2."""
+"""The contrast of all colors, computed from the style sheet by the formula of WCAG 2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def light_of(colour: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_stands_out_from_what_is_behind_it(scheme: str) -> None:
+def test_every_text_has_enough_contrast(scheme: str) -> None:
     known = colours(scheme)
     low = {}
     for text, back in PAIRS:

@@ -1,4 +1,4 @@
-"""What a run may use and what it has used, said and seen on the pages as on the command line."""
+"""Resource limits and usage on the pages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from queuectl.job.resources import Usage
-from queuectl.job.used import used, used_words
+from queuectl.jobs.resources import Usage, format_usage, usage_text
 from tests.program import WorkerProcess
 from tests.web.page.site import READER, Site, Visit
 
@@ -56,7 +55,7 @@ def spender(site: Site, worker: WorkerProcess) -> str:
 
 
 @pytest.mark.parametrize("look, script", [("light", True), ("light", False), ("phone", True)])
-def test_a_page_tells_the_limits_of_a_job_and_what_each_run_has_used_as_show_does(
+def test_a_page_shows_limits_and_usage_as_the_cli_does(
     visit: Visit, site: Site, spender: str, look: str, script: bool
 ) -> None:
     page = visit(f"/jobs/{spender}", look=look, script=script)
@@ -64,12 +63,12 @@ def test_a_page_tells_the_limits_of_a_job_and_what_each_run_has_used_as_show_doe
     assert f"Limits  {WORDS}\n" in told
     expect(page.locator(LIMITS)).to_have_text(WORDS)
     usages = [usage_of(run) for run in reversed(shown(site, spender)["history"])]
-    expect(page.locator("#runs .after")).to_have_text([f"exit code 3 {used_words(usage)}" for usage in usages])
+    expect(page.locator("#runs .after")).to_have_text([f"exit code 3 {format_usage(usage)}" for usage in usages])
     for usage in usages:
-        assert {used(usage).cpu_time, used(usage).memory} <= set(told.split())
+        assert {usage_text(usage).cpu_time, usage_text(usage).memory} <= set(told.split())
 
 
-def test_a_page_says_nothing_of_limits_once_a_job_has_none(visit: Visit, site: Site) -> None:
+def test_a_page_shows_no_limits_of_a_job_without_them(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "freed", "--memory", "1GiB", "--delay", "1h", "true", check=0)
     page = visit("/jobs/freed")
     expect(page.locator(LIMITS)).to_have_text("memory 1GiB")
@@ -78,7 +77,7 @@ def test_a_page_says_nothing_of_limits_once_a_job_has_none(visit: Visit, site: S
     expect(page.locator("#facts")).to_contain_text("Timeout")
 
 
-def test_what_a_run_has_used_is_there_when_it_ends_without_a_reload(visit: Visit, site: Site) -> None:
+def test_the_usage_of_a_run_appears_without_a_reload(visit: Visit, site: Site) -> None:
     go = site.queuectl.home / "go-on"
     site.queuectl("enqueue", "--id", "slow", f"until [ -e {go} ]; do sleep 0.05; done", check=0)
     page = visit("/jobs/slow")
@@ -97,11 +96,11 @@ def test_the_runs_of_a_job_fit_on_a_phone_however_long_the_error_is(visit: Visit
     page = visit("/jobs/wordy", look="phone")
     expect(page.locator("#runs .after")).to_contain_text("xxx")
     # At one go: the runs may be replaced by newer ones at any moment.
-    wide, room = page.evaluate("""() => {
+    wide, pool = page.evaluate("""() => {
       const { scrollWidth, clientWidth } = document.getElementById('runs');
       return [scrollWidth, clientWidth];
     }""")
-    assert wide <= room
+    assert wide <= pool
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
@@ -112,7 +111,7 @@ def test_a_job_is_enqueued_with_limits_by_its_form(visit: Visit, site: Site, scr
     page.get_by_text("Limits", exact=True).click()
     fill(page, TYPED)
     page.get_by_text("More", exact=True).click()
-    page.get_by_label("Id", exact=True).fill(job_id)
+    page.get_by_label("ID", exact=True).fill(job_id)
     page.get_by_role("button", name="Enqueue").click()
     notice(page, f"Job {job_id} enqueued")
     assert shown(site, job_id)["limits"] == KEPT
@@ -126,7 +125,7 @@ def test_a_job_is_enqueued_with_limits_by_its_form(visit: Visit, site: Site, scr
         ("Open files", "many", "Open_files: expected an integer from 0 to 1048576, got 'many'"),
     ],
 )
-def test_what_is_no_limit_is_refused_and_stays_in_its_field(visit: Visit, label: str, text: str, told: str) -> None:
+def test_an_invalid_limit_is_refused_and_stays_in_its_field(visit: Visit, label: str, text: str, told: str) -> None:
     page = visit("/enqueue", script=False)
     page.expected = ("422",)  # type: ignore[attr-defined]
     page.get_by_role("textbox", name="Command").fill("true")
@@ -139,9 +138,7 @@ def test_what_is_no_limit_is_refused_and_stays_in_its_field(visit: Visit, label:
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
-def test_limits_of_a_job_that_waits_are_changed_taken_away_and_come_back(
-    visit: Visit, site: Site, script: bool
-) -> None:
+def test_limits_of_a_waiting_job_are_changed_removed_and_restored(visit: Visit, site: Site, script: bool) -> None:
     job_id = f"bound-{script}"
     site.queuectl("enqueue", "--id", job_id, "--memory", "1GiB", "--nice", "3", "--delay", "1h", "true", check=0)
     page = visit(f"/jobs/{job_id}", script=script)
@@ -153,11 +150,11 @@ def test_limits_of_a_job_that_waits_are_changed_taken_away_and_come_back(
     expect(page.locator(LIMITS)).to_have_text("memory 2GiB, processes 9")
     assert shown(site, job_id)["limits"] == {"memory": 2**31, "processes": 9}
     page.get_by_role("button", name="Undo").click()
-    notice(page, "as it was")
+    notice(page, "restored")
     assert shown(site, job_id)["limits"] == {"memory": 2**30, "nice": 3}
 
 
-def test_an_edit_with_what_is_no_limit_is_refused_and_changes_nothing(visit: Visit, site: Site) -> None:
+def test_an_edit_with_an_invalid_limit_is_refused_and_changes_nothing(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "firm", "--memory", "1GiB", "--delay", "1h", "true", check=0)
     page = visit("/jobs/firm")
     fold_out(page)
@@ -169,7 +166,7 @@ def test_an_edit_with_what_is_no_limit_is_refused_and_changes_nothing(visit: Vis
     assert shown(site, "firm")["limits"] == {"memory": 2**30}
 
 
-def test_the_limits_that_a_queue_gives_to_its_jobs_are_shown_set_and_taken_back(visit: Visit, site: Site) -> None:
+def test_limits_of_a_queue_are_shown_set_and_restored(visit: Visit, site: Site) -> None:
     site.queuectl("queue", "set", "bounds", "--memory", "1GiB", "--cpu-time", "1m", check=0)
 
     def limits() -> dict[str, int]:
@@ -189,7 +186,7 @@ def test_the_limits_that_a_queue_gives_to_its_jobs_are_shown_set_and_taken_back(
     expect(summary).to_have_text("Limits and defaults · cpu time 1m · open files 64")
     assert limits() == {"cpu_time": 60, "open_files": 64}
     page.locator("#notice").get_by_role("button", name="Undo").click()
-    notice(page, "as it was")
+    notice(page, "restored")
     assert limits() == {"memory": 2**30, "cpu_time": 60}
     panel.get_by_label("Nice").fill("lots")
     panel.get_by_role("button", name="Save").click()
@@ -197,7 +194,7 @@ def test_the_limits_that_a_queue_gives_to_its_jobs_are_shown_set_and_taken_back(
     assert limits() == {"memory": 2**30, "cpu_time": 60}
 
 
-def test_who_may_only_look_sees_the_limits_of_a_queue_and_cannot_type_others(visit: Visit, site: Site) -> None:
+def test_a_read_only_token_sees_the_limits_of_a_queue_and_cannot_edit_them(visit: Visit, site: Site) -> None:
     site.queuectl("queue", "set", "seen", "--memory", "1GiB", check=0)
     page = visit("/queues", token=READER)
     panel = page.locator("section", has=page.locator("#q-seen"))

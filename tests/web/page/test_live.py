@@ -1,4 +1,4 @@
-"""What changes is seen without a reload, and nobody who reads or types is disturbed."""
+"""Live updates: changes appear without a reload, and do not disturb a user who reads or types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.program import WorkerProcess
 from tests.web.page.site import Site, Visit
 
 
-def test_a_new_job_appears_in_the_list_by_itself(visit: Visit, site: Site) -> None:
+def test_a_new_job_appears_in_the_list_without_a_reload(visit: Visit, site: Site) -> None:
     page = visit("/jobs?queue=news")
     expect(page.locator("#list")).not_to_contain_text("extra")
     page.evaluate("window.mark = 1")
@@ -19,7 +19,7 @@ def test_a_new_job_appears_in_the_list_by_itself(visit: Visit, site: Site) -> No
     assert page.evaluate("window.mark") == 1, "the page was loaded again"
 
 
-def test_a_thousand_changes_are_a_few_looks(visit: Visit, site: Site) -> None:
+def test_a_thousand_changes_cause_a_few_updates(visit: Visit, site: Site) -> None:
     page = visit("/")
     looks: list[str] = []
     page.on("request", lambda request: request.url == f"{site.url}/" and looks.append(request.url))
@@ -30,7 +30,7 @@ def test_a_thousand_changes_are_a_few_looks(visit: Visit, site: Site) -> None:
     assert 1 <= len(looks) <= 2 + 2 * (time.monotonic() - began)  # two a second, however long it took
 
 
-def test_what_somebody_types_survives_what_happens_meanwhile(visit: Visit, site: Site) -> None:
+def test_text_that_a_user_types_survives_an_update(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "first", "--queue", "typing", "--delay", "1h", "true", check=0)
     page = visit("/queues")
     panel = page.locator("section", has=page.locator("#q-typing"))
@@ -46,29 +46,29 @@ def test_what_somebody_types_survives_what_happens_meanwhile(visit: Visit, site:
     expect(page.locator("#q-typing-other")).to_be_visible()
 
 
-def test_a_ticked_job_stays_ticked_while_the_list_changes(visit: Visit, site: Site) -> None:
+def test_a_selected_job_stays_selected_while_the_list_changes(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "stays", "--queue", "ticking", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=ticking")
-    page.get_by_label("Tick stays").check()
+    page.get_by_label("Select stays").check()
     site.queuectl("enqueue", "--id", "comes", "--queue", "ticking", "--delay", "1h", "true", check=0)
     site.queuectl("enqueue", "--id", "gone-by", "--queue", "other", "--delay", "1h", "true", check=0)
-    expect(page.get_by_label("Tick stays")).to_be_checked()
-    page.get_by_label("Tick stays").uncheck()
+    expect(page.get_by_label("Select stays")).to_be_checked()
+    page.get_by_label("Select stays").uncheck()
     expect(page.locator("#list")).to_contain_text("comes")
 
 
-def test_the_row_that_the_keys_have_come_to_survives_a_change_of_the_list(visit: Visit, site: Site) -> None:
+def test_the_row_selected_by_keys_survives_a_change_of_the_list(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "below", "--queue", "keyed", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=keyed")
     page.keyboard.press("j")
     site.queuectl("enqueue", "--id", "above", "--queue", "keyed", "--delay", "1h", "true", check=0)
     expect(page.locator("#list")).to_contain_text("above")
     page.keyboard.press("x")
-    expect(page.get_by_label("Tick below")).to_be_checked()
-    expect(page.get_by_label("Tick above")).not_to_be_checked()
+    expect(page.get_by_label("Select below")).to_be_checked()
+    expect(page.get_by_label("Select above")).not_to_be_checked()
 
 
-def test_a_log_is_followed_in_colour_and_searched(visit: Visit, site: Site, worker: WorkerProcess) -> None:
+def test_a_log_is_followed_in_color_and_searched(visit: Visit, site: Site, worker: WorkerProcess) -> None:
     go = site.queuectl.home / "go-on"
     script = rf"printf 'one\n\033[32mgreen\033[0m <b>no markup</b>\n'; until [ -e {go} ]; do sleep 0.05; done; echo last words"
     site.queuectl("enqueue", "--id", "chatty", script, check=0)
@@ -80,7 +80,7 @@ def test_a_log_is_followed_in_colour_and_searched(visit: Visit, site: Site, work
     go.touch()
     expect(log).to_contain_text("last words")
     expect(page.locator("#job-state")).to_have_text("completed")
-    expect(page.locator("#why-title")).to_have_text("How it went")
+    expect(page.locator("#why-title")).to_have_text("Result")
     page.get_by_label("Search in the log").fill("LAST")
     expect(page.locator("[data-hits]")).to_have_text("1 line")
     expect(log.locator(".hit")).to_have_text("last words")
@@ -102,14 +102,14 @@ printf '\r'; until [ -e {go} ]; do sleep 0.05; done; printf 'done\r\nend\n'"""
     expect(log.locator(".line").nth(2)).to_have_text("end")
 
 
-def test_a_dashboard_that_is_gone_is_missed_and_welcomed_back(visit: Visit, site: Site) -> None:
+def test_a_lost_dashboard_is_reported_until_it_is_back(visit: Visit, site: Site) -> None:
     page = visit("/")
     page.expected = ("net::ERR_",)  # type: ignore[attr-defined] # in whatever words: it may go in the middle of any answer
     banner = page.locator("#link-state")
     expect(banner).to_be_hidden()
     port = site.port
     site.stop(at_once=True)
-    expect(banner).to_contain_text("does not answer")
+    expect(banner).to_contain_text("does not respond")
     site.queuectl("enqueue", "--queue", "meanwhile", "--delay", "1h", "true", check=0)
     site.start(port)
     expect(page.locator("#queues")).to_contain_text("meanwhile")

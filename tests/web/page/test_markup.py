@@ -1,4 +1,4 @@
-"""Whatever a job says stays text, and what it must not say stays hidden."""
+"""Text of jobs is escaped, and secrets stay hidden."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_form_never_leads_to_another_server(visit: Visit, site: Site) -> None:
     assert form.count() == 1
 
 
-def test_what_no_store_can_hold_is_refused_in_words(visit: Visit, site: Site) -> None:
+def test_text_that_no_database_can_store_is_refused_with_an_error(visit: Visit, site: Site) -> None:
     page = visit("/jobs/a%00b")
     page.expected = ("422",)  # type: ignore[attr-defined]
-    assert "holds a NUL" in page.inner_text("main")
+    assert "contains a NUL" in page.inner_text("main")

@@ -46,7 +46,7 @@ def http(site: Site, worker: WorkerProcess) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_every_page_is_there_on_postgresql_too(site: Site, http: httpx.Client) -> None:
+def test_every_page_works_on_postgresql(site: Site, http: httpx.Client) -> None:
     site.queuectl("enqueue", "--id", "parent", "--queue", "a", "--max-retries", "1", "exit 3", check=0)
     site.queuectl("enqueue", "--id", "child", "--after-any", "parent", "echo child", check=0)
     site.queuectl("cron", "add", "nightly", "0 2 * * *", "true", check=0)
@@ -57,7 +57,7 @@ def test_every_page_is_there_on_postgresql_too(site: Site, http: httpx.Client) -
     assert "child" in http.get("/jobs/child").text
 
 
-def test_a_form_does_its_work_on_postgresql_too(site: Site, http: httpx.Client) -> None:
+def test_a_form_works_on_postgresql(site: Site, http: httpx.Client) -> None:
     site.queuectl("enqueue", "--id", "moody", "--delay", "1h", "true", check=0)
     answer = http.post("/jobs/moody/hold", headers={"Origin": site.url}, follow_redirects=True)
     assert "Job moody held" in answer.text

@@ -1,4 +1,4 @@
-"""Why a job is not running, as a page says it: without a word that is for a terminal."""
+"""Wait reasons on the page of a job, without advice for the command line."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def why(client: httpx.Client, job_id: str, *, token: str = TOKEN) -> tuple[str, 
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", found[0])).split()), found[0]
 
 
-def test_every_reason_is_told_without_a_command_and_leads_to_where_it_can_be_mended(
-    site: Site, client: httpx.Client
-) -> None:
+def test_every_reason_is_shown_without_a_command_and_links_to_its_fix(site: Site, client: httpx.Client) -> None:
     enqueue = lambda *words: site.queuectl("enqueue", *words, check=0)  # noqa: E731
     enqueue("--id", "unserved", "true")
     words, markup = why(client, "unserved")
@@ -39,7 +37,7 @@ def test_every_reason_is_told_without_a_command_and_leads_to_where_it_can_be_men
     assert 'href="/workers"' in markup
     enqueue("--id", "held", "true")
     site.queuectl("hold", "held", check=0)
-    assert "Release lets it go on." in why(client, "held")[0]
+    assert "Release it to let it run." in why(client, "held")[0]
     site.queuectl("queue", "pause", "stopped", check=0)
     enqueue("--id", "paused", "--queue", "stopped", "true")
     assert 'action="/queues/stopped/resume"' in why(client, "paused")[1]
@@ -48,12 +46,12 @@ def test_every_reason_is_told_without_a_command_and_leads_to_where_it_can_be_men
     assert re.search(r"It is not due until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, in 59m", why(client, "later")[0])
     enqueue("--id", "off", "--delay", "1h", "true")
     site.queuectl("cancel", "off", check=0)
-    assert "Retry gives it another chance." in why(client, "off")[0]
+    assert "Retry runs it again." in why(client, "off")[0]
     for one in ("unserved", "held", "paused", "later", "off"):
         assert "queuectl" not in why(client, one)[0]
 
 
-def test_of_what_has_run_nothing_is_for_a_terminal_either(
+def test_the_result_of_a_job_has_no_advice_for_the_command_line(
     site: Site, client: httpx.Client, worker: WorkerProcess
 ) -> None:
     for name, command in (("good", "echo"), ("bad", "exit 3")):
@@ -61,7 +59,7 @@ def test_of_what_has_run_nothing_is_for_a_terminal_either(
     site.queuectl("enqueue", "--id", "runs", "--timeout", "1h", "exec sleep 600", check=0)
     site.queuectl("wait", "good", "bad", timeout=30)
     wait_until(lambda: "It runs now" in why(client, "runs")[0], what="it to run")
-    assert "1 of 1 runs failed, the last with exit code 3. Retry gives it another chance." in why(client, "bad")[0]
+    assert "1 of 1 runs failed, the last with exit code 3. Retry runs it again." in why(client, "bad")[0]
     for one in ("good", "bad", "runs"):
         assert "queuectl" not in why(client, one)[0]
     site.queuectl("cancel", "runs", check=0)

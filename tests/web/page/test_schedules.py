@@ -1,4 +1,4 @@
-"""Schedules on a machine whose own zone has no name."""
+"""Schedules on a host whose time zone has no name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def client(site: Site) -> Iterator[httpx.Client]:
         yield one
 
 
-def test_a_zone_is_asked_for_where_there_is_none_to_take(client: httpx.Client) -> None:
+def test_a_time_zone_is_required_without_a_local_one(client: httpx.Client) -> None:
     assert client.get("/cron").status_code == 200
     said = {"name": "nightly", "schedule": "0 2 * * *", "command": "true"}
     refused = client.post("/cron/+/add", data=said)
@@ -40,14 +40,14 @@ def test_a_zone_is_asked_for_where_there_is_none_to_take(client: httpx.Client) -
     assert "Schedule nightly added" in added.text
 
 
-def test_the_next_times_are_those_of_the_clocks_of_the_zone(client: httpx.Client, site: Site) -> None:
+def test_the_next_times_are_in_the_time_zone_of_the_schedule(client: httpx.Client, site: Site) -> None:
     site.queuectl("cron", "add", "early", "30 4 * * *", "true", "--tz", "Asia/Tokyo", check=0)
     page = client.get("/cron").text
     panel = page[page.index('id="c-early"') :]
     assert len(re.findall(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d 04:30[ ,<]", panel)) == 5
 
 
-def test_of_times_some_of_which_have_seconds_all_are_told_with_them(client: httpx.Client, site: Site) -> None:
+def test_all_times_have_seconds_if_one_of_them_has(client: httpx.Client, site: Site) -> None:
     site.queuectl("cron", "add", "often", "every 20s", "true", "--tz", "UTC", check=0)
     page = client.get("/cron").text
     panel = page[page.index('id="c-often"') :].partition("</section>")[0]

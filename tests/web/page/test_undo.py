@@ -1,4 +1,4 @@
-"""What a preview says is what is done; taking that back takes back nothing else."""
+"""An action does what its preview shows; its undo reverts nothing else."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.web.desk import Desk
-from queuectl.web.pages import act
-from queuectl.web.pages.asked import Ask, Fields, Pairs
+from queuectl.web.pages import actions
+from queuectl.web.pages.http import Fields, PageRequest, Pairs
+from queuectl.web.store_threads import StoreSession
 from tests.factories import NO_POLICY
 
 
 @pytest.mark.parametrize("chosen", [[("id", "before"), ("id", "now")], [("all", "1")]], ids=["ticked", "all"])
-def test_what_was_held_before_stays_so_when_a_hold_is_taken_back(home: Path, chosen: Pairs) -> None:
-    with Desk(home, gate=NO_POLICY) as desk:
+def test_undoing_a_hold_keeps_jobs_that_were_held_before(home: Path, chosen: Pairs) -> None:
+    with StoreSession(home, gate=NO_POLICY) as session:
         for name in ("before", "now"):
-            desk.enqueue("true", id=name)
-        desk.hold("before")
-        done = act.do(desk, Ask({}, Fields(), Fields([("action", "hold"), *chosen]), may_change=True, url="/jobs"))
-        assert desk.get("now").held
+            session.enqueue("true", id=name)
+        session.hold("before")
+        done = actions.do(
+            session, PageRequest({}, Fields(), Fields([("action", "hold"), *chosen]), may_change=True, url="/jobs")
+        )
+        assert session.get("now").held
         assert done.notice is not None
         assert done.notice.undo is not None
-        done.notice.undo(desk)
-        assert (desk.get("before").held, desk.get("now").held) == (True, False)
+        done.notice.undo(session)
+        assert (session.get("before").held, session.get("now").held) == (True, False)
 
 
 @pytest.mark.parametrize("ticked", [True, False], ids=["ticked", "all"])
 @pytest.mark.parametrize(
     "action, meant", [("hold", ["free"]), ("release", ["held"]), ("cancel", ["free", "held"]), ("purge", [])]
 )
-def test_a_preview_counts_and_names_those_that_it_would_be_done_to(
-    home: Path, action: str, meant: list[str], ticked: bool
-) -> None:
-    with Desk(home, gate=NO_POLICY) as desk:
+def test_a_preview_counts_and_lists_the_affected_jobs(home: Path, action: str, meant: list[str], ticked: bool) -> None:
+    with StoreSession(home, gate=NO_POLICY) as session:
         for name in ("ended", "held", "free"):
-            desk.enqueue("true", id=name)
-        desk.hold("held")
-        desk.cancel("ended")
+            session.enqueue("true", id=name)
+        session.hold("held")
+        session.cancel("ended")
         chosen = [("id", "free"), ("id", "held"), ("id", "ended")] if ticked else [("all", "1")]
         query = Fields([("action", action), *chosen])
-        said = act.preview(desk, Ask({}, query, Fields(), may_change=True, url="/act")).values
+        said = actions.preview(session, PageRequest({}, query, Fields(), may_change=True, url="/act")).values
         assert [job.id for job in said["first"]] == meant
         assert (said["count"], said["others"]) == (len(meant), 3 - len(meant))

@@ -1,4 +1,4 @@
-"""The same without JavaScript: forms go to the server and come back."""
+"""The pages without JavaScript."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.web.page.site import READER, Site, Visit
 pytestmark = pytest.mark.usefixtures("worker")
 
 
-def test_a_job_is_enqueued_held_and_taken_back_without_script(visit: Visit, site: Site) -> None:
+def test_a_job_is_enqueued_held_and_restored_without_script(visit: Visit, site: Site) -> None:
     page = visit("/enqueue", script=False)
     page.get_by_role("textbox", name="Command").fill("echo plain")
     page.get_by_label("Delay").fill("1h")
     page.get_by_text("More", exact=True).click()
-    page.get_by_label("Id", exact=True).fill("plain")
+    page.get_by_label("ID", exact=True).fill("plain")
     page.get_by_role("button", name="Enqueue").click()
     expect(page.locator("#notice")).to_contain_text("Job plain enqueued")
     page.get_by_role("button", name="Hold").click()
@@ -24,7 +24,7 @@ def test_a_job_is_enqueued_held_and_taken_back_without_script(visit: Visit, site
     expect(page.locator("#notice")).to_contain_text("Job plain released")
 
 
-def test_a_form_that_is_refused_comes_back_as_it_was_without_script(visit: Visit) -> None:
+def test_a_refused_form_keeps_its_values_without_script(visit: Visit) -> None:
     page = visit("/enqueue", script=False)
     page.expected = ("422",)  # type: ignore[attr-defined]
     page.get_by_role("textbox", name="Command").fill("echo kept")
@@ -38,8 +38,8 @@ def test_many_jobs_are_previewed_on_a_page_and_changed_without_script(visit: Vis
     for name in ("p1", "p2", "p3"):
         site.queuectl("enqueue", "--id", name, "--queue", "plains", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=plains", script=False)
-    page.get_by_label("all that match").check()
-    page.get_by_label("What to do").select_option("cancel")
+    page.get_by_label("Select all matching").check()
+    page.get_by_label("Action", exact=True).select_option("cancel")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("heading", name="Cancel 3 jobs?")).to_be_visible()
     page.get_by_role("button", name="Cancel 3 jobs").click()
@@ -85,9 +85,7 @@ def test_a_question_about_the_longest_id_fits_on_a_phone(visit: Visit, site: Sit
     ["jobs/asked/run-now", "jobs/asked/cancel", "jobs/asked/clone", "dlq/retry", "dlq/purge", "cron/asked/run",
      "cron/asked/remove", "queues/asked/move"],
 )  # fmt: skip
-def test_the_server_carries_out_nothing_that_cannot_be_undone_before_it_is_confirmed(
-    visit: Visit, site: Site, path: str
-) -> None:
+def test_the_server_requires_a_confirmation_for_actions_without_undo(visit: Visit, site: Site, path: str) -> None:
     if site.queuectl("show", "asked").code:
         site.queuectl("enqueue", "--id", "asked", "--queue", "asked", "--delay", "1h", "true", check=0)
         site.queuectl("enqueue", "--id", "asked-dead", "--max-retries", "0", "exit 1", check=0)
@@ -100,9 +98,9 @@ def test_the_server_carries_out_nothing_that_cannot_be_undone_before_it_is_confi
     assert site.queuectl("export", check=0).out == before
 
 
-def test_a_change_by_who_may_only_look_is_refused(visit: Visit, site: Site) -> None:
+def test_a_change_with_a_read_only_token_is_refused(visit: Visit, site: Site) -> None:
     page = visit("/enqueue", token=READER, script=False)
     assert page.get_by_role("textbox", name="Command").count() == 0
     answer = page.request.post(f"{site.url}/enqueue", form={"command": "echo no"}, headers={"Origin": site.url})
     assert answer.status == 403
-    assert "may only look" in answer.text()
+    assert "is read-only" in answer.text()

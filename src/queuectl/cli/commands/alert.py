@@ -1,4 +1,4 @@
-"""queuectl alert: who is told when things go wrong."""
+"""queuectl alert: notifications by webhook or command."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any, Final
 
 import click
 
-from queuectl.alerting import Teller
+from queuectl.alerts import operations as use
+from queuectl.alerts.delivery import AlertDelivery
+from queuectl.alerts.evaluator import Sent
+from queuectl.alerts.rules import Alert
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.complete import complete_alerts, complete_queues
-from queuectl.cli.exits import DONE, REFUSED
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Column, Done, Lines, Result, Sheet, Table
-from queuectl.cli.style import age
+from queuectl.cli.completion import complete_alerts, complete_queues
+from queuectl.cli.errors import DONE, REFUSED
+from queuectl.cli.render import Details, Done, Lines, Result, Table, field_lines
+from queuectl.cli.tables import Column
 from queuectl.config import file_path, load_settings, working_directory
-from queuectl.gate import open_gate
-from queuectl.job.alert import Alert
-from queuectl.job.duration import format_duration
-from queuectl.job.hooks import shown_url
-from queuectl.job.settings import Settings
-from queuectl.queue import alerts as use
-from queuectl.store.messages import Fate, Message, last_messages
-from queuectl.upkeep.alert import Told
+from queuectl.policy.gate import open_gate
+from queuectl.settings import Settings
+from queuectl.store.alerts import LastNotification, NotificationStatus, last_notifications
+from queuectl.text import escape_control
+from queuectl.units import format_duration, humanize_time
+from queuectl.webhooks.rules import redact_url
 
-_HERE: Final = "queuectl.cli.commands.alert"
+_HERE: Final = "alert"
 
 alert = group(
     "alert",
-    "Be told when jobs die, wait too long, or nobody works, and when that is over: once each, by a webhook or a command.",
+    "Alerts on dead jobs, long waits, or no live workers: one notification when it fires, one when it is resolved.",
     {
-        "add": Entry(_HERE, "add", "A new alert: when, and whom to tell."),
-        "list": Entry(_HERE, "list_alerts", "The alerts, and how each stands."),
-        "show": Entry(_HERE, "show", "Everything about one alert."),
-        "check": Entry(_HERE, "check", "Look now, for a crontab: also where no worker lives."),
-        "test": Entry(_HERE, "test", "Tell somebody now, to see that it arrives."),
+        "add": Entry(_HERE, "add", "Add an alert: a condition, and a webhook or command."),
+        "list": Entry(_HERE, "list_alerts", "List alerts and their states."),
+        "show": Entry(_HERE, "show", "Show an alert."),
+        "check": Entry(_HERE, "check", "Evaluate alerts now, for a crontab: works without a worker."),
+        "test": Entry(_HERE, "test", "Send a test notification."),
         "remove": Entry(_HERE, "remove", "Remove alerts."),
     },
     examples="""
@@ -54,40 +54,40 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 @command(
     "add",
     examples="""
-        # ten jobs have died within the last hour
+        # ten jobs died within the last hour
         queuectl alert add deaths --dead 10 --within 1h --webhook https://example.org/hooks/queue
 
-        # a job of mail that is due has waited for ten minutes; said again each hour
+        # a due job of mail has waited for ten minutes; repeated each hour
         queuectl alert add late --oldest 10m --queue mail --repeat 1h --command './page.sh'
 
-        # nobody has been there to run jobs: needs the dashboard or `alert check` in a crontab
-        queuectl alert add nobody --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
+        # no live worker: needs the dashboard or `alert check` in a crontab
+        queuectl alert add no-worker --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
     """,
 )
 @click.argument("name", metavar="NAME")
-@click.option("--dead", metavar="N", help="When so many jobs are dead.")
-@click.option("--within", metavar="TIME", help="With --dead: only those that died so lately.")
-@click.option("--oldest", metavar="TIME", help="When a job that is due has waited for so long.")
-@click.option("--no-worker", metavar="TIME", help="When no worker takes jobs for so long.")
-@click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Of this queue only.")
-@click.option("--for", "hold", metavar="TIME", help="Fire only if it stays so for this long (default 0).")
-@click.option("--repeat", metavar="TIME", help="While it fires, say so again after each such time.")
-@click.option("--webhook", metavar="URL", help="Whom to call.")
-@click.option("--command", "command_", metavar="CMD", help="What to run, in this directory.")
-def add(app: App, name: str, command_: str | None, **said: str | None) -> Result:
-    """Add an alert. It fires when its value has been at the threshold or above it for a while (--for), and is over when it has been
-    below four fifths of it for as long. Somebody is told once when it fires, and once when it is over."""
-    wish = use.Wish(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **said)
+@click.option("--dead", metavar="N", help="Fire at this number of dead jobs.")
+@click.option("--within", metavar="TIME", help="With --dead: only jobs that died within this time.")
+@click.option("--oldest", metavar="TIME", help="Fire when a due job has waited for this time.")
+@click.option("--no-worker", metavar="TIME", help="Fire when there has been no live worker for this time.")
+@click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Only for this queue.")
+@click.option("--for", "hold", metavar="TIME", help="Fire only after the condition has held for this time (default 0).")
+@click.option("--repeat", metavar="TIME", help="While it fires, repeat the notification at this interval.")
+@click.option("--webhook", metavar="URL", help="Webhook to call.")
+@click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
+def add(app: App, name: str, command_: str | None, **values: str | None) -> Result:
+    """Add an alert. It fires when its value has been at the threshold or above for a time (--for), and is resolved when it has
+    been below four fifths of it for the same time. Each sends one notification."""
+    wish = use.AlertRequest(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **values)
     added = use.add(wish, cwd=working_directory(), reads=app.open_reads, open_store=app.open_store)
-    return Sheet(added.to_dict(), people=lambda: [f"{printable(added.name)}: {_when(added)}"], id=added.name)
+    return Details(added.to_dict(), text=lambda: [f"{escape_control(added.name)}: {_when(added)}"], id=added.name)
 
 
 @command("list", examples="queuectl alert list")
 def list_alerts(app: App) -> Result:
-    """The alerts by name: when each fires, whether it does, its value, and who is told."""
+    """List alerts by name: condition, state, value, and webhook or command."""
     reads = app.open_reads()
     now_ms, found = reads.now_ms(), reads.alerts()
-    messages = last_messages(reads, found)
+    messages = last_notifications(reads, found)
     return Table(
         found,
         [
@@ -97,7 +97,7 @@ def list_alerts(app: App) -> Result:
             Column("NOW", _value),
             Column("CHECKED", lambda one: _ago(one.checked_ms, now_ms), right=True, spare=1),
             Column("MESSAGE", lambda one: _fate(messages, one), style=lambda one: _fate_style(messages, one), spare=3),
-            Column("TELLS", _whom, flexible=True, spare=2),
+            Column("TELLS", _target, flexible=True, spare=2),
         ],
         to_json=lambda one: one.to_dict(_fate(messages, one) or None),
         to_id=lambda one: str(one.name),
@@ -108,12 +108,12 @@ def list_alerts(app: App) -> Result:
 @command("show", examples="queuectl alert show deaths")
 @_name
 def show(app: App, name: str) -> Result:
-    """Everything about one alert."""
+    """Show an alert."""
     reads = app.open_reads()
     found = reads.alert(name)
-    message = last_messages(reads, [found]).get(name)
+    message = last_notifications(reads, [found]).get(name)
     value = found.to_dict(None if message is None else message.fate)
-    return Sheet(value, people=lambda: _sheet(app, found, message, reads.now_ms()), id=name)
+    return Details(value, text=lambda: _alert_lines(app, found, message, reads.now_ms()), id=name)
 
 
 @command(
@@ -126,27 +126,28 @@ def show(app: App, name: str) -> Result:
 )
 @_POLICY
 def check(app: App, policy: str | None) -> Result:
-    """Look at all alerts now, and tell whoever is to be told: by a job if a worker lives, else from here. Prints what was told, so
-    nothing if nothing has changed. Exit 1 if somebody could not be reached; the next check tries again.
+    """Evaluate all alerts now, and send notifications: by a job if a worker is alive, otherwise from this process.
 
-    Workers and the dashboard look by themselves. This is for a crontab or a systemd timer, to be told that there is no worker.
+    Prints the notifications, so nothing if nothing has changed. Exit 1 if one could not be delivered; the next check
+    tries again. Workers and the dashboard evaluate alerts by themselves: this is for a crontab or a systemd timer, to
+    report that no worker is alive.
     """
-    told: list[Told] = []
-    if app.open_reads().alerts():  # where there is none, no store is made to say so
-        told = _teller(app, policy).check()
+    sent: list[Sent] = []
+    if app.open_reads().alerts():  # without alerts, create no database
+        sent = _delivery(app, policy).check()
     value = [
         {
             "name": one.alert.name,
-            "state": one.telling.word.value,
-            "value": one.alert.plain(one.telling.value),
-            "text": one.alert.describe(one.telling.value),
-            "job": one.telling.id if one.by_job else None,
+            "state": one.notification.event.value,
+            "value": one.alert.plain(one.notification.value),
+            "text": one.alert.describe(one.notification.value),
+            "job": one.notification.id if one.by_job else None,
             "error": None if one.error is None else {"code": one.error.code, "message": one.error.message},
         }
-        for one in told
+        for one in sent
     ]
-    lines = [_told(one) for one in told]
-    return Lines(lines, value, exit_code=REFUSED if any(one.error for one in told) else DONE)
+    lines = [_sent_line(one) for one in sent]
+    return Lines(lines, value, exit_code=REFUSED if any(one.error for one in sent) else DONE)
 
 
 @command("test", examples="queuectl alert test deaths")
@@ -155,30 +156,30 @@ def check(app: App, policy: str | None) -> Result:
 def test(app: App, name: str, policy: str | None) -> Result:
     """Call its webhook or run its command now, from here, with the state `test`. The audit log records it."""
     app.open_reads().alert(name)  # before a database is created only to find that it has no such alert
-    said = _teller(app, policy).test(name)
-    return Lines([printable(said)], {"name": name, "state": "test", "text": said})
+    text = _delivery(app, policy).test(name)
+    return Lines([escape_control(text)], {"name": name, "state": "test", "text": text})
 
 
 @command("remove", examples="queuectl alert remove deaths")
 @click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_alerts)
 def remove(app: App, names: tuple[str, ...]) -> Result:
-    """Remove alerts. What is on its way to somebody still arrives."""
+    """Remove alerts. Notifications that are queued are still delivered."""
     answer = use.remove_all(names, reads=app.open_reads, open_store=app.open_store)
     return Done(answer.done, refused=answer.refused, verb="removed")
 
 
-def _teller(app: App, policy: str | None) -> Teller:
+def _delivery(app: App, policy: str | None) -> AlertDelivery:
     gate = open_gate(app.home, None if policy is None else file_path(policy, spelled="--policy"), app.environ)
-    return Teller(app.open_store(), lambda: _settings(app), app.environ, gate=gate, clock=app.clock)
+    return AlertDelivery(app.open_store(), lambda: _settings(app), app.environ, gate=gate, clock=app.clock)
 
 
 def _settings(app: App) -> Settings:
     return load_settings(app.open_reads().config(), app.environ)
 
 
-def _told(one: Told) -> str:
-    words = f"{one.alert.name} {one.telling.word}: {one.alert.describe(one.telling.value)}"
-    return printable(words if one.error is None else f"{words}; not told: {one.error.message}")
+def _sent_line(one: Sent) -> str:
+    line = f"{one.alert.name} {one.notification.event}: {one.alert.describe(one.notification.value)}"
+    return escape_control(line if one.error is None else f"{line}; not told: {one.error.message}")
 
 
 def _when(one: Alert) -> str:
@@ -193,60 +194,57 @@ def _value(one: Alert) -> str:
     return f"{plain:,}" if one.kind == "dead" else format_duration(one.value - one.value % 1000)
 
 
-def _whom(one: Alert) -> str:
-    return shown_url(one.url) if one.url is not None else str(one.command)
+def _target(one: Alert) -> str:
+    return redact_url(one.url) if one.url is not None else str(one.command)
 
 
 def _ago(ms: int | None, now_ms: int) -> str:
-    return "never" if ms is None else age(ms, now_ms)
+    return "never" if ms is None else humanize_time(ms, now_ms)
 
 
 def _style(one: Any) -> str:
     return "bold red" if one.is_firing else "green"
 
 
-def _fate(messages: Mapping[str, Message], one: Alert) -> str:
+def _fate(messages: Mapping[str, LastNotification], one: Alert) -> str:
     return messages[one.name].fate.value if one.name in messages else ""
 
 
-def _fate_style(messages: Mapping[str, Message], one: Alert) -> str:
-    return "bold red" if _fate(messages, one) in (Fate.DEAD, Fate.UNTOLD) else ""
+def _fate_style(messages: Mapping[str, LastNotification], one: Alert) -> str:
+    return "bold red" if _fate(messages, one) in (NotificationStatus.DEAD, NotificationStatus.UNTOLD) else ""
 
 
-def _message(one: Alert, message: Message | None, now_ms: int) -> str:
-    """For people: when the last thing was to be told, and whether it was."""
+def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
+    """The time of the last notification, and whether it was delivered."""
     if message is None:
         return "never"
     ago = _ago(one.told_ms, now_ms)
     match message.fate:
-        case Fate.UNTOLD:
-            return f"{ago}: nobody has been reached yet, {len(one.untold)} to tell"
-        case Fate.QUEUED:
+        case NotificationStatus.UNTOLD:
+            return f"{ago}: not delivered yet, {len(one.untold)} to send"
+        case NotificationStatus.QUEUED:
             return f"{ago}: queued, not delivered yet: queuectl show {message.job}"
-        case Fate.DEAD:
-            return f"{ago}: failed for good, nobody has it: queuectl logs {message.job}"
-        case Fate.CANCELLED:
+        case NotificationStatus.DEAD:
+            return f"{ago}: failed, not delivered: queuectl logs {message.job}"
+        case NotificationStatus.CANCELLED:
             return f"{ago}: cancelled: queuectl show {message.job}"
-        case Fate.DELIVERED:
+        case NotificationStatus.DELIVERED:
             return f"{ago}: delivered"
-        case Fate.TOLD:
-            return f"{ago}: told without a job, or that is gone"
+        case NotificationStatus.TOLD:
+            return f"{ago}: sent without a job, or the job was removed"
 
 
-def _sheet(app: App, one: Alert, message: Message | None, now_ms: int) -> Iterator[str]:
-    yield f"{app.paint(printable(one.name), 'bold')}  {app.paint(one.state, _style(one))}"
+def _alert_lines(app: App, one: Alert, message: LastNotification | None, now_ms: int) -> Iterator[str]:
+    yield f"{app.paint(escape_control(one.name), 'bold')}  {app.paint(one.state, _style(one))}"
     yield ""
-    facts = {
+    fields = {
         "When": _when(one),
         "Now": "" if one.value is None else one.describe(one.value),
         "Since": "" if one.changed_ms is None else _ago(one.changed_ms, now_ms),
         "Checked": _ago(one.checked_ms, now_ms),
         "Message": _message(one, message, now_ms),
         "Again": "" if one.repeat_ms is None else f"each {format_duration(one.repeat_ms)} while it fires",
-        "Calls" if one.url is not None else "Runs": _whom(one),
+        "Calls" if one.url is not None else "Runs": _target(one),
         "In": "" if one.url is not None else one.cwd,
     }
-    width = max(map(len, facts))
-    for label, text in facts.items():
-        if text:
-            yield f"  {app.paint(label.rjust(width), 'dim')}  {printable(text)}"
+    yield from field_lines(app, ((label, escape_control(text)) for label, text in fields.items()))

@@ -1,32 +1,40 @@
-"""config: look at and change the settings."""
+"""queuectl config: show and change settings."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.complete import complete_keys
-from queuectl.cli.result import Column, Lines, Result, Sheet, Table
-from queuectl.cli.workers import store_line
-from queuectl.config import KEYS, resolve_key
-from queuectl.config import Entry as Setting
-from queuectl.queue import settings
+from queuectl.cli.completion import complete_keys
+from queuectl.cli.render import Details, Lines, Result, Table
+from queuectl.cli.tables import Column
+from queuectl.cli.worker_status import store_line
+from queuectl.config import reset_settings, store_settings
+from queuectl.settings import KEYS, resolve_key
+from queuectl.settings import SettingEntry as Setting
 
-_HERE = __name__
-MOST_READ = 16 * 1024  # no value is that long
+_HERE: Final = "config"
+
+
+MAX_VALUE_BYTES: Final = 16 * 1024  # read from stdin
+
+
 _TABLE = {
-    "list": Entry(_HERE, "list_settings", "Every setting, its value and where it comes from."),
-    "show": Entry(_HERE, "list_settings", "The same as list.", hidden=True),
-    "get": Entry(_HERE, "get", "The value of one setting."),
-    "set": Entry(_HERE, "set_setting", "Change a setting, for everybody who uses this store."),
-    "unset": Entry(_HERE, "unset", "Back to the default."),
-    "reset": Entry(_HERE, "reset", "Every setting back to its default."),
+    "list": Entry(_HERE, "config_list", "List settings with values and sources."),
+    "show": Entry(_HERE, "config_list", "The same as list.", hidden=True),
+    "get": Entry(_HERE, "config_get", "Print a setting."),
+    "set": Entry(_HERE, "config_set", "Store a setting, for all users of this database."),
+    "unset": Entry(_HERE, "config_unset", "Restore the default of a setting."),
+    "reset": Entry(_HERE, "config_reset", "Restore all defaults."),
 }
+
 
 config = group(
     "config",
-    "Look at and change the settings. A flag wins over QUEUECTL_<KEY> in the environment, that over what is stored.",
+    "Show and change settings. A flag overrides QUEUECTL_<KEY> in the environment, which overrides the stored value.",
     _TABLE,
     examples="""
         queuectl config list
@@ -46,9 +54,9 @@ _key_argument = click.argument("key", shell_complete=complete_keys)
         queuectl config list --json | jq '.[] | select(.source != "default")'
     """,
 )
-def list_settings(app: App) -> Result:
-    """Every setting, its value, its default, and where the value comes from."""
-    entries = settings.list_settings(app.settings)
+def config_list(app: App) -> Result:
+    """List settings: value, default, and the source of the value."""
+    entries = app.settings.entries()
     if not app.stdout_is_terminal:
         return Lines([f"{entry.key} = {entry.text}" for entry in entries], [_to_json(entry) for entry in entries])
     about = {key.name: key for key in KEYS}
@@ -83,73 +91,63 @@ def _to_json(entry: Setting) -> dict[str, object]:
     """,
 )
 @_key_argument
-def get(app: App, key: str) -> Result:
-    """Print the value that is in force, in its canonical form and nothing else."""
-    settings.require_key(key)
-    entry = settings.get_setting(app.settings, key)
+def config_get(app: App, key: str) -> Result:
+    """Print the value in force, in its canonical form."""
+    resolve_key(key)  # before the data directory is opened
+    entry = app.settings.entry(key)
     return Lines([entry.text], _to_json(entry))
 
 
 @command(
     "set",
-    signed_words=True,
+    signed_arguments=True,
     examples="""
         queuectl config set max-retries 5
         queuectl config set timeout 1h30m
         queuectl config set priority -5
-        # from stdin: not for everybody to see in the list of processes
+        # from stdin: arguments are visible in the list of processes
         openssl rand -hex 32 | queuectl config set webhook-secret -
     """,
 )
 @_key_argument
 @click.argument("value")
-def set_setting(app: App, key: str, value: str) -> Result:
-    """Store a setting. Running workers follow within their heartbeat; jobs already queued keep what they have.
+def config_set(app: App, key: str, value: str) -> Result:
+    """Store a setting. Running workers apply it at their next heartbeat; enqueued jobs keep their values.
 
-    The word - reads the value from stdin: what is typed can be seen by others, in the list of processes and in the shell's
-    history.
+    The value - is read from stdin: an argument can be seen by others, in the list of processes and in the history of the
+    shell.
     """
-    return _change(app, key, _from_stdin(app) if value == "-" else value)
+    return _change_setting(app, key, _from_stdin(app) if value == "-" else value)
 
 
-@command(
-    "unset",
-    examples="""
-        queuectl config unset max-retries
-    """,
-)
+@command("unset", examples="queuectl config unset max-retries")
 @_key_argument
-def unset(app: App, key: str) -> Result:
-    """Forget what is stored for a setting: its default holds again."""
-    return _change(app, key, None)
+def config_unset(app: App, key: str) -> Result:
+    """Remove the stored value of a setting: its default applies again."""
+    return _change_setting(app, key, None)
 
 
-@command(
-    "reset",
-    examples="""
-        queuectl config reset
-    """,
-)
-def reset(app: App) -> Result:
-    """Forget everything that is stored: all defaults hold again. Jobs stay as they are."""
-    keys = settings.reset(reads=app.open_reads, open_store=app.open_store)
+@command("reset", examples="queuectl config reset")
+def config_reset(app: App) -> Result:
+    """Remove all stored settings: all defaults apply again. Jobs are not affected."""
+    keys = reset_settings(reads=app.open_reads, open_store=app.open_store)
     return Lines([f"{key} is back to its default" for key in keys] or ["nothing was set"], {"unset": keys})
 
 
-def _change(app: App, key: str, value: str | None) -> Result:
-    changed = settings.change({key: value}, reads=app.open_reads, open_store=app.open_store)
+def _change_setting(app: App, key: str, value: str | None) -> Result:
+    changed = store_settings({key: value}, reads=app.open_reads, open_store=app.open_store)
     (name,) = changed
-    entry = settings.get_setting(app.settings, name)
+    entry = app.settings.entry(name)
     if entry.source == "env":
-        app.say(f"the environment says otherwise here: {name} = {entry.text}")
-    return Sheet(_to_json(entry), people=lambda: [f"{name} = {_told(name, changed[name]) or entry.text}"], id=name)
+        app.say(f"overridden by the environment here: {name} = {entry.text}")
+    return Details(_to_json(entry), text=lambda: [f"{name} = {_redacted(name, changed[name]) or entry.text}"], id=name)
 
 
 def _from_stdin(app: App) -> str:
-    return app.stdin_bytes.read(MOST_READ).decode("utf-8", "replace")
+    return app.stdin_bytes.read(MAX_VALUE_BYTES).decode("utf-8", "replace")
 
 
-def _told(name: str, text: str | None) -> str | None:
-    """What was written, without what is secret in it."""
+def _redacted(name: str, text: str | None) -> str | None:
+    """The written value, redacted if it is secret."""
     key = resolve_key(name)
-    return None if text is None else key.shown(key.parse(text, subject=name))
+    return None if text is None else key.redacted(key.parse(text, subject=name))

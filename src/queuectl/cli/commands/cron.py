@@ -1,47 +1,178 @@
-"""queuectl cron: jobs by the clock."""
+"""queuectl cron: schedules that add jobs."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
 from typing import Any, Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
-from queuectl.cli.commands.enqueue import from_words, single
-from queuectl.cli.complete import complete_schedules
-from queuectl.cli.jobwords import AFTER, JobCommand, job_options, read_fields, refuse_parents
-from queuectl.cli.numbers import integer
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Column, Done, Result, Sheet, Table
-from queuectl.cli.schedules import clock_time, columns, command_of, schedule_sheet, zone_of
-from queuectl.cli.style import age
+from queuectl.cli.command import Entry, command, group, integer
+from queuectl.cli.commands.enqueue import single
+from queuectl.cli.completion import complete_schedules
+from queuectl.cli.job_options import PARENT_OPTIONS, JobCommand, command_input, job_options, read_fields, refuse_parents
+from queuectl.cli.render import Details, Done, Result, Table, field_lines, table_lines
+from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.config import working_directory
-from queuectl.errors import InvalidInput, UsageError
-from queuectl.job.cron.model import Schedule, moment
-from queuectl.job.spec import Defaults, merge
-from queuectl.queue import schedules as use
-from queuectl.queue.enqueue import Queued
-from queuectl.queue.pick import Answer
-from queuectl.zones import local_zone_name
+from queuectl.cron import operations as use
+from queuectl.cron.operations import ScheduleDetails
+from queuectl.cron.schedule import MAX_ENUMERATED_RUNS, PastRun, Schedule, format_catch_up, format_time
+from queuectl.cron.zones import find_zone, local_zone_name
+from queuectl.errors import InvalidInput, QueuectlError, UsageError
+from queuectl.jobs.import_record import HIDDEN_VALUE
+from queuectl.jobs.model import BulkResult
+from queuectl.jobs.spec import Defaults, merge_fields
+from queuectl.operations.enqueue import Queued
+from queuectl.text import escape_control
+from queuectl.units import format_duration, from_ms, humanize_time
+from queuectl.webhooks.rules import redact_url
 
-_HERE: Final = "queuectl.cli.commands.cron"
-PREVIEW: Final = 3
+MAX_RUNS: Final = 10
+GONE: Final = "removed"
+
+_OVERLAP: Final = {
+    "skip": "skip a time while the job before has not ended",
+    "queue": "wait for the job before; at most one waits",
+    "allow": "add a job each time, whatever runs",
+}
+
+
+def clock_time(ms: int, zone: tzinfo | None) -> str:
+    """The local time of the schedule's time zone; of this host's, if that zone is not installed here."""
+    moment: datetime = from_ms(ms).astimezone(zone)
+    return moment.strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def zone_of(schedule: Schedule) -> tzinfo | None:
+    try:
+        return find_zone(schedule.tz)
+    except QueuectlError:
+        return None
+
+
+def command_of(schedule: Schedule) -> str:
+    if (command := schedule.fields.get("command")) is not None:
+        return str(command)
+    import shlex
+
+    return shlex.join(schedule.fields.get("argv") or ())
+
+
+def result_of(tick: PastRun | None) -> str:
+    """The state of the job of a scheduled run."""
+    if tick is None or tick.job is None:
+        return ""
+    return GONE if tick.state is None else tick.state.value
+
+
+def next_of(schedule: Schedule, now_ms: int) -> str:
+    if schedule.is_paused:
+        return "paused"
+    return "ended" if schedule.tick_ms is None else humanize_time(schedule.tick_ms, now_ms)
+
+
+def _columns(now_ms: int) -> list[Column[ScheduleDetails]]:
+    return [
+        Column("NAME", lambda one: one.schedule.name),
+        Column("SCHEDULE", lambda one: one.schedule.expression),
+        Column("ZONE", lambda one: one.schedule.tz, style="dim", spare=3),
+        Column(
+            "LAST", lambda one: "" if one.last is None else humanize_time(one.last.at_ms, now_ms), right=True, spare=2
+        ),
+        Column("RESULT", lambda one: result_of(one.last), style=lambda one: _tick_style(one.last), spare=1),
+        Column("NEXT", lambda one: next_of(one.schedule, now_ms), right=True),
+        Column("COMMAND", lambda one: command_of(one.schedule), flexible=True, spare=4),
+    ]
+
+
+def _schedule_lines(app: App, shown: ScheduleDetails, *, now_ms: int, show_env: bool) -> Iterator[str]:
+    schedule, zone = shown.schedule, zone_of(shown.schedule)
+    state = "paused" if schedule.is_paused else "ended" if schedule.tick_ms is None else "on"
+    style = {"on": "bold green", "paused": "bold yellow", "ended": "bold"}[state]
+    yield f"{app.paint(escape_control(schedule.name), 'bold')}  {app.paint(state, style)}"
+    yield ""
+    yield from field_lines(app, _fields_shown(shown, zone, now_ms, show_env=show_env))
+    if shown.ticks:
+        yield ""
+        yield from _ticks(app, shown, zone)
+
+
+def _fields_shown(
+    shown: ScheduleDetails, zone: tzinfo | None, now_ms: int, *, show_env: bool
+) -> Iterator[tuple[str, str]]:
+    schedule, last = shown.schedule, shown.last
+
+    def when(ms: int | None) -> str:
+        return "" if ms is None else f"{clock_time(ms, zone)} ({humanize_time(ms, now_ms)})"
+
+    yield "Schedule", f"{escape_control(schedule.expression)}, {escape_control(schedule.tz)}"
+    yield ("Command" if "command" in schedule.fields else "Arguments"), escape_control(command_of(schedule))
+    for name, value in schedule.fields.items():
+        if name not in {"command", "argv", "env"}:
+            text = redact_url(value) if name.startswith("on_") and not show_env else _text(value)
+            yield name.replace("_", " ").capitalize(), escape_control(text)
+    for name, value in schedule.fields.get("env", {}).items():
+        yield "Environment", escape_control(f"{name}={value if show_env else HIDDEN_VALUE}")
+    yield "Overlap", _OVERLAP[schedule.overlap.value]
+    yield "Catch up", format_catch_up(schedule.catch_up)
+    yield "Jitter", "" if not schedule.jitter_ms else f"up to {format_duration(schedule.jitter_ms)}"
+    yield "Until", when(schedule.until_ms)
+    yield "Next", when(schedule.tick_ms)
+    yield (
+        "Waiting",
+        "" if schedule.waiting is None else f"job {escape_control(schedule.waiting)}, for the one before it",
+    )
+    if last is not None:
+        how = f": {escape_control(last.error)}" if last.error else ""
+        yield "Last", f"{when(last.at_ms)}, job {escape_control(last.job or '')} {result_of(last)}{how}"
+
+
+def _ticks(app: App, shown: ScheduleDetails, zone: tzinfo | None) -> Iterator[str]:
+    table: list[Column[PastRun]] = [
+        Column("TIME", lambda tick: clock_time(tick.at_ms, zone) + (" by hand" if tick.is_by_hand else "")),
+        Column("JOB", lambda tick: tick.job or ""),
+        Column("RESULT", lambda tick: result_of(tick) or "skipped", style=_tick_style),
+        Column("WHY", _why, flexible=True, optional=True),
+    ]
+    if len(shown.ticks) > MAX_RUNS:
+        yield app.paint(f"  the last {MAX_RUNS} of {len(shown.ticks)} times; all of them: --json", "dim")
+    yield from table_lines(app, shown.ticks[:MAX_RUNS], table, indent="  ")
+
+
+def _why(tick: PastRun) -> str:
+    if tick.reason is None:
+        return tick.error or ""
+    if tick.times == 1:
+        return tick.reason
+    return f"{tick.reason} ({f'more than {MAX_ENUMERATED_RUNS:,}' if tick.times > MAX_ENUMERATED_RUNS else f'{tick.times:,}'} times)"
+
+
+def _tick_style(tick: PastRun | None) -> str | None:
+    return "dim" if tick is None or tick.state is None else STATE_STYLE[tick.state]
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_HERE: Final = "cron"
+PREVIEWED_RUNS: Final = 3
 
 cron = group(
     "cron",
-    "Add jobs by the clock. Any running worker does it, each time once, over all workers and hosts.",
+    "Schedules: jobs that workers add at given times, each time once over all workers and hosts.",
     {
-        "add": Entry(_HERE, "add", "A new schedule: when, and what to run."),
-        "list": Entry(_HERE, "list_schedules", "The schedules: last time, how it ended, next time."),
-        "show": Entry(_HERE, "show", "Everything about one schedule, and its last times."),
-        "next": Entry(_HERE, "next_times", "When it will be due."),
+        "add": Entry(_HERE, "add", "Add a schedule: when, and what to run."),
+        "list": Entry(_HERE, "list_schedules", "List schedules: last run, its result, next run."),
+        "show": Entry(_HERE, "show", "Show a schedule and its last runs."),
+        "next": Entry(_HERE, "next_times", "Show the next runs."),
         "run": Entry(_HERE, "run", "Add its job now."),
-        "pause": Entry(_HERE, "pause", "Let it rest."),
-        "resume": Entry(_HERE, "resume", "Go on with it."),
-        "remove": Entry(_HERE, "remove", "Remove it; its jobs stay."),
+        "pause": Entry(_HERE, "pause", "Pause schedules."),
+        "resume": Entry(_HERE, "resume", "Resume schedules."),
+        "remove": Entry(_HERE, "remove", "Remove schedules; their jobs stay."),
     },
     examples="""
         queuectl cron add nightly '0 2 * * *' 'make backup' --tz Europe/Berlin
@@ -52,13 +183,13 @@ cron = group(
 
 
 class CronCommand(JobCommand):
-    words_before = 2
+    leading_arguments = 2
 
     def __init__(self, *args: Any, **rest: Any) -> None:
         super().__init__(*args, **rest)
         for param in self.own_params:
-            # Still parsed, so that the error gives the reason, but not listed in the help.
-            if isinstance(param, click.Option) and param.name in ("id", "run_at", *AFTER):
+            # Parsed, so that the error message gives the reason, but hidden in the help.
+            if isinstance(param, click.Option) and param.name in ("id", "run_at", *PARENT_OPTIONS):
                 param.hidden = True
 
 
@@ -70,33 +201,33 @@ _names = click.argument("names", nargs=-1, metavar="NAME...", required=True, she
     "add",
     cls=CronCommand,
     examples="""
-        # minute hour day-of-month month day-of-week, by the clock of this machine's zone
+        # minute hour day-of-month month day-of-week, in the time zone of this host
         queuectl cron add report '30 7 * * MON-FRI' './report.sh' --queue low --timeout 1h
 
-        # by another clock; what was missed while nobody worked is made up for, three times at most
+        # in another time zone; catch up on at most three missed runs
         queuectl cron add books '@monthly' --tz America/New_York --catch-up all:3 -- ./close --month
 
-        # seconds first, or from now on in equal steps
+        # with seconds as the first field, or at an interval from now on
         queuectl cron add blink '*/10 * * * * *' 'curl -s localhost/health'
         queuectl cron add poll 'every 90s' ./poll.sh --overlap queue
     """,
 )
 @_name
 @click.argument("schedule", metavar="SCHEDULE")
-@click.option("--tz", metavar="ZONE", help="By which clock, like Europe/Berlin; default: this machine's.")
+@click.option("--tz", metavar="ZONE", help="Time zone, like Europe/Berlin (default: of this host).")
 @click.option(
-    "--overlap", default="skip", metavar="WHAT", help="While the job before runs: skip (default), queue, allow."
+    "--overlap", default="skip", metavar="WHAT", help="While the previous job runs: skip (default), queue, allow."
 )
-@click.option("--catch-up", default="one", metavar="WHAT", help="Of times missed: none, one (default), all:N.")
-@click.option("--jitter", metavar="TIME", help="Up to so much later, by chance.")
-@click.option("--until", metavar="WHEN", help="Not after this moment: ISO 8601, of --tz without a zone.")
-@click.option("--replace", is_flag=True, help="Take the place of the schedule of that name.")
+@click.option("--catch-up", default="one", metavar="WHAT", help="Missed runs to make up: none, one (default), all:N.")
+@click.option("--jitter", metavar="TIME", help="Maximum random delay.")
+@click.option("--until", metavar="WHEN", help="Last time: ISO 8601, in --tz without a zone.")
+@click.option("--replace", is_flag=True, help="Replace the schedule of that name.")
 @job_options
 def add(
     app: App,
     name: str,
     schedule: str,
-    words: tuple[str, ...],
+    arguments: tuple[str, ...],
     tz: str | None,
     overlap: str,
     catch_up: str,
@@ -105,18 +236,18 @@ def add(
     replace: bool,
     **options: Any,
 ) -> Result:
-    """Add a schedule: SCHEDULE says when, the rest what to run, as for enqueue and with its options.
+    """Add a schedule: SCHEDULE is when to run, the rest what to run, as for enqueue and with its options.
 
     SCHEDULE is five fields as in crontab, six with seconds first, @hourly @daily @midnight @weekly @monthly @yearly
-    @annually, or 'every 90s', counted from now. Names (MON, JAN), ranges, lists and steps are understood.
+    @annually, or 'every 90s', counted from now. Names (MON, JAN), ranges, lists and steps are supported.
     """
     refuse_parents(options, "not for a schedule", hint=use.NO_PARENTS)
     flags = read_fields(options, app)
-    wish = use.Wish(
+    wish = use.ScheduleRequest(
         name,
         schedule,
         local_zone_name(app.environ) if tz is None else tz,
-        _fields(words, flags),
+        _fields(arguments, flags),
         overlap=overlap,
         catch_up=catch_up,
         jitter=jitter,
@@ -124,34 +255,34 @@ def add(
         spelled=lambda field: f"--{field.replace('_', '-')}",
     )
     added = use.add(wish, _shop(app), replace=replace)
-    return Sheet(lambda: added.to_dict(None), people=lambda: _added(app, added), id=added.name)
+    return Details(lambda: added.to_dict(None), text=lambda: _added(app, added), id=added.name)
 
 
-def _fields(words: tuple[str, ...], flags: dict[str, object]) -> dict[str, object]:
-    if not words and "command" not in flags:
-        raise UsageError("nothing to run", hint="say what: queuectl cron add NAME SCHEDULE 'echo hello'")
-    intake = from_words(words, flags)
-    if intake.is_batch:
+def _fields(arguments: tuple[str, ...], flags: dict[str, object]) -> dict[str, object]:
+    if not arguments and "command" not in flags:
+        raise UsageError("nothing to run", hint="for example: queuectl cron add NAME SCHEDULE 'echo hello'")
+    jobs = command_input(arguments, flags)
+    if jobs.is_batch:
         raise UsageError("a schedule has one job, and here is a list", hint="add a schedule for each of them")
-    ((_, fields),) = intake
-    return merge(fields, flags)
+    ((_, fields),) = jobs
+    return merge_fields(fields, flags)
 
 
 def _added(app: App, schedule: Schedule) -> Iterator[str]:
     reads, zone = app.open_reads(), zone_of(schedule)
     now_ms = reads.now_ms()
-    yield f"{app.paint(printable(schedule.name), 'bold')}  {printable(command_of(schedule))}"
-    for at in use.upcoming(reads, schedule.name, PREVIEW):
-        yield f"  {clock_time(at, zone)}  {app.paint(age(at, now_ms), 'dim')}"
+    yield f"{app.paint(escape_control(schedule.name), 'bold')}  {escape_control(command_of(schedule))}"
+    for at in use.upcoming(reads, schedule.name, PREVIEWED_RUNS):
+        yield f"  {clock_time(at, zone)}  {app.paint(humanize_time(at, now_ms), 'dim')}"
 
 
 @command("list", examples="queuectl cron list")
 def list_schedules(app: App) -> Result:
-    """The schedules by name: when each was due last, how its job ended, and when it is due next."""
+    """List schedules by name: last run, its result, next run."""
     reads = app.open_reads()
     return Table(
         use.list_schedules(reads),
-        columns(reads.now_ms()),
+        _columns(reads.now_ms()),
         to_json=lambda one: one.schedule.to_dict(one.last),
         to_id=lambda one: str(one.schedule.name),
         empty="no schedules",
@@ -162,32 +293,35 @@ def list_schedules(app: App) -> Result:
 @_name
 @click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
 def show(app: App, name: str, show_env: bool) -> Result:
-    """Everything about one schedule, and what became of its last times: which job, or why there was none."""
+    """Show a schedule and its last runs: the job of each, or the reason why there was none."""
     reads = app.open_reads()
     shown = use.show(reads, name)
     value = {
         **shown.schedule.to_dict(shown.last, show_env=show_env),
         "ticks": [tick.to_dict() for tick in shown.ticks],
     }
-    lines = lambda: schedule_sheet(app, shown, now_ms=reads.now_ms(), show_env=show_env)  # noqa: E731 - it is one line
-    return Sheet(value, people=lines, id=name)
+    lines = lambda: _schedule_lines(app, shown, now_ms=reads.now_ms(), show_env=show_env)  # noqa: E731 - one line
+    return Details(value, text=lines, id=name)
 
 
 @command("next", examples="queuectl cron next nightly -n 10")
 @_name
-@click.option("-n", "--number", type=integer, default=5, metavar="N", help="How many; 5 if none is said.")
+@click.option("-n", "--number", type=integer, default=5, metavar="N", help="Number of runs (default 5).")
 def next_times(app: App, name: str, number: int) -> Result:
-    """When it will be due. Of one that is paused, when it would be."""
-    if not 0 <= number <= use.MOST_PREVIEWED:
-        raise InvalidInput("-n", f"not from 0 to {use.MOST_PREVIEWED:,}: {number}", hint="like -n 5")
+    """Show the next runs. For a paused schedule, as if it were not paused."""
+    if not 0 <= number <= use.MAX_PREVIEWED_RUNS:
+        raise InvalidInput("-n", f"not from 0 to {use.MAX_PREVIEWED_RUNS:,}: {number}", hint="like -n 5")
     reads = app.open_reads()
     schedule = reads.schedule(name)
     zone, now_ms = zone_of(schedule), reads.now_ms()
     return Table(
         use.upcoming(reads, name, number),
-        [Column("TIME", lambda at: clock_time(at, zone)), Column("IN", lambda at: age(at, now_ms), right=True)],
-        to_json=moment,
-        to_id=lambda at: str(moment(at)),
+        [
+            Column("TIME", lambda at: clock_time(at, zone)),
+            Column("IN", lambda at: humanize_time(at, now_ms), right=True),
+        ],
+        to_json=format_time,
+        to_id=lambda at: str(format_time(at)),
         empty="never again" if number else "nothing to show",
         footer="it is paused" if schedule.is_paused else None,
     )
@@ -196,38 +330,40 @@ def next_times(app: App, name: str, number: int) -> Result:
 @command("run", examples="queuectl wait $(queuectl cron run nightly)")
 @_name
 def run(app: App, name: str) -> Result:
-    """Add its job now and print the id, whatever the plan is. The plan stays as it is."""
+    """Add its job now and print the id. The next run is not affected."""
     return single(app, Queued(use.run(name, _shop(app)), is_duplicate=False))
 
 
 @command("pause", examples="queuectl cron pause nightly")
 @_names
 def pause(app: App, names: tuple[str, ...]) -> Result:
-    """Let schedules rest: nothing is due, and what would have been is not made up for later."""
+    """Pause schedules. Runs that are due meanwhile are not made up later."""
     return _all(app, names, use.pause_all, verb="paused")
 
 
 @command("resume", examples="queuectl cron resume nightly")
 @_names
 def resume(app: App, names: tuple[str, ...]) -> Result:
-    """Go on with schedules that were paused, from now on."""
+    """Resume paused schedules, from now on."""
     return _all(app, names, use.resume_all, verb="resumed")
 
 
 @command("remove", examples="queuectl cron remove nightly")
 @_names
 def remove(app: App, names: tuple[str, ...]) -> Result:
-    """Remove schedules. Jobs that they have added stay, and run."""
+    """Remove schedules. Jobs that they have added stay."""
     return _all(app, names, use.remove_all, verb="removed")
 
 
-def _all(app: App, names: tuple[str, ...], act: Callable[[tuple[str, ...], use.Shop], Answer], *, verb: str) -> Done:
+def _all(
+    app: App, names: tuple[str, ...], act: Callable[[tuple[str, ...], use.CronContext], BulkResult], *, verb: str
+) -> Done:
     answer = act(names, _shop(app))
     return Done(answer.done, refused=answer.refused, verb=verb)
 
 
-def _shop(app: App) -> use.Shop:
-    return use.Shop(
+def _shop(app: App) -> use.CronContext:
+    return use.CronContext(
         reads=app.open_reads,
         open_store=app.open_store,
         defaults=lambda: Defaults.of(app.settings, cwd=working_directory(), by_queue=app.queue_defaults),

@@ -1,4 +1,4 @@
-"""queuectl dashboard"""
+"""The web dashboard, and top, the dashboard in the terminal."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command
-from queuectl.cli.numbers import port_number
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Nothing, Result
+from queuectl.cli.command import command, port_number
+from queuectl.cli.render import Nothing, Result
 from queuectl.clock import Clock
 from queuectl.config import file_path
-from queuectl.errors import ExtraMissing, InvalidInput
-from queuectl.gate import open_gate
+from queuectl.errors import ExtraMissing, InvalidInput, UsageError
+from queuectl.policy.gate import open_gate
 from queuectl.process.dispositions import start_programs_with_default_signals
+from queuectl.text import escape_control
 
 if TYPE_CHECKING:
-    from queuectl.web.serve import Plan
-    from queuectl.web.tokens import Token
+    from queuectl.web.auth import Token
+    from queuectl.web.server import ServerConfig
 
 _PACKAGES: Final = frozenset({"anyio", "h11", "jinja2", "markupsafe", "starlette", "uvicorn"})
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -32,27 +31,29 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 @command(
     "dashboard",
     examples="""
-        # on this machine only; prints the address to open
+        # on this host only; prints the URL to open
         queuectl dashboard
-        # for programs: they send it as Authorization: Bearer
+        # for programs, with the header Authorization: Bearer
         queuectl dashboard --token-file ~/.queuectl-tokens
-        # for other machines, over TLS
+        # for other hosts, over TLS
         queuectl dashboard --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
-        # clients may add alerts that run a command, as far as the policy allows it
+        # clients may add alerts that run a command, if the policy allows it
         queuectl dashboard --allow-alert-commands --policy /etc/queuectl/policy.toml
-        # behind a proxy that speaks https and passes the Host on
+        # behind a proxy that terminates TLS and forwards Host
         queuectl dashboard --token-file tokens --behind-proxy --allow-host queue.example.org
     """,
 )
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen; else 127.0.0.1.")
-@click.option("--port", default="8420", metavar="N", help="The port; else 8420. 0: any that is free.")
-@click.option("--token-file", metavar="FILE", help="Tokens of your own, one a line: [[NAME] full|read] TOKEN.")
-@click.option("--tls-cert", metavar="FILE", help="A certificate, for https.")
-@click.option("--tls-key", metavar="FILE", help="Its key.")
-@click.option("--behind-proxy", is_flag=True, help="A proxy before this one speaks https with the browsers.")
-@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A name by which it may be called.")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).")
+@click.option("--port", default="8420", metavar="N", help="Port (default 8420); 0 for any free one.")
+@click.option("--token-file", metavar="FILE", help="File of tokens, one per line: [[NAME] full|read] TOKEN.")
+@click.option("--tls-cert", metavar="FILE", help="TLS certificate.")
+@click.option("--tls-key", metavar="FILE", help="TLS key.")
+@click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name.")
 @click.option("--allow-alert-commands", is_flag=True, help="Accept alerts with a command over HTTP.")
-@click.option("--policy", metavar="FILE", help="Policy for alert commands (default: policy.toml of the home).")
+@click.option(
+    "--policy", metavar="FILE", help="Policy for alert commands (default: policy.toml in the data directory)."
+)
 def dashboard(
     app: App,
     host: str,
@@ -65,60 +66,64 @@ def dashboard(
     allow_alert_commands: bool,
     policy: str | None,
 ) -> Result:
-    """The web dashboard and the HTTP API, until Ctrl-C.
+    """Serve the web dashboard and the HTTP API until Ctrl-C.
 
-    The printed address carries a token that is made at each start, unless there is one of your own in a file or in
-    $QUEUECTL_TOKEN. To listen for other machines needs one of your own, and TLS files or --behind-proxy.
+    The printed URL contains a token that is generated at each start, unless a file or $QUEUECTL_TOKEN has one. Listening
+    for other hosts requires such a token, and TLS files or --behind-proxy.
     """
     number = port_number(port)
     names = frozenset(map(_host_name, hosts))
     if (tls_cert is None) != (tls_key is None):
         raise InvalidInput("--tls-cert", "goes with --tls-key", hint="give both, or neither")
     try:
-        from queuectl.web import serve, tokens
+        from queuectl.web import auth, server
     except ImportError as exc:
         if (exc.name or "").partition(".")[0] not in _PACKAGES:
             raise
         raise ExtraMissing("the dashboard", "dashboard") from exc
     gate = open_gate(app.home, None if policy is None else file_path(policy, spelled="--policy"), app.environ)
-    own = _own_tokens(app, token_file)
-    if not serve.is_loopback(host) and not (own and (tls_cert or behind_proxy)):
+    own = _configured_tokens(app, token_file)
+    if not server.is_loopback(host) and not (own and (tls_cert or behind_proxy)):
         raise InvalidInput(
             "--host",
-            f"{host} is reached by others: whoever has the token runs commands here",
+            f"{host} is reachable from other hosts: clients with the token can run commands here",
             hint="give --token-file and --tls-cert with --tls-key, or --token-file and --behind-proxy",
         )
     if tls_cert is not None and tls_key is not None:
-        serve.check_tls(tls_cert, tls_key)
-    made = None if own else tokens.new_token()
-    plan = serve.Plan(host, number, tokens.Tokens([made] if made else own), names, tls_cert, tls_key, behind_proxy)
-    listener = serve.bind(host, number)
-    _log_to(app)
+        server.check_tls(tls_cert, tls_key)
+    generated = None if own else auth.new_token()
+    config = server.ServerConfig(
+        host, number, auth.Tokens([generated] if generated else own), names, tls_cert, tls_key, behind_proxy
+    )
+    listener = server.bind(host, number)
+    _set_up_logging(app)
 
-    from queuectl.web.desk import Desk
+    from queuectl.web.store_threads import StoreSession
 
     start_programs_with_default_signals()  # the commands of alerts
     home, db = app.home, app.db
 
-    def make_desk(clock: Clock) -> Desk:
+    def make_session(clock: Clock) -> StoreSession:
         # The data directory was checked before the command began.
-        return Desk(home, db, gate=gate, accepts_alert_commands=allow_alert_commands, clock=clock, trust_home=True)
+        return StoreSession(
+            home, db, gate=gate, accepts_alert_commands=allow_alert_commands, clock=clock, trust_home=True
+        )
 
-    serve.serve(make_desk, plan, listener, started=lambda bound: _say(app, plan, bound, made))
+    server.serve(make_session, config, listener, started=lambda bound: _print_url(app, config, bound, generated))
     return Nothing()
 
 
-def _say(app: App, plan: Plan, bound: int, made: Token | None) -> None:
-    shown = f"[{plan.host}]" if ":" in plan.host else plan.host
-    address = f"{'https' if plan.certificate else 'http'}://{shown}:{bound}/"
-    url = f"{address}?token={made.secret}" if made else address
+def _print_url(app: App, config: ServerConfig, bound: int, generated: Token | None) -> None:
+    shown = f"[{config.host}]" if ":" in config.host else config.host
+    address = f"{'https' if config.certificate else 'http'}://{shown}:{bound}/"
+    url = f"{address}?token={generated.secret}" if generated else address
     app.print(json.dumps({"url": url, "pid": os.getpid()}) if app.flags.json else url, flush=True)
-    whose = "the token in it is for this time only" if made else "it asks for your token"
-    app.say(f"the dashboard of {printable(app.home)} is at this address; {whose}. Ctrl-C ends it")
+    whose = "the token in it is for this time only" if generated else "it asks for your token"
+    app.say(f"the dashboard of {escape_control(app.home)} is at this address; {whose}. Ctrl-C ends it")
 
 
 class _Log(logging.Handler):
-    """Onto stderr, a line each: what goes wrong in a server, nobody else is told."""
+    """Prints warnings and errors of the server on stderr, a line each."""
 
     def __init__(self, app: App) -> None:
         super().__init__(logging.WARNING)
@@ -126,15 +131,15 @@ class _Log(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         for line in self.format(record).splitlines():
-            self._stream.write(f"queuectl: {printable(line)}\n")
+            self._stream.write(f"queuectl: {escape_control(line)}\n")
         self._stream.flush()
 
 
-def _log_to(app: App) -> None:
+def _set_up_logging(app: App) -> None:
     ours, servers = logging.getLogger("queuectl.web"), logging.getLogger("uvicorn.error")
     ours.addHandler(_Log(app))
     ours.propagate = False
-    # It says nothing that ours has not said, but for what strangers send that is no HTTP.
+    # Our log has everything but reports of invalid HTTP from strangers.
     servers.setLevel(logging.CRITICAL)
 
 
@@ -146,10 +151,41 @@ def _host_name(text: str) -> str:
     )
 
 
-def _own_tokens(app: App, token_file: str | None) -> list[Token]:
-    from queuectl.web.tokens import own_token, read_token_file
+def _configured_tokens(app: App, token_file: str | None) -> list[Token]:
+    from queuectl.web.auth import own_token, read_token_file
 
     found = [] if token_file is None else read_token_file(token_file)
     if (secret := app.environ.get("QUEUECTL_TOKEN")) is not None:
         found.append(own_token(secret, subject="QUEUECTL_TOKEN"))
     return found
+
+
+@command(
+    "top",
+    examples="""
+        queuectl top
+        # a shared database
+        queuectl --db postgresql://queue@db/jobs top
+    """,
+)
+def top(app: App) -> Result:
+    """Show a live view of queues, workers, jobs and logs in the terminal, with actions on keys. ? lists the keys, q quits.
+
+    Requires the extra tui: pip install '.[tui]' in a checkout.
+    """
+    if app.flags.json or not (app.stdin.isatty() and app.stdout_is_terminal and app.stderr_is_terminal):
+        raise UsageError("top needs a terminal", hint="elsewhere: queuectl status --watch")
+    try:
+        from queuectl.tui.app import Top
+    except ImportError as exc:
+        raise ExtraMissing("top", "tui") from exc
+    app.open_reads().changed()  # report an error now: later ones are retried
+    app.close()
+    view = Top(app.home, app.db, colour=app.color_on(app.stdout))
+    try:
+        view.run()
+    finally:
+        view.threads.close()
+    if view.fault is not None:
+        raise view.fault
+    return Nothing()

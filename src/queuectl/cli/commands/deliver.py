@@ -1,4 +1,4 @@
-"""queuectl deliver: what jobs of the queue `queuectl.webhooks` run. Not for people."""
+"""queuectl deliver: the command of the jobs in the queue `queuectl.webhooks`; not for users."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ import click
 from queuectl import __version__
 from queuectl.cli.app import App
 from queuectl.cli.command import command
-from queuectl.cli.result import Lines, Result
-from queuectl.hooks.send import Answer
-from queuectl.job.hooks import EVENT_OF_ALERT, SAID, URL, parse_url, shown_url
-from queuectl.queue import deliver as use
+from queuectl.cli.render import Lines, Result
+from queuectl.webhooks import delivery as use
+from queuectl.webhooks.client import Response
+from queuectl.webhooks.rules import ALERT_EVENT, ORIGIN_VARIABLE, URL_VARIABLE, parse_url, redact_url
 
 
 @command("deliver", examples="queuectl deliver dead 7f3a 4")
-@click.argument("happening", metavar="EVENT")
+@click.argument("event", metavar="EVENT")
 @click.argument("job", metavar="ID")
 @click.argument("run")
-def deliver(app: App, happening: str, job: str, run: str) -> Result:
-    """Call a webhook, as the job that this is run by."""
+def deliver(app: App, event: str, job: str, run: str) -> Result:
+    """Deliver a webhook, as a job."""
     env = app.environ
-    if happening == EVENT_OF_ALERT:
-        whom = parse_url(env.get(URL), "the URL")
-        return _told(whom, use.deliver_alert(app.open_reads(), env, app.settings, url=whom, version=__version__))
-    id_, url, said = env.get("QUEUECTL_JOB_ID", ""), env.get(URL), env.get(SAID)
-    delivery = use.read_delivery(happening, job, run, id_=id_, url=url, said=said)
+    if event == ALERT_EVENT:
+        target = parse_url(env.get(URL_VARIABLE), "the URL")
+        return _delivered(
+            target, use.deliver_alert(app.open_reads(), env, app.settings, url=target, version=__version__)
+        )
+    id_, url, origin = env.get("QUEUECTL_JOB_ID", ""), env.get(URL_VARIABLE), env.get(ORIGIN_VARIABLE)
+    delivery = use.parse_delivery(event, job, run, id_=id_, url=url, origin=origin)
     answer = use.deliver(app.open_reads(), delivery, app.settings, version=__version__)
-    return _told(delivery.url, answer)
+    return _delivered(delivery.url, answer)
 
 
-def _told(url: str, answer: Answer) -> Result:
-    told = {"url": shown_url(url), "status": answer.status, "text": answer.text}
-    return Lines([f"called {told['url']}: {answer.status} {answer.text}".rstrip()], told)
+def _delivered(url: str, answer: Response) -> Result:
+    result = {"url": redact_url(url), "status": answer.status, "text": answer.text}
+    return Lines([f"called {result['url']}: {answer.status} {answer.text}".rstrip()], result)

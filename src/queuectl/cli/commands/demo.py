@@ -1,22 +1,121 @@
-"""queuectl demo"""
+"""queuectl demo: real commands in a temporary data directory, which is removed at the end."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command
-from queuectl.cli.numbers import port_number
-from queuectl.cli.result import Nothing, Result
-from queuectl.cli.stage import PROGRAM, Stage, stage
+from queuectl.cli.command import command, port_number
+from queuectl.cli.render import Nothing, Result
 from queuectl.errors import InvalidInput
+
+PROGRAM: Final = "queuectl"
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Demo:
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._environ: dict[str, str] = {}
+        self._defers_signals = True  # until there is something to clean up
+        self._signal: int | None = None
+
+    def open(self, home: str) -> None:
+        kept = {name: value for name, value in self._app.environ.items() if not name.startswith("QUEUECTL_")}
+        self._environ = {**kept, "QUEUECTL_HOME": home}
+        self._handle_signal()
+
+    def comment(self, text: str) -> None:
+        self._app.print(f"\n{self._app.paint(f'# {text}', 'cyan')}", flush=True)
+
+    def type(self, line: str) -> None:
+        """Print a command line and run it, with the same standard output."""
+        self._app.print(f"{self._app.paint('$', 'dim')} {self._app.paint(line, 'bold')}", flush=True)
+        code = self._run(line)
+        if code:
+            self._app.print(self._app.paint(f"(exit {code})", "dim"), flush=True)
+
+    def type_uninterrupted(self, line: str) -> None:
+        """As `type`, for a command that must not be interrupted: signals are handled after it."""
+        self._defers_signals = True
+        self.type(line)
+        self._handle_signal()
+
+    def stop_workers(self) -> None:
+        """Stop the workers, whatever signals arrive meanwhile."""
+        self._defers_signals = True
+        self._run(f"{PROGRAM} worker stop --now", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    @property
+    def was_interrupted(self) -> bool:
+        return self._signal is not None
+
+    def on_signal(self, number: int, _: FrameType | None) -> None:
+        """The first signal ends the demo; signals during the cleanup have no effect."""
+        self._signal = number
+        if not self._defers_signals:
+            self._handle_signal()
+
+    def _handle_signal(self) -> None:
+        self._defers_signals = self._signal is not None
+        if self._signal is not None:
+            raise click.exceptions.Exit(128 + self._signal)
+
+    def _run(self, line: str, *, stdout: int | None = None, stderr: int | None = None) -> int:
+        import shlex
+
+        arguments = shlex.split(line)
+        assert arguments[0] == PROGRAM
+        is_uninterrupted, self._defers_signals = self._defers_signals, True
+        # Signals are deferred until Popen returns: an exception inside of it would leave a child without a parent. A command
+        # that must not be interrupted gets its own session, since Ctrl-C is sent to the whole process group.
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", PROGRAM, *arguments[1:]],
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=is_uninterrupted,
+        )
+        try:
+            if not is_uninterrupted:
+                self._handle_signal()
+            return process.wait()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+
+
+@contextlib.contextmanager
+def demo_directory(app: App) -> Iterator[Demo]:
+    made = Demo(app)
+    # Under nohup SIGHUP stays ignored.
+    heard = [number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, made.on_signal) for number in heard}
+    home = tempfile.mkdtemp(prefix="queuectl-demo-")
+    try:
+        made.open(home)
+        yield made
+    finally:
+        made.stop_workers()
+        shutil.rmtree(home, ignore_errors=True)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if made.was_interrupted:
+            app.say("\nended early; nothing of it is left")
 
 
 @command(
@@ -24,73 +123,73 @@ from queuectl.errors import InvalidInput
     any_home=True,
     examples="""
         queuectl demo
-        # with living traffic, in a browser, until Ctrl-C
+        # with continuous traffic, in a browser, until Ctrl-C
         queuectl demo --dashboard
     """,
 )
-@click.option("--dashboard", is_flag=True, help="Fill a home with living traffic and show it in the dashboard.")
-@click.option("--port", metavar="N", help="Of the dashboard; any that is free unless told otherwise.")
+@click.option("--dashboard", is_flag=True, help="Create continuous traffic and show it in the dashboard.")
+@click.option("--port", metavar="N", help="Port of the dashboard (default: any free one).")
 def demo(app: App, dashboard: bool, port: str | None) -> Result:
-    """See the whole life of some jobs in less than 20 seconds, in a home of its own.
+    """Run a demonstration in less than 20 seconds, in a temporary data directory.
 
-    Every line after a $ is a real command. Nothing is left behind, also after Ctrl-C.
+    Every line after a $ is a real command. Everything is removed at the end, also after Ctrl-C.
     """
     if port is not None and not dashboard:
         raise InvalidInput("--port", "goes with --dashboard", hint="give both, or neither")
     if dashboard:
         number = 0 if port is None else port_number(port)
         app.print("Living traffic. Every line after a $ is a real command, run in a home of its own.", flush=True)
-        with stage(app) as on:
+        with demo_directory(app) as on:
             _fill(on)
-            on.tell("Open the address. Ctrl-C ends it, and nothing of it is left.")
+            on.comment("Open the address. Ctrl-C ends it, and nothing of it is left.")
             on.type(f"queuectl dashboard --port {number}")
         return Nothing()
     app.print("The life of some jobs. Every line after a $ is a real command, run in a home of its own.", flush=True)
-    with stage(app) as on:
-        on.tell("A job is a shell command. It is safe on disk when enqueue has printed its id.")
+    with demo_directory(app) as on:
+        on.comment("A job is a shell command. It is safe on disk when enqueue has printed its id.")
         on.type("""queuectl enqueue --id hello 'echo "hello from job $QUEUECTL_JOB_ID, run $QUEUECTL_RUN"'""")
-        on.tell("A higher priority goes first; a delay keeps a job for later.")
+        on.comment("A higher priority goes first; a delay keeps a job for later.")
         on.type("queuectl enqueue --id low --priority -5 'echo I can wait'")
         on.type("queuectl enqueue --id urgent --priority 10 'echo me first'")
         on.type("queuectl enqueue --id later --delay 4s 'echo it is time'")
-        on.tell("This one fails, is tried again after 2 seconds, and fails for good. It would work the third time.")
+        on.comment("This one fails, is tried again after 2 seconds, and fails for good. It would work the third time.")
         on.type("""queuectl enqueue --id flaky --max-retries 2 'echo "try $QUEUECTL_RUN"; [ "$QUEUECTL_RUN" -ge 3 ]'""")
-        on.tell("One with a time limit, which starts a child; one that would run for an hour.")
+        on.comment("One with a time limit, which starts a child; one that would run for an hour.")
         on.type("queuectl enqueue --id tree --timeout 1s --max-retries 1 'echo working; sleep 3600 & sleep 3600'")
         on.type("queuectl enqueue --id hour 'sleep 3600'")
         on.type("queuectl list --sort -created")
 
-        on.tell("A worker runs them, three at a time.")
-        on.type_deaf("queuectl worker start --detach --count 3 --idle-timeout 60 --name bee")
+        on.comment("A worker runs them, three at a time.")
+        on.type_uninterrupted("queuectl worker start --detach --count 3 --idle-timeout 60 --name bee")
         on.type("queuectl wait hello low urgent")
         on.type("queuectl logs urgent hello low --no-markers")
         on.type("queuectl status")
 
-        on.tell("Enough: a running job is ended with all that it started.")
+        on.comment("Enough: a running job is ended with all that it started.")
         on.type("queuectl cancel hour")
-        on.tell("The time limit ends the whole tree of processes.")
+        on.comment("The time limit ends the whole tree of processes.")
         on.type("queuectl wait tree")
         on.type("queuectl show tree")
 
-        on.tell("Failed for good: the dead letter queue. wait hands on the exit code of the job.")
+        on.comment("Failed for good: the dead letter queue. wait hands on the exit code of the job.")
         on.type("queuectl wait flaky")
         on.type("queuectl dlq list")
         on.type("queuectl dlq retry flaky")
         on.type("queuectl wait flaky")
         on.type("queuectl logs flaky")
 
-        on.tell("The delayed one has run at its time, too.")
+        on.comment("The delayed one has run at its time, too.")
         on.type("queuectl wait later")
         on.type("queuectl list --sort -created")
         on.type("queuectl metrics")
-        on.tell("The worker finishes what it runs, and ends.")
-        on.type_deaf("queuectl worker stop")
+        on.comment("The worker finishes what it runs, and ends.")
+        on.type_uninterrupted("queuectl worker stop")
     app.print(f"\nThat was all; nothing of it is left. Now yours: {called(app.environ)} enqueue 'echo hello'")
     return Nothing()
 
 
 def called(environ: Mapping[str, str], python: str = sys.executable) -> str:
-    """What to type for queuectl here: in a checkout it is not on the PATH, but beside the Python that runs this."""
+    """The command for queuectl: its path if it is not on the PATH but beside the Python interpreter, as in a checkout."""
     path = os.path.normpath(os.path.join(os.path.dirname(python), PROGRAM))
     if shutil.which(PROGRAM, path=environ.get("PATH")) or not os.path.exists(path):
         return PROGRAM
@@ -98,7 +197,7 @@ def called(environ: Mapping[str, str], python: str = sys.executable) -> str:
     return shlex.quote(path if near.startswith(os.pardir) else near)
 
 
-# What the visitors of a shop would cause. The number of a process is as good as chance here.
+# The jobs of a web shop. The process id serves as a random number.
 _TRAFFIC: Final = (
     ("mail", 2, "sleep 0.$(($$ % 9)); echo sent; [ $(($$ % 13)) -gt 0 ]"),
     ("images", 2, "echo scaling; sleep $(($$ % 3)); [ $(($$ % 7)) -gt 0 ] || exit 3"),
@@ -108,13 +207,13 @@ _TRAFFIC: Final = (
 )
 
 
-def _fill(on: Stage) -> None:
-    on.tell("Some queues, one of them with limits, one of them paused.")
+def _fill(on: Demo) -> None:
+    on.comment("Some queues, one of them with limits, one of them paused.")
     on.type("queuectl queue set reports --concurrency 1 --timeout 30s")
     on.type("queuectl queue set mail --rate 60/m")
     on.type("queuectl queue pause newsletter")
     on.type("queuectl enqueue --queue newsletter 'echo dear reader'")
-    on.tell("Jobs that wait for each other, a batch, one that fails for good, one that talks, and one for later.")
+    on.comment("Jobs that wait for each other, a batch, one that fails for good, one that talks, and one for later.")
     on.type("queuectl enqueue --id build --tag release 'echo building; sleep 3; echo built'")
     on.type("queuectl enqueue --id test --tag release --after build 'sleep 4; echo 120 passed'")
     on.type("queuectl enqueue --id docs --tag release --after build 'sleep 6; echo written'")
@@ -123,11 +222,11 @@ def _fill(on: Stage) -> None:
     on.type("queuectl enqueue --id broken --max-retries 2 'echo no such table >&2; exit 4'")
     on.type("queuectl enqueue --id talker 'i=0; while :; do i=$((i+1)); echo line $i; sleep 1; done'")
     on.type("queuectl enqueue --id tomorrow --delay 1d 'make report'")
-    on.tell("Schedules: one for the night, and visitors who come and go.")
+    on.comment("Schedules: one for the night, and visitors who come and go.")
     on.type("queuectl cron add nightly '0 2 * * *' 'make backup'")
     for number, (queue, seconds, script) in enumerate(_TRAFFIC, 1):
         job = f"--queue {queue} --overlap allow --max-retries 2 '{script}'"
         on.type(f"queuectl cron add visitor-{number} 'every {seconds}s' {job}")
-    on.tell("Two workers.")
-    on.type_deaf("queuectl worker start --detach --count 6 --name bee")
-    on.type_deaf("queuectl worker start --detach --count 3 --name wasp --queue mail --queue search")
+    on.comment("Two workers.")
+    on.type_uninterrupted("queuectl worker start --detach --count 6 --name bee")
+    on.type_uninterrupted("queuectl worker start --detach --count 3 --name wasp --queue mail --queue search")

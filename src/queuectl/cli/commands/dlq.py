@@ -1,4 +1,4 @@
-"""queuectl dlq: the jobs that failed for good."""
+"""queuectl dlq: the dead letter queue."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from typing import Any, Final
 
 import click
 
-from queuectl.cli.act import Verb, act, act_on_chosen
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group, show_env_option
-from queuectl.cli.commands.list import list_table, page_options
-from queuectl.cli.commands.show import show_job
-from queuectl.cli.complete import complete_jobs
-from queuectl.cli.confirm import confirm, yes_option
-from queuectl.cli.jobs import plural
-from queuectl.cli.result import Result
-from queuectl.cli.selectors import Selection, either, selectors
+from queuectl.cli.commands.control import BulkAction, apply_to_ids, apply_to_matching
+from queuectl.cli.commands.inspect import list_table, page_options, show_job
+from queuectl.cli.completion import complete_jobs
+from queuectl.cli.errors import confirm, yes_option
+from queuectl.cli.filters import Selection, filter_options, ids_and_filters, require_ids_or_filters
+from queuectl.cli.render import Result
+from queuectl.cli.tables import plural
 from queuectl.errors import UsageError
-from queuectl.job.lifecycle import State
-from queuectl.queue import dlq as use
-from queuectl.queue.filters import parse_state
+from queuectl.jobs.states import State
+from queuectl.operations import control as use
+from queuectl.operations.query import parse_state
 
-_HERE: Final = "queuectl.cli.commands.dlq"
-_RETRY: Final = Verb(use.retry, "retry", "queued again", use.DEAD)
-_PURGE: Final = Verb(use.purge, "remove", "purged", use.DEAD)
+_HERE: Final = "dlq"
+_RETRY: Final = BulkAction(use.retry_dead, "retry", "queued again", use.DEAD)
+_PURGE: Final = BulkAction(use.purge_dead, "remove", "purged", use.DEAD)
 _LOSES: Final = " with history and logs"
 
 dlq = group(
@@ -43,8 +42,8 @@ dlq = group(
 
 
 @command("list", examples="queuectl dlq list --queue mail --sort finished")
-@click.option("--state", "-s", "states", multiple=True, hidden=True)  # what `list` takes; here only one can match
-@selectors(but=["states"])
+@click.option("--state", "-s", "states", multiple=True, hidden=True)  # as of `list`; here a single state matches
+@filter_options(but=["states"])
 @page_options
 def dlq_list(app: App, states: tuple[str, ...], selection: Selection, limit: int | None, **options: Any) -> Result:
     """The dead jobs, newest first."""
@@ -67,21 +66,20 @@ def dlq_show(app: App, id: str, show_env: bool) -> Result:
     examples="""
         queuectl dlq retry 7f3a
         queuectl dlq retry --all
-        # those of one queue that died today; asks first
+        # dead jobs of a queue enqueued today; asks first
         queuectl dlq retry --queue mail --since 24h
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
+@ids_and_filters()
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
-@selectors()
 @yes_option
 def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
-    """Let dead jobs run again, now, with no failed attempts."""
+    """Retry dead jobs now. Their failed attempts are reset to 0."""
     _check(ids, selection, all_of_them=all_of_them)
     if ids:
-        return act(app, _RETRY, ids)
-    # --all has said what it will touch.
-    return _act_on_dead(app, _RETRY, selection, yes=yes or all_of_them)
+        return apply_to_ids(app, _RETRY, ids)
+    # --all needs no confirmation.
+    return _apply_to_dead(app, _RETRY, selection, yes=yes or all_of_them)
 
 
 @command(
@@ -92,28 +90,27 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Sele
         queuectl dlq purge --match ffmpeg
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
+@ids_and_filters()
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
-@selectors()
 @yes_option
 def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
-    """Remove dead jobs for good, with their history and logs."""
+    """Remove dead jobs with their history and logs."""
     _check(ids, selection, all_of_them=all_of_them)
     if not ids:
-        return _act_on_dead(app, _PURGE, selection, yes=yes, loses=_LOSES)
-    # Who is asked, or refused for want of --yes, shall be asked about jobs that would be removed.
+        return _apply_to_dead(app, _PURGE, selection, yes=yes, loses=_LOSES)
+    # Ask about jobs that would be removed only, and not at all if there is none.
     if not yes and (count := use.count_dead(app.open_reads(), ids)):
         confirm(app, f"Remove {plural(count, 'dead job')}{_LOSES}?", yes=yes)
-    return act(app, _PURGE, ids)
+    return apply_to_ids(app, _PURGE, ids)
 
 
 def _check(ids: tuple[str, ...], selection: Selection, *, all_of_them: bool) -> None:
     if not all_of_them:
-        either(ids, selection)
+        require_ids_or_filters(ids, selection)
     elif ids or selection:
-        raise UsageError("--all and something less at once", hint="name them by id, choose them, or say --all")
+        raise UsageError("--all and something less at once", hint="use ids, filters or --all")
 
 
-def _act_on_dead(app: App, verb: Verb, selection: Selection, *, yes: bool, loses: str = "") -> Result:
-    where = selection.where_able(app, use.DEAD, done=verb.done)
-    return act_on_chosen(app, verb, where, yes=yes, what="dead job", loses=loses)
+def _apply_to_dead(app: App, action: BulkAction, selection: Selection, *, yes: bool, loses: str = "") -> Result:
+    where = selection.where_able(app, use.DEAD, done=action.done)
+    return apply_to_matching(app, action, where, yes=yes, what="dead job", loses=loses)

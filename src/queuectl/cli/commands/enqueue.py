@@ -1,53 +1,65 @@
-"""enqueue: add jobs."""
+"""Commands that add jobs: enqueue and clone.
+
+Imports that only some invocations need are inside of functions: `enqueue` runs in tight loops of scripts.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command, show_env_option
-from queuectl.cli.exits import DONE, USAGE
-from queuectl.cli.failure import InvalidLines, report
-from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
-from queuectl.cli.manywords import many_options, read_many, read_on_complete
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Result, Sheet, Stream
-from queuectl.cli.style import took
-from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, UsageError
-from queuectl.queue.enqueue import Place, Queued, queued
-from queuectl.queue.enqueue import enqueue as add
-from queuectl.queue.intake import Format, Given, Intake, looks_like_json, read_document, read_words
-from queuectl.store.entry import Enqueued
+from queuectl.cli.command import combine_options, command, show_env_option
+from queuectl.cli.completion import complete_jobs
+from queuectl.cli.errors import DONE, USAGE, InvalidLines, report
+from queuectl.cli.job_options import (
+    ONE_OF_THEM,
+    JobCommand,
+    command_input,
+    field_options,
+    job_options,
+    many_options,
+    read_flags,
+    read_many,
+    read_on_complete,
+)
+from queuectl.cli.render import Details, Result, Stream
+from queuectl.config import working_directory
+from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, Unavailable, UsageError
+from queuectl.operations import enqueue as use
+from queuectl.operations.enqueue import Advance, Queued, ignore_progress, job_defaults, prepare, queued
+from queuectl.operations.job_input import (
+    InputFormat,
+    JobInput,
+    parse_document,
+)
+from queuectl.store.types import Enqueued
+from queuectl.text import escape_control
+from queuectl.units import humanize_elapsed
 
-AT_ONCE = 1 << 16
-LOOKED_AT = 500  # jobs, to find out about their queues
-FEW = 5  # as many ids or refusals one line can name
+READ_BYTES = 1 << 16
+MAX_PAUSE_LOOKUPS = 500  # jobs whose queues are looked up to report paused ones
+MAX_LISTED = 5  # ids or refusals in one message
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def file_options(function: F) -> F:
-    """The options of `enqueue` and `run` that name a file of jobs."""
-    forms = click.Choice(["json", "jsonl", "lines"])
-    function = click.option("--format", "form", type=forms, help="How it is written; else its first character.")(
-        function
-    )
-    return click.option("--file", metavar="FILE", help="Read the jobs from a file, - for stdin.")(function)
+# For `enqueue` and `run`.
+file_options: Final = combine_options(
+    click.option("--file", metavar="FILE", help="Read jobs from a file, - for stdin."),
+    click.option("--format", "form", type=click.Choice(["json", "jsonl", "lines"]), help="Format (default: detected)."),
+)
 
 
 @command(
     "enqueue",
     cls=JobCommand,
     examples="""
-        # one word is a command for the shell
+        # one argument is a command for the shell
         queuectl enqueue 'sleep 2 && echo done'
 
-        # several words run without a shell, exactly as they are
+        # several arguments run without a shell, unchanged
         queuectl enqueue --priority 5 -- convert in.png -resize 50% out.png
 
         # JSON, with any field of a job
@@ -60,94 +72,112 @@ def file_options(function: F) -> F:
         # a command for each line of a list; {.} is the line without its extension
         find . -name '*.jpg' -print0 | queuectl enqueue --for-each - -0 'convert {} {.}.png'
 
-        # the same command a hundred times, each with another $QUEUECTL_ARRAY_INDEX
+        # the same command a hundred times, each with its own $QUEUECTL_ARRAY_INDEX
         queuectl enqueue --array 1-100 './simulate --seed "$QUEUECTL_ARRAY_INDEX"'
         # at most four of them at a time
         queuectl enqueue --array 1-100%4 './render --frame "$QUEUECTL_ARRAY_INDEX"'
 
-        # under one name, with something to run when all of them have ended
+        # a batch, with a command to run when all of its jobs have ended
         queuectl enqueue --file jobs.txt --batch nightly --on-complete 'mail -s done me'
         queuectl wait --batch nightly
 
-        # not twice: prints the id of the one that waits or runs, if there is one
+        # a unique job: prints the id of the waiting or running one, if there is one
         queuectl enqueue 'make report' --unique report
 
-        # one after the other: only when the other has completed
+        # a dependency: starts after the other job has completed
         queuectl enqueue --after "$(queuectl enqueue 'make build')" 'make test'
 
-        # later, with a time limit, and wait for it
+        # delayed, with a time limit; wait for it
         queuectl wait $(queuectl enqueue 'make report' --delay 10m --timeout 1h)
     """,
 )
 @job_options
 @file_options
-@click.option("--stream", is_flag=True, help="Add each line as it arrives; a bad one is skipped.")
+@click.option("--stream", is_flag=True, help="Add each line as it arrives; skip invalid ones.")
 @many_options
 @show_env_option
 def enqueue(
-    app: App, words: tuple[str, ...], file: str | None, form: str | None, stream: bool, show_env: bool, **options: Any
+    app: App,
+    arguments: tuple[str, ...],
+    file: str | None,
+    form: str | None,
+    stream: bool,
+    show_env: bool,
+    **options: Any,
 ) -> Result:
-    """Add jobs and print their ids, once they are safe.
+    """Add jobs and print their ids after the jobs are stored.
 
-    A word that begins with { or [ is JSON, any other single word a command for the shell, several words a program
-    with its arguments, run without a shell. Options of jobs win over what JSON says.
+    An argument that begins with { or [ is JSON, any other single argument a command for the shell, several arguments a
+    program that runs without a shell. Options override fields of the JSON.
     """
-    flags = read_flags({**options, "file": file or ("-" if stream or words == ("-",) else None)}, app)
+    flags = read_flags({**options, "file": file or ("-" if stream or arguments == ("-",) else None)}, app)
     many = read_many(options)
     on_complete = read_on_complete(options, stream=stream)
     if many:
         many.refuse_beside(file=file, stream=stream, form=form)
     else:
-        words, file = source(words, file, flags=flags, stream=stream, form=form)
-    place = place_of(app)
-    wanted = Format(form) if form else None
+        arguments, file = source(arguments, file, flags=flags, stream=stream, form=form)
+    wanted = InputFormat(form) if form else None
     if stream:
-        return _stream(app, place, str(file), flags=flags, form=wanted, show_env=show_env)
+        return _stream(app, str(file), flags=flags, form=wanted, show_env=show_env)
     if many:
-        intake = many.intake(words, flags, read=partial(read_file, app), from_words=from_words)
+        jobs = many.job_input(arguments, flags, read=partial(read_file, app))
     else:
-        intake = read_document(read_file(app, file), wanted) if file else from_words(words, flags)
-    if not intake.is_batch:
-        added = next(queued(add(intake, place, flags=flags, on_complete=on_complete)))
+        jobs = parse_document(read_file(app, file), wanted) if file else command_input(arguments, flags)
+    if not jobs.is_batch:
+        added = next(queued(add(app, jobs, flags=flags, on_complete=on_complete)))
         return single(app, added, show_env=show_env)
-    from queuectl.cli.progress import progress
+    from queuectl.cli.watch import progress
 
-    with progress(app, "reading", total=intake.size) as advance:
-        ids = add(intake, place, flags=flags, advance=advance, on_complete=on_complete)
+    with progress(app, "reading", total=jobs.size) as advance:
+        ids = add(app, jobs, flags=flags, advance=advance, on_complete=on_complete)
     return _batch(app, ids, show_env=show_env)
 
 
+def add(
+    app: App,
+    jobs: JobInput,
+    *,
+    flags: Mapping[str, object],
+    advance: Advance = ignore_progress,
+    on_complete: str | None = None,
+) -> Enqueued:
+    """Add all jobs or none. Nothing is created before all of them are known to be valid."""
+    cwd = working_directory()
+    try:
+        inbox = app.find_enqueuer()
+        defaults = job_defaults(inbox, app.environ, cwd=cwd)
+    except Unavailable:
+        # Invalid input is reported before a database that cannot be opened.
+        prepare(jobs, job_defaults(None, app.environ, cwd=cwd), flags=flags, on_complete=on_complete)
+        raise
+    prepared = prepare(jobs, defaults, flags=flags, advance=advance, on_complete=on_complete)
+    if not prepared.jobs:
+        return Enqueued()
+    return use.add(inbox or app.open_enqueuer(), prepared)
+
+
 def source(
-    words: tuple[str, ...], file: str | None, *, flags: Mapping[str, object], stream: bool, form: str | None
+    arguments: tuple[str, ...], file: str | None, *, flags: Mapping[str, object], stream: bool, form: str | None
 ) -> tuple[tuple[str, ...], str | None]:
-    """Either words or a file: exactly one place for jobs to come from."""
+    """Check that the jobs come from exactly one place: arguments or a file."""
     if file == "":
         raise InvalidInput("--file", "the name is empty", hint="give the name of a file, or - for stdin")
-    if words == ("-",) and file is None:
-        words, file = (), "-"
-    if stream and file is None and not words:
+    if arguments == ("-",) and file is None:
+        arguments, file = (), "-"
+    if stream and file is None and not arguments:
         file = "-"
-    if words and file:
-        raise UsageError("jobs from words and from a file at once", hint="leave one of the two away")
-    if words and (stream or form):
+    if arguments and file:
+        raise UsageError("jobs from arguments and from a file at once", hint=ONE_OF_THEM)
+    if arguments and (stream or form):
         raise UsageError(
             f"{'--stream' if stream else '--format'} is for a file", hint="add --file FILE, or - for stdin"
         )
     if stream and "id" in flags:
-        raise UsageError("--id names one job, and a stream has many", hint="leave --id away")
-    if not words and not file and "command" not in flags:
-        raise UsageError("nothing to enqueue", hint="say what to run: queuectl enqueue 'echo hello'")
-    return words, file
-
-
-def from_words(words: tuple[str, ...], flags: Mapping[str, object]) -> Intake:
-    if not words:
-        return Given([{}], is_batch=False)
-    if "command" in flags and not looks_like_json(words[0]):
-        raise UsageError("what to run was said twice: by words and by --command", hint="leave one of the two away")
-    if not words[0] or not "".join(words).strip():
-        raise UsageError("the command is blank", hint="say what to run, like 'echo hello'")
-    return read_words(words)
+        raise UsageError("--id names one job, and a stream has many", hint="omit --id")
+    if not arguments and not file and "command" not in flags:
+        raise UsageError("nothing to enqueue", hint="for example: queuectl enqueue 'echo hello'")
+    return arguments, file
 
 
 def read_file(app: App, path: str) -> bytes:
@@ -161,7 +191,7 @@ def read_file(app: App, path: str) -> bytes:
 
 
 def _reader(app: App, path: str) -> Callable[[], bytes]:
-    """Waits for more, and gives what has arrived without waiting for any more than that."""
+    """A function that blocks until input arrives and returns what there is."""
     try:
         fd = app.stdin_bytes.fileno() if path == "-" else os.open(path, os.O_RDONLY)
     except OSError as error:
@@ -169,7 +199,7 @@ def _reader(app: App, path: str) -> Callable[[], bytes]:
 
     def read() -> bytes:
         try:
-            return os.read(fd, AT_ONCE)
+            return os.read(fd, READ_BYTES)
         except OSError as error:
             raise _unreadable(path, error) from error
 
@@ -180,59 +210,72 @@ def _unreadable(path: str, error: OSError) -> FileUnreadable:
     return FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True)
 
 
-# ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── results ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def single(app: App, added: Queued, *, show_env: bool = False) -> Result:
     job_id = added.id
-    app.done = _done(added)
-    return Sheet(
+    return Details(
         lambda: _to_json(app, added, show_env=show_env),
-        people=lambda: [job_id],
+        text=lambda: [job_id],
         id=job_id,
-        note=lambda: _words_about(app, added),
+        note=lambda: _note(app, added),
+        effect=_effect(added),
     )
 
 
 def _batch(app: App, added: Enqueued, *, show_env: bool) -> Result:
-    new = [job_id for place, job_id in enumerate(added) if place not in added.duplicates]
-    if new:
-        named = ", ".join(new) if len(new) <= FEW else f"{new[0]} … {new[-1]}"
-        app.done = f"{len(new):,} jobs were added: {named}"
+    new = [job_id for index, job_id in enumerate(added) if index not in added.duplicates]
+
+    def effect() -> str | None:
+        named = ", ".join(new) if len(new) <= MAX_LISTED else f"{new[0]} … {new[-1]}"
+        return f"{len(new):,} jobs were added: {named}" if new else None
+
     return Stream(
         queued(added),
         to_line=lambda one: one.id,
         to_json=partial(_to_json, app, show_env=show_env),
         summary=lambda: _summary(app, new, there=len(added.duplicates)),
+        effect=effect,
     )
 
 
-def _stream(
-    app: App, place: Place, path: str, *, flags: Mapping[str, object], form: Format | None, show_env: bool
-) -> Result:
-    from queuectl.queue.stream import enqueue_stream
+def _stream(app: App, path: str, *, flags: Mapping[str, object], form: InputFormat | None, show_env: bool) -> Result:
+    from queuectl.operations.enqueue import add_lines, has_jobs, read_blocks
+    from queuectl.operations.wait import retry_store
 
+    cwd = working_directory()
     refused = 0
+    last: Queued | None = None
     first: list[QueuectlError] = []
 
+    def answers() -> Iterator[Queued | QueuectlError]:
+        for block in read_blocks(_reader(app, path), form):
+            inbox = retry_store(app.clock, app.find_enqueuer)
+            defaults = retry_store(app.clock, partial(job_defaults, inbox, app.environ, cwd=cwd))
+            lines = block.parse(defaults, flags)
+            if inbox is None and has_jobs(lines):
+                inbox = retry_store(app.clock, app.open_enqueuer)
+            yield from add_lines(inbox, lines, app.clock)
+
     def rows() -> Iterator[Queued]:
-        nonlocal refused
+        nonlocal refused, last
         try:
-            for answer in enqueue_stream(_reader(app, path), place, flags=flags, form=form, clock=app.clock):
+            for answer in answers():
                 if not isinstance(answer, QueuectlError):
-                    app.done = _done(answer)
+                    last = answer
                     yield answer
                     continue
                 refused += 1
                 if not app.flags.json:
                     report(app, answer)
-                elif refused <= FEW:
+                elif refused <= MAX_LISTED:
                     first.append(answer)
         except QueuectlError:
-            first.clear()  # it ends the command, and is the error to tell
+            first.clear()  # this error ends the command and is reported instead
             raise
         finally:
-            if first:  # with --json, stderr holds one error, however many lines were wrong
+            if first:  # with --json, stderr holds a single error
                 report(app, first[0] if refused == 1 else InvalidLines(first, refused))
 
     return Stream(
@@ -240,11 +283,12 @@ def _stream(
         to_line=lambda one: one.id,
         to_json=partial(_to_json, app, show_env=show_env),
         live=True,
+        effect=lambda: None if last is None else _effect(last),
         exit_code=lambda: USAGE if refused else DONE,
     )
 
 
-def _done(added: Queued) -> str:
+def _effect(added: Queued) -> str:
     return f"the job {added.id} {'was there already' if added.is_duplicate else 'was added'}"
 
 
@@ -252,18 +296,18 @@ def _to_json(app: App, added: Queued, *, show_env: bool) -> dict[str, Any]:
     return {**app.open_store().get(added.id).to_dict(show_env=show_env), "duplicate": added.is_duplicate}
 
 
-def _words_about(app: App, added: Queued) -> str:
-    from queuectl.job.model import to_ms
+def _note(app: App, added: Queued) -> str:
+    from queuectl.units import to_ms
 
     store = app.open_store()
     job = store.get(added.id)
     if added.is_duplicate:
         return app.paint(f"there already, {job.state}: not queued twice", "dim")
     wait_ms = to_ms(job.run_at) - store.now_ms()
-    # A worker may have been quicker than these words: then the time is that of a retry, and no news of the enqueue.
-    when = f", due in {took(wait_ms)}" if wait_ms > 0 and not job.runs else ""
+    # A worker may have run the job already: then run_at is the time of a retry.
+    when = f", due in {humanize_elapsed(wait_ms)}" if wait_ms > 0 and not job.runs else ""
     paused = _paused(app, [added.id])
-    when = f", {printable(job.reason)}" if job.state == "blocked" and job.reason else when
+    when = f", {escape_control(job.reason)}" if job.state == "blocked" and job.reason else when
     idle = "; no worker is running: queuectl worker start" if _is_idle(app) else ""
     return app.paint(f"queued in {job.queue}{when}{'; ' if paused else ''}{paused}{idle}", "dim")
 
@@ -277,19 +321,50 @@ def _summary(app: App, ids: Sequence[str], *, there: int) -> str:
     idle = "\nno worker is running: queuectl worker start" if _is_idle(app) else ""
     more = f"; {already}" if there else ""
     paused = _paused(app, ids)
-    news = (f"\n{paused}" if paused else "") + idle
-    return f"queued {jobs}: {span}{more}{app.paint(news, 'dim')}"
+    notes = (f"\n{paused}" if paused else "") + idle
+    return f"queued {jobs}: {span}{more}{app.paint(notes, 'dim')}"
 
 
 def _paused(app: App, ids: Sequence[str]) -> str:
-    """Which of their queues start nothing now, in words; of a crowd, the first few hundred are looked at."""
-    from queuectl.queue.queues import paused_of
+    """A message about paused queues of these jobs; of many jobs, only the first are looked up."""
+    from queuectl.operations.queues import paused_of
 
-    names = " ".join(paused_of(app.open_store(), ids[:LOOKED_AT]))
+    names = " ".join(paused_of(app.open_store(), ids[:MAX_PAUSE_LOOKUPS]))
     return f"{names} is paused: queuectl queue resume {names}" if names else ""
 
 
 def _is_idle(app: App) -> bool:
-    from queuectl.cli.workers import is_serving
+    from queuectl.cli.worker_status import is_serving
 
     return not any(map(is_serving(app), app.open_store().workers()))
+
+
+# ── clone ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@command(
+    "clone",
+    examples="""
+        queuectl clone 7f3a
+        # the same with another time limit, later
+        queuectl clone 7f3a --timeout 2h --delay 10m
+        queuectl wait $(queuectl clone last)
+    """,
+)
+@click.argument("ref", metavar="ID", shell_complete=complete_jobs)
+@field_options
+def clone(app: App, ref: str, **options: Any) -> Result:
+    """Add a new job with the same fields as another one, in any state, and print its id.
+
+    The new job has its own id, no history, and the dependencies that the other job still waits for. Options, as of
+    enqueue, override its fields.
+    """
+    from queuectl.jobs.fields import absolute
+    from queuectl.operations.control import clone as copy_of
+
+    flags = read_flags(options, app)
+    if isinstance(flags.get("cwd"), str):
+        flags["cwd"] = absolute(str(flags["cwd"]), working_directory())
+    reads = app.open_reads()
+    new = copy_of(reads, ref, flags)
+    return single(app, next(queued(app.open_store().enqueue([new]))))

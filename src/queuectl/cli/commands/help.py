@@ -1,4 +1,6 @@
-"""queuectl help: the pages of the documentation, in the terminal. They are files of the package, made by scripts/docs."""
+"""queuectl help: pages of the documentation in the terminal; queuectl completion: the script for a shell.
+
+The pages are files of the package, written by scripts/docs."""
 
 from __future__ import annotations
 
@@ -10,15 +12,17 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
-from queuectl.cli.result import Lines, Result
+from queuectl.cli.render import Lines, Result
 from queuectl.errors import UnknownName
 
-TOPICS: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
-ENDING: Final = ".txt"
+TOPICS_DIRECTORY: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
+TOPIC_SUFFIX: Final = ".txt"
 
 
 def topic_names() -> list[str]:
-    return sorted(name.removesuffix(ENDING) for name in os.listdir(TOPICS) if name.endswith(ENDING))
+    return sorted(
+        name.removesuffix(TOPIC_SUFFIX) for name in os.listdir(TOPICS_DIRECTORY) if name.endswith(TOPIC_SUFFIX)
+    )
 
 
 def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -34,15 +38,15 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
         queuectl help enqueue
     """,
 )
-@click.argument("words", nargs=-1, metavar="[TOPIC | COMMAND...]", shell_complete=complete_topics)
-def help_topic(app: App, words: tuple[str, ...]) -> Result:
-    """Read about a topic, or what --help says of a command. Without one: the topics there are."""
-    if not words:
+@click.argument("arguments", nargs=-1, metavar="[TOPIC | COMMAND...]", shell_complete=complete_topics)
+def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
+    """Print the page of a topic, or the help of a command. Without an argument, list the topics."""
+    if not arguments:
         return Lines([*_list()], topic_names())
-    if len(words) == 1 and (text := _text(words[0])) is not None:
-        return Lines(text.splitlines(), {"topic": words[0], "text": text})
-    text = _of_command(app, words)
-    return Lines(text.splitlines(), {"command": " ".join(words), "text": text})
+    if len(arguments) == 1 and (text := _topic_text(arguments[0])) is not None:
+        return Lines(text.splitlines(), {"topic": arguments[0], "text": text})
+    text = _command_help(app, arguments)
+    return Lines(text.splitlines(), {"command": " ".join(arguments), "text": text})
 
 
 def _list() -> Iterator[str]:
@@ -53,28 +57,59 @@ def _list() -> Iterator[str]:
 
 
 def _title(name: str) -> str:
-    return (_text(name) or "").partition("\n")[0]
+    return (_topic_text(name) or "").partition("\n")[0]
 
 
-def _text(name: str) -> str | None:
-    if name not in topic_names():  # and so no path of anything else
+def _topic_text(name: str) -> str | None:
+    if name not in topic_names():  # never a path outside of the directory
         return None
-    with open(os.path.join(TOPICS, name + ENDING), encoding="utf-8") as file:
+    with open(os.path.join(TOPICS_DIRECTORY, name + TOPIC_SUFFIX), encoding="utf-8") as file:
         return file.read()
 
 
-def _of_command(app: App, words: tuple[str, ...]) -> str:
+def _command_help(app: App, arguments: tuple[str, ...]) -> str:
     from queuectl.cli.command import LazyGroup
-    from queuectl.cli.commands.table import root
-    from queuectl.cli.invoke import PROGRAM
-    from queuectl.job.nearest import nearest
+    from queuectl.cli.commands.registry import root
+    from queuectl.cli.main import PROGRAM
+    from queuectl.text import closest_match
 
     context = click.Context(root, info_name=PROGRAM, obj=app)
-    for number, word in enumerate(words):
+    for number, word in enumerate(arguments):
         group = context.command
         found = group.get_command(context, word) if isinstance(group, LazyGroup) else None
         if found is None:
             known = [*root.list_commands(context), *topic_names()]
-            raise UnknownName("topic", " ".join(words[: number + 1]), nearest=nearest(word, known), known=topic_names())
+            raise UnknownName(
+                "topic", " ".join(arguments[: number + 1]), nearest=closest_match(word, known), known=topic_names()
+            )
         context = click.Context(found, info_name=word, parent=context, obj=app)
     return context.get_help() + "\n"
+
+
+@command(
+    "completion",
+    any_home=True,
+    examples="""
+        # bash: now, and in every new shell
+        source <(queuectl completion bash)
+        echo 'source <(queuectl completion bash)' >> ~/.bashrc
+
+        # zsh, fish
+        queuectl completion zsh > "${fpath[1]}/_queuectl"
+        queuectl completion fish > ~/.config/fish/completions/queuectl.fish
+    """,
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(app: App, shell: str) -> Result:
+    """Print the completion script for a shell: commands, options, states, settings, and ids, queues and names from the
+    database."""
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    from queuectl.cli.commands.registry import root
+    from queuectl.cli.main import COMPLETION_VARIABLE, PROGRAM
+
+    found = get_completion_class(shell)
+    assert found is not None
+    # Not the method of the class for bash: it runs bash to warn about versions before 2016.
+    script = ShellComplete.source(found(root, {}, PROGRAM, COMPLETION_VARIABLE))
+    return Lines(script.splitlines(), {"shell": shell, "script": script})

@@ -1,58 +1,44 @@
-"""queuectl logs"""
+"""queuectl logs: the output of jobs."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Final
 
 import click
 
-from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
-from queuectl.cli.command import command
-from queuectl.cli.complete import complete_jobs
-from queuectl.cli.exits import DONE, REFUSED
-from queuectl.cli.gone import tell_gone
-from queuectl.cli.numbers import integer
-from queuectl.cli.prefix import PrefixedLines
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Nothing, Raw, Result
-from queuectl.cli.selectors import Selection, selectors
-from queuectl.cli.workers import unserved_watch
+from queuectl.cli.command import command, integer
+from queuectl.cli.errors import DONE, REFUSED
+from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
+from queuectl.cli.render import Nothing, Raw, Result
+from queuectl.cli.worker_status import unserved_watch
 from queuectl.errors import InvalidInput
-from queuectl.job.lifecycle import State
-from queuectl.queue import logs as use
-from queuectl.queue.filters import parse_count
-from queuectl.queue.logs import LogView, Piece
-from queuectl.queue.printed import is_log_gone
-
-if TYPE_CHECKING:
-    from queuectl.secrets.known import KnownSecrets
+from queuectl.jobs.states import State
+from queuectl.operations import logs as use
+from queuectl.operations.logs import LogView, Piece, missing_log
+from queuectl.operations.query import parse_count
+from queuectl.text import escape_control
 
 
 @command(
     "logs",
     examples="""
         queuectl logs 7f3a
-        # from the beginning to the end, also of a job that has not begun
+        # from the beginning to the end; also for a job that has not started
         queuectl logs -f last
-        # exactly what its second run printed
+        # the exact output of its second run
         queuectl logs --run 2 --no-markers 7f3a > out.bin
-        # with the secrets that it printed, by who may know them
-        queuectl logs --raw 7f3a
-        # the last words of all that died today
+        # the last lines of jobs that died today
         queuectl logs --state dead --since 24h --tail 5
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
-@selectors()
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended for good.")
+@ids_and_filters()
+@click.option("--follow", "-f", is_flag=True, help="Follow until the job has ended.")
 @click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
-@click.option("--run", type=integer, metavar="N", help="Only this run, from 1.")
-@click.option("--no-markers", is_flag=True, help="Without the START and END lines: exactly the bytes of the job.")
-@click.option("--raw", is_flag=True, help="With the secrets that were taken out, as far as you may know them, here.")
+@click.option("--run", type=integer, metavar="N", help="Only this run, counted from 1.")
+@click.option("--no-markers", is_flag=True, help="Omit the START and END lines: print only the bytes of the job.")
 def logs(
     app: App,
     ids: tuple[str, ...],
@@ -61,23 +47,19 @@ def logs(
     tail: int | None,
     run: int | None,
     no_markers: bool,
-    raw: bool,
 ) -> Result:
-    """What jobs printed, in all their runs; of several jobs each line says whose it is."""
+    """Print the output of jobs, of all their runs. With several jobs, each line begins with the id."""
     tail = parse_count(tail, subject="--tail")
     if run is not None and run < 1:
         raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")
-    found = look_up(app, ids, selection, unless_said=frozenset(State))
-    tell_refused(app, found)
-    if found.refused and app.flags.json:  # beside an error for a program stands nothing else
+    found = find_jobs(app, ids, selection, default=frozenset(State))
+    report_not_found(app, found)
+    if found.refused and app.flags.json:  # with --json an error is the only output
         return Nothing(exit_code=REFUSED)
-    known = _known(app) if raw else None
-    view = LogView(run=run, markers=not no_markers, tail=tail, known=known)
+    view = LogView(run=run, markers=not no_markers, tail=tail)
     pieces = _follow(app, found.done, view) if follow else _read(app, found.done, view)
-    # How many a selector finds is not for whoever reads it to guess: then each line says whose it is, also of a single job.
+    # With filters, a single match is prefixed, too: the format must not depend on the number of matches.
     chunks = _prefixed(pieces) if selection or len(set(ids)) > 1 else (data for _, data in pieces)
-    if known is not None:
-        chunks = _with_problems(app, chunks, known)
     return Raw(chunks, exit_code=REFUSED if found.refused else DONE)
 
 
@@ -88,35 +70,22 @@ def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
         def tell(job_id: str, count: int, limit: str) -> None:
             nonlocal is_empty
             is_empty = False
-            tell_gone(app, job_id, count, limit)
+            warn_missing_output(app, job_id, count, limit)
 
-        for data in use.read(app.open_reads(), job_id, view, host=app.host, tell=tell):
+        for data in use.read_log(app.open_reads(), job_id, view, host=app.host, tell=tell):
             is_empty = False
             yield Piece(job_id, data)
         if not is_empty:
             continue
-        if (path := is_log_gone(app.open_reads(), job_id, host=app.host)) is not None:
-            app.warn(f"{printable(job_id)}: its log {printable(path)} is gone")
+        if (path := missing_log(app.open_reads(), job_id, host=app.host)) is not None:
+            app.warn(f"{escape_control(job_id)}: its log {escape_control(path)} is gone")
         else:
-            app.say(app.paint(f"{printable(job_id)} has printed nothing", "dim"))
+            app.say(app.paint(f"{escape_control(job_id)} has printed nothing", "dim"))
 
 
 def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
-    tell = partial(tell_gone, app)
-    return use.follow(app.open_reads(), app.clock, ids, view, host=app.host, watch=unserved_watch(app), tell=tell)
-
-
-def _known(app: App) -> KnownSecrets:
-    from queuectl.gate import open_gate  # here, since it is seldom wanted
-    from queuectl.secrets.known import KnownSecrets
-
-    return KnownSecrets(app.home, user=os.geteuid(), gate=open_gate(app.home, None, app.environ), clock=app.clock)
-
-
-def _with_problems(app: App, chunks: Iterator[bytes], known: KnownSecrets) -> Iterator[bytes]:
-    yield from chunks
-    for problem in known.problems.values():
-        app.warn(f"left out: {printable(problem)}")
+    tell = partial(warn_missing_output, app)
+    return use.follow_logs(app.open_reads(), app.clock, ids, view, host=app.host, watch=unserved_watch(app), tell=tell)
 
 
 def _prefixed(pieces: Iterator[Piece]) -> Iterator[bytes]:
@@ -127,3 +96,47 @@ def _prefixed(pieces: Iterator[Piece]) -> Iterator[bytes]:
         before = job_id
     if before is not None:
         yield lines.flush()
+
+
+# A longer line is printed in parts: no line is held in memory as a whole.
+MAX_HELD_BYTES: Final = 64 * 1024
+
+
+class PrefixedLines:
+    """Takes parts of logs and returns whole lines, each prefixed by `id | `."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, bytes] = {}  # beginnings of lines, by job
+        self._open: str | None = None  # the job whose last printed line has no newline yet
+
+    def feed(self, job_id: str, data: bytes) -> bytes:
+        text = self._held.pop(job_id, b"") + data
+        whole, newline, rest = text.rpartition(b"\n")
+        out = self._print(job_id, whole + newline) if newline else b""
+        if len(rest) > MAX_HELD_BYTES:
+            out += self._print(job_id, rest)
+        elif rest:
+            self._held[job_id] = rest
+        return out
+
+    def flush(self) -> bytes:
+        """The rest, with missing newlines."""
+        out = b"".join(self._print(job_id, rest + b"\n") for job_id, rest in self._held.items())
+        self._held.clear()
+        return out + self._end_open_line()
+
+    def _print(self, job_id: str, text: bytes) -> bytes:
+        prefix = f"{job_id} | ".encode()
+        out = b"" if self._open == job_id else self._end_open_line() + prefix
+        is_whole = text.endswith(b"\n")
+        self._open = None if is_whole else job_id
+        body = text.replace(b"\n", b"\n" + prefix)
+        return out + (body.removesuffix(prefix) if is_whole else body)
+
+    def _end_open_line(self) -> bytes:
+        was_open, self._open = self._open, None
+        return b"" if was_open is None else b"\n"
+
+
+def warn_missing_output(app: App, job_id: str, count: int, limit: str) -> None:
+    app.warn(f"{escape_control(job_id)}: {count} bytes of earlier output are gone ({escape_control(limit)})")

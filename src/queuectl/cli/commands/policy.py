@@ -1,4 +1,4 @@
-"""queuectl policy: what may run on this host."""
+"""queuectl policy: the rules for commands on this host."""
 
 from __future__ import annotations
 
@@ -10,34 +10,30 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.complete import complete_queues
-from queuectl.cli.exits import DONE, REFUSED
-from queuectl.cli.jobwords import JobCommand
-from queuectl.cli.limitwords import limit_options
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Lines, Result, Sheet
-from queuectl.cli.variables import read_variables
+from queuectl.cli.completion import complete_queues
+from queuectl.cli.errors import DONE, REFUSED
+from queuectl.cli.job_options import JobCommand, limit_options, read_variables
+from queuectl.cli.render import Details, Lines, Result
 from queuectl.config import file_path, job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
-from queuectl.job.duration import format_duration
-from queuectl.job.names import WEBHOOKS
-from queuectl.job.newjob import NewJob
-from queuectl.job.policy import Refusal, Rules
-from queuectl.job.resources import CEILINGS, LIMITS
-from queuectl.job.spec import Defaults, merge, validate
-from queuectl.policy.file import Loaded, place_of, read_policy
-from queuectl.policy.guard import Guard, Permit, Wish
-from queuectl.policy.weak import weaknesses, wildcards
-from queuectl.queue.intake import read_words
+from queuectl.jobs.resources import CEILINGS, LIMITS
+from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
+from queuectl.operations.job_input import parse_arguments
+from queuectl.policy.evaluator import Decision, Evaluator, Request
+from queuectl.policy.lint import lint_policy, lint_wildcards
+from queuectl.policy.parser import LoadedPolicy, default_path, read_policy
+from queuectl.policy.rules import Refusal, Rules
+from queuectl.text import WEBHOOK_QUEUE, escape_control
+from queuectl.units import format_duration
 
-_HERE: Final = "queuectl.cli.commands.policy"
+_HERE: Final = "policy"
 
 policy = group(
     "policy",
-    "What may run on this host, and by which rule.",
+    "The policy of this host: which commands may run.",
     {
-        "check": Entry(_HERE, "policy_check", "Whether a command may run here, and by which rule."),
-        "show": Entry(_HERE, "policy_show", "The rules, and where they can be walked around."),
+        "check": Entry(_HERE, "policy_check", "Check whether a command may run, and by which rule."),
+        "show": Entry(_HERE, "policy_show", "Show the rules, and their weaknesses."),
     },
     examples="""
         queuectl policy check rsync -a /srv/in/ /srv/out/
@@ -45,68 +41,72 @@ policy = group(
     """,
 )
 
-_FILE: Final = click.option("--policy", "file", metavar="FILE", help="This policy, not that of the home.")
+_FILE: Final = click.option(
+    "--policy", "file", metavar="FILE", help="Policy (default: policy.toml in the data directory)."
+)
 
 
 @command(
     "check",
     cls=JobCommand,
     examples="""
-        # several words: a program with its arguments
+        # several arguments: a program without a shell
         queuectl policy check rsync -a /srv/in/ /srv/out/
-        # one word: a command for the shell
+        # one argument: a command for the shell
         queuectl policy check 'cat /etc/passwd | mail me'
         # the command of an alert
         queuectl policy check --queue queuectl.webhooks './page.sh'
         queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
     """,
 )
-@click.argument("words", nargs=-1, metavar="[COMMAND | JSON | WORD...]")
-@click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="By the rules of this queue.")
-@click.option("--cwd", metavar="DIR", help="Where it would run; default: here.")
-@click.option("--env", multiple=True, metavar="K=V", help="A variable that the job brings along.")
-@click.option("--secret", multiple=True, metavar="NAME[=ENTRY]", help="A secret that the job asks for.")
-@click.option("--timeout", metavar="TIME", help="Its time limit.")
+@click.argument("arguments", nargs=-1, metavar="[COMMAND | JSON | ARG...]")
+@click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Apply the rules of this queue.")
+@click.option("--cwd", metavar="DIR", help="Working directory (default: the current one).")
+@click.option("--env", multiple=True, metavar="K=V", help="Variable of the job.")
+@click.option("--secret", multiple=True, metavar="NAME[=ENTRY]", help="Secret of the job.")
+@click.option("--timeout", metavar="TIME", help="Time limit of the job.")
 @limit_options
 @_FILE
 def policy_check(
     app: App,
-    words: tuple[str, ...],
+    arguments: tuple[str, ...],
     file: str | None,
     env: tuple[str, ...],
     secret: tuple[str, ...],
     **options: Any,
 ) -> Result:
-    """Whether a command may run on this host, and by which rule. Exit 1 if not. Nothing runs.
+    """Check whether a command may run on this host, and by which rule. Exit 1 if not. Nothing is run.
 
-    Decided as a worker decides that was started here and now, by this user: on the program that would really be executed.
+    The decision is that of a worker started here and now by this user, for the program that would be executed.
     """
     flags = {name: value for name, value in options.items() if value is not None}
     if env:
         flags["env"] = read_variables(env, app.environ)
     if secret:
         flags["secrets"] = list(secret)
-    job = _job(app, words, flags)
+    job = _job(app, arguments, flags)
     path, found = _load(app, file)
     if found is None:
-        verdict: Permit | Refusal = Permit("no policy", "", (job.argv or ("",))[0], job.cwd, None, job.timeout_ms)
+        verdict: Decision | Refusal = Decision("no policy", "", (job.argv or ("",))[0], job.cwd, None, job.timeout_ms)
     else:
         environment = job_environment_base(app.environ)
-        guard = Guard(found.policy, user=os.geteuid(), accounts=found.accounts, environment=environment)
+        evaluator = Evaluator(found.policy, user=os.geteuid(), accounts=found.accounts, environment=environment)
         asked = (job.timeout_ms, job.limits, job.secrets)
-        verdict = guard.judge(Wish(job.queue, job.command, job.argv, job.cwd, job.env or {}, *asked))
-    is_allowed = isinstance(verdict, Permit)
-    warnings = [] if found is None else [f"{one.rule}: {one.message}" for one in wildcards(found.policy.of(job.queue))]
+        verdict = evaluator.evaluate(Request(job.queue, job.command, job.argv, job.cwd, job.env or {}, *asked))
+    is_allowed = isinstance(verdict, Decision)
+    warnings = (
+        [] if found is None else [f"{one.rule}: {one.message}" for one in lint_wildcards(found.policy.of(job.queue))]
+    )
     for warning in warnings:
-        app.warn(f"warning: {printable(warning)}")
-    value = {**_told(verdict, path if found is not None else None), "warnings": warnings}
+        app.warn(f"warning: {escape_control(warning)}")
+    value = {**_decision_fields(verdict, path if found is not None else None), "warnings": warnings}
     return Lines([_line(verdict)], value, exit_code=DONE if is_allowed else REFUSED)
 
 
 @command("show", examples="queuectl policy show\nqueuectl policy show --policy /etc/queuectl/policy.toml")
 @_FILE
 def policy_show(app: App, file: str | None) -> Result:
-    """The rules of this host, of each queue that has its own, and which of them can be walked around."""
+    """Show the rules of this host and of its queues, and rules that can be circumvented."""
     path, found = _load(app, file)
     if found is None:
         none: dict[str, Any] = {
@@ -116,73 +116,75 @@ def policy_show(app: App, file: str | None) -> Result:
             "secret_provider": None,
             "weaknesses": [],
         }
-        return Lines([f"there is no policy: {printable(path)} is not there, and whatever is enqueued may run"], none)
+        return Lines(
+            [f"there is no policy: {escape_control(path)} is not there, and whatever is enqueued may run"], none
+        )
     policy = found.policy
-    weak = list(weaknesses(policy, user=os.geteuid(), accounts=found.accounts))
+    weak = list(lint_policy(policy, user=os.geteuid(), accounts=found.accounts))
     value = {
         "policy": path,
-        "general": _shown(policy.general),
-        "queues": {queue: _shown(rules) for queue, rules in policy.queues.items()},
-        "secret_provider": None if policy.provider is None else _shown(policy.provider),
+        "general": _rules_fields(policy.general),
+        "queues": {queue: _rules_fields(rules) for queue, rules in policy.queues.items()},
+        "secret_provider": None if policy.provider is None else _rules_fields(policy.provider),
         "weaknesses": [{"code": one.code, "rule": one.rule, "message": one.message, "hint": one.hint} for one in weak],
     }
 
-    def people() -> Iterator[str]:
-        yield app.paint(printable(path), "bold")
+    def text() -> Iterator[str]:
+        yield app.paint(escape_control(path), "bold")
         yield from _lines(policy.general)
         for queue, rules in policy.queues.items():
-            yield app.paint(f"queue {printable(queue)}", "bold")
+            yield app.paint(f"queue {escape_control(queue)}", "bold")
             yield from _lines(rules)
         if policy.provider is not None:
             yield app.paint("secret provider", "bold")
             yield from _lines(policy.provider)
         for one in weak:
-            yield app.paint(f"! {printable(one.rule)}: {printable(one.message)}", "yellow")
-            yield f"  → {printable(one.hint)}"
+            yield app.paint(f"! {escape_control(one.rule)}: {escape_control(one.message)}", "yellow")
+            yield f"  → {escape_control(one.hint)}"
 
-    return Sheet(value, people=people)
+    return Details(value, text=text)
 
 
-def _job(app: App, words: tuple[str, ...], flags: Mapping[str, object]) -> NewJob:
-    if not words or not words[0]:
-        raise UsageError("nothing to check", hint="say what would run: queuectl policy check rsync -a in/ out/")
-    given = read_words(words).items
+def _job(app: App, arguments: tuple[str, ...], flags: Mapping[str, object]) -> NewJob:
+    if not arguments or not arguments[0]:
+        raise UsageError("nothing to check", hint="for example: queuectl policy check rsync -a in/ out/")
+    given = parse_arguments(arguments).items
     if len(given) != 1:
         raise InvalidInput("JSON", "one job at a time", hint='like {"argv": ["rsync", "-a", "in/", "out/"]}')
     defaults = Defaults.of(app.settings, cwd=working_directory(), by_queue=app.queue_defaults)
-    fields = merge(given[0], flags)
-    if fields.get("queue") != WEBHOOKS:
+    fields = merge_fields(given[0], flags)
+    if fields.get("queue") != WEBHOOK_QUEUE:
         return validate(fields, defaults)
-    # No job can be added to this queue, but its rules hold for alert commands.
-    return validate({**fields, "queue": None}, defaults)._replace(queue=WEBHOOKS)
+    # No job can be added to this queue, but its rules apply to alert commands.
+    return validate({**fields, "queue": None}, defaults)._replace(queue=WEBHOOK_QUEUE)
 
 
-def _load(app: App, file: str | None) -> tuple[str, Loaded | None]:
-    """None: there is none, and none was named."""
-    path = place_of(app.home) if file is None else file_path(file, spelled="--policy")
+def _load(app: App, file: str | None) -> tuple[str, LoadedPolicy | None]:
+    """The path and the policy; None if there is none and none was given."""
+    path = default_path(app.home) if file is None else file_path(file, spelled="--policy")
     if file is None and not os.path.lexists(path):
         return path, None
     return path, read_policy(path, user=os.geteuid())
 
 
-def _told(verdict: Permit | Refusal, path: str | None) -> dict[str, Any]:
+def _decision_fields(verdict: Decision | Refusal, path: str | None) -> dict[str, Any]:
     if isinstance(verdict, Refusal):
-        said = {"allowed": False, "rule": verdict.rule, "problem": verdict.problem}
-        return {**said, "program": None, "user": None, "policy": path}
+        fields = {"allowed": False, "rule": verdict.rule, "problem": verdict.problem}
+        return {**fields, "program": None, "user": None, "policy": path}
     user = None if verdict.account is None else verdict.account.name
-    said = {"allowed": True, "rule": verdict.rule, "problem": None}
-    return {**said, "program": verdict.program or None, "user": user, "policy": path}
+    fields = {"allowed": True, "rule": verdict.rule, "problem": None}
+    return {**fields, "program": verdict.program or None, "user": user, "policy": path}
 
 
-def _line(verdict: Permit | Refusal) -> str:
+def _line(verdict: Decision | Refusal) -> str:
     if isinstance(verdict, Refusal):
-        return f"no: {printable(verdict.rule)}: {printable(verdict.problem)}"
-    runs = f", runs {printable(verdict.program)}" if verdict.program else ""
-    user = f", as {printable(verdict.account.name)}" if verdict.account is not None else ""
-    return f"yes: {printable(verdict.rule)}{runs}{user}"
+        return f"no: {escape_control(verdict.rule)}: {escape_control(verdict.problem)}"
+    runs = f", runs {escape_control(verdict.program)}" if verdict.program else ""
+    user = f", as {escape_control(verdict.account.name)}" if verdict.account is not None else ""
+    return f"yes: {escape_control(verdict.rule)}{runs}{user}"
 
 
-def _shown(rules: Rules) -> dict[str, Any]:
+def _rules_fields(rules: Rules) -> dict[str, Any]:
     programs = None
     if rules.programs is not None:
         programs = [
@@ -208,8 +210,8 @@ def _lines(rules: Rules) -> Iterator[str]:
     if rules.programs is None:
         yield "  programs         any"
     for one in rules.programs or ():
-        args = "any words" if one.args is None else " ".join(map(printable, one.args)) or "no words"
-        yield f"  programs         {printable(one.path)}  {args}  ({printable(one.rule)})"
+        args = "any arguments" if one.args is None else " ".join(map(escape_control, one.args)) or "no arguments"
+        yield f"  programs         {escape_control(one.path)}  {args}  ({escape_control(one.rule)})"
     if rules.programs == ():
         yield "  programs         none"
     bare = "none" if rules.programs is not None else "any"
@@ -219,11 +221,11 @@ def _lines(rules: Rules) -> Iterator[str]:
         ("job-environment", rules.job_environment, bare),
         ("secrets", rules.secrets, "none"),
     ):
-        yield f"  {name:<16} {otherwise if listed is None else ', '.join(map(printable, listed)) or 'none'}"
+        yield f"  {name:<16} {otherwise if listed is None else ', '.join(map(escape_control, listed)) or 'none'}"
     if rules.max_timeout_ms is not None:
         yield f"  max-timeout      {format_duration(rules.max_timeout_ms)}"
     if rules.user is not None:
-        yield f"  user             {printable(str(rules.user))}"
+        yield f"  user             {escape_control(str(rules.user))}"
     if rules.umask is not None:
         yield f"  umask            {rules.umask:03o}"
     for key, name in CEILINGS.items():

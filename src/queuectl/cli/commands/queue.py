@@ -1,4 +1,4 @@
-"""queuectl queue: the lines that jobs wait in, and how much of each may run."""
+"""queuectl queue: list, pause and limit queues, set defaults for their jobs."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.complete import complete_jobs, complete_queues
-from queuectl.cli.jobs import plural
-from queuectl.cli.result import Column, Done, Result, Sheet, Table
-from queuectl.job.duration import format_duration
-from queuectl.job.hooks import shown_url
-from queuectl.job.lifecycle import State
-from queuectl.job.limits import Rules, format_rate
-from queuectl.job.resources import LIMITS
-from queuectl.queue import queues as use
-from queuectl.queue.queues import QueueView
+from queuectl.cli.completion import complete_jobs, complete_queues
+from queuectl.cli.render import Details, Done, Result, Table
+from queuectl.cli.tables import Column, plural
+from queuectl.jobs.queue_limits import QueueSettings, format_rate
+from queuectl.jobs.resources import LIMITS
+from queuectl.jobs.states import State
+from queuectl.operations import queues as use
+from queuectl.operations.queues import QueueView
+from queuectl.units import format_duration
+from queuectl.webhooks.rules import redact_url
 
-_HERE: Final = "queuectl.cli.commands.queue"
+_HERE: Final = "queue"
 
 queue = group(
     "queue",
-    "The lines that jobs wait in: pause them, limit how much of each runs, say what their jobs get.",
+    "Queues: pause and limit them, set defaults for their jobs.",
     {
-        "list": Entry(_HERE, "queue_list", "The queues, their jobs and their limits."),
-        "pause": Entry(_HERE, "queue_pause", "Start nothing more of a queue; what runs goes on."),
-        "resume": Entry(_HERE, "queue_resume", "Go on with a queue."),
-        "set": Entry(_HERE, "queue_set", "Limit a queue, or say what its jobs get."),
-        "move": Entry(_HERE, "queue_move", "Put jobs that wait into another queue."),
+        "list": Entry(_HERE, "queue_list", "List queues, their jobs and limits."),
+        "pause": Entry(_HERE, "queue_pause", "Pause queues; running jobs continue."),
+        "resume": Entry(_HERE, "queue_resume", "Resume queues."),
+        "set": Entry(_HERE, "queue_set", "Set limits of a queue, or defaults for its jobs."),
+        "move": Entry(_HERE, "queue_move", "Move waiting jobs to another queue."),
     },
     examples="""
         queuectl queue list
@@ -47,11 +47,11 @@ queue = group(
     """,
 )
 def queue_list(app: App) -> Result:
-    """The queues: how many jobs of each wait and run, whether it is paused, its limits, and its rate now."""
+    """List queues: waiting and running jobs, whether it is paused, its limits, and its current rate."""
     queues = use.list_queues(app.open_reads())
     if not app.flags.json:
-        # A queue is never forgotten, but one without jobs and rules has nothing to say.
-        queues = [one for one in queues if one.rules != Rules() or any(one.states.values())]
+        # A queue is stored for ever: omit those without jobs and rules.
+        queues = [one for one in queues if one.rules != QueueSettings() or any(one.states.values())]
     return Table(
         queues,
         columns=[
@@ -95,7 +95,7 @@ def _rate(one: QueueView) -> str:
 
 def _defaults(one: QueueView) -> str:
     rules = one.rules
-    told = {
+    parts = {
         "priority": None if rules.priority is None else str(rules.priority),
         "max-retries": None if rules.max_retries is None else str(rules.max_retries),
         "timeout": None
@@ -104,11 +104,11 @@ def _defaults(one: QueueView) -> str:
         if rules.timeout_ms
         else "none",
         **{name.replace("_", "-"): LIMITS[name].text(value) for name, value in (rules.limits or {}).items()},
-        "on-success": None if rules.on_success is None else shown_url(rules.on_success),
-        "on-failure": None if rules.on_failure is None else shown_url(rules.on_failure),
-        "on-dead": None if rules.on_dead is None else shown_url(rules.on_dead),
+        "on-success": None if rules.on_success is None else redact_url(rules.on_success),
+        "on-failure": None if rules.on_failure is None else redact_url(rules.on_failure),
+        "on-dead": None if rules.on_dead is None else redact_url(rules.on_dead),
     }
-    return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+    return ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
 
 
 @command(
@@ -120,21 +120,21 @@ def _defaults(one: QueueView) -> str:
 )
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_pause(app: App, names: tuple[str, ...]) -> Result:
-    """Start nothing more of these queues. What runs goes on; what is enqueued waits."""
+    """Pause queues: no job of them is started. Running jobs continue; jobs can be enqueued."""
     return _set_paused(app, names, paused=True)
 
 
 @command("resume", examples="queuectl queue resume mail")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_resume(app: App, names: tuple[str, ...]) -> Result:
-    """Go on with these queues."""
+    """Resume queues."""
     return _set_paused(app, names, paused=False)
 
 
 def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
     known = {one.name for one in use.list_queues(app.open_reads())}
     changed = use.set_paused(names, paused=paused, reads=app.open_reads, open_store=app.open_store)
-    word = "paused" if paused else "resumed"
+    verb = "paused" if paused else "resumed"
     same = [name for name in dict.fromkeys(names) if name not in changed]
     for name in same:
         app.say(app.paint(f"{name}: it {'was paused already' if paused else 'was not paused'}", "dim"))
@@ -145,70 +145,70 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
                 app.say(app.paint(f"{name}: nothing was ever in it", "dim"))
             if counts.get(name):
                 app.say(app.paint(f"{name}: {plural(counts[name], 'job')} still running", "dim"))
-    return Done(list(dict.fromkeys(names)), verb=word)
+    return Done(list(dict.fromkeys(names)), verb=verb)
 
 
 @command(
     "set",
-    signed_words=True,
+    signed_arguments=True,
     examples="""
         # two at a time, over all workers and hosts
         queuectl queue set mail --concurrency 2
         # ten starts in any minute, retries included
         queuectl queue set mail --rate 10/m
-        # not more than two of each customer: enqueue --key customer-7
+        # two running jobs per customer: enqueue --key customer-7
         queuectl queue set mail --per-key 2
-        # what its jobs get that do not say otherwise
+        # defaults for its jobs
         queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
         queuectl queue set reports --memory 2GiB --nice 5
-        # who is told when one of them fails for good
+        # a webhook for dead jobs
         queuectl queue set reports --on-dead https://example.org/hooks/queue
         queuectl queue set mail --rate none
     """,
 )
 @click.argument("name", metavar="NAME", shell_complete=complete_queues)
-@click.option("--concurrency", metavar="N", help="At most so many at a time, over all workers and hosts.")
-@click.option("--per-key", metavar="N", help="At most so many of one key (enqueue --key) at a time.")
-@click.option("--rate", metavar="N/TIME", help="At most N starts in any such time: 10/m, 5/s, 100/h, 5/10s.")
-@click.option("--priority", metavar="N", help="The priority of jobs that name none.")
-@click.option("--max-retries", metavar="N", help="Failed runs after which a job is dead that does not say.")
-@click.option("--timeout", metavar="TIME", help="The time limit of jobs that have none of their own; 0: never.")
-@click.option("--memory", metavar="SIZE", help="The memory that a run may take of a job that does not say.")
-@click.option("--cpu-time", metavar="TIME", help="How long such a run may keep a processor busy.")
-@click.option("--nice", metavar="N", help="How far others go before it: -20 to 19.")
-@click.option("--open-files", metavar="N", help="How many files it may have open.")
-@click.option("--processes", metavar="N", help="How many processes there may be.")
-@click.option("--file-size", metavar="SIZE", help="How large a file may become that it writes.")
-@click.option("--on-success", metavar="URL", help="Whom to call when a job completes that does not say.")
-@click.option("--on-failure", metavar="URL", help="Whom to call each time a run of one fails.")
-@click.option("--on-dead", metavar="URL", help="Whom to call when one has failed for good.")
-def queue_set(app: App, name: str, **said: str | None) -> Result:
-    """Limit how much of a queue runs, and say what its jobs get that do not say otherwise. The word none takes a rule away.
+@click.option("--concurrency", metavar="N", help="Maximum number of running jobs, over all workers and hosts.")
+@click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key (enqueue --key).")
+@click.option("--rate", metavar="N/TIME", help="Rate limit: N starts per time: 10/m, 5/s, 100/h, 5/10s.")
+@click.option("--priority", metavar="N", help="Default priority.")
+@click.option("--max-retries", metavar="N", help="Default number of failed runs until a job is dead.")
+@click.option("--timeout", metavar="TIME", help="Default time limit of a run; 0 for unlimited.")
+@click.option("--memory", metavar="SIZE", help="Default memory limit of a run.")
+@click.option("--cpu-time", metavar="TIME", help="Default CPU time limit of a run.")
+@click.option("--nice", metavar="N", help="Default nice value, -20 to 19.")
+@click.option("--open-files", metavar="N", help="Default limit of open files.")
+@click.option("--processes", metavar="N", help="Default limit of processes.")
+@click.option("--file-size", metavar="SIZE", help="Default limit of the size of a written file.")
+@click.option("--on-success", metavar="URL", help="Default webhook when a job completes.")
+@click.option("--on-failure", metavar="URL", help="Default webhook each time a run fails.")
+@click.option("--on-dead", metavar="URL", help="Default webhook when a job is dead.")
+def queue_set(app: App, name: str, **values: str | None) -> Result:
+    """Set limits of a queue, and defaults for its jobs. The value none removes a rule.
 
-    A limit holds over all workers and hosts from now on; what runs goes on. What jobs get is fixed when they are enqueued.
+    A limit applies to all workers and hosts from now on; running jobs continue. Defaults apply to jobs enqueued later.
     """
-    found = use.set_rules(app.open_store, name, said, by_option=True)
-    return Sheet(found.to_dict(), people=lambda: [_said(found)], id=name)
+    found = use.set_rules(app.open_store, name, values, by_option=True)
+    return Details(found.to_dict(), text=lambda: [_summary(found)], id=name)
 
 
-def _said(one: QueueView) -> str:
+def _summary(one: QueueView) -> str:
     rules = one.rules
-    told = [
+    parts = [
         "paused" if rules.paused else "",
         f"{rules.concurrency:,} at a time" if rules.concurrency is not None else "",
         f"{rules.per_key:,} of a key at a time" if rules.per_key is not None else "",
         f"{format_rate(rules.rate)}" if rules.rate is not None else "",
         f"jobs get {_defaults(one)}" if _defaults(one) else "",
     ]
-    return f"{one.name}: {'; '.join(filter(None, told)) or 'no limits'}"
+    return f"{one.name}: {'; '.join(filter(None, parts)) or 'no limits'}"
 
 
 @command(
     "move",
     examples="""
-        # all that waits in one queue
+        # all waiting jobs of a queue
         queuectl queue move mail mail-slow
-        # some of it
+        # single jobs
         queuectl queue move mail mail-slow 7f3a 81bc
     """,
 )
@@ -216,8 +216,8 @@ def _said(one: QueueView) -> str:
 @click.argument("target", metavar="TO", shell_complete=complete_queues)
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)
 def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Result:
-    """Put the jobs that wait in a queue into another one: all of them, or those named. Each keeps its priority and its place
-    by time. What runs stays where it is."""
+    """Move waiting jobs of a queue to another one: all of them, or by id. They keep their priority and their time of enqueue.
+    Running jobs stay."""
     answer = use.move(source, target, ids, reads=app.open_reads, open_store=app.open_store)
     if not answer.done and not answer.refused:
         app.say(app.paint(f"nothing waits in {source}", "dim"))

@@ -1,4 +1,4 @@
-"""queuectl run"""
+"""queuectl run: add a job, follow its output, exit with its exit code."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ from typing import Any
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command, show_env_option
-from queuectl.cli.commands.enqueue import file_options, from_words, read_file, source
-from queuectl.cli.exits import INTERRUPTED, REFUSED
-from queuectl.cli.failure import Interrupted
-from queuectl.cli.gone import tell_gone
-from queuectl.cli.jobs import end_line
-from queuectl.cli.jobwords import JobCommand, job_options, place_of, read_flags
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Raw, Result, Sheet
-from queuectl.cli.workers import unserved_watch
+from queuectl.cli.commands.enqueue import add, file_options, read_file, source
+from queuectl.cli.commands.logs import warn_missing_output
+from queuectl.cli.errors import INTERRUPTED, REFUSED, Interrupted
+from queuectl.cli.job_options import JobCommand, command_input, job_options, read_flags
+from queuectl.cli.job_view import end_line
+from queuectl.cli.render import Details, Raw, Result
+from queuectl.cli.worker_status import unserved_watch
 from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailable, UsageError
-from queuectl.job.model import Job
-from queuectl.queue import inspect, logs
-from queuectl.queue.enqueue import enqueue as add
-from queuectl.queue.intake import Format, read_document
-from queuectl.queue.logs import LogView
-from queuectl.queue.patience import persist
-from queuectl.queue.wait import exit_code, wait
+from queuectl.jobs.model import Job
+from queuectl.operations import inspect, logs
+from queuectl.operations.job_input import InputFormat, parse_document
+from queuectl.operations.logs import LogView
+from queuectl.operations.wait import exit_code, retry_store, wait
+from queuectl.text import escape_control
 
 
 @command(
@@ -33,101 +30,103 @@ from queuectl.queue.wait import exit_code, wait
     cls=JobCommand,
     examples="""
         queuectl run 'make test'
-        # with any option of enqueue
+        # with options of enqueue
         queuectl run --queue builds --timeout 10m -- make -j4 all
-        # as a file describes it
+        # from a file
         queuectl run --file job.json
-        # everything about it when it has ended, for a program
+        # all fields of the ended job as JSON
         queuectl run --json 'make test'
     """,
 )
 @job_options
 @file_options
 @show_env_option
-def run(app: App, words: tuple[str, ...], file: str | None, form: str | None, show_env: bool, **options: Any) -> Result:
-    """Add a job, print its output as it comes, and exit as the job does.
+def run(
+    app: App, arguments: tuple[str, ...], file: str | None, form: str | None, show_env: bool, **options: Any
+) -> Result:
+    """Add a job, print its output as it arrives, and exit with its exit code.
 
-    Exits with its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled before.
-    Ctrl-C leaves the job running.
+    The exit status is its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled
+    before. After Ctrl-C the job keeps running.
     """
-    flags = read_flags({**options, "file": "-" if words == ("-",) else file}, app)
-    if not words and file is None and "command" not in flags:
-        raise UsageError("nothing to run", hint="say what to run: queuectl run 'echo hello'")
-    words, file = source(words, file, flags=flags, stream=False, form=form)
-    wanted = Format(form) if form else None
-    intake = read_document(read_file(app, file), wanted) if file else from_words(words, flags)
-    if len(list(islice(intake, 2))) != 1:
+    flags = read_flags({**options, "file": "-" if arguments == ("-",) else file}, app)
+    if not arguments and file is None and "command" not in flags:
+        raise UsageError("nothing to run", hint="for example: queuectl run 'echo hello'")
+    arguments, file = source(arguments, file, flags=flags, stream=False, form=form)
+    wanted = InputFormat(form) if form else None
+    jobs = parse_document(read_file(app, file), wanted) if file else command_input(arguments, flags)
+    if len(list(islice(jobs, 2))) != 1:
         raise UsageError("run takes one job", hint="queuectl enqueue adds several, queuectl wait waits for them")
-    (job_id,) = add(intake, place_of(app), flags=flags)
+    (job_id,) = add(app, jobs, flags=flags)
     if app.flags.json:
         return _answer(app, job_id, show_env=show_env)
-    app.say(app.paint(f"job {printable(job_id)}", "dim"))
+    app.say(app.paint(f"job {escape_control(job_id)}", "dim"))
     output = _Output(app, job_id)
     return Raw(output, exit_code=output.code)
 
 
 class _Output:
-    """What the job prints, until it has ended or somebody has seen enough."""
+    """The output of the job, until it has ended or the user presses Ctrl-C."""
 
     def __init__(self, app: App, job_id: str) -> None:
         self._app = app
         self._job_id = job_id
-        self._is_left = False
+        self._is_interrupted = False
 
     def __iter__(self) -> Iterator[bytes]:
         app, job_id = self._app, self._job_id
         try:
-            view, reads = LogView(markers=False), persist(app.clock, app.open_reads)
-            watch, tell = unserved_watch(app), partial(tell_gone, app)
-            for piece in logs.follow(reads, app.clock, [job_id], view, host=app.host, watch=watch, tell=tell):
+            view, reads = LogView(markers=False), retry_store(app.clock, app.open_reads)
+            watch, tell = unserved_watch(app), partial(warn_missing_output, app)
+            for piece in logs.follow_logs(reads, app.clock, [job_id], view, host=app.host, watch=watch, tell=tell):
                 yield piece.data
         except KeyboardInterrupt:
-            self._is_left = True
+            self._is_interrupted = True
             app.say("")  # the terminal has printed ^C
-            _say_how_to_go_on(app, job_id)
+            _warn_still_running(app, job_id)
         except (StoreBusy, StoreUnreachable) as error:
-            raise _still_going(error, job_id) from None
-        except GeneratorExit:  # interrupted, or cut off, while what it gave was being printed
-            _say_how_to_go_on(app, job_id)
+            raise _with_follow_hint(error, job_id) from None
+        except GeneratorExit:  # Ctrl-C or a broken pipe while the last part was printed
+            _warn_still_running(app, job_id)
             raise
         else:
-            if app.is_talking:
+            if app.shows_messages:
                 app.say(end_line(app, self._job()))
 
     def code(self) -> int:
-        if self._is_left:
+        if self._is_interrupted:
             return INTERRUPTED
         try:
             return exit_code([self._job()])
-        except JobNotFound:  # removed as soon as it had ended
+        except JobNotFound:  # pruned right after its end
             return REFUSED
 
     def _job(self) -> Job:
         try:
-            return persist(self._app.clock, lambda: self._app.open_reads().get(self._job_id))
+            return retry_store(self._app.clock, lambda: self._app.open_reads().get(self._job_id))
         except (StoreBusy, StoreUnreachable) as error:
-            raise _still_going(error, self._job_id) from None
+            raise _with_follow_hint(error, self._job_id) from None
 
 
 def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
-    def look() -> inspect.Shown:
+    def look() -> inspect.JobDetails:
         return inspect.show(app.open_reads(), job_id, host=app.host, output_limit=app.settings.output_limit)
 
     try:
-        ended = wait(persist(app.clock, app.open_reads), app.clock, [job_id])
-        shown = persist(app.clock, look)
+        ended = wait(retry_store(app.clock, app.open_reads), app.clock, [job_id])
+        shown = retry_store(app.clock, look)
     except KeyboardInterrupt:
         raise Interrupted(job_id) from None
     except (StoreBusy, StoreUnreachable) as error:
-        raise _still_going(error, job_id) from None
-    return Sheet(shown.to_dict(show_env=show_env), people=lambda: (), exit_code=exit_code(ended))
+        raise _with_follow_hint(error, job_id) from None
+    return Details(shown.to_dict(show_env=show_env), text=lambda: (), exit_code=exit_code(ended))
 
 
-def _still_going(error: Unavailable, job_id: str) -> Unavailable:
-    """Not "try again": that would queue it twice."""
+def _with_follow_hint(error: Unavailable, job_id: str) -> Unavailable:
+    """The error without the hint to try again, which would enqueue a second job."""
     error.hint = f"the job is queued and goes on; to follow it again: queuectl logs -f {job_id}"
     return error
 
 
-def _say_how_to_go_on(app: App, job_id: str) -> None:
-    app.warn(f"{printable(job_id)} goes on; to follow it again: queuectl logs -f {printable(job_id)}")
+def _warn_still_running(app: App, job_id: str) -> None:
+    app.warn(f"{escape_control(job_id)} goes on; to follow it again: queuectl logs -f {escape_control(job_id)}")

@@ -1,4 +1,4 @@
-"""queuectl secret: what jobs of this host may be given, and nobody else."""
+"""queuectl secret: secrets for jobs of this host."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.complete import complete_secrets
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Column, Done, Result, Sheet, Table
+from queuectl.cli.completion import complete_secrets
+from queuectl.cli.render import Details, Done, Result, Table
+from queuectl.cli.tables import Column
 from queuectl.errors import SecretUnusable, UsageError
-from queuectl.gate import open_gate
-from queuectl.job.secrets import LARGEST, entry
+from queuectl.policy.gate import open_gate
 from queuectl.secrets import files
-from queuectl.secrets.known import KnownSecrets
+from queuectl.secrets.resolver import resolve_secret
+from queuectl.secrets.rules import MAX_TOTAL_BYTES, parse_entry
+from queuectl.text import escape_control
 
-_HERE: Final = "queuectl.cli.commands.secret"
+_HERE: Final = "secret"
 
 secret = group(
     "secret",
-    "Secrets of this host: a job names one (enqueue --secret), and its worker alone finds out what it is.",
+    "Secrets of this host. A job names one (enqueue --secret), and its worker resolves the value.",
     {
-        "list": Entry(_HERE, "secret_list", "The names of those in this home."),
-        "set": Entry(_HERE, "secret_set", "Keep one, from stdin or typed unseen."),
-        "remove": Entry(_HERE, "secret_remove", "Remove one."),
-        "check": Entry(_HERE, "secret_check", "Whether a worker of this home could have one."),
+        "list": Entry(_HERE, "secret_list", "List the names of secrets."),
+        "set": Entry(_HERE, "secret_set", "Store a secret, from stdin or a prompt."),
+        "remove": Entry(_HERE, "secret_remove", "Remove a secret."),
+        "check": Entry(_HERE, "secret_check", "Check that a worker can read a secret."),
     },
     examples="""
         pass show db | queuectl secret set db-password
@@ -41,12 +42,12 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_secrets)
 
 @command("list", examples="queuectl secret list")
 def secret_list(app: App) -> Result:
-    """The names of the secrets in this home, and whether jobs can have them. What they are is never shown."""
+    """List the names of secrets in this data directory, and whether jobs can use them. Values are never shown."""
     problems = {name: error.message for name, error in files.unusable(app.home, user=os.geteuid())}
     columns: list[Column[str]] = [
         Column("NAME", lambda name: name),
         Column("USABLE", lambda name: "no" if name in problems else "yes"),
-        Column("WHY NOT", lambda name: printable(problems.get(name, "")), flexible=True, optional=True),
+        Column("WHY NOT", lambda name: escape_control(problems.get(name, "")), flexible=True, optional=True),
     ]
     return Table(
         files.names(app.home),
@@ -60,21 +61,21 @@ def secret_list(app: App) -> Result:
 @command(
     "set",
     examples="""
-        # typed, and not shown
+        # from a prompt without echo
         queuectl secret set db-password
         openssl rand -hex 32 | queuectl secret set api-token
     """,
 )
 @_name
 def secret_set(app: App, name: str) -> Result:
-    """Keep a secret in a file that only you can read. Jobs have it from their next run on.
+    """Store a secret in a file that only you can read. Jobs get it from their next run on.
 
-    What it is comes from stdin, or is asked for on a terminal and not shown while it is typed: never from a word of the command, which
-    others could see in the list of processes. One newline at its end does not count.
+    The value is read from stdin, or from a prompt without echo; never from an argument, which other users could see in
+    the list of processes. One newline at its end is removed.
     """
-    entry(name, "NAME")
-    value = _typed(app, name) if app.stdin.isatty() else app.stdin_bytes.read(LARGEST + 2)
-    value = files.checked(name, value)
+    parse_entry(name, "NAME")
+    value = _typed(app, name) if app.stdin.isatty() else app.stdin_bytes.read(MAX_TOTAL_BYTES + 2)
+    value = files.check_value(name, value)
     if not value:
         raise SecretUnusable(name, "it is empty", hint="write it to stdin, or type it")
     files.write(app.home, name, value)
@@ -84,29 +85,29 @@ def secret_set(app: App, name: str) -> Result:
 @command("remove", examples="queuectl secret remove db-password")
 @_name
 def secret_remove(app: App, name: str) -> Result:
-    """Remove a secret from this home. Jobs that ask for it cannot start any more, unless a command tells it."""
-    files.remove(app.home, entry(name, "NAME"))
+    """Remove a secret from this data directory. Jobs that use it can no longer start, unless the provider command has it."""
+    files.remove(app.home, parse_entry(name, "NAME"))
     return Done([name], verb="removed")
 
 
 @command("check", examples="queuectl secret check db-password")
 @_name
 def secret_check(app: App, name: str) -> Result:
-    """Whether a worker of this home and user could have a secret: from its file, or from the command of secrets.toml. Exit 1 if not.
-
-    It is not shown.
+    """Check that a worker of this data directory and user can read a secret: from its file, or from the provider command of
+    secrets.toml. Exit 1 if not. The value is not shown.
     """
     gate = open_gate(app.home, None, app.environ)
-    known = KnownSecrets(app.home, user=os.geteuid(), gate=gate, clock=app.clock)
-    value = known.find(entry(name, "NAME"))
+    value = resolve_secret(app.home, parse_entry(name, "NAME"), user=os.geteuid(), gate=gate, clock=app.clock)
     source = "file" if name in files.names(app.home) else "command"
-    told = {"name": name, "source": source, "bytes": len(value)}
-    return Sheet(told, people=lambda: [f"{printable(name)}: {len(value):,} bytes, from a {source}"], id=name)
+    fields = {"name": name, "source": source, "bytes": len(value)}
+    return Details(fields, text=lambda: [f"{escape_control(name)}: {len(value):,} bytes, from a {source}"], id=name)
 
 
 def _typed(app: App, name: str) -> bytes:
     if app.flags.json:
-        raise UsageError("there is nobody to ask", hint=f"write it to stdin: … | queuectl secret set {name}")
+        raise UsageError(
+            "the prompt needs a terminal and no --json", hint=f"write it to stdin: … | queuectl secret set {name}"
+        )
     import getpass
 
     try:

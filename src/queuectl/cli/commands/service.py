@@ -1,50 +1,199 @@
-"""queuectl service: a worker that the service manager of the system keeps."""
+"""queuectl service: a worker under systemd or launchd."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Lines, Nothing, Result, Sheet
-from queuectl.cli.servicewords import (
-    STOP_TIMEOUT,
-    SYSTEM_USER,
-    as_json,
-    check_root,
-    given_variables,
-    home_of,
-    known_service,
-    linger_words,
-    manager_of,
-    name_of,
-    patience_of,
-    program_words,
-    serving_words,
-    store_variables,
-    trust_variables,
-    unit_of,
-    user_of,
-)
-from queuectl.cli.workerwords import serving_options
-from queuectl.errors import QueuectlError, UsageError
+from queuectl.cli.commands.worker import queues_and_weights, slot_count, worker_name, worker_options
+from queuectl.cli.render import Details, Lines, Nothing, Result
+from queuectl.config import file_path, user_directory
+from queuectl.errors import InvalidInput, QueuectlError, ServiceFailed, UsageError
+from queuectl.paths import TRUST_VARIABLE, trusts_home
+from queuectl.text import escape_control
+from queuectl.units import parse_duration_ms
 
-_HERE: Final = "queuectl.cli.commands.service"
-LOOK_EVERY: Final = 0.05
-LEAVING: Final = 30.0  # seconds a worker gets to go when what it runs goes on: it only writes down what has ended
+if TYPE_CHECKING:
+    from queuectl.service.manager import Manager, Service, ServiceStatus
+
+SYSTEM_HOME: Final = "/var/lib/queuectl"
+SYSTEM_USER: Final = "queuectl"
+STOP_TIMEOUT: Final = "90s"
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
+
+
+def trust_variables(app: App, home: str) -> dict[str, str]:
+    """The variable for a service that was installed with --trust-home."""
+    return {TRUST_VARIABLE: home} if trusts_home(home, app.environ, flag=app.flags.trust_home) else {}
+
+
+def home_of(app: App, *, is_system: bool) -> str:
+    is_named = app.flags.home is not None or "QUEUECTL_HOME" in app.environ
+    return SYSTEM_HOME if is_system and not is_named else app.home
+
+
+def user_of(run_as: str | None) -> str:
+    if run_as is not None and not USER.fullmatch(run_as):
+        raise InvalidInput("--run-as", f"not the name of a user: {run_as!r}", hint="like --run-as queuectl")
+    return run_as or SYSTEM_USER
+
+
+def worker_arguments(
+    count: str | None,
+    queues: tuple[str, ...],
+    drain: bool,
+    idle_timeout: str | None,
+    log_format: str,
+    policy: str | None,
+) -> Iterator[str]:
+    """The same options for `worker start`, checked now."""
+    if count is not None:
+        yield from ("--count", str(slot_count(count)))
+    queues_and_weights(queues)
+    for queue in queues:
+        yield from ("--queue", queue)
+    if drain:
+        yield "--drain"
+    if idle_timeout is not None:
+        yield from ("--idle-timeout", f"{parse_duration_ms(idle_timeout, subject='--idle-timeout') / 1000:g}s")
+    if log_format != "text":
+        yield from ("--log-format", log_format)
+    if policy is not None:
+        yield from ("--policy", file_path(policy, spelled="--policy"))
+
+
+def name_of(app: App, name: str | None) -> str:
+    if name is not None:
+        return worker_name(name)
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", app.host)[:64].lstrip("._-")
+    return plain or "main"
+
+
+def unit_of(name: str | None) -> str:
+    return "queuectl" if name is None else f"queuectl-{name}"
+
+
+def stop_seconds(text: str) -> float | None:
+    return None if text == "none" else parse_duration_ms(text, subject="--stop-timeout") / 1000
+
+
+def program() -> tuple[str, ...]:
+    """The command line of this queuectl, independent of the current directory."""
+    script = os.path.join(os.path.dirname(sys.executable), "queuectl")
+    if os.access(script, os.X_OK):
+        return (script,)
+    return (sys.executable, "-P", "-m", "queuectl")  # -P: do not import from the current directory
+
+
+def store_variables(app: App) -> dict[str, str]:
+    if app.db is None:
+        return {}
+    from queuectl.store.address import PostgresUrl, parse_address
+    from queuectl.store.open import store_path
+
+    address = parse_address(app.db, base=app.home)
+    if isinstance(address, PostgresUrl) and address.shown() != address.url:
+        raise InvalidInput(
+            "--db",
+            "it contains a password, which other users could read in the unit",
+            hint='put it into queuectl.toml in the data directory (db = "…", mode 600), or the password into ~/.pgpass',
+        )
+    return {"QUEUECTL_DB": store_path(app.home, app.db)}
+
+
+def given_variables(app: App, given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not VARIABLE.fullmatch(name):
+            raise InvalidInput("--env", f"not the name of a variable: {name!r}", hint="like --env PATH or --env TZ=UTC")
+        if not equals and name not in app.environ:
+            raise InvalidInput("--env", f"{name} is not set here", hint=f"give a value: --env {name}=…")
+        found[name] = value if equals else app.environ[name]
+    return found
+
+
+def manager_of(app: App, named: str | None, *, is_system: bool) -> Manager:
+    from queuectl.service.launchd import Launchd
+    from queuectl.service.systemd import Systemd
+
+    if (named or ("launchd" if sys.platform == "darwin" else "systemd")) == "launchd":
+        return Launchd(is_system=is_system, uid=os.getuid(), user_home=_user_home(app))
+    config = app.environ.get("XDG_CONFIG_HOME") or os.path.join(_user_home(app), ".config")
+    return Systemd(is_system=is_system, config=config)
+
+
+def _user_home(app: App) -> str:
+    return app.environ.get("HOME") or user_directory(os.getuid())
+
+
+def known_service(app: App, name: str | None, *, is_system: bool) -> Service:
+    """The service, as far as it is needed to find it."""
+    from queuectl.service.manager import Service
+
+    named = name_of(app, name)
+    return Service(named, unit_of(name), (), (), {}, app.home, is_system, None, None, may_sudo=False)
+
+
+def check_root(wanted: Service) -> None:
+    import pwd
+
+    if os.geteuid() != 0:
+        raise ServiceFailed("only root can install a service of the system", hint="use sudo, or omit --system")
+    try:
+        pwd.getpwnam(wanted.run_as or "")
+    except KeyError as error:
+        make = f"useradd --system --home-dir {wanted.home} --shell /usr/sbin/nologin {wanted.run_as}"
+        raise InvalidInput("--run-as", f"there is no user {wanted.run_as}", hint=f"make one: {make}") from error
+
+
+def as_json(manager: Manager, known: Service, status: ServiceStatus | None) -> dict[str, object]:
+    return {
+        "name": known.name,
+        "unit": known.unit,
+        "manager": manager.name,
+        "path": manager.path(known),
+        "installed": status is not None,
+        "enabled": status is not None and status.is_enabled,
+        "active": None if status is None else status.active,
+        "pid": None if status is None else status.pid,
+        "since": None if status is None else status.since,
+        "status": None if status is None else status.status,
+        "restarts": 0 if status is None else status.restarts,
+    }
+
+
+def linger_hint(app: App, manager: str, *, is_system: bool) -> Iterator[str]:
+    """The systemd of a user exits with the last session, unless lingering is enabled."""
+    if is_system or manager != "systemd":
+        return
+    import pwd
+
+    user = pwd.getpwuid(os.getuid()).pw_name
+    if not os.path.exists(f"/var/lib/systemd/linger/{user}"):
+        yield "it stops when you log out, unless you enable lingering: loginctl enable-linger"
+
+
+_HERE: Final = "service"
+POLL_SECONDS: Final = 0.05
+RESTART_SECONDS: Final = 30.0  # for a worker to exit while its jobs keep running
 
 service = group(
     "service",
-    "A worker that is always there: started with the system, watched, and restarted without disturbing its jobs.",
+    "A worker under the service manager: started at boot, monitored, and restarted without affecting its jobs.",
     {
-        "install": Entry(_HERE, "service_install", "Have the system keep a worker."),
-        "status": Entry(_HERE, "service_status", "How the service stands."),
-        "uninstall": Entry(_HERE, "service_uninstall", "Stop the worker and forget the service."),
-        "end": Entry(_HERE, "service_end", "What systemd calls to stop the worker.", hidden=True),
+        "install": Entry(_HERE, "service_install", "Install and start the service."),
+        "status": Entry(_HERE, "service_status", "Show the state of the service."),
+        "uninstall": Entry(_HERE, "service_uninstall", "Stop the worker and remove the service."),
+        "end": Entry(_HERE, "service_end", "Called by systemd to stop the worker.", hidden=True),
     },
     examples="""
         queuectl service install --count 4
@@ -53,54 +202,52 @@ service = group(
     """,
 )
 
-_NAME = click.option("--name", metavar="NAME", help="The worker's id, for several services; else the host's name.")
-_SYSTEM = click.option("--system", "is_system", is_flag=True, help="Of the whole machine, not of you; needs root.")
+_NAME = click.option("--name", metavar="NAME", help="ID of the worker, for several services (default: the host name).")
+_SYSTEM = click.option(
+    "--system", "is_system", is_flag=True, help="A system service instead of a user service; needs root."
+)
+
+_MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
 
 
 @command(
     "install",
     any_home=True,
     examples="""
-        # yours: it runs as you, on your own home
+        # a user service, with your data directory
         queuectl service install --count 4
-        # of the machine: as the user queuectl, in /var/lib/queuectl
+        # a system service, as the user queuectl, in /var/lib/queuectl
         sudo queuectl service install --system --count 4
-        # only look at what would be installed
+        # only print the unit
         queuectl service install --count 4 --print
-        # a second one beside it
+        # a second service
         queuectl service install --name mail --queue mail --count 2
     """,
 )
 @_SYSTEM
-@serving_options
+@worker_options
 @_NAME
-@click.option("--run-as", metavar="USER", help=f"With --system: who worker and jobs run as; else {SYSTEM_USER}.")
+@click.option("--run-as", metavar="USER", help=f"With --system: user of worker and jobs (default {SYSTEM_USER}).")
 @click.option(
     "--stop-timeout",
     metavar="TIME",
     default=STOP_TIMEOUT,
     show_default=True,
-    help="How long jobs may finish at a stop, before they go back to the line; none: as long as they take.",
+    help="Time for running jobs at a stop, before they return to pending; none for no limit.",
 )
 @click.option(
     "--env",
     "env",
     metavar="NAME[=VALUE]",
     multiple=True,
-    help="A variable for worker and jobs; NAME alone: as it is now.",
+    help="Set a variable for worker and jobs; NAME alone copies its current value.",
 )
-@click.option("--allow-sudo", is_flag=True, help="With --system: let jobs gain rights by sudo and the like.")
-@click.option("--print", "print_only", is_flag=True, help="Print the unit or property list, and change nothing.")
-@click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
+@click.option("--allow-sudo", is_flag=True, help="With --system: allow sudo and set-user-ID programs in jobs.")
+@click.option("--print", "print_only", is_flag=True, help="Print the unit or property list, change nothing.")
+@_MANAGER
 def service_install(
     app: App,
     is_system: bool,
-    count: str | None,
-    queues: tuple[str, ...],
-    drain: bool,
-    idle_timeout: str | None,
-    log_format: str,
-    policy: str | None,
     name: str | None,
     run_as: str | None,
     stop_timeout: str,
@@ -108,25 +255,26 @@ def service_install(
     allow_sudo: bool,
     print_only: bool,
     manager: str | None,
+    **options: Any,
 ) -> Result:
-    """Have the system keep a worker: a unit of systemd, on macOS a property list of launchd.
+    """Install and start a service: a unit of systemd, on macOS a property list of launchd.
 
-    It is started now and with the system, watched, and started again when it fails. A restart disturbs no job: what runs goes on.
-    A second time changes what is said otherwise, and no more.
+    It is started now and at boot, monitored, and restarted after a failure. A restart does not affect running jobs.
+    Installing it again applies changed options.
     """
     if not is_system and (run_as is not None or allow_sudo):
         option = "--allow-sudo" if allow_sudo else "--run-as"
-        raise UsageError(f"{option} is for a service of the system", hint="add --system, or leave it away")
-    from queuectl.service import keep
-    from queuectl.service.order import Service
+        raise UsageError(f"{option} is for a service of the system", hint="add --system, or omit it")
+    from queuectl.service import manager as services
+    from queuectl.service.manager import Service
 
     chosen = manager_of(app, manager, is_system=is_system)
     home = home_of(app, is_system=is_system)
     wanted = Service(
         name=name_of(app, name),
         unit=unit_of(name),
-        program=program_words(),
-        words=tuple(serving_words(count, queues, drain, idle_timeout, log_format, policy)),
+        program=program(),
+        arguments=tuple(worker_arguments(**options)),
         environment={
             "QUEUECTL_HOME": home,
             **trust_variables(app, home),
@@ -136,7 +284,7 @@ def service_install(
         home=home,
         is_system=is_system,
         run_as=user_of(run_as) if is_system else None,
-        stop_timeout=patience_of(stop_timeout),
+        stop_timeout=stop_seconds(stop_timeout),
         may_sudo=allow_sudo,
     )
     if print_only:
@@ -145,51 +293,51 @@ def service_install(
         return Lines(text.splitlines(), value)
     if is_system:
         check_root(wanted)
-    done = keep.install(chosen, wanted)
-    told = {"changed": done.is_changed, **as_json(chosen, wanted, done.standing)}
+    done = services.install(chosen, wanted)
+    fields = {"changed": done.is_changed, **as_json(chosen, wanted, done.status)}
     how = "is installed" if done.is_changed else "was installed already, and nothing has changed"
-    line = f"the service {wanted.unit} {how}: {printable(done.path)}; it is {done.standing.active}"
-    return Sheet(told, people=lambda: [line, *linger_words(app, chosen.name, is_system=is_system)], id=wanted.name)
+    line = f"the service {wanted.unit} {how}: {escape_control(done.path)}; it is {done.status.active}"
+    return Details(fields, text=lambda: [line, *linger_hint(app, chosen.name, is_system=is_system)], id=wanted.name)
 
 
 @command("status", any_home=True, examples="queuectl service status")
 @_SYSTEM
 @_NAME
-@click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
+@_MANAGER
 def service_status(app: App, is_system: bool, name: str | None, manager: str | None) -> Result:
-    """How the service stands: whether it is installed, starts with the system and runs, and what its worker says."""
-    from queuectl.service import keep
+    """Show whether the service is installed, enabled and running, and the status of its worker."""
+    from queuectl.service import manager as services
 
     chosen, known = manager_of(app, manager, is_system=is_system), known_service(app, name, is_system=is_system)
-    if keep.read(chosen.path(known)) is None:
+    if services.read(chosen.path(known)) is None:
         return Lines([f"there is no service {known.unit}: queuectl service install"], as_json(chosen, known, None))
     chosen.check()
-    standing = chosen.standing(known)
+    status = chosen.status(known)
 
     def lines() -> Iterator[str]:
-        runs = f", pid {standing.pid}" if standing.pid else ""
-        since = f", since {standing.since}" if standing.since else ""
-        starts = "starts with the system" if standing.is_enabled else "does not start with the system"
-        yield f"{known.unit} is {standing.active}{runs}{since}; it {starts}"
-        if standing.status:
-            yield f"  {printable(standing.status)}"
-        if standing.restarts:
-            yield f"  started again {standing.restarts} times by {chosen.name}"
-        yield f"  {printable(chosen.path(known))}"
+        runs = f", pid {status.pid}" if status.pid else ""
+        since = f", since {status.since}" if status.since else ""
+        starts = "starts with the system" if status.is_enabled else "does not start with the system"
+        yield f"{known.unit} is {status.active}{runs}{since}; it {starts}"
+        if status.status:
+            yield f"  {escape_control(status.status)}"
+        if status.restarts:
+            yield f"  started again {status.restarts} times by {chosen.name}"
+        yield f"  {escape_control(chosen.path(known))}"
 
-    return Sheet(as_json(chosen, known, standing), people=lines, id=known.name)
+    return Details(as_json(chosen, known, status), text=lines, id=known.name)
 
 
 @command("uninstall", any_home=True, examples="queuectl service uninstall")
 @_SYSTEM
 @_NAME
-@click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
+@_MANAGER
 def service_uninstall(app: App, is_system: bool, name: str | None, manager: str | None) -> Result:
-    """Stop the worker, as `systemctl stop` does, and forget the service. Home, store and jobs stay."""
-    from queuectl.service import keep
+    """Stop the worker, as `systemctl stop` does, and remove the service. The data directory and the jobs stay."""
+    from queuectl.service import manager as services
 
     chosen, known = manager_of(app, manager, is_system=is_system), known_service(app, name, is_system=is_system)
-    is_done = keep.uninstall(chosen, known)
+    is_done = services.uninstall(chosen, known)
     line = f"the service {known.unit} is gone" if is_done else f"there is no service {known.unit}"
     return Lines([line], {"done": [known.name] if is_done else [], "refused": []})
 
@@ -200,12 +348,12 @@ def service_uninstall(app: App, is_system: bool, name: str | None, manager: str 
 @click.option("--unit", metavar="UNIT", required=True)
 @_SYSTEM
 def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -> Result:
-    """Stop a worker for systemd: before it is started again, leave what runs to the next one; else let it finish."""
+    """Stop a worker for systemd: at a restart leave its running jobs to the next one, otherwise let them finish."""
     from queuectl.process.leaving import tell_to_leave
     from queuectl.process.table import lives
-    from queuectl.service.manager import Systemd
+    from queuectl.service.systemd import Systemd
 
-    patience = patience_of(timeout)
+    seconds = stop_seconds(timeout)
     pid = app.environ.get("MAINPID", "")
     manager = Systemd(is_system=is_system, config="")
     try:
@@ -213,13 +361,13 @@ def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -
     except QueuectlError:
         is_restart = False
     if is_restart and pid.isdecimal() and tell_to_leave(int(pid)):
-        deadline = app.clock.monotonic() + LEAVING
+        deadline = app.clock.monotonic() + RESTART_SECONDS
         while lives(int(pid)) and app.clock.monotonic() < deadline:
-            app.clock.sleep(LOOK_EVERY)
+            app.clock.sleep(POLL_SECONDS)
         return Nothing()
-    from queuectl.cli.stopping import named_workers, stop_and_wait
-    from queuectl.store.protocol import StopMode
+    from queuectl.cli.commands.worker import named_workers, stop_and_wait
+    from queuectl.store.types import StopMode
 
     targets, _ = named_workers(app, app.open_reads().workers(), [name], everywhere=False)
-    stop_and_wait(app, targets, mode=StopMode.FINISH, timeout=patience)
+    stop_and_wait(app, targets, mode=StopMode.FINISH, timeout=seconds)
     return Nothing()

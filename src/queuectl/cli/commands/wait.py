@@ -1,26 +1,31 @@
-"""queuectl wait"""
+"""Commands that wait: wait for jobs or a batch, and the progress of batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 
-from queuectl.cli.act import look_up, tell_refused
 from queuectl.cli.app import App
-from queuectl.cli.command import command, show_env_option
-from queuectl.cli.complete import complete_batches, complete_jobs
-from queuectl.cli.exits import REFUSED
-from queuectl.cli.jobs import end_line
-from queuectl.cli.result import Nothing, Result, Sheet
-from queuectl.cli.selectors import Selection, selectors
-from queuectl.cli.workers import unserved_watch
+from queuectl.cli.command import Entry, command, group, show_env_option
+from queuectl.cli.completion import complete_batches
+from queuectl.cli.errors import REFUSED
+from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
+from queuectl.cli.job_view import end_line
+from queuectl.cli.render import Details, Nothing, Result, Table
+from queuectl.cli.tables import Column
+from queuectl.cli.worker_status import unserved_watch
 from queuectl.errors import UsageError
-from queuectl.job.duration import parse_duration_ms
-from queuectl.job.lifecycle import FINAL, State
-from queuectl.job.model import Job
-from queuectl.queue import wait as use
-from queuectl.queue.patience import patient
+from queuectl.jobs.model import Job
+from queuectl.jobs.states import FINAL, State
+from queuectl.operations import batches
+from queuectl.operations.batches import Progress
+from queuectl.operations.wait import exit_code as exit_code_of
+from queuectl.operations.wait import retrying_reads
+from queuectl.operations.wait import wait as wait_for_jobs
+from queuectl.text import escape_control
+from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms
 
 
 @command(
@@ -28,21 +33,20 @@ from queuectl.queue.patience import patient
     examples="""
         queuectl wait 7f3a && echo it worked
         queuectl wait --timeout 10m $(queuectl enqueue 'make test')
-        # all of a batch, with a bar
+        # a batch, with a progress bar
         queuectl wait --batch nightly
-        # which one was first?
+        # the first one to end
         queuectl wait --any --json 7f3a 91bc
-        # until a queue has nothing left to do
+        # until a queue has no more jobs to run
         queuectl wait --queue mail
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
-@selectors(but=("batches",))
+@ids_and_filters(but=("batches",))
 @click.option(
-    "--batch", metavar="NAME", shell_complete=complete_batches, help="Until all jobs of this batch have ended."
+    "--batch", metavar="NAME", shell_complete=complete_batches, help="Wait until all jobs of this batch have ended."
 )
-@click.option("--timeout", metavar="TIME", help="Wait no longer than this (90, 90s, 1h30m); exit 124.")
-@click.option("--any", "any_of_them", is_flag=True, help="Until one of them has ended.")
+@click.option("--timeout", metavar="TIME", help="Maximum time to wait (90, 90s, 1h30m); then exit 124.")
+@click.option("--any", "any_of_them", is_flag=True, help="Wait until one of them has ended.")
 @show_env_option
 def wait(
     app: App,
@@ -55,22 +59,22 @@ def wait(
 ) -> Result:
     """Wait until jobs are completed, dead or cancelled.
 
-    Exits as the first of them that did not complete: with its exit code, 128 + its signal, or 1; with 0 if all did.
-    Selectors choose among the jobs that have not ended, unless --state says otherwise, once, when it begins.
+    The exit status is that of the first job that did not complete: its exit code, 128 + its signal, or 1; 0 if all
+    completed. Filters are applied once, at the start, to jobs that have not ended unless --state is given.
     """
     seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
     if batch is not None:
         if ids or selection or any_of_them:
             raise UsageError("--batch and other jobs or --any at once", hint="wait for the batch, or for single jobs")
         return _wait_for_batch(app, batch, seconds)
-    found = look_up(app, ids, selection, unless_said=frozenset(State) - FINAL)
-    # For people at once; for a program at the end, where it is the only error, or not at all if the time was over first.
+    found = find_jobs(app, ids, selection, default=frozenset(State) - FINAL)
+    # Without --json now; with it at the end, as the only error, or not at all after a timeout.
     if found.refused and (not app.flags.json or not found.done):
-        tell_refused(app, found)
+        report_not_found(app, found)
     if not found.done and found.refused:
         return Nothing(exit_code=REFUSED)
     if not found.done:
-        return Sheet([], people=lambda: ())
+        return Details([], text=lambda: ())
     unserved = unserved_watch(app)
     waiting: list[str] = found.done
 
@@ -78,33 +82,151 @@ def wait(
         nonlocal waiting
         if len(unended) != len(waiting):
             still = {job.id for job in unended}
-            _tell(app, [job_id for job_id in waiting if job_id not in still])
+            _report_ended(app, [job_id for job_id in waiting if job_id not in still])
             waiting = [job.id for job in unended]
         unserved(unended)
 
-    ended = use.wait(app.open_reads(), app.clock, found.done, any_of_them=any_of_them, timeout=seconds, watch=watch)
-    untold = set(waiting)
-    _tell(app, [job.id for job in ended if job.id in untold])
+    ended = wait_for_jobs(
+        app.open_reads(), app.clock, found.done, any_of_them=any_of_them, timeout=seconds, watch=watch
+    )
+    unreported = set(waiting)
+    _report_ended(app, [job.id for job in ended if job.id in unreported])
     if found.refused:
         if app.flags.json:
-            tell_refused(app, found)
+            report_not_found(app, found)
         return Nothing(exit_code=REFUSED)
-    return Sheet([job.to_dict(show_env=show_env) for job in ended], people=lambda: (), exit_code=use.exit_code(ended))
+    return Details([job.to_dict(show_env=show_env) for job in ended], text=lambda: (), exit_code=exit_code_of(ended))
 
 
 def _wait_for_batch(app: App, name: str, seconds: float | None) -> Result:
-    from queuectl.cli.bar import Bar
-    from queuectl.queue import batches
+    from queuectl.operations import batches
 
-    store, bar = app.open_reads(), Bar(app)
+    store, bar = app.open_reads(), BatchBar(app)
     try:
         ended = batches.wait(store, app.clock, name, timeout=seconds, watch=bar.show)
     finally:
         bar.close()
-    code = use.exit_code(batches.first_unlucky(store, name))
-    return Sheet(ended.to_dict(), people=lambda: (), exit_code=code)
+    code = exit_code_of(batches.first_not_completed(store, name))
+    return Details(ended.to_dict(), text=lambda: (), exit_code=code)
 
 
-def _tell(app: App, ended: Sequence[str]) -> None:
-    for job_id in ended if app.is_talking else ():
-        app.say(end_line(app, patient(app.open_reads(), app.clock).get(job_id)))
+def _report_ended(app: App, ended: Sequence[str]) -> None:
+    for job_id in ended if app.shows_messages else ():
+        app.say(end_line(app, retrying_reads(app.open_reads(), app.clock).get(job_id)))
+
+
+_HERE: Final = "wait"
+
+batch = group(
+    "batch",
+    "Batches: jobs with a common name, and their progress.",
+    {
+        "list": Entry(_HERE, "batch_list", "List batches, newest first."),
+        "show": Entry(_HERE, "batch_show", "Show the progress of a batch."),
+    },
+    examples="""
+        queuectl enqueue --file jobs.txt --batch nightly
+        queuectl batch show nightly
+        queuectl wait --batch nightly
+    """,
+)
+
+
+@command("list", examples="queuectl batch list")
+def batch_list(app: App) -> Result:
+    """List batches, newest first."""
+    store = app.open_reads()
+    return Table(
+        batches.all_progress(store),
+        _batch_columns(store.now_ms()),
+        to_json=Progress.to_dict,
+        to_id=lambda one: one.batch.name,
+        empty="no batches",
+    )
+
+
+@command("show", examples="queuectl batch show nightly")
+@click.argument("name", metavar="NAME", shell_complete=complete_batches)
+def batch_show(app: App, name: str) -> Result:
+    """Show the progress of a batch: done, failed, running, its rate and the estimated time left.
+
+    Dead and cancelled jobs count as failed, jobs that wait for a retry do not.
+    """
+    found = batches.progress(app.open_reads(), name)
+    return Details(found.to_dict(), text=lambda: _batch_lines(app, found), id=name)
+
+
+def _batch_lines(app: App, found: Progress) -> Iterator[str]:
+    batch = found.batch
+    yield bar_line(app, found, width=app.width)
+    if batch.on_complete is not None:
+        then = f"queued as {batch.on_complete_job}" if batch.on_complete_job else "when all have ended"
+        yield f"on complete: {escape_control(batch.on_complete)} ({then})"
+    if found.failed:
+        yield app.paint(f"what failed: queuectl list --batch {batch.name} --state dead,cancelled", "dim")
+
+
+def _batch_columns(now_ms: int) -> list[Column[Progress]]:
+    return [
+        Column("BATCH", lambda one: one.batch.name),
+        Column("JOBS", lambda one: f"{one.batch.added:,}", right=True),
+        Column("DONE", lambda one: f"{one.done:,}", right=True),
+        Column("FAILED", lambda one: f"{one.failed:,}", right=True),
+        Column("RUNNING", lambda one: f"{one.running:,}", right=True),
+        Column("WAITING", lambda one: f"{one.waiting:,}", right=True),
+        Column("BEGUN", lambda one: humanize_time(one.batch.created_at, now_ms), right=True),
+    ]
+
+
+BAR_WIDTH: Final = 24
+MIN_BAR_WIDTH: Final = 8
+REDRAW_SECONDS: Final = 0.2  # seconds between two drawings
+
+
+def bar_line(app: App, progress: Progress, *, width: int | None = None) -> str:
+    """The progress of a batch on at most `width` columns: the bar gets shorter, then less important parts are omitted."""
+    total = max(1, progress.batch.added)
+    ended = progress.done + progress.failed
+    parts = [
+        f"{ended:,} of {progress.batch.added:,}",
+        f"{progress.done:,} done",
+        f"{progress.failed:,} failed",
+        f"{progress.running:,} running",
+    ]
+    if progress.rate is not None:
+        parts.append(f"{progress.rate:.3g}/s")
+        if progress.batch.open and progress.left_ms is not None:
+            parts.append(f"{humanize_elapsed(progress.left_ms)} left")
+    text = f" {100 * ended // total:3} %  {', '.join(parts)}"
+    while width is not None and len(parts) > 1 and len(text) + MIN_BAR_WIDTH > width:
+        del parts[-2 if len(parts) > 4 else -1]  # the rate before the time left
+        text = f" {100 * ended // total:3} %  {', '.join(parts)}"
+    length = BAR_WIDTH if width is None else max(MIN_BAR_WIDTH, min(BAR_WIDTH, width - len(text)))
+    good, bad = (min(length, length * count // total) for count in (progress.done, progress.failed))
+    bar = app.paint("█" * good, "green") + app.paint("█" * bad, "red") + "░" * max(0, length - good - bad)
+    return f"{bar}{text}"
+
+
+class BatchBar:
+    """The line, updated in place, on a terminal only."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._next = 0.0
+        self._is_drawn = False
+
+    def show(self, progress: Progress) -> None:
+        now = self._app.clock.monotonic()
+        if not self._app.shows_messages or (now < self._next and progress.batch.open):
+            return
+        self._next = now + REDRAW_SECONDS
+        # One column less: some terminals wrap after the last one.
+        line = bar_line(self._app, progress, width=self._app.width_of(self._app.stderr) - 1)
+        self._app.stderr.write(f"\r\x1b[K{line}")
+        self._app.stderr.flush()
+        self._is_drawn = True
+
+    def close(self) -> None:
+        if self._is_drawn:
+            self._app.stderr.write("\n")
+            self._app.stderr.flush()

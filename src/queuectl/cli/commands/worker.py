@@ -1,38 +1,39 @@
-"""queuectl worker: the processes that run jobs."""
+"""queuectl worker: start, stop, restart and list the processes that run jobs."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
-from queuectl.cli.complete import complete_workers
-from queuectl.cli.numbers import integer
-from queuectl.cli.printable import printable
-from queuectl.cli.result import Column, Done, Lines, Nothing, Result, Sheet, Table
-from queuectl.cli.stopping import named_workers, stop_and_wait
-from queuectl.cli.style import age
-from queuectl.cli.workers import is_alive, is_serving, store_line
-from queuectl.cli.workerwords import queues_and_weights, serving_options, slot_count, worker_name
-from queuectl.config import file_path
-from queuectl.job.duration import parse_duration_ms
-from queuectl.job.model import Worker, to_ms
-from queuectl.queue.restart import restart_workers
-from queuectl.store.protocol import StopMode
+from queuectl.cli.command import Entry, combine_options, command, group, integer
+from queuectl.cli.completion import complete_queues, complete_workers
+from queuectl.cli.render import Details, Done, Lines, Nothing, Result, Table
+from queuectl.cli.tables import Column
+from queuectl.cli.watch import progress
+from queuectl.cli.worker_status import is_alive, is_serving, rescuer, store_line
+from queuectl.config import file_path, here
+from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
+from queuectl.jobs.model import Worker
+from queuectl.operations.workers import UnresponsiveWorker, WorkerProcesses, restart_workers, stop_workers
+from queuectl.store.types import StopMode
+from queuectl.text import escape_control
+from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms, to_ms
 
-_HERE: Final = "queuectl.cli.commands.worker"
-RESTART: Final = 30.0  # seconds, as long as any command waits for a locked store
+_HERE: Final = "worker"
+RESTART_SECONDS: Final = 30.0  # as long as any command waits for a locked database
 
 worker = group(
     "worker",
-    "The processes that run jobs.",
+    "Workers: the processes that run jobs.",
     {
-        "start": Entry(_HERE, "worker_start", "Run jobs, here or in the background."),
-        "stop": Entry(_HERE, "worker_stop", "Let workers finish and end."),
-        "restart": Entry(_HERE, "worker_restart", "Let workers begin anew while their jobs run on."),
-        "list": Entry(_HERE, "worker_list", "Who works, and on how much."),
+        "start": Entry(_HERE, "worker_start", "Start a worker, here or in the background."),
+        "stop": Entry(_HERE, "worker_stop", "Stop workers after their running jobs."),
+        "restart": Entry(_HERE, "worker_restart", "Restart workers while their jobs keep running."),
+        "list": Entry(_HERE, "worker_list", "List workers."),
     },
     examples="""
         queuectl worker start --count 4
@@ -42,26 +43,92 @@ worker = group(
 )
 
 
+MAX_SLOTS: Final = 1000
+MAX_WEIGHT: Final = 1000
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NUMBER: Final = re.compile(r"[0-9]{1,9}")
+
+worker_options: Final = combine_options(
+    click.option("--count", "-c", metavar="N", help="Number of slots, 1 to 1,000 (default: setting worker-count)."),
+    click.option(
+        "--queue",
+        "-q",
+        "queues",
+        multiple=True,
+        metavar="NAME[=N]",
+        shell_complete=complete_queues,
+        help="Serve this queue; in this order, or by weight.",
+    ),
+    click.option("--drain", is_flag=True, help="Exit when no job is due, running or waiting for a retry."),
+    click.option("--idle-timeout", metavar="TIME", help="Exit after this time without a job: 90, 90s, 5m."),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Format of the log: text, or one JSON object per line.",
+    ),
+    click.option("--policy", metavar="FILE", help="Policy (default: policy.toml in the data directory)."),
+)
+
+
+def slot_count(text: str) -> int:
+    if NUMBER.fullmatch(text) and 1 <= int(text) <= MAX_SLOTS:
+        return int(text)
+    raise InvalidInput("--count", f"not a number from 1 to {MAX_SLOTS:,}: {text!r}", hint="like --count 4")
+
+
+def worker_name(text: str) -> str:
+    if NAME.fullmatch(text):
+        return text
+    raise InvalidInput(
+        "--name", f"not a name: {text!r}", hint="up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
+    )
+
+
+def queues_and_weights(texts: Sequence[str]) -> dict[str, int | None]:
+    """The queues in their order, each with its weight, if there is one."""
+    named: dict[str, int | None] = {}
+    for name, weight in map(_queue_and_weight, texts):
+        before = named.setdefault(name, weight)
+        if before != weight:
+            problem = f"two weights for {name!r}: {before or 'none'} and {weight or 'none'}"
+            raise InvalidInput("--queue", problem, hint="name each queue once, like --queue high=5 --queue low=1")
+    return named
+
+
+def _queue_and_weight(text: str) -> tuple[str, int | None]:
+    name, equals, weight = text.partition("=")
+    if not NAME.fullmatch(name):
+        raise InvalidInput("--queue", f"not the name of a queue: {name!r}", hint="like --queue default")
+    if not equals:
+        return name, None
+    if not NUMBER.fullmatch(weight) or not 1 <= int(weight) <= MAX_WEIGHT:
+        problem = f"expected a weight from 1 to {MAX_WEIGHT:,}, got {weight!r}"
+        raise InvalidInput("--queue", problem, hint="like --queue high=5 --queue low=1")
+    return name, int(weight)
+
+
 @command(
     "start",
     examples="""
-        # in the foreground; Ctrl-C finishes what runs, a second one ends it
+        # in the foreground; Ctrl-C finishes running jobs, a second one stops them
         queuectl worker start --count 4
         # in the background
         queuectl worker start --count 4 --detach
-        # until all is done
+        # until no job is left
         queuectl worker start --drain
-        # urgent ones first
+        # the queue urgent first
         queuectl worker start -q urgent -q default
-        # only what a policy allows
+        # only commands that a policy allows
         queuectl worker start --policy /etc/queuectl/policy.toml
-        # five of the one for one of the other, as long as both have some
+        # five jobs of high for one of low, while both have some
         queuectl worker start -q high=5 -q low=1
     """,
 )
-@serving_options
-@click.option("--name", metavar="NAME", help="The worker's id; else one is made.")
-@click.option("--detach", "-d", is_flag=True, help="In the background; returns once it serves.")
+@worker_options
+@click.option("--name", metavar="NAME", help="ID of the worker (default: generated).")
+@click.option("--detach", "-d", is_flag=True, help="Run in the background; return when the worker is ready.")
 @click.option("--ready-fd", type=integer, hidden=True)
 @click.option("--left", type=integer, multiple=True, hidden=True)
 def worker_start(
@@ -77,20 +144,21 @@ def worker_start(
     ready_fd: int | None,
     left: tuple[int, ...],
 ) -> Result:
-    """Run jobs.
+    """Start a worker, which runs jobs.
 
-    The first TERM or Ctrl-C: finish what runs, then end. The second: end it now, the jobs go back to the line uncharged.
+    After the first TERM or Ctrl-C it finishes the running jobs and exits. The second one stops them: they return to
+    pending, which does not count as an attempt.
     """
     name = None if name is None else worker_name(name)
     slots = None if count is None else slot_count(count)
     named = queues_and_weights(queues)
-    patience = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
+    seconds = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
     policy = None if policy is None else file_path(policy, spelled="--policy")
     raised = None
     if not detach:
-        from queuectl.cli.early import early_keeper
+        from queuectl.cli.early import early_supervisor
 
-        name, raised = early_keeper(app, name)  # before the rest is loaded, and after what may be refused
+        name, raised = early_supervisor(app, name)  # after all checks of options, and before the other imports
     from queuectl.cli import working
 
     order = working.Order(
@@ -99,46 +167,89 @@ def worker_start(
         queues=tuple(named) or None,
         weights=tuple(weight or 1 for weight in named.values()) if any(named.values()) else None,
         drain=drain,
-        idle_timeout=patience,
+        idle_timeout=seconds,
         log_format=log_format,
         policy=policy,
     )
     if not detach:
         return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left, raised=raised))
     started = working.start_detached(app, order)
-    line = f"worker {started.id} is up (pid {started.pid}); its log: {printable(started.log)}"
-    return Sheet(started._asdict(), people=lambda: [line], id=started.id)
+    line = f"worker {started.id} is up (pid {started.pid}); its log: {escape_control(started.log)}"
+    return Details(started._asdict(), text=lambda: [line], id=started.id)
+
+
+DEREGISTER_SECONDS: Final = 5.0  # for a worker that was continued to exit, in addition to the kill-grace of its jobs
+
+
+def named_workers(
+    app: App, registered: Sequence[Worker], ids: Sequence[str], *, everywhere: bool
+) -> tuple[list[Worker], list[tuple[str, QueuectlError]]]:
+    """The workers with these ids, without ids those of this data directory; and the unknown ids."""
+    if not ids:
+        return [found for found in registered if everywhere or found.home == app.home], []
+    known = {found.id: found for found in registered}
+    refused: list[tuple[str, QueuectlError]] = [(name, WorkerNotFound(name)) for name in ids if name not in known]
+    return [known[name] for name in dict.fromkeys(ids) if name in known], refused
+
+
+def stop_and_wait(app: App, targets: Sequence[Worker], *, mode: StopMode, timeout: float | None) -> list[str]:
+    """Stop workers, and wait for all of them; return the ids of those that exited."""
+    ends = mode is StopMode.NOW or timeout is not None
+    with progress(app, "finishing") as advance:
+        most = sum(target.busy for target in targets)
+        return stop_workers(
+            app.open_store(),
+            app.clock,
+            targets,
+            mode=mode,
+            timeout=timeout,
+            patience=app.settings.kill_grace_ms / 1000 + DEREGISTER_SECONDS,
+            lease=app.settings.lease_ms / 1000,
+            processes=_worker_processes(app),
+            on_progress=lambda left: advance(most - sum(target.busy for target in left), most),
+            on_silent=lambda silent: app.warn(_silent_text(app, silent, ends=ends)),
+        )
+
+
+def _silent_text(app: App, silent: UnresponsiveWorker, *, ends: bool) -> str:
+    name, pid = silent.worker.id, silent.worker.pid
+    if not silent.is_stopped:
+        return (
+            f"worker {name} does not answer: no sign of it for {humanize_elapsed(app.settings.lease_ms)}; still waiting"
+        )
+    more = "when it is time, it is woken to end" if ends else f"kill -CONT {pid} lets it go on, --now ends it"
+    return f"worker {name} does not answer: its process {pid} is stopped; {more}"
 
 
 @command(
     "stop",
     examples="""
         queuectl worker stop
-        # not longer than a minute, then at once
+        # stop running jobs after a minute
         queuectl worker stop --timeout 1m
         queuectl worker stop --now
     """,
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
-@click.option("--timeout", metavar="TIME", help="End what still runs after this time: 90, 90s, 5m.")
-@click.option("--now", is_flag=True, help="End what runs (TERM, kill-grace, KILL); the jobs go back to the line.")
-@click.option("--all", "everywhere", is_flag=True, help="The workers of every home and host of the store.")
+@click.option("--timeout", metavar="TIME", help="Stop running jobs after this time: 90, 90s, 5m.")
+@click.option("--now", is_flag=True, help="Stop running jobs now (TERM, kill-grace, KILL); they return to pending.")
+@click.option("--all", "everywhere", is_flag=True, help="All workers of the database, on every host.")
 def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, everywhere: bool) -> Result:
-    """Let workers finish what they run and end; wait until they have.
+    """Stop workers after their running jobs, and wait until they have exited.
 
-    Without ids: the workers of this home. Of one that does not answer, because somebody has stopped its process (Ctrl-Z),
-    a line is said; --now and --timeout wake it to end, and kill it if that does not help.
+    Without ids: the workers of this data directory. A worker whose process is stopped (Ctrl-Z) is reported; --now and
+    --timeout continue it so that it can exit, and kill it if it does not.
     """
-    patience = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
+    seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
     registered = app.open_reads().workers()
     targets, refused = named_workers(app, registered, ids, everywhere=everywhere)
     if not targets and not refused:
-        nobody = "no worker is running"
+        message = "no worker is running"
         if registered:
-            nobody = f"no worker of this home is running; {len(registered)} elsewhere: queuectl worker stop --all"
-        return Lines([nobody], {"done": [], "refused": []})
+            message = f"no worker of this home is running; {len(registered)} elsewhere: queuectl worker stop --all"
+        return Lines([message], {"done": [], "refused": []})
     mode = StopMode.NOW if now else StopMode.FINISH
-    stopped = stop_and_wait(app, targets, mode=mode, timeout=patience)
+    stopped = stop_and_wait(app, targets, mode=mode, timeout=seconds)
     return Done(stopped, refused=refused, verb="stopped")
 
 
@@ -151,24 +262,24 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
 def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
-    """Let workers begin anew, in place: the same process, options and terminal, and the queuectl that is installed now.
+    """Restart workers in place: the same process, options and terminal, with the queuectl that is installed now.
 
-    The jobs that run go on and notice nothing. Without ids: every worker of this home.
+    Running jobs are not affected. Without ids: all workers of this data directory.
     """
     targets, refused = named_workers(app, app.open_reads().workers(), ids, everywhere=False)
     if not targets and not refused:
         return Lines(["no worker of this home is running"], {"done": [], "refused": []})
-    patience = RESTART + 2 * app.settings.heartbeat_ms / 1000
+    patience = RESTART_SECONDS + 2 * app.settings.heartbeat_ms / 1000
     answer = restart_workers(app.open_store(), app.clock, targets, is_alive=is_alive(app), patience=patience)
     return Done(answer.done, refused=[*refused, *answer.refused], verb="restarted")
 
 
 @command("list", examples="queuectl worker list")
 def worker_list(app: App) -> Result:
-    """Who works, and on how much.
+    """List workers.
 
-    A worker whose process is gone is lost until its jobs are dealt with: the next worker does that first. So is one that
-    gives no sign for longer than the lease, because somebody stopped it (Ctrl-Z) or its machine is gone.
+    A worker is lost if its process is dead, until another worker has rescued its jobs, or if its last heartbeat is older
+    than the lease: its process is stopped (Ctrl-Z) or its host is down.
     """
     alive = is_serving(app)
     now_ms = app.open_reads().now_ms()
@@ -184,8 +295,8 @@ def worker_list(app: App) -> Result:
             "QUEUES", lambda found: "all" if found.queues is None else ",".join(found.queues), flexible=True, spare=3
         ),
         Column("DONE", lambda found: str(found.jobs_done), right=True, spare=4),
-        Column("SINCE", lambda found: age(to_ms(found.started_at), now_ms), right=True, spare=5),
-        Column("HEARTBEAT", lambda found: age(to_ms(found.heartbeat_at), now_ms), right=True, spare=2),
+        Column("SINCE", lambda found: humanize_time(to_ms(found.started_at), now_ms), right=True, spare=5),
+        Column("HEARTBEAT", lambda found: humanize_time(to_ms(found.heartbeat_at), now_ms), right=True, spare=2),
         Column("PID", lambda found: str(found.pid), right=True, spare=1),
         Column("HOST", lambda found: found.host, flexible=True, spare=6),
     ]
@@ -197,4 +308,20 @@ def worker_list(app: App) -> Result:
         to_id=lambda one: one.id,
         empty="no worker is running: queuectl worker start",
         footer=store_line(app) if app.stdout_is_terminal else None,
+    )
+
+
+def _worker_processes(app: App) -> WorkerProcesses:
+    """The checks and actions of `worker stop` on this host."""
+    from queuectl.maintenance import stopped
+
+    where, alive = here(app.environ), is_alive(app)
+    return WorkerProcesses(
+        # A process on another host cannot be checked: its deregistration counts.
+        is_gone=lambda worker: worker.machine != where.machine or not alive(worker),
+        is_dead=lambda worker: worker.machine == where.machine and not alive(worker),
+        is_stopped=lambda worker: stopped.is_stopped(worker, here=where),
+        wake=lambda worker: stopped.wake(worker, here=where),
+        kill=lambda worker: stopped.kill(worker, here=where),
+        rescue=lambda at_once: rescuer(app, spare=not at_once)(),
     )

@@ -2,7 +2,7 @@
 
 Normally a claim reads a queue from its beginning. But while a transaction is held open (a forgotten `begin`, a long report, a replica),
 PostgreSQL cannot remove what was claimed since, and each claim steps over all of it. So once a claim has been slow, the store remembers for
-a while up to where each queue is empty, and begins there. `valid_cursors.sql` checks that this is still true.
+a while up to where each queue is empty, and begins there. `valid_cursors` checks that this is still true.
 
 A cursor is known in two ways. Jobs that a claim has taken are behind it; but so is a job that was skipped because another transaction had locked
 it and then left it, so that holds for a second only. The head of a queue, locked or not, has nothing before it; that holds for longer.
@@ -66,7 +66,7 @@ class ClaimCursor:
             self._needed_until = self._clock.monotonic() + NEEDED_SECONDS
 
     def parameters(self, queues: tuple[str, ...] | None, *, session: int = 0) -> dict[str, Any]:
-        """The values of valid_cursors.sql. `queues` as in ClaimRequest; `session`: the number of the session with the server."""
+        """The values of `valid_cursors`. `queues` as in ClaimRequest; `session`: the number of the session with the server."""
         self._forget(session)
         names = _names(queues)
         cursors = [self._taken.get(name, self._heads.get(name)) for name in names]
@@ -95,7 +95,7 @@ class ClaimCursor:
         session: int = 0,
     ) -> None:
         """What a claim found: the queue, rank and seq of each job, in order. `seen`: the transactions that had ended before it; `heads`: the rows of
-        queue_heads.sql. A queue that gave nothing keeps its cursor: it may not have been read."""
+        `queue_heads`. A queue that gave nothing keeps its cursor: it may not have been read."""
         if self._session != session:
             return  # the claim was built on cursors of an earlier session
         self._claims += 1

@@ -1,49 +1,83 @@
-"""One connection to a server: opening it, transactions in one round trip, and coming back after it was lost.
+"""A connection to a PostgreSQL server: transactions in one round trip, and reconnecting after it was lost.
 
-Nothing here relies on a session: behind a pooler each transaction may run in another one. So settings are made for one
-transaction (enter.sql), nothing is left open between two calls, and prepared statements are given up if they get lost.
+Nothing here relies on a session: behind a pooler each transaction may run in another one. So settings are made per transaction
+(`enter`), no transaction is open between two calls, and prepared statements are disabled if they get lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import sql
 
-from queuectl.clock import Clock
+from queuectl import errors
+from queuectl.clock import Clock, SystemClock
 from queuectl.store.address import PostgresUrl
-from queuectl.store.postgres.pause import Pause
-from queuectl.store.postgres.session import MARGIN_SECONDS, STATEMENT_SECONDS, Row, Wire, connect, is_idle, was_hung_up
-from queuectl.store.postgres.trouble import Clash, ConnectionLost, translate
-from queuectl.store.statements import BareStatements
+from queuectl.store.conflicts import TransactionConflict
+from queuectl.store.postgres.errors import ConnectionLost, translate
+from queuectl.store.postgres.session import (
+    MARGIN_SECONDS,
+    STATEMENT_SECONDS,
+    Session,
+    connect,
+    is_disconnected,
+    is_idle,
+)
+from queuectl.store.statements import Statements, with_pyformat
+from queuectl.store.transactions import Parameters, Query
+from queuectl.store.types import Row
 
-Parameters = Mapping[str, Any] | Sequence[Any]
+T = TypeVar("T")
 
-# psycopg keeps what it has made of a statement only if it is short.
-SQL: Final = BareStatements(__file__)
+# Without comments: psycopg caches the parsed form of short statements only.
+SQL: Final = Statements(__file__, adapt=with_pyformat)
 
-# The level is ours. Whether it may be written is not: providers set default_transaction_read_only when a disk is full.
+# The isolation level is set, but not the access mode: providers set default_transaction_read_only when a disk is full.
 READ: Final = "begin isolation level read committed read only"
 WRITE: Final = "begin isolation level read committed"
 SNAPSHOT: Final = "begin isolation level repeatable read read only"
+# Before `enter`, which a server with jit_above_cost = 0 would compile itself. SET is not planned, so it is never compiled.
+NO_JIT: Final = "set local jit = off"
 LOCK_SECONDS: Final = 5.0
-STALLED_TIMES: Final = 4  # the time limit of a transaction, in time limits of a statement
-LONG_SECONDS: Final = 600.0  # for what goes through a whole table: a migration, a reset, a change of ageing, a backup
+TRANSACTION_STATEMENTS: Final = 4  # the time limit of a transaction, in time limits of a statement
+LONG_SECONDS: Final = 600.0  # for statements on a whole table: a migration, a reset, a change of ageing, a backup
+FIRST_DELAY: Final = 0.1  # seconds between attempts to connect
+MAX_DELAY: Final = 5.0
 
 
-class Question(NamedTuple):
-    """A statement of ours and its values."""
-
-    text: str
-    values: Parameters = ()
-
-
-class Answer(NamedTuple):
+class Result(NamedTuple):
     rows: list[Row]
-    touched: int  # how many rows
+    rowcount: int
+
+
+class Backoff:
+    """Exponential backoff with jitter for reconnects."""
+
+    monotonic = staticmethod(SystemClock().monotonic)
+
+    def __init__(self) -> None:
+        self._seconds = FIRST_DELAY
+        self._until = 0.0
+        self._failure: errors.Unavailable | None = None
+
+    def attempt(self, act: Callable[[], T]) -> T:
+        """Call `act`, or raise the error of the last attempt until its delay has passed."""
+        if self._failure is not None and self.monotonic() < self._until:
+            raise self._failure
+        try:
+            done = act()
+        except errors.Unavailable as exc:
+            self._failure = exc
+            # Jitter: a thousand workers that lost their server must not reconnect at the same moment.
+            self._until = self.monotonic() + self._seconds * random.uniform(0.5, 1.0)
+            self._seconds = min(2 * self._seconds, MAX_DELAY)
+            raise
+        self._seconds, self._failure = FIRST_DELAY, None
+        return done
 
 
 class Connection:
@@ -65,93 +99,96 @@ class Connection:
         self.shown = address.shown()
         self.clock = clock
         self._on_connect = on_connect
-        self.session = 0  # the number of the one that is open, or was last
-        self.name: str | None = None  # of each transaction, for others to see; None: that of the session
-        self._wire: Wire | None = None
-        self._is_inside = False  # of a transaction
-        self._later: list[Question] = []  # what is still to be sent of it
+        self.session_number = 0  # the number of the current or last session
+        self.name: str | None = None  # application_name of each transaction; None: that of the session
+        self._session: Session | None = None
+        self.is_inside = False  # of a transaction
+        self._deferred: list[Query] = []  # of the transaction
         self._prepare_after: int | None = 3
-        self._pause = Pause()
+        self._backoff = Backoff()
 
     def open(self) -> None:
         """Connect now and not at the first use."""
         self._open()
 
     def close(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
-    def beside(self) -> Connection:
-        """Another connection to the same store, for a read that goes on while this one is used."""
+    def duplicate(self) -> Connection:
+        """Another connection to the same database, for a long read while this one is used."""
         return Connection(self.address, clock=self.clock, seconds=self.seconds)
 
     # ── one round trip ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ask(self, *questions: Question, plan_freely: bool = False) -> list[list[Row]]:
-        """The answers to some questions, all of one moment. Asked once more if the connection turns out to be lost.
-        `plan_freely`: for what goes through a whole table, see enter.sql."""
-        if self._is_inside:
+    def query(self, *queries: Query, plan_freely: bool = False) -> list[list[Row]]:
+        """The rows of some reads, all as of one moment. Sent once more if the connection turns out to be lost. `plan_freely`: for
+        reads of whole tables, see `enter`."""
+        if self.is_inside and len(queries) == 1:
+            return [self.all(*queries[0])]
+        if self.is_inside:
             with self._inside().pipeline():
-                cursors = [self._inside().execute(_own(text), values or None) for text, values in questions]
+                cursors = [self._inside().execute(_own(text), values or None) for text, values in queries]
             return [_rows(cursor) for cursor in cursors]
-        begin = SNAPSHOT if len(questions) > 1 else READ
-        began = Wire.monotonic()
+        begin = SNAPSHOT if len(queries) > 1 else READ
+        began = Session.monotonic()
         try:
-            answers = self._send(questions, begin=begin, plan_freely=plan_freely)
-        except (ConnectionLost, Clash):
-            if Wire.monotonic() - began > MARGIN_SECONDS:
-                raise  # a second wait as long as the first would be too long for a command
-            answers = self._send(questions, begin=begin, plan_freely=plan_freely)
-        return [answer.rows for answer in answers]
+            results = self._send(queries, begin=begin, plan_freely=plan_freely)
+        except (ConnectionLost, TransactionConflict):
+            if Session.monotonic() - began > MARGIN_SECONDS:
+                raise  # a second wait would be too long for a command
+            results = self._send(queries, begin=begin, plan_freely=plan_freely)
+        return [result.rows for result in results]
 
-    def transact(self, questions: Sequence[Question], *, after: Sequence[Question] = ()) -> list[Answer]:
-        """A transaction whose statements need nothing of each other's answers. `after`: sent along, in a transaction of
-        their own when this one is committed."""
-        return self._send(questions, begin=WRITE, after=after)
+    def write(self, queries: Sequence[Query], *, after: Sequence[Query] = ()) -> list[Result]:
+        """A transaction in one round trip: its statements do not depend on each other's results. `after`: sent along, in a transaction
+        of their own after the commit."""
+        return self._send(queries, begin=WRITE, after=after)
 
     def _send(
-        self, questions: Sequence[Question], *, begin: str, after: Sequence[Question] = (), plan_freely: bool = False
-    ) -> list[Answer]:
-        with self._session() as wire:
-            with _finish(wire, after) as finish, wire.pipeline():
-                wire.execute(_own(begin))
-                wire.execute(*self._enter(self.seconds, plan_freely=plan_freely))
-                cursors = [wire.execute(_own(text), values or None) for text, values in questions]
+        self, queries: Sequence[Query], *, begin: str, after: Sequence[Query] = (), plan_freely: bool = False
+    ) -> list[Result]:
+        with self._use_session() as session:
+            with _finish(session, after) as finish, session.pipeline():
+                session.execute(_own(begin))
+                session.execute(NO_JIT)
+                session.execute(*self._enter(self.seconds, plan_freely=plan_freely))
+                cursors = [session.execute(_own(text), values or None) for text, values in queries]
                 finish()
-            return [Answer(_rows(cursor), cursor.rowcount) for cursor in cursors]
+            return [Result(_rows(cursor), cursor.rowcount) for cursor in cursors]
 
     # ── several round trips ─────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def transaction(
         self,
-        *first: Question,
-        after: Sequence[Question] = (),
+        *first: Query,
+        after: Sequence[Query] = (),
         begin: str = WRITE,
         seconds: float | None = None,
         plan_freely: bool = False,
     ) -> Iterator[list[list[Row]]]:
-        """Commits at the end, rolls back on any exception. `first`: what to send along with its beginning, and whose answers
-        are given; `after`: as in `transact`."""
+        """Commits at the end, rolls back on any exception. `first`: sent with its beginning; yields their rows. `after`: as in `write`."""
         seconds = self.seconds if seconds is None else seconds
-        with self._session(patience=seconds + MARGIN_SECONDS) as wire:
-            with wire.pipeline():
-                wire.execute(_own(begin))
-                wire.execute(*self._enter(seconds, plan_freely=plan_freely))
-                cursors = [wire.execute(_own(text), values or None) for text, values in first]
-            self._is_inside, self._later = True, []
+        with self._use_session(patience=seconds + MARGIN_SECONDS) as session:
+            with session.pipeline():
+                session.execute(_own(begin))
+                session.execute(NO_JIT)
+                session.execute(*self._enter(seconds, plan_freely=plan_freely))
+                cursors = [session.execute(_own(text), values or None) for text, values in first]
+            self.is_inside, self._deferred = True, []
             try:
                 yield [_rows(cursor) for cursor in cursors]
             finally:
-                self._is_inside = False
-            with _finish(wire, after) as finish, wire.pipeline():
-                self._send_later(wire)
+                self.is_inside = False
+            with _finish(session, after) as finish, session.pipeline():
+                self._send_deferred(session)
                 finish()
 
-    def later(self, text: str, values: Parameters = ()) -> None:
-        """Within a transaction: sent along with the commit, or before the next statement that cannot wait."""
-        self._later.append(Question(text, values))
+    def defer(self, text: str, values: Parameters = ()) -> None:
+        """Within a transaction: sent with the commit, or before the next statement with a result."""
+        self._deferred.append(Query(text, values))
 
     def all(self, text: str, values: Parameters = ()) -> list[Row]:
         """Within a transaction."""
@@ -166,7 +203,7 @@ class Connection:
         return None if row is None else row[0]
 
     def execute(self, text: str, values: Parameters = ()) -> int:
-        """Within a transaction. How many rows were touched."""
+        """Within a transaction: the number of changed rows."""
         return self._inside().execute(_own(text), values or None).rowcount
 
     def executemany(self, text: str, rows: Iterable[Parameters]) -> None:
@@ -175,7 +212,7 @@ class Connection:
             cursor.executemany(_own(text), rows)
 
     def script(self, text: str) -> None:
-        """Within a transaction: several statements of ours, without values."""
+        """Within a transaction: several statements without values."""
         self._inside().execute(text.encode())
 
     def copy(self, text: str, rows: Iterable[Row]) -> None:
@@ -199,90 +236,91 @@ class Connection:
     # ── the session ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def _session(self, *, patience: float | None = None) -> Iterator[Wire]:
-        """The session; whatever goes wrong with it comes out as an error of ours, and leaves no transaction open."""
-        assert not self._is_inside, "one transaction at a time"
-        wire = self._open()
-        wire.patience = self.seconds + MARGIN_SECONDS if patience is None else patience
+    def _use_session(self, *, patience: float | None = None) -> Iterator[Session]:
+        """The session. Its errors are translated, and leave no transaction open."""
+        assert not self.is_inside, "one transaction at a time"
+        session = self._open()
+        session.patience = self.seconds + MARGIN_SECONDS if patience is None else patience
         try:
-            yield wire
+            yield session
         except psycopg.Error as exc:
             if exc.sqlstate in {"26000", "42P05"}:
-                self._prepare_after = None  # a pooler between us: what was prepared is in another session
-                wire.close()
-            self._clear(wire, was_hindered=exc.sqlstate in {"55P03", "57014"})
+                self._prepare_after = None  # there is a pooler: the prepared statement is in another session
+                session.close()
+            self._clear(session, was_blocked=exc.sqlstate in {"55P03", "57014"})
             raise translate(exc, self.shown) from exc
         except BaseException:
-            self._clear(wire)
+            self._clear(session)
             raise
 
-    def _clear(self, wire: Wire, *, was_hindered: bool = False) -> None:
-        """Leave no transaction open, or no session. `was_hindered`: perhaps by one that was stopped while it sent a transaction."""
-        if not wire.closed and not is_idle(wire):
-            wire.patience = MARGIN_SECONDS
-            with suppress(psycopg.Error):  # nothing is committed either way, and what went wrong first is the news
-                wire.execute("rollback")
-            if not is_idle(wire):
-                wire.close()
-        if was_hindered and not wire.closed:
-            wire.patience = MARGIN_SECONDS
+    def _clear(self, session: Session, *, was_blocked: bool = False) -> None:
+        """Leave no transaction open, or no session. `was_blocked`: perhaps by a process that was stopped during a transaction."""
+        if not session.closed and not is_idle(session):
+            session.patience = MARGIN_SECONDS
+            with suppress(psycopg.Error):  # nothing is committed either way; the first error matters
+                session.execute("rollback")
+            if not is_idle(session):
+                session.close()
+        if was_blocked and not session.closed:
+            session.patience = MARGIN_SECONDS
             with suppress(psycopg.Error):
-                wire.execute(_own(SQL["end_stalled"]), {"stalled_ms": STALLED_TIMES * self.seconds * 1000})
-        if wire.closed:
-            self._wire = None
+                session.execute(_own(SQL["end_stalled"]), {"stalled_ms": TRANSACTION_STATEMENTS * self.seconds * 1000})
+        if session.closed:
+            self._session = None
 
-    def _inside(self) -> Wire:
-        assert self._wire is not None, "only within a transaction"
-        if self._later:
-            with self._wire.pipeline():
-                self._send_later(self._wire)  # what goes wrong with them shows here
-        return self._wire
+    def _inside(self) -> Session:
+        assert self._session is not None, "only within a transaction"
+        if self._deferred:
+            with self._session.pipeline():
+                self._send_deferred(self._session)  # their errors are raised here
+        return self._session
 
     def _enter(self, seconds: float, *, plan_freely: bool) -> tuple[sql.SQL, dict[str, str | None]]:
         return _own(SQL["enter"]), {
             "name": self.name,
             "statement_ms": f"{seconds * 1000:.0f}",
             "lock_ms": f"{LOCK_SECONDS * 1000:.0f}",
-            "transaction_ms": "0" if seconds >= LONG_SECONDS else f"{STALLED_TIMES * seconds * 1000:.0f}",
+            "transaction_ms": "0" if seconds >= LONG_SECONDS else f"{TRANSACTION_STATEMENTS * seconds * 1000:.0f}",
             "plan_freely": "on" if plan_freely else "off",
         }
 
-    def _send_later(self, wire: Wire) -> None:
-        waiting, self._later = self._later, []
+    def _send_deferred(self, session: Session) -> None:
+        waiting, self._deferred = self._deferred, []
         for text, values in waiting:
-            wire.execute(_own(text), values or None)
+            session.execute(_own(text), values or None)
 
-    def _open(self) -> Wire:
-        if self._wire is not None and was_hung_up(self._wire):
+    def _open(self) -> Session:
+        if self._session is not None and is_disconnected(self._session):
             self.close()
-        if self._wire is None:
-            self._wire = self._pause.attempt(self.new_session)
-            self.session += 1
+        if self._session is None:
+            self._session = self._backoff.attempt(self.new_session)
+            self.session_number += 1
             if self._on_connect is not None:
                 try:
                     self._on_connect(self)
                 except BaseException:
                     self.close()
                     raise
-        return self._wire
+        return self._session
 
-    def new_session(self) -> Wire:
+    def new_session(self) -> Session:
         return connect(self.address, prepare_after=self._prepare_after, seconds=self.seconds)
 
 
 @contextmanager
-def _finish(wire: Wire, after: Sequence[Question]) -> Iterator[Callable[[], None]]:
-    """Commit, then do what is to be done after: what goes wrong with that is no reason to doubt the commit. Nobody waits in
-    between: if the commit fails, the server passes over what follows in the same pipeline."""
+def _finish(session: Session, after: Sequence[Query]) -> Iterator[Callable[[], None]]:
+    """Commit, then run `after`, whose errors do not matter. There is no wait in between: if the commit fails, the server skips the
+    rest of the pipeline."""
     commits: list[psycopg.Cursor[Row]] = []
 
     def finish() -> None:
-        commits.append(wire.execute("commit"))
+        commits.append(session.execute("commit"))
         if after:
-            wire.execute(WRITE)
+            session.execute(WRITE)
+            session.execute(NO_JIT)
             for text, values in after:
-                wire.execute(_own(text), values or None)
-            wire.execute("commit")
+                session.execute(_own(text), values or None)
+            session.execute("commit")
 
     try:
         yield finish
@@ -292,7 +330,7 @@ def _finish(wire: Wire, after: Sequence[Question]) -> Iterator[Callable[[], None
 
 
 def _own(text: str) -> sql.SQL:
-    """psycopg asks for literals, so that no value gets into a statement. Ours are files and constants of this package."""
+    """psycopg wants literals, so that no value gets into a statement. Ours are files and constants of this package."""
     return sql.SQL(text)
 
 

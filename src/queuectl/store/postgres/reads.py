@@ -1,91 +1,84 @@
-"""Looking into the store: no method here writes or takes a lock."""
+"""Queries in PostgreSQL, and the privileges that a role needs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from queuectl import errors
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim, Job, Run, Worker
+from queuectl.jobs.model import Job
+from queuectl.jobs.states import State
 from queuectl.store import rows
-from queuectl.store.calling import DRAIN_TRIES
-from queuectl.store.order import Order
-from queuectl.store.postgres import select
-from queuectl.store.postgres.base import read_ageing
-from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Connection, Question
-from queuectl.store.postgres.insight import PostgresInsight
-from queuectl.store.postgres.queues import PostgresQueueReads, brakes
-from queuectl.store.postgres.sampling import PostgresSampleReads
-from queuectl.store.postgres.schema import LATEST
-from queuectl.store.postgres.session import Row
-from queuectl.store.protocol import (
-    OUTPUT_AT_ONCE,
-    After,
-    Chosen,
-    Filter,
-    LatestRun,
-    Printed,
-    Sort,
-    Spread,
-    Throughput,
+from queuectl.store.admission import read_limit
+from queuectl.store.job_order import Order, Position, positions_before
+from queuectl.store.postgres.connection import SNAPSHOT, SQL
+from queuectl.store.postgres.errors import GRANTS, read_only
+from queuectl.store.postgres.transactions import PostgresTransactions
+from queuectl.store.postgres.transfer import backup
+from queuectl.store.reads import PAGE_SIZE, JobReads, count_unpromoted
+from queuectl.store.statements import LATEST
+from queuectl.store.transactions import Parameters, Query, Transactions, read_ageing
+from queuectl.store.types import After, Caution, Ended, Filter, Health, Row, Sort
+from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS
+
+_ALL: Final = ("select", "insert", "update", "delete")
+_NO_UPDATE: Final = ("select", "insert", "delete")
+_NO_DELETE: Final = ("select", "insert", "update")
+# The privileges that a role needs. docs/how-to/use-postgresql.md has the grants.
+RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "alerts": _ALL, "audit": _NO_UPDATE, "batches": _ALL, "buckets": _NO_DELETE, "calls": _ALL,
+    "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,
+    "jobs_seq_seq": ("usage", "select"), "locks": ("select", "update"), "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
+    "requests": _ALL, "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
+    "workers": _ALL,
+}  # fmt: skip
+
+_SYNCHRONOUS_COMMIT_OFF: Final = (
+    "a crash of the server can lose jobs that were enqueued in the last second",
+    "alter database … set synchronous_commit = on",
 )
-from queuectl.store.spread import spread
-from queuectl.store.totals import oldest_of, tally_of, totals_of
-
-CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
-PAGE: Final = 500  # jobs read at a time by a long list
-
-# What `rows.job` reads: a job, and the first of those that it waits for.
-JOB: Final = f"""{rows.JOB_COLUMNS},
-    case when jobs.state = 'blocked' then (
-        select json_agg(json_build_array(id, state))::text
-          from (
-            select parent.id, parent.state
-              from queuectl.edges
-              join queuectl.jobs as parent on parent.seq = edges.parent
-             where edges.child = jobs.seq
-               and edges.state = 'waiting'
-             order by edges.parent
-             limit {rows.WAITED_FOR}
-          ) as found
-    ) end"""
+_FSYNC_OFF: Final = ("a loss of power can lose or damage the whole database", "set fsync = on in postgresql.conf")
+_ARGUMENTS: Final = (
+    "select string_agg(word, ' ' order by place)"
+    " from json_array_elements_text(argv::json) with ordinality as words (word, place)"
+)
 
 
-class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
-    is_shared: Final = True
+class PostgresReads(JobReads):
+    is_shared = True
+    jobs_table = "queuectl.jobs"
+    mark = "%s"
+    job_columns = f"""{rows.JOB_COLUMNS},
+        case when jobs.state = 'blocked' then (
+            select json_agg(json_build_array(id, state))::text
+              from (
+                select parent.id, parent.state
+                  from queuectl.edges
+                  join queuectl.jobs as parent on parent.seq = edges.parent
+                 where edges.child = jobs.seq
+                   and edges.state = 'waiting'
+                 order by edges.parent
+                 limit {rows.MAX_PARENTS_SHOWN}
+              ) as found
+        ) end"""
 
-    def __init__(self, db: Connection) -> None:
-        super().__init__(db)
+    def __init__(self, tx: PostgresTransactions) -> None:
+        super().__init__(tx)
+        self._db = tx.db
+        self._postgres = tx
         self._seen: Row | None = None
 
-    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def shown(self) -> str:
+        return self._db.shown
 
     def get(self, job_id: str) -> Job:
-        sql = f"select {JOB} from queuectl.jobs where id = %s"
-        found, *present = self._db.ask(Question(sql, (job_id,)), *self._present_questions())
+        text = f"select {self.job_columns} from queuectl.jobs where id = %s"
+        found, *context = self._db.query(Query(text, (job_id,)), *self._context_queries())
         if not found:
             raise errors.JobNotFound(job_id)
-        return rows.job(found[0], self._present(present))
-
-    def resolve(self, ref: str) -> str:
-        if ref == "last":
-            (last,) = self._db.ask(Question(SQL["last_id"]))
-            if not last:
-                raise errors.JobNotFound(ref)
-            return str(last[0][0])
-        # Every id is ASCII; a word of the command line may hold bytes that PostgreSQL cannot even be asked for.
-        if ref == "" or not ref.isascii() or "\0" in ref:
-            raise errors.JobNotFound(ref)
-        (ids,) = self._db.ask(Question(SQL["ids_from"], {"ref": ref, "limit": CANDIDATES}))
-        found = [str(row[0]) for row in ids]
-        if not found:
-            raise errors.JobNotFound(ref)
-        if found[0] == ref or len(found) == 1:
-            return found[0]
-        raise errors.AmbiguousId(ref, found)
+        return rows.job(found[0], self._read_context(context))
 
     def jobs(
         self,
@@ -98,114 +91,42 @@ class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
         after: After | None = None,
     ) -> Iterator[Job]:
         order = Order(sort, where, descending=descending)
-        clause, values = select.where(where, None if after is None else order.behind(after, "%s"))
-        sql = f"select {JOB} from queuectl.jobs{clause}{order.clause} limit %s offset %s"
+        clause, values = self.where(where, None if after is None else order.condition(after, "%s"))
+        text = f"select {self.job_columns} from queuectl.jobs{clause}{order.clause} limit %s offset %s"
         values += [limit, offset]
-        if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
-            found, *answers = self._db.ask(Question(sql, values), *self._present_questions(), plan_freely=True)
-            present = self._present(answers)
+        if (limit is not None and limit <= PAGE_SIZE) or 0 < len(where.ids) <= PAGE_SIZE:
+            found, *results = self._db.query(Query(text, values), *self._context_queries(), plan_freely=True)
+            context = self._read_context(results)
             for row in found:
-                yield rows.job(row, present)
+                yield rows.job(row, context)
             return
-        # A cursor of the server's, in a transaction that sees one state of the store however long the reader takes.
-        with (
-            closing(self._db.beside()) as db,
-            db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True),
-        ):
-            present = self._present(db.ask(*self._present_questions()))
-            for page in db.pages(sql, values, size=PAGE):
+        with self._tx.read_pages(text, values, size=PAGE_SIZE) as (tx, pages):
+            context = self.context(tx)
+            for page in pages:
                 for row in page:
-                    yield rows.job(row, present)
+                    yield rows.job(row, context)
 
-    def choose(self, where: Filter) -> list[Chosen]:
-        clause, values = select.where(where)
-        with self._db.transaction(begin=SNAPSHOT, seconds=LONG_SECONDS, plan_freely=True):
-            found = self._db.all(f"select id, state, held from queuectl.jobs{clause} order by seq", values)
-        return [Chosen(job_id, State(state), held) for job_id, state, held in found]
-
-    def count(self, where: Filter = Filter()) -> int:
-        if where.is_tallied:
-            tally = self.tally()
-            return sum(
-                jobs
-                for queue, states in tally.items()
-                if where.has_queue(queue)
-                for state, jobs in states.items()
-                if not where.states or state in where.states
-            )
-        clause, values = select.where(where)
-        question = Question(f"select count(*) from queuectl.jobs{clause}", values)
-        ((row,),) = self._db.ask(question, plan_freely=True)
-        return int(row[0])
-
-    def history(self, job_id: str) -> list[Run]:
-        with self._db.transaction(begin=SNAPSHOT):
-            seq = self._db.value("select seq from queuectl.jobs where id = %s", (job_id,))
-            if seq is None:
-                raise errors.JobNotFound(job_id)
-            over, latest = self._db.ask(
-                Question(SQL["history"], {"seq": seq}), Question(SQL["latest_run"], {"seq": seq})
-            )
-        return [rows.run(row) for row in over + latest]
-
-    def latest_runs(self, ids: Sequence[str]) -> list[LatestRun]:
-        found = self._all(SQL["latest_runs"], {"ids": list(ids)})
-        return [LatestRun(row[0], row[1], rows.run(row[2:])) for row in found]
-
-    def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
-        values = {"id": job_id, "run": run, "start": start, "limit": OUTPUT_AT_ONCE}
-        return [Printed(at, bytes(data)) for at, data in self._all(SQL["output"], values)]
-
-    def running(self, worker: str) -> list[Claim]:
-        return [claim for claim, _ in self._running(worker)]
-
-    # ── counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def tally(self) -> dict[str, dict[State, int]]:
-        return tally_of(self._all(SQL["tally"]))
-
-    def totals(self) -> dict[str, dict[str, int]]:
-        return totals_of(self._all(SQL["moves"]))
-
-    def oldest_waiting_ms(self) -> dict[str, int]:
-        now = self._clock.now_ms()
-        return oldest_of(self._all(SQL["oldest_waiting"], {"now": now}), now_ms=now)
-
-    def durations(self) -> tuple[Spread, Spread]:
-        ran, waited = self._db.ask(Question(SQL["durations"]), Question(SQL["waits"]), plan_freely=True)
-        return (
-            spread((value, times) for _, value, times in ran),
-            spread((value, times) for _, value, times in waited),
-        )
-
-    def throughput(self) -> Throughput:
-        now = self._clock.now_ms()
-        spans = (60_000, 3_600_000, 86_400_000)
-        found = self._db.ask(*(Question(SQL["completed_since"], {"since": now - span}) for span in spans))
-        return Throughput(*(int(count[0][0]) for count in found))
-
-    def average_attempts(self) -> float | None:
-        (((average,),),) = self._db.ask(Question(SQL["average_attempts"]), plan_freely=True)
-        return None if average is None else float(average)
-
-    # ── workers and settings ────────────────────────────────────────────────────────────────────────────────────────
-
-    def workers(self, *, busy: bool = True) -> list[Worker]:
-        return [rows.worker(row) for row in self._all(SQL["workers"], {"busy": busy})]
+    def ended(
+        self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
+    ) -> Iterator[Ended]:
+        name = "ended_completed" if state is State.COMPLETED else "ended"
+        values = {"state": state.value, "before": before_ms, "limit": limit, "host": host}
+        if limit is not None:
+            yield from map(Ended._make, self._tx.all(name, values))
+            return
+        with self._tx.read_pages(SQL[name], values, size=PAGE_SIZE, plan_freely=False) as (_, pages):
+            for page in pages:
+                yield from map(Ended._make, page)
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         wanted = None if queues is None else list(queues)
-        drained, due = self._db.ask(
-            Question(SQL["is_drained"], {"queues": wanted, "now": self._clock.now_ms(), "patience": DRAIN_TRIES}),
-            Question(SQL["batch_due"]),
+        drained, due = self._tx.each(
+            ("is_drained", {"queues": wanted, "now": self.now_ms(), "patience": DRAIN_ATTEMPTS}), ("batch_due", ())
         )
-        return bool(drained[0][0]) and not due  # of a batch that is due a job is about to be made
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
+        return bool(drained[0][0]) and not due  # the completion job of a batch that is due is about to be enqueued
 
     def changed(self) -> bool:
-        ((snapshot, store, schema),) = self._all(SQL["changed"])
+        ((snapshot, store, schema),) = self._tx.all("changed")
         if schema > LATEST:
             raise errors.StoreTooNew(self._db.shown, schema, LATEST)
         seen, self._seen = self._seen, (snapshot, store)
@@ -213,38 +134,125 @@ class PostgresReads(PostgresInsight, PostgresQueueReads, PostgresSampleReads):
             raise errors.StoreGone(self._db.shown)
         return seen is None or seen[0] != snapshot
 
-    # ── shared with the writing half ────────────────────────────────────────────────────────────────────────────────
+    def backup(self, path: str) -> None:
+        """As in the protocol: a SQLite store, see transfer.py."""
+        backup(self._postgres, path)
 
-    def _all(self, statement: str, values: dict[str, Any] | None = None) -> list[Row]:
-        (found,) = self._db.ask(Question(statement, values or ()))
-        return found
+    def ahead(self, job_id: str, *, queues: tuple[str, ...] | None, most: int) -> int:
+        with self._db.transaction(begin=SNAPSHOT):
+            position, _ = self.position(job_id)
+            late = [Position(*row) for row in self._tx.all("late", {"now": self.now_ms(), "limit": most})]
+            known = {one.queue for one in late} if queues is None else queues
+            limits = positions_before(position, known, in_one_order=queues is None)
+            asked: list[tuple[str, Parameters]]
+            if queues is None:
+                asked = [("ahead_of_all", {**position._asdict(), "limit": most})]
+            else:
+                asked = [("ahead", {**limit._asdict(), "limit": most}) for limit in limits]
+            found = sum(int(result[0][0]) for result in self._tx.each(*asked))
+        return min(most, found + count_unpromoted(late, limits))
 
-    def _present(self, answers: Sequence[list[Row]]) -> rows.Present:
-        served, last_seq, ageing, limits, keys = answers
-        now = self._clock.now_ms()
+    def examine(self) -> Health:
+        server, tables = self._db.query(Query(SQL["server"]), privileges_query())
+        version, is_read_only, schema, synchronous_commit, fsync = server[0]
+        cautions = [
+            Caution("not-durable", f"the server has {name} = off: {risk}", hint)
+            for name, value, risk, hint in (
+                ("synchronous_commit", synchronous_commit, *_SYNCHRONOUS_COMMIT_OFF),
+                ("fsync", fsync, *_FSYNC_OFF),
+            )
+            if value == "off"
+        ]
+        problems = [f"the table queuectl.{name} is missing" for name, is_there, _ in tables if not is_there]
+        missing = _missing(tables)
+        hindrances: list[errors.QueuectlError] = [read_only(self._db.shown)] if is_read_only else []
+        if missing:
+            hindrances.append(errors.StoreRefused(self._db.shown, _describe_missing(missing), hint=GRANTS))
+        if not problems and not any("select" in rights for rights in missing.values()):
+            with self._tx.long_snapshot():
+                strays = self._tx.all("strays")
+            problems += [
+                f"{count:,} rows of {table} belong to jobs that are not there" for table, count in strays if count
+            ]
+        return Health(
+            f"PostgreSQL {version.split()[0]}", schema, LATEST, tuple(problems), tuple(hindrances), tuple(cautions)
+        )
+
+    def context(self, tx: Transactions) -> rows.Present:
+        return self._read_context(tx.each(*self._context_statements()))
+
+    def _context_statements(self) -> list[tuple[str, Parameters]]:
+        first: list[tuple[str, Parameters]] = [(name, ()) for name in ("served", "last_seq", "ageing", "running_keys")]
+        return [*first, ("limits", {"now": self.now_ms()})]
+
+    def _context_queries(self) -> list[Query]:
+        return [Query(SQL[name], values) for name, values in self._context_statements()]
+
+    def _read_context(self, results: Sequence[list[Row]]) -> rows.Present:
+        served, last_seq, ageing, keys, limits = results
+        now = self.now_ms()
         return rows.Present(
             now_ms=now,
             last_seq=last_seq[0][0],
             ageing=read_ageing(ageing[0][0] if ageing else None),
             served=rows.served_queues([None if queues is None else tuple(json.loads(queues)) for (queues,) in served]),
-            brakes=brakes(limits, now),
+            brakes={limit.queue: limit.brake(now) for limit in map(read_limit, limits)},
             of_key=rows.by_key(keys),
         )
 
-    def _running(self, worker: str) -> list[tuple[Claim, bool]]:
-        """The claims of a worker, each with whether somebody cancelled it."""
-        found = []
-        for seq, id_, token, run, *rest, key, log, cancelled, said, hooks, limits, secrets in self._all(
-            SQL["running"], {"worker": worker}
+    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
+        """All parts are constants and all values parameters."""
+        clauses: list[str] = []
+        values: list[Any] = []
+        for column, wanted in (
+            ("state", filters.states),
+            ("queue", filters.queues),
+            ("id", filters.ids),
+            ("batch", filters.batches),
         ):
-            of_run = (seq, id_, run, *rest)
-            of_job = {"depends_on": said, "hooks": hooks, "limits": limits, "secrets": secrets}
-            claim = rows.claim(of_run, token=token, run=run, log=log, key=key, **of_job)
-            found.append((claim, bool(cancelled)))
-        return found
+            if wanted:
+                clauses.append(f"{column} = any(%s::text[])")
+                values.append(sorted(map(_bindable, wanted)))
+        if not filters.calls:
+            clauses.append("queue <> 'queuectl.webhooks'")
+        for tag in sorted(filters.tags):
+            clauses.append("seq in (select job from queuectl.job_tags where tag = %s)")
+            values.append(_bindable(tag))
+        if filters.since_ms is not None:
+            clauses.append("created_at >= %s")
+            values.append(filters.since_ms)
+        if filters.match is not None:
+            clauses.append(f"strpos(coalesce(command, ({_ARGUMENTS})), %s) > 0")
+            values.append(filters.match)
+        if after is not None:
+            clauses.append(after[0])
+            values.extend(after[1])
+        return (f" where {' and '.join(clauses)}" if clauses else ""), values
 
-    def _present_questions(self) -> list[Question]:
-        """What `_present` needs the answers to."""
-        limits = Question(SQL["limits"], {"now": self._clock.now_ms()})
-        first = (Question(SQL[name]) for name in ("served", "last_seq", "ageing"))
-        return [*first, limits, Question(SQL["running_keys"])]
+
+def _bindable(text: str) -> str:
+    """An argument of the command line may contain bytes that PostgreSQL does not accept. It matches nothing, and neither does "?"."""
+    return text.encode(errors="replace").decode().replace("\0", "?")
+
+
+# ── privileges ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def privileges_query() -> Query:
+    return Query(SQL["tables"], {"names": list(RIGHTS), "rights": [" ".join(rights) for rights in RIGHTS.values()]})
+
+
+def check_privileges(tables: Iterable[Row], shown: str) -> None:
+    """Raise StoreRefused, which names all missing privileges. `tables`: the rows of `privileges_query`."""
+    if missing := _missing(tables):
+        raise errors.StoreRefused(shown, _describe_missing(missing), hint=GRANTS)
+
+
+def _missing(tables: Iterable[Row]) -> dict[str, Sequence[str]]:
+    return {name: rights for name, _, rights in tables if rights}
+
+
+def _describe_missing(missing: Mapping[str, Sequence[str]]) -> str:
+    """In the order of a grant."""
+    tables = {right: [name for name in missing if right in missing[name]] for right in (*_ALL, "usage")}
+    return "this role lacks " + "; ".join(f"{right} on {', '.join(found)}" for right, found in tables.items() if found)

@@ -1,11 +1,15 @@
-"""One session with a server: how it begins, how long it waits, and whether it still lives."""
+"""A session with a PostgreSQL server: connecting, time limits, whether it is alive; and the clock of the server.
+
+All hosts of a store use the clock of the server, so a worker whose own clock is wrong does no harm. It is read when connecting and at every
+heartbeat; between two readings the local monotonic clock continues it.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 import select
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import psycopg
@@ -13,22 +17,21 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ConnStatus, TransactionStatus
 
 from queuectl import errors
-from queuectl.clock import SystemClock
+from queuectl.clock import Clock, SystemClock
 from queuectl.store.address import PostgresUrl
-from queuectl.store.postgres.trouble import translate_refusal
+from queuectl.store.postgres.errors import translate_refusal
+from queuectl.store.types import Row
 
-Row = tuple[Any, ...]
-
-# What it has to say reaches us as exceptions. Without a handler Python would print it, in the middle of our own words.
+# Its messages arrive as exceptions. Without a handler, Python would also print them.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
-STATEMENT_SECONDS: Final = 8.0  # what a command may take before the server ends it: a command fails within 10 s
-HASTY_SECONDS: Final = 3.0  # the same for a worker, which has jobs to look after meanwhile
+STATEMENT_SECONDS: Final = 8.0  # time limit of a statement: a command fails within 10 s
+WORKER_SECONDS: Final = 3.0  # the same for a worker, which has jobs to supervise
 CONNECT_SECONDS: Final = 5.0
-MARGIN_SECONDS: Final = 1.0  # the server ends a statement first, if it still lives
+MARGIN_SECONDS: Final = 1.0  # the server cancels a statement first, if it is alive
 
-# What the address does not say itself. A connection that is dead without a word is noticed by the kernel after some 10 s
-# if something was sent, after some 20 s if not; one whose peer still acknowledges by `Wire.wait`.
+# Defaults for the address. The kernel notices a dead connection after some 10 s if data was sent, after some 20 s if not; `Session.wait`
+# notices one whose peer still acknowledges.
 _DEFAULTS: Final[Mapping[str, str | int]] = {
     "application_name": "queuectl",
     "keepalives_idle": 10,
@@ -38,8 +41,8 @@ _DEFAULTS: Final[Mapping[str, str | int]] = {
 }
 
 
-class Wire(psycopg.Connection[Row]):
-    """A session that waits for no answer longer than `patience` seconds: a proxy that swallows everything looks alive."""
+class Session(psycopg.Connection[Row]):
+    """A session that waits for an answer for at most `patience` seconds: a proxy that drops everything looks alive."""
 
     patience: float = STATEMENT_SECONDS + MARGIN_SECONDS
     monotonic = staticmethod(SystemClock().monotonic)
@@ -61,7 +64,7 @@ class Wire(psycopg.Connection[Row]):
             return over.value
 
 
-def connect(address: PostgresUrl, *, prepare_after: int | None = None, seconds: float = STATEMENT_SECONDS) -> Wire:
+def connect(address: PostgresUrl, *, prepare_after: int | None = None, seconds: float = STATEMENT_SECONDS) -> Session:
     """A new session, within `seconds`. `prepare_after`: how often a statement is used before the server keeps it; None:
     never."""
     try:
@@ -76,34 +79,66 @@ def connect(address: PostgresUrl, *, prepare_after: int | None = None, seconds: 
     defaults = {
         **_DEFAULTS,
         "connect_timeout": max(2, math.ceil(min(CONNECT_SECONDS, seconds))),
-    }  # libpq knows no shorter
+    }  # the minimum of libpq
     missing: dict[str, Any] = {name: value for name, value in defaults.items() if name not in given}
-    # A role, a service file or PGCLIENTENCODING may ask for an encoding that has not all characters of a job.
+    # A role, a service file or PGCLIENTENCODING may set an encoding without all characters of a job.
     missing["client_encoding"] = "utf8"
     try:
-        return Wire.connect(address.url, autocommit=True, prepare_threshold=prepare_after, **missing)
+        return Session.connect(address.url, autocommit=True, prepare_threshold=prepare_after, **missing)
     except psycopg.Error as exc:
         raise translate_refusal(exc, address.shown()) from exc
 
 
-def is_idle(wire: Wire) -> bool:
-    return wire.info.transaction_status is TransactionStatus.IDLE
+def is_idle(session: Session) -> bool:
+    return session.info.transaction_status is TransactionStatus.IDLE
 
 
-def was_hung_up(wire: Wire) -> bool:
-    """Whether the server has ended an idle session. Asked before each use: what is then sent into a new one has certainly
-    not been done in the old one."""
-    if wire.closed:
+def is_disconnected(session: Session) -> bool:
+    """Whether the server has closed an idle session. Checked before each use: a statement that is then sent in a new session was
+    certainly not executed in the old one."""
+    if session.closed:
         return True
     watch = select.poll()
-    watch.register(wire.pgconn.socket, select.POLLIN)
-    while watch.poll(0):  # an idle session has nothing to say but a farewell, or a note that is of no interest here
+    watch.register(session.pgconn.socket, select.POLLIN)
+    while watch.poll(0):  # an idle session receives a disconnect, or a notification that is not needed here
         try:
-            wire.pgconn.consume_input()
+            session.pgconn.consume_input()
         except psycopg.Error:
             return True
-        if wire.pgconn.status != ConnStatus.OK:
+        if session.pgconn.status != ConnStatus.OK:
             return True
-        while wire.pgconn.notifies():
+        while session.pgconn.notifies():
             pass
     return False
+
+
+class DatabaseClock:
+    """A clock whose wall time is that of the server."""
+
+    def __init__(self, own: Clock | None = None) -> None:
+        self._own = own or SystemClock()
+        self._offset_ms: float | None = None
+
+    def now_ms(self) -> int:
+        if self._offset_ms is None:
+            # Before the first connection there is nothing to write.
+            return self._own.now_ms()
+        return int(self._own.monotonic() * 1000 + self._offset_ms)
+
+    def monotonic(self) -> float:
+        return self._own.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._own.sleep(seconds)
+
+    def set_by(self, ask: Callable[[], int]) -> None:
+        """Read the server's clock: `ask` returns its milliseconds."""
+        before = self._own.monotonic()
+        server_ms = ask()
+        after = self._own.monotonic()
+        # The server read its clock at some moment in between, so half of that time is the error. A smaller difference is ignored, so
+        # that the time does not jitter at every heartbeat.
+        error_ms = (after - before) * 1000 / 2
+        offset_ms = server_ms - (before * 1000 + error_ms)
+        if self._offset_ms is None or abs(offset_ms - self._offset_ms) > error_ms + 1:
+            self._offset_ms = offset_ms

@@ -1,38 +1,41 @@
-"""One connection to a SQLite file: opening, waiting for the write lock, transactions.
+"""A connection to a SQLite file: pragmas, waiting for the write lock, transactions, and the file itself.
 
-SQLite's own busy handler sleeps in steps that grow to 100 ms and favour newcomers. This one asks again every 2 ms.
+The busy handler of SQLite sleeps in steps that grow to 100 ms and favor newcomers. This one tries again every 2 ms.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 from queuectl import errors
 from queuectl.clock import Clock
-from queuectl.store.sqlite.files import MEMORY as MEMORY
-from queuectl.store.sqlite.files import inode_of, is_sealed, sealed, status_of
-from queuectl.store.sqlite.trouble import is_busy, translate
-from queuectl.store.statements import Statements
+from queuectl.store.sqlite.errors import is_busy, translate
+from queuectl.store.sqlite.wakeup import notify
+from queuectl.store.statements import Statements, without_schema
+from queuectl.store.transactions import Keys, Parameters, Query, Transactions, Transitions
+from queuectl.store.types import Row
 
 OLDEST_SQLITE: Final = (3, 37, 0)  # STRICT tables
-APPLICATION_ID: Final = 0x51756374  # "Quct": tells our files from everybody else's
+APPLICATION_ID: Final = 0x51756374  # "Quct"
 
+MEMORY: Final = ":memory:"
 EMPTY: Final = "it is empty, 0 bytes"
+_COMPANIONS: Final = ("-wal", "-shm", "-journal")  # files that SQLite creates and opens by itself
 RETRY_EVERY: Final = 0.002
-# How long to wait for the lock before its holder is looked up, how often after that, and for how much longer a command waits if the
-# holder is known: a stopped one is killed after a lease, which may be as long as the patience of a command.
-LOOK_AFTER: Final = 0.2
-LOOK_EVERY: Final = 1.0
+# Seconds until the holder of the lock is looked up, and between such lookups; and how much longer a command waits if the holder is
+# known: a stopped one is killed after a lease, which may be as long as the patience of a command.
+LOOK_UP_AFTER: Final = 0.2
+LOOK_UP_EVERY: Final = 1.0
 EXTRA_PATIENCE: Final = 1.0
 
-SQL: Final = Statements(__file__)
+SQL: Final = Statements(__file__, adapt=without_schema)
 
-Row = tuple[Any, ...]
 # Called again and again while the file is locked: its path, the seconds waited, the stored settings. Returns a hint about the holder.
 OnWait = Callable[[str, float, Callable[[], Mapping[str, str]]], str | None]
 
@@ -46,12 +49,12 @@ class Connection:
         self.path = path
         self.patience = patience
         self._on_wait = on_wait
-        self._look_at = 0.0
+        self._look_up_at = 0.0
         self._clock = clock
         self._inode = inode_of(path)
         self._was_filled = False
         try:
-            name = sealed(path) if is_sealed(path) else path
+            name = read_only_uri(path) if is_read_only(path) else path
             self._db = sqlite3.connect(name, timeout=0, isolation_level=None, cached_statements=256, uri=name != path)
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
@@ -62,7 +65,7 @@ class Connection:
             raise
 
     def _configure(self) -> None:
-        # FULL: a commit is on the disk when it returns. Foreign keys: history goes with its job.
+        # FULL: a commit is on the disk when it returns. Foreign keys: deleting a job deletes its history.
         for pragma in (
             "synchronous = full",
             "foreign_keys = on",
@@ -76,7 +79,11 @@ class Connection:
 
     # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+    def execute(self, sql: str, parameters: Any = ()) -> int:
+        """Run one statement, and return the number of changed rows."""
+        return self._execute(sql, parameters).rowcount
+
+    def _execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
         """Run one statement; wait while the file is locked, raise our errors."""
         try:
             return self._db.execute(sql, parameters)
@@ -85,7 +92,7 @@ class Connection:
                 raise self._translate(exc) from exc
         return self._persist(lambda: self._db.execute(sql, parameters))
 
-    def executemany(self, sql: str, rows: Iterable[Row | Mapping[str, Any]]) -> None:
+    def executemany(self, sql: str, rows: Iterable[Parameters]) -> None:
         try:
             self._db.executemany(sql, rows)
         except sqlite3.IntegrityError:
@@ -95,27 +102,27 @@ class Connection:
 
     def one(self, sql: str, parameters: Any = ()) -> Row | None:
         try:
-            row: Row | None = self.execute(sql, parameters).fetchone()
+            row: Row | None = self._execute(sql, parameters).fetchone()
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
         return row
 
     def all(self, sql: str, parameters: Any = ()) -> list[Row]:
         try:
-            return self.execute(sql, parameters).fetchall()
+            return self._execute(sql, parameters).fetchall()
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
 
     def integers(self, sql: str, parameters: Any = ()) -> array[int]:
         """The first column of all rows."""
         try:
-            return array("q", (row[0] for row in self.execute(sql, parameters)))
+            return array("q", (row[0] for row in self._execute(sql, parameters)))
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
 
     def pages(self, sql: str, parameters: Any = (), *, size: int) -> Iterator[list[Row]]:
         """All rows, `size` at a time, as they were when the first was read."""
-        cursor = self.execute(sql, parameters)
+        cursor = self._execute(sql, parameters)
         try:
             while page := cursor.fetchmany(size):
                 yield page
@@ -126,6 +133,17 @@ class Connection:
         """The first column of the first row, None if there is none."""
         row = self.one(sql, parameters)
         return None if row is None else row[0]
+
+    def query(self, *queries: Query, plan_freely: bool = False) -> list[list[Row]]:  # noqa: ARG002 # for PostgreSQL
+        """The rows of some reads, all as of one moment."""
+        if len(queries) == 1 or self._is_inside():
+            return [self.all(*query) for query in queries]
+        with self.snapshot():
+            return [self.all(*query) for query in queries]
+
+    def defer(self, sql: str, parameters: Parameters = ()) -> None:
+        """Run a statement without a result. (PostgreSQL sends it with the commit.)"""
+        self._execute(sql, parameters)
 
     # ── transactions ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,14 +157,14 @@ class Connection:
             self.execute("commit")
         except BaseException:
             if self._db.in_transaction:
-                with suppress(sqlite3.Error):  # nothing is committed either way, and what went wrong first is the news
+                with suppress(sqlite3.Error):  # nothing is committed either way; the first error matters
                     self._db.rollback()
             raise
 
     @contextmanager
-    def synced_apart(self) -> Iterator[None]:
-        """Transactions that let go of the write lock before they wait for the disk, which now and then takes a hundred
-        milliseconds for a sync. They are on the disk when this ends, as ever."""
+    def synced_after_commit(self) -> Iterator[None]:
+        """Transactions that release the write lock before they wait for the disk, where a sync may take a hundred milliseconds. They are
+        on the disk when this ends."""
         self.execute("pragma synchronous = normal")
         try:
             yield
@@ -155,9 +173,9 @@ class Connection:
         self._sync_log()
 
     @contextmanager
-    def undone_from_memory(self) -> Iterator[None]:
-        """Transactions whose statements keep in memory what they would have to undo. Else one of fifty rows writes it to a file
-        in /var/tmp, page by page: 500 MB for 100,000 jobs. Not always: what has to be sorted would be in memory, too."""
+    def journal_in_memory(self) -> Iterator[None]:
+        """Transactions whose statement journals are in memory. Else a statement with fifty rows writes its journal to a file in /var/tmp:
+        500 MB for 100,000 jobs. Not for all transactions: large sorts would be in memory, too."""
         self.execute("pragma temp_store = memory")
         try:
             yield
@@ -168,7 +186,7 @@ class Connection:
         if self.path == MEMORY:
             return
         try:
-            # SQLite keeps no lock on this one, so that it may be closed again. What has left it already was synced before.
+            # SQLite holds no lock on the log, so closing it is safe. Checkpointed pages were synced before.
             fd = os.open(f"{self.path}-wal", os.O_RDONLY)
             try:
                 os.fsync(fd)
@@ -179,19 +197,25 @@ class Connection:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Several reads that see one state of the store."""
+        """Several reads as of one moment."""
+        if self._is_inside():
+            yield
+            return
         self.check_in_place()
         self.execute("begin deferred")
         try:
             yield
         finally:
-            if self._db.in_transaction:
+            if self._is_inside():
                 self._db.rollback()
 
+    def _is_inside(self) -> bool:
+        return self._db.in_transaction
+
     def check_in_place(self) -> None:
-        """Raise StoreGone if the file was removed or replaced: writes would go into a file that nobody can find. Raise
-        StoreDamaged if it was cut to nothing: SQLite would take it for a new one, and throw away its log. Raise StoreFailed if
-        the file cannot be examined (EACCES, EIO, ESTALE …): that passes, and says nothing about the file."""
+        """Raise StoreGone if the file was removed or replaced: writes would go into a deleted file. Raise StoreDamaged if it was
+        truncated to nothing: SQLite would take it for a new one, and discard its log. Raise StoreFailed if the file cannot be
+        examined (EACCES, EIO, ESTALE …), which may be temporary."""
         if self.path == MEMORY:
             return
         try:
@@ -208,24 +232,24 @@ class Connection:
             raise errors.StoreDamaged(self.path, EMPTY)
 
     def identity(self) -> str:
-        """The file itself, by whatever name."""
+        """The file itself, whatever its path is."""
         return self.path if self._inode is None else ":".join(map(str, self._inode))
 
-    def beside(self) -> Connection:
-        """Another connection to the same file, for a read that goes on while this one is used: as long as a statement of a
-        connection has rows to give, all of that connection sees the past and cannot write."""
+    def duplicate(self) -> Connection:
+        """Another connection to the same file, for a long read while this one is used: while a statement has rows left, its whole
+        connection sees the past and cannot write."""
         self.check_in_place()
         return Connection(self.path, clock=self._clock, patience=self.patience, on_wait=self._on_wait)
 
     def backup(self, path: str) -> None:
         try:
-            # Made here, and private: SQLite would make it by the umask, and would add to one that is there.
+            # Created here, private and new: SQLite would use the umask, and would write into an existing file.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except OSError as exc:
             raise errors.StoreFailed(path, exc.strerror or str(exc)) from exc
         try:
             with closing(sqlite3.connect(path)) as target:
-                # In one step: it keeps nobody from writing, while a copy in several steps begins anew after each write.
+                # In one step, which blocks no writer; a copy in several steps starts over after each write.
                 self._db.backup(target)
         except BaseException as exc:
             os.unlink(path)
@@ -233,13 +257,13 @@ class Connection:
                 raise translate(exc, path) from exc
             raise
 
-    def fold_log(self) -> None:
-        """Take over what is in the write-ahead log into the file, and make the log short again, as far as nobody reads."""
-        # First without keeping anybody from writing; then there is next to nothing left to do under the lock.
+    def checkpoint(self) -> None:
+        """Move the write-ahead log into the file and truncate it, as far as no reader needs it."""
+        # First without blocking writers; then little is left to do under the lock.
         for mode in ("passive", "truncate"):
             self.all(f"pragma wal_checkpoint({mode})")
 
-    # ── trouble ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── waiting and errors ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _persist(self, attempt: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
         start = self._clock.monotonic()
@@ -247,8 +271,8 @@ class Connection:
         while True:
             now = self._clock.monotonic()
             waited = now - start
-            if self._on_wait and waited >= LOOK_AFTER and now >= self._look_at:
-                self._look_at = now + LOOK_EVERY
+            if self._on_wait and waited >= LOOK_UP_AFTER and now >= self._look_up_at:
+                self._look_up_at = now + LOOK_UP_EVERY
                 hint = self._on_wait(self.path, waited, self._stored_settings)
             if waited >= self.patience + (EXTRA_PATIENCE if hint and self.patience > EXTRA_PATIENCE else 0):
                 raise errors.StoreBusy(self.path, waited, hint=hint)
@@ -268,3 +292,121 @@ class Connection:
 
     def _translate(self, exc: sqlite3.Error) -> errors.QueuectlError:
         return translate(exc, self.path)
+
+
+# ── the file ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_read_only(path: str) -> bool:
+    """Whether files beside this one cannot be written, on a read-only disk for example, and it contains everything.
+
+    SQLite reads a write-ahead log only with an index of it, which it creates beside the file.
+    """
+    if path == MEMORY or not os.path.exists(path) or os.access(os.path.dirname(path) or ".", os.W_OK):
+        return False
+    return is_closed(path)
+
+
+def is_closed(path: str) -> bool:
+    """Whether the database is completely in its one file, without a write-ahead log."""
+    try:
+        return os.path.getsize(f"{path}-wal") == 0
+    except OSError:
+        return True
+
+
+def read_only_uri(path: str) -> str:
+    """A URI with which SQLite reads the file without creating files beside it."""
+    from urllib.parse import quote
+
+    return f"file:{quote(path)}?mode=ro&immutable=1"
+
+
+def inode_of(path: str) -> tuple[int, int] | None:
+    try:
+        found = status_of(path)
+    except OSError:  # SQLite is about to fail for the same reason
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def status_of(path: str) -> os.stat_result | None:
+    """None if there is no such file. Raises OSError if that cannot be known."""
+    # Never by opening the file: closing any descriptor of it would drop SQLite's locks on it in this process.
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def refuse_links(path: str) -> None:
+    """Raise StoreFailed if a file that SQLite opens beside the database is a symbolic link: SQLite would follow it."""
+    for ending in _COMPANIONS:
+        if os.path.islink(path + ending):
+            raise errors.StoreFailed(path, f"{path}{ending} is a symbolic link", hint=f"remove it: rm {path}{ending}")
+
+
+class SqliteTransactions(Transactions):
+    def __init__(self, db: Connection, clock: Clock) -> None:
+        super().__init__(db, SQL, clock)
+        self.db = db
+
+    @contextlib.contextmanager
+    def write(
+        self,
+        *locks: str | tuple[str, Parameters],  # noqa: ARG002 # for PostgreSQL
+        notify: bool = False,
+        seconds: float | None = None,  # noqa: ARG002
+        plan_freely: bool = False,  # noqa: ARG002
+    ) -> Iterator[Transitions]:
+        with self.db.transaction():
+            transitions = Transitions()
+            yield transitions
+            self.db.executemany(SQL["moved"], transitions.rows())
+        if notify:
+            self.notify_workers()
+
+    def notify_workers(self) -> None:
+        """Wake the workers. After the commit: a worker that wakes up before would find no jobs."""
+        if self.db.path == MEMORY:
+            return
+        with contextlib.suppress(errors.Unavailable):  # a hint; the transaction is committed
+            notify(self.db.all(SQL["worker_pipes"]))
+
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        return self.db.snapshot()
+
+    long_snapshot = snapshot
+
+    @contextlib.contextmanager
+    def read_pages(
+        self,
+        text: str,
+        values: Parameters,
+        *,
+        size: int,
+        plan_freely: bool = True,  # noqa: ARG002
+    ) -> Iterator[tuple[Transactions, Iterable[list[Row]]]]:
+        with self.other_connection() as other:
+            yield other, other.db.pages(text, values, size=size)
+
+    @contextlib.contextmanager
+    def other_connection(self) -> Iterator[SqliteTransactions]:
+        """A second connection, for reads as of one moment."""
+        if self.db.path == MEMORY:  # visible to its own connection only
+            with self.db.snapshot():
+                yield self
+        else:
+            with contextlib.closing(self.db.duplicate()) as db, db.snapshot():
+                yield SqliteTransactions(db, self.clock)
+
+    def write_each(self, name: str, rows: Sequence[Mapping[str, Any]], **shared: Any) -> None:
+        self.db.executemany(SQL[name], [{**shared, **row} for row in rows])
+
+    def array(self, values: Iterable[Any]) -> str:
+        import json  # here, since few commands need it
+
+        return json.dumps(list(values))
+
+    def admit(self, keys: Keys) -> None:
+        self.db.executemany(SQL["admit"], [{"queue": queue, "key": key} for queue, key in keys])

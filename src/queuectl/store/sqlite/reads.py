@@ -1,89 +1,59 @@
-"""Looking into the store: no method here writes or takes a lock."""
+"""Queries in SQLite."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from queuectl import errors
-from queuectl.clock import Clock
-from queuectl.job.lifecycle import State
-from queuectl.job.model import Claim, Job, Run, Worker
-from queuectl.job.names import WEBHOOKS
+from queuectl.jobs.model import Job
+from queuectl.jobs.states import State
 from queuectl.store import rows
-from queuectl.store.calling import DRAIN_TRIES
-from queuectl.store.migrate import LATEST
-from queuectl.store.order import Order
-from queuectl.store.protocol import (
-    OUTPUT_AT_ONCE,
-    After,
-    Chosen,
-    Filter,
-    LatestRun,
-    Printed,
-    Sort,
-    Spread,
-    Throughput,
-)
-from queuectl.store.spread import spread
-from queuectl.store.sqlite import select
-from queuectl.store.sqlite.base import SQL
-from queuectl.store.sqlite.connection import Connection
-from queuectl.store.sqlite.insight import SqliteInsight
-from queuectl.store.sqlite.queues import SqliteQueueReads
-from queuectl.store.sqlite.sampling import SqliteSampleReads
-from queuectl.store.totals import oldest_of, tally_of, totals_of
+from queuectl.store.admin import QueueAdmin
+from queuectl.store.job_order import Order, Position, positions_before
+from queuectl.store.reads import PAGE_SIZE, JobReads, count_unpromoted
+from queuectl.store.sqlite.connection import MEMORY, SQL, SqliteTransactions
+from queuectl.store.statements import LATEST
+from queuectl.store.transactions import Transactions
+from queuectl.store.types import After, Ended, Filter, Health, Sort
+from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS
+from queuectl.text import WEBHOOK_QUEUE
 
-CANDIDATES: Final = 5  # how many ids an ambiguous beginning names
-PAGE: Final = 500  # jobs read at a time by a long list
-
-# What `rows.job` reads: a job, and the first of those that it waits for.
-JOB: Final = f"""{rows.JOB_COLUMNS},
-    case when jobs.state = 'blocked' then (
-        select json_group_array(json_array(id, state))
-          from (
-            select parent.id, parent.state
-              from edges
-              join jobs as parent on parent.seq = edges.parent
-             where edges.child = jobs.seq
-               and edges.state = 'waiting'
-             limit {rows.WAITED_FOR}
-          )
-    ) end"""
+NO_LIMIT: Final = -1
+MAX_PROBLEMS: Final = 10  # that an integrity check reports
+_ARGUMENTS: Final = "select group_concat(value, ' ') from (select value from json_each(argv) order by key)"
+# The indexes of jobs in the order of their ends, by state.
+_BY_END: Final = {State.COMPLETED: "jobs_completed", State.DEAD: "jobs_ended", State.CANCELLED: "jobs_ended"}
 
 
-class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
-    is_shared: Final = False  # its lock is of one machine
+class SqliteReads(JobReads):
+    is_shared = False  # the lock of a SQLite file works on one machine
+    jobs_table = "jobs"
+    mark = "?"
+    job_columns = f"""{rows.JOB_COLUMNS},
+        case when jobs.state = 'blocked' then (
+            select json_group_array(json_array(id, state))
+              from (
+                select parent.id, parent.state
+                  from edges
+                  join jobs as parent on parent.seq = edges.parent
+                 where edges.child = jobs.seq
+                   and edges.state = 'waiting'
+                 limit {rows.MAX_PARENTS_SHOWN}
+              )
+        ) end"""
 
-    def __init__(self, db: Connection, clock: Clock) -> None:
-        super().__init__(db, clock)
+    def __init__(self, tx: SqliteTransactions, queues: QueueAdmin) -> None:
+        super().__init__(tx)
+        self._db = tx.db
+        self._queues = queues
         self._seen_version = -1
 
-    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def get(self, job_id: str) -> Job:
-        with self._db.snapshot():
-            row = self._db.one(f"select {JOB} from jobs where id = ?", (job_id,))
-            if row is None:
-                raise errors.JobNotFound(job_id)
-            return rows.job(row, self._present())
-
-    def resolve(self, ref: str) -> str:
-        if ref == "last":
-            last: str | None = self._db.value(SQL["last_id"])
-            if last is None:
-                raise errors.JobNotFound(ref)
-            return last
-        # Every id is ASCII; a word of the command line may hold bytes that SQLite cannot even be asked for.
-        is_possible = ref != "" and ref.isascii()
-        ids = self._db.all(SQL["ids_from"], {"ref": ref, "limit": CANDIDATES}) if is_possible else []
-        found = [str(row[0]) for row in ids]
-        if not found:
-            raise errors.JobNotFound(ref)
-        if found[0] == ref or len(found) == 1:
-            return found[0]
-        raise errors.AmbiguousId(ref, found)
+    @property
+    def shown(self) -> str:
+        return self._db.path
 
     def jobs(
         self,
@@ -96,128 +66,68 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
         after: After | None = None,
     ) -> Iterator[Job]:
         order = Order(sort, where, descending=descending)
-        clause, values = select.where(where, None if after is None else order.behind(after, "?"))
-        chosen = f"from jobs{select.index(where, sort)}{clause}{order.clause} limit ? offset ?"
-        values += [-1 if limit is None else limit, offset]
-        if (limit is not None and limit <= PAGE) or 0 < len(where.ids) <= PAGE:
-            present = self._present()
-            for row in self._db.all(f"select {JOB} {chosen}", values):
-                yield rows.job(row, present)
+        clause, values = self.where(where, None if after is None else order.condition(after, "?"))
+        chosen = f"from jobs{_index(where, sort)}{clause}{order.clause} limit ? offset ?"
+        values += [NO_LIMIT if limit is None else limit, offset]
+        if (limit is not None and limit <= PAGE_SIZE) or 0 < len(where.ids) <= PAGE_SIZE:
+            context = self.context(self._tx)
+            for row in self._db.all(f"select {self.job_columns} {chosen}", values):
+                yield rows.job(row, context)
             return
-        # Which jobs, and in which order, is decided by one statement. They are then read page by page: a caller that pauses must not
-        # hold a read transaction, or the write-ahead log grows until it goes on. 8 bytes a job are kept in memory.
+        # One statement selects and sorts the jobs, which are then read page by page: a caller that pauses must not hold a read
+        # transaction, or the write-ahead log grows. This keeps 8 bytes per job in memory.
         with self._db.snapshot():
             seqs = self._db.integers(f"select seq {chosen}", values)
-        for start in range(0, len(seqs), PAGE):
-            yield from self._page(where, seqs[start : start + PAGE].tolist())
+        for start in range(0, len(seqs), PAGE_SIZE):
+            yield from self._page(where, seqs[start : start + PAGE_SIZE].tolist())
 
     def _page(self, where: Filter, seqs: Sequence[int]) -> Iterator[Job]:
-        """The jobs with these numbers, in this order, without those that have been removed or no longer match."""
-        clause, values = select.where(where)
-        # The cross join makes SQLite begin with the page: by an index on the state it would read all jobs for each page.
+        """The jobs with these sequence numbers, in this order, without those that were removed or no longer match."""
+        clause, values = self.where(where)
+        # The cross join makes SQLite begin with the page: with an index on the state it would read all jobs for each page.
         page = "(select value as wanted from json_each(?)) cross join jobs on jobs.seq = wanted"
         with self._db.snapshot():
-            present = self._present()
-            found = self._db.all(f"select {JOB} from {page}{clause}", [json.dumps(seqs), *values])
+            context = self.context(self._tx)
+            found = self._db.all(f"select {self.job_columns} from {page}{clause}", [json.dumps(seqs), *values])
         by_seq = {row[0]: row for row in found}
         for seq in seqs:
             if (row := by_seq.get(seq)) is not None:
-                yield rows.job(row, present)
+                yield rows.job(row, context)
 
-    def choose(self, where: Filter) -> list[Chosen]:
-        clause, values = select.where(where)
-        found = self._db.all(f"select id, state, held from jobs{clause} order by seq", values)
-        return [Chosen(job_id, State(state), bool(held)) for job_id, state, held in found]
-
-    def count(self, where: Filter = Filter()) -> int:
-        if where.is_tallied:
-            tally = self.tally()
-            return sum(
-                jobs
-                for queue, states in tally.items()
-                if where.has_queue(queue)
-                for state, jobs in states.items()
-                if not where.states or state in where.states
-            )
-        clause, values = select.where(where)
-        return int(self._db.value(f"select count(*) from jobs{clause}", values))
-
-    def history(self, job_id: str) -> list[Run]:
-        with self._db.snapshot():
-            seq = self._db.value("select seq from jobs where id = ?", (job_id,))
-            if seq is None:
-                raise errors.JobNotFound(job_id)
-            found = self._db.all(SQL["history"], {"seq": seq}) + self._db.all(SQL["latest_run"], {"seq": seq})
-        return [rows.run(row) for row in found]
-
-    def latest_runs(self, ids: Sequence[str]) -> list[LatestRun]:
-        found = self._db.all(SQL["latest_runs"], {"ids": json.dumps(ids)})
-        return [LatestRun(row[0], row[1], rows.run(row[2:])) for row in found]
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
-
-    def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
-        values = {"id": job_id, "run": run, "start": start, "limit": OUTPUT_AT_ONCE}
-        return [Printed(*row) for row in self._db.all(SQL["output"], values)]
-
-    def running(self, worker: str) -> list[Claim]:
-        return [claim for claim, _ in self._running(worker)]
-
-    # ── counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def tally(self) -> dict[str, dict[State, int]]:
-        return tally_of(self._db.all(SQL["tally"]))
-
-    def totals(self) -> dict[str, dict[str, int]]:
-        return totals_of(self._db.all(SQL["moves"]))
-
-    def oldest_waiting_ms(self) -> dict[str, int]:
-        now = self._clock.now_ms()
-        return oldest_of(self._db.all(SQL["oldest_waiting"], {"now": now}), now_ms=now)
-
-    def durations(self) -> tuple[Spread, Spread]:
-        return (
-            spread((value, times) for _, value, times in self._db.all(SQL["durations"])),
-            spread((value, times) for _, value, times in self._db.all(SQL["waits"])),
-        )
-
-    def throughput(self) -> Throughput:
-        now = self._clock.now_ms()
-        spans = (60_000, 3_600_000, 86_400_000)
-        return Throughput(*(int(self._db.value(SQL["completed_since"], {"since": now - span})) for span in spans))
-
-    def average_attempts(self) -> float | None:
-        average: float | None = self._db.value(SQL["average_attempts"])
-        return average
-
-    # ── workers and settings ────────────────────────────────────────────────────────────────────────────────────────
-
-    def workers(self, *, busy: bool = True) -> list[Worker]:
-        return [rows.worker(row) for row in self._db.all(SQL["workers"], {"busy": busy})]
+    def ended(
+        self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
+    ) -> Iterator[Ended]:
+        text = SQL["ended_completed" if state is State.COMPLETED else "ended"]
+        values = {"before": before_ms, "limit": NO_LIMIT if limit is None else limit, "host": host}
+        if state is not State.COMPLETED:
+            values["state"] = state.value
+        if limit is not None or self._db.path == MEMORY:
+            yield from map(Ended._make, self._db.all(text, values))
+            return
+        with self._tx.read_pages(text, values, size=PAGE_SIZE) as (_, pages):
+            for page in pages:
+                yield from map(Ended._make, page)
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         with self._db.snapshot():
-            if self._db.all(SQL["batch_due"]):
-                return False  # a job is about to be made
-            if self._db.value("select exists (select 1 from undecided)"):
-                return False  # some of their children may be due in a moment
-            if (queues is None or WEBHOOKS in queues) and self._db.value(SQL["has_calls"]):
-                return False  # a job is about to be made
+            if self._tx.all("batch_due") or self._tx.value("is_undecided"):
+                return False  # a completion job or children are about to become due
+            if (queues is None or WEBHOOK_QUEUE in queues) and self._tx.value("has_calls"):
+                return False  # deliveries are about to be enqueued
             tally = self.tally()
-            paused = {queue for queue, rules in self.rules().items() if rules.paused}
+            paused = {queue for queue, rules in self._queues.rules().items() if rules.paused}
             for queue in tally if queues is None else queues:
                 if queue in paused:
                     continue
                 states = tally.get(queue, {})
                 if states.get(State.PROCESSING):
                     return False
-                retrying = {"queue": queue, "patience": DRAIN_TRIES}
-                if states.get(State.FAILED) and self._db.value(SQL["is_retrying"], retrying):
+                retrying = {"queue": queue, "patience": DRAIN_ATTEMPTS}
+                if states.get(State.FAILED) and self._tx.value("is_retrying", retrying):
                     return False
-                if self._db.value(SQL["is_ready"], {"queue": queue}):
+                if self._tx.value("is_ready", {"queue": queue}):
                     return False
-                if self._db.value(SQL["is_due"], {"queue": queue, "now": self._clock.now_ms()}):
+                if self._tx.value("is_due", {"queue": queue, "now": self.now_ms()}):
                     return False
         return True
 
@@ -231,29 +141,90 @@ class SqliteReads(SqliteInsight, SqliteQueueReads, SqliteSampleReads):
         self._seen_version = version
         return True
 
-    # ── shared with the writing half ────────────────────────────────────────────────────────────────────────────────
+    def backup(self, path: str) -> None:
+        self._db.backup(path)
 
-    def _present(self) -> rows.Present:
-        # One that is stopping claims nothing more.
-        queues: list[Any] = [worker.queues for worker in self.workers() if worker.state == "running"]
-        brakes = self.brakes()
+    def ahead(self, job_id: str, *, queues: tuple[str, ...] | None, most: int) -> int:
+        with self._db.snapshot():
+            position, _ = self.position(job_id)
+            late = [Position(*row) for row in self._tx.all("late", {"now": self.now_ms(), "limit": most})]
+            ready = [queue for (queue,) in self._tx.all("ready_queues")]
+            known = {*ready, *(one.queue for one in late)} if queues is None else queues
+            limits = positions_before(position, known, in_one_order=queues is None)
+            found = count_unpromoted(late, limits)
+            for limit in limits:
+                if found >= most:
+                    return most
+                found += int(self._tx.value("ahead", {**limit._asdict(), "limit": most}))
+            return min(found, most)
+
+    def examine(self) -> Health:
+        with self._db.snapshot():
+            schema = int(self._db.value("pragma user_version"))
+            # Not quick_check, which does not compare indexes with their tables: claims rely on indexes.
+            damage = [str(row[0]) for row in self._db.all(f"pragma integrity_check({MAX_PROBLEMS})")]
+            strays = self._tx.all("strays")
+        problems = [] if damage == ["ok"] else [line for text in damage for line in text.splitlines()]
+        problems += [f"{count:,} rows of {table} belong to jobs that are not there" for table, count in strays]
+        return Health(f"SQLite {sqlite3.sqlite_version}", schema, LATEST, tuple(problems))
+
+    def context(self, tx: Transactions) -> rows.Present:  # noqa: ARG002 # the same on each connection
+        # A stopping worker claims no more jobs.
+        served = [worker.queues for worker in self.workers() if worker.state == "running"]
+        brakes = self._queues.brakes()
         return rows.Present(
-            now_ms=self._clock.now_ms(),
-            last_seq=self._last_seq(),
-            ageing=self._ageing(),
-            served=rows.served_queues(queues),
+            now_ms=self.now_ms(),
+            last_seq=self._tx.last_seq(),
+            ageing=self._tx.ageing(),
+            served=rows.served_queues(served),
             brakes=brakes,
-            of_key=self.running_keys(),
+            of_key=self._queues.running_keys(),
         )
 
-    def _running(self, worker: str) -> list[tuple[Claim, bool]]:
-        """The claims of a worker, each with whether somebody cancelled it."""
-        found = []
-        for seq, id_, token, run, *rest, key, log, cancelled, said, hooks, limits, secrets in self._db.all(
-            SQL["running"], {"worker": worker}
-        ):
-            of_run = (seq, id_, run, *rest)
-            of_job = {"depends_on": said, "hooks": hooks, "limits": limits, "secrets": secrets}
-            claim = rows.claim(of_run, token=token, run=run, log=log, key=key, **of_job)
-            found.append((claim, bool(cancelled)))
-        return found
+    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
+        """All parts are constants and all values parameters. A fixed statement with "or :x is null" for each condition would keep
+        SQLite from using an index."""
+        clauses: list[str] = []
+        values: list[Any] = []
+        if filters.states:
+            # As in the conditions of the two indexes on states: SQLite uses a partial index only if the query repeats its condition,
+            # with literals.
+            settled = sorted(filters.states - {State.PROCESSING})
+            among = f"= '{settled[0]}'" if len(settled) == 1 else f"in ({', '.join(map(repr, map(str, settled)))})"
+            either = [f"(state {among} and state <> 'processing')"] if settled else []
+            if State.PROCESSING in filters.states:
+                either.append("seq in (select seq from jobs indexed by jobs_running where state = 'processing')")
+            clauses.append(f"({' or '.join(either)})")
+        for column, wanted in (("queue", filters.queues), ("id", filters.ids), ("batch", filters.batches)):
+            if wanted:
+                clauses.append(f"{column} in ({', '.join('?' * len(wanted))})")
+                values.extend(sorted(map(_bindable, wanted)))
+        if not filters.calls:
+            clauses.append("queue <> 'queuectl.webhooks'")
+        for tag in sorted(filters.tags):
+            clauses.append("seq in (select job from job_tags where tag = ?)")
+            values.append(_bindable(tag))
+        if filters.since_ms is not None:
+            clauses.append("created_at >= ?")
+            values.append(filters.since_ms)
+        if filters.match is not None:
+            # Not `like`, which has wildcards and ignores case.
+            clauses.append(f"instr(coalesce(command, ({_ARGUMENTS})), ?) > 0")
+            values.append(filters.match)
+        if after is not None:
+            clauses.append(after[0])
+            values.extend(after[1])
+        return (f" where {' and '.join(clauses)}" if clauses else ""), values
+
+
+def _index(filters: Filter, sort: Sort) -> str:
+    """The index that has the jobs in this order, where SQLite would choose another one and sort."""
+    if sort is Sort.FINISHED and len(filters.states) == 1 and not filters.ids and not filters.tags:
+        name = _BY_END.get(next(iter(filters.states)))
+        return "" if name is None else f" indexed by {name}"
+    return ""
+
+
+def _bindable(text: str) -> str:
+    """An argument of the command line may contain bytes that SQLite does not accept. It matches nothing, and neither does "?"."""
+    return text.encode(errors="replace").decode()

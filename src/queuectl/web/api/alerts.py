@@ -1,67 +1,65 @@
-"""Alerts: who is told when things go wrong. The server looks at them by itself, see web/alerting.py."""
+"""Alerts: list, add, remove and test them. web/background.py evaluates them."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any, Final
 
+from queuectl.alerts import operations as use
+from queuectl.alerts.rules import Kind
 from queuectl.config import working_directory
-from queuectl.job.alert import Kind
-from queuectl.queue import alerts as use
-from queuectl.store.messages import Fate
-from queuectl.web.alerting import teller
-from queuectl.web.api.listing import PAGING, listing, page
-from queuectl.web.api.operation import Call, Made, Operation, Room
-from queuectl.web.api.schemas import (
+from queuectl.store.alerts import NotificationStatus
+from queuectl.web.api.operation import PAGING, ApiRequest, Created, Operation, listing, paginate, parse_object
+from queuectl.web.background import alert_delivery
+from queuectl.web.middleware import Refused
+from queuectl.web.schemas import (
     COUNT,
     DURATION,
-    MOMENT,
-    MOMENT_OR_NULL,
     NUMBER,
     TEXT,
+    TIME,
+    TIME_OR_NULL,
     Schema,
     exactly,
     maybe,
     optional,
     ref,
 )
-from queuectl.web.api.words import an_object
-from queuectl.web.desk import Desk
-from queuectl.web.problems import Refused
+from queuectl.web.store_threads import StoreSession
 
 
-def list_alerts(desk: Desk, call: Call) -> Any:
-    return page(call, use.to_dicts(desk.reads, desk.reads.alerts()), name="name")
+def list_alerts(session: StoreSession, call: ApiRequest) -> Any:
+    return paginate(call, use.to_dicts(session.reads, session.reads.alerts()), name="name")
 
 
-def show_alert(desk: Desk, call: Call) -> Any:
-    return use.to_dicts(desk.reads, [desk.reads.alert(call.path["name"])])[0]
+def show_alert(session: StoreSession, call: ApiRequest) -> Any:
+    return use.to_dicts(session.reads, [session.reads.alert(call.path["name"])])[0]
 
 
-def add_alert(desk: Desk, call: Call) -> Any:
-    said = an_object(call.body, "body", known=list(_NEW["properties"]))
-    if said.get("command") is not None and not desk.accepts_alert_commands:
-        # A command runs on this host, as far as its policy allows. Whether clients may choose one, its operator decides.
+def add_alert(session: StoreSession, call: ApiRequest) -> Any:
+    body = parse_object(call.body, "body", known=list(_NEW["properties"]))
+    if body.get("command") is not None and not session.accepts_alert_commands:
+        # A command runs on this host: only its operator may allow clients to set one.
         detail = "command: this server does not accept alert commands over HTTP"
         hint = "give webhook instead; the operator can start the server with --allow-alert-commands"
         raise Refused(HTTPStatus.FORBIDDEN, "alert-commands-off", detail, hint=hint)
-    said = {"hold" if name == "for" else name: value for name, value in said.items()}
-    wish = use.Wish(**{"name": None, **said})
-    added = use.add(wish, cwd=working_directory(), reads=lambda: desk.reads, open_store=desk.open_store)
-    return Made(added.to_dict(), location=f"/alerts/{added.name}")
+    fields = {"hold" if name == "for" else name: value for name, value in body.items()}
+    request = use.AlertRequest(**{"name": None, **fields})
+    added = use.add(request, cwd=working_directory(), reads=lambda: session.reads, open_store=session.open_store)
+    return Created(added.to_dict(), location=f"/alerts/{added.name}")
 
 
-def remove_alert(desk: Desk, call: Call) -> Any:
-    answer = use.remove_all([call.path["name"]], reads=lambda: desk.reads, open_store=desk.open_store)
+def remove_alert(session: StoreSession, call: ApiRequest) -> Any:
+    answer = use.remove_all([call.path["name"]], reads=lambda: session.reads, open_store=session.open_store)
     for _, error in answer.refused:
         raise error
     return {"done": answer.done, "refused": []}
 
 
-def test_alert(desk: Desk, call: Call) -> Any:
+def test_alert(session: StoreSession, call: ApiRequest) -> Any:
     name = call.path["name"]
-    desk.reads.alert(name)  # before a database is created only to find that it has no such alert
-    return {"name": name, "state": "test", "text": teller(desk).test(name)}
+    session.reads.alert(name)  # before a database is created only to find that it has no such alert
+    return {"name": name, "state": "test", "text": alert_delivery(session).test(name)}
 
 
 _STATE: Final[Schema] = {"type": "string", "enum": ["ok", "firing"]}
@@ -77,12 +75,12 @@ _ALERT: Final = exactly(
     command=maybe("string"),
     state=_STATE,
     value=maybe("number"),
-    changed_at=MOMENT_OR_NULL,
-    checked_at=MOMENT_OR_NULL,
-    told_at=MOMENT_OR_NULL,
-    message={"type": ["string", "null"], "enum": [*(fate.value for fate in Fate), None]},
+    changed_at=TIME_OR_NULL,
+    checked_at=TIME_OR_NULL,
+    told_at=TIME_OR_NULL,
+    message={"type": ["string", "null"], "enum": [*(fate.value for fate in NotificationStatus), None]},
     untold=COUNT,
-    created_at=MOMENT,
+    created_at=TIME,
 )
 _NEW: Final[Schema] = {
     "type": "object",
@@ -93,7 +91,7 @@ _NEW: Final[Schema] = {
     "properties": {
         "name": TEXT,
         **optional(
-            dead={"type": "integer", "minimum": 1, "maximum": use.MOST_DEAD},
+            dead={"type": "integer", "minimum": 1, "maximum": use.MAX_DEAD_JOBS},
             within=DURATION,
             oldest=DURATION,
             no_worker=DURATION,
@@ -107,17 +105,17 @@ _NEW: Final[Schema] = {
 }
 
 OPERATIONS: Final = (
-    Operation("GET", "/alerts", list_alerts, "All alerts, and how each stands.", listing(_ALERT), PAGING, tag="alerts"),
+    Operation("GET", "/alerts", list_alerts, "List alerts with their state.", listing(_ALERT), PAGING, tag="alerts"),
     Operation("POST", "/alerts", add_alert, "Add an alert.", _ALERT, body=_NEW, status=201, tag="alerts"),
-    Operation("GET", "/alerts/{name}", show_alert, "One alert.", _ALERT, tag="alerts"),
+    Operation("GET", "/alerts/{name}", show_alert, "Show an alert.", _ALERT, tag="alerts"),
     Operation("DELETE", "/alerts/{name}", remove_alert, "Remove an alert.", ref("Answer"), tag="alerts"),
     Operation(
         "POST",
         "/alerts/{name}/test",
         test_alert,
-        "Call its webhook or run its command now, from the server. The audit log records it.",
+        "Call its webhook or run its command now, from the server. Recorded in the audit log.",
         exactly(name=TEXT, state=TEXT, text=TEXT),
         tag="alerts",
-        room=Room.WAIT,
+        slow=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Many jobs at once: those named, or all that match. A preview tells how many that would be, and changes nothing."""
+"""Actions on many jobs, named or selected by a filter, and the dead letter queue. A preview counts the jobs and changes nothing."""
 
 from __future__ import annotations
 
@@ -6,117 +6,143 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, QueuectlError, UnknownName, UsageError
-from queuectl.job.change import Change, read_change
-from queuectl.job.lifecycle import FINAL, WAITING, State
-from queuectl.job.model import Job
-from queuectl.job.nearest import nearest
-from queuectl.job.shown import shown
-from queuectl.queue import amend, control, dlq
-from queuectl.queue.filters import able_only
-from queuectl.queue.pick import Answer, find, for_each, pick, refuse
-from queuectl.store.protocol import Chosen, Store
-from queuectl.upkeep.prune import Plan
-from queuectl.web.api.operation import Call, Operation, Room
-from queuectl.web.api.schemas import FLAG, ID, array, optional, ref
-from queuectl.web.api.words import WHERE_SCHEMA, a_flag, an_object, texts, where_of
-from queuectl.web.desk import Desk
+from queuectl.jobs.edit import JobEdit, parse_edit
+from queuectl.jobs.model import BulkResult, Job
+from queuectl.jobs.states import FINAL, WAITING, State
+from queuectl.maintenance.prune import Plan
+from queuectl.operations import control
+from queuectl.operations import control as use
+from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
+from queuectl.operations.query import restrict_states
+from queuectl.store.protocol import MAX_DEAD_GROUPED, Store
+from queuectl.store.types import Chosen
+from queuectl.text import closest_match, short_repr
+from queuectl.units import from_ms, iso
+from queuectl.web.api.jobs import SORT, job_page, job_shown
+from queuectl.web.api.operation import (
+    CURSOR,
+    LIMIT,
+    SELECTORS,
+    WHERE_SCHEMA,
+    ApiRequest,
+    Operation,
+    parse_flag,
+    parse_object,
+    parse_texts,
+    parse_where,
+)
+from queuectl.web.schemas import COUNT, FLAG, ID, TEXT, TIME, array, exactly, maybe, optional, ref
+from queuectl.web.store_threads import StoreSession
 
-Do = Callable[[Desk, Store, Iterable[str], bool], Answer]
-SAMPLE: Final = 10
+Do = Callable[[StoreSession, Store, Iterable[str], bool], BulkResult]
+PREVIEW_SIZE: Final = 10
 ANY: Final[Callable[[Chosen | Job], bool]] = lambda _: True  # noqa: E731 - a constant, and known by its name
 
 
 class Action(NamedTuple):
     able: frozenset[State]
-    done: str  # what is said of a job that it was done to
+    done: str  # past participle, for messages
     do: Do
-    wants: Callable[[Chosen | Job], bool] = ANY  # of those that match: whether there is something to do
+    wants: Callable[[Chosen | Job], bool] = ANY  # whether a matching job would change
 
 
-def _cancel(desk: Desk, store: Store, refs: Iterable[str], exact: bool) -> Answer:
-    return control.cancel(store, desk.clock, refs, rescue=desk.rescue, exact=exact)
+def _cancel(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
+    return control.cancel(store, session.clock, refs, rescue=session.rescue, exact=exact)
 
 
-def _prune(desk: Desk, store: Store, refs: Iterable[str], exact: bool) -> Answer:
+def _prune(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
     def remove(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
-        desk.prune(Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(ids)))
-        left = {job.id: job.state for job in find(store, ids).values()}
-        return refuse(left, left, able=(), verb="prune", hint=lambda _: "only jobs that have ended can be pruned")
+        session.prune(Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(ids)))
+        left = {job.id: job.state for job in find_jobs(store, ids).values()}
+        return find_refusals(
+            left, left, able=(), verb="prune", hint=lambda _: "only jobs that have ended can be pruned"
+        )
 
-    return for_each(store, refs, remove, exact=exact)
+    return apply_to_each(store, refs, remove, exact=exact)
 
 
 ACTIONS: Final = {
     "cancel": Action(control.CANCELLABLE, "cancelled", _cancel),
     "retry": Action(
-        control.REVIVABLE, "retried", lambda _, store, refs, exact: control.retry(store, refs, exact=exact)
+        control.RETRYABLE, "retried", lambda _, store, refs, exact: control.retry(store, refs, exact=exact)
     ),
     "hold": Action(
-        WAITING, "held", lambda _, store, refs, exact: amend.hold(store, refs, exact=exact), lambda job: not job.held
+        WAITING, "held", lambda _, store, refs, exact: control.hold(store, refs, exact=exact), lambda job: not job.held
     ),
     "release": Action(
-        WAITING, "released", lambda _, store, refs, exact: amend.release(store, refs, exact=exact), lambda job: job.held
+        WAITING,
+        "released",
+        lambda _, store, refs, exact: control.release(store, refs, exact=exact),
+        lambda job: job.held,
     ),
     "run-now": Action(
-        amend.CLAIMABLE, "made due", lambda _, store, refs, exact: amend.run_now(store, refs, exact=exact)
+        control.CLAIMABLE, "made due", lambda _, store, refs, exact: control.run_now(store, refs, exact=exact)
     ),
     "prune": Action(FINAL, "pruned", _prune),
-    "purge": Action(dlq.DEAD, "purged", lambda _, store, refs, exact: dlq.purge(store, refs, exact=exact)),
+    "purge": Action(control.DEAD, "purged", lambda _, store, refs, exact: control.purge_dead(store, refs, exact=exact)),
 }
-RETRY_DEAD: Final = Action(dlq.DEAD, "retried", lambda _, store, refs, exact: dlq.retry(store, refs, exact=exact))
-_KNOWN: Final = [*ACTIONS, "edit"]
+RETRY_DEAD: Final = Action(
+    control.DEAD, "retried", lambda _, store, refs, exact: control.retry_dead(store, refs, exact=exact)
+)
+_ACTION_NAMES: Final = [*ACTIONS, "edit"]
 
 
-def act_on_jobs(desk: Desk, call: Call) -> Any:
-    said = an_object(call.body, "body", known=["action", "ids", "where", "change", "preview"])
-    return act_on_chosen(desk, _action(said), said)
+def act_on_jobs(session: StoreSession, call: ApiRequest) -> Any:
+    body = parse_object(call.body, "body", known=["action", "ids", "where", "change", "preview"])
+    return perform(session, _action(body), body)
 
 
-def act_on_chosen(desk: Desk, action: Action, said: Mapping[str, Any]) -> dict[str, Any]:
-    """By ids, or by `where`; `{}` there means all, so one of the two has to be said."""
-    if (said.get("ids") is None) == (said.get("where") is None):
+def perform(session: StoreSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Act on `ids`, or on the jobs that match `where`. `{}` there means all jobs, so one of the two is required."""
+    if (body.get("ids") is None) == (body.get("where") is None):
         raise UsageError("expected either ids or where", hint='like {"where": {"queue": "mail"}} or {"ids": ["7f3a"]}')
-    is_preview = a_flag(said, "preview")
-    if said.get("ids") is not None:
-        ids, is_exact = list(texts(said["ids"], "ids")), False
+    is_preview = parse_flag(body, "preview")
+    if body.get("ids") is not None:
+        ids, is_exact = list(parse_texts(body["ids"], "ids")), False
         if is_preview:
-            found = find(desk.reads, pick(desk.reads, ids).done).values()
+            found = find_jobs(session.reads, resolve_ids(session.reads, ids).done).values()
             return _preview([(job.id, job.state) for job in found if job.state in action.able])
     else:
-        where = able_only(where_of(said["where"], desk.reads), action.able, done=action.done, subject="state")
-        chosen = [job for job in desk.reads.choose(where) if action.wants(job)]
+        where = restrict_states(
+            parse_where(body["where"], session.reads), action.able, done=action.done, subject="state"
+        )
+        chosen = [job for job in session.reads.choose(where) if action.wants(job)]
         if is_preview:
             return _preview([(job.id, job.state) for job in chosen])
         ids, is_exact = [job.id for job in chosen], True
-    if ids and not is_exact and not (picked := pick(desk.reads, ids)).done:
-        return picked.to_dict()  # where there is none of them, no store is made to say so
-    return (action.do(desk, desk.open_store(), ids, is_exact) if ids else Answer([], [])).to_dict()
+    if ids and not is_exact and not (picked := resolve_ids(session.reads, ids)).done:
+        return picked.to_dict()  # none of them exists: do not create a database
+    return (action.do(session, session.open_store(), ids, is_exact) if ids else BulkResult([], [])).to_dict()
 
 
-def _action(said: Mapping[str, Any]) -> Action:
-    name = said.get("action")
+def _action(body: Mapping[str, Any]) -> Action:
+    name = body.get("action")
     if name == "edit":
-        return _edit(said.get("change"))
-    if said.get("change") is not None:
-        raise InvalidInput("change", "it is for the action edit", hint="leave it away")
+        return _edit(body.get("change"))
+    if body.get("change") is not None:
+        raise InvalidInput("change", "is allowed with the action edit only", hint="omit it")
     if not isinstance(name, str):
-        raise InvalidInput("action", f"expected a text, got {shown(name)}", hint=f"one of: {', '.join(_KNOWN)}")
+        raise InvalidInput(
+            "action", f"expected a text, got {short_repr(name)}", hint=f"one of: {', '.join(_ACTION_NAMES)}"
+        )
     if name not in ACTIONS:
-        raise UnknownName("action", name, nearest=nearest(name, _KNOWN), known=_KNOWN)
+        raise UnknownName("action", name, nearest=closest_match(name, _ACTION_NAMES), known=_ACTION_NAMES)
     return ACTIONS[name]
 
 
 def _edit(fields: object) -> Action:
-    if not isinstance(fields, dict) or (change := read_change(fields)) == Change():
-        raise InvalidInput("change", f"expected fields to change, got {shown(fields)}", hint='like {"priority": 5}')
-    return Action(WAITING, "edited", lambda _, store, refs, exact: amend.edit(store, refs, change, exact=exact))
+    if not isinstance(fields, dict) or (change := parse_edit(fields)) == JobEdit():
+        raise InvalidInput(
+            "change", f"expected fields to change, got {short_repr(fields)}", hint='like {"priority": 5}'
+        )
+    return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
 
 
 def _preview(chosen: Sequence[tuple[str, State]]) -> dict[str, Any]:
     counts = dict.fromkeys((state.value for state in State), 0)
     for _, state in chosen:
         counts[state.value] += 1
-    return {"count": len(chosen), "states": counts, "sample": [job_id for job_id, _ in chosen[:SAMPLE]]}
+    return {"count": len(chosen), "states": counts, "sample": [job_id for job_id, _ in chosen[:PREVIEW_SIZE]]}
 
 
 TARGETS: Final = optional(ids=array(ID), where=WHERE_SCHEMA, preview=FLAG)
@@ -126,14 +152,92 @@ OPERATIONS: Final = (
         "POST",
         "/jobs/actions",
         act_on_jobs,
-        "Do something to many jobs: those named, or all that match. `preview` only counts them.",
+        "Act on many jobs: those named, or all that match. `preview` only counts them.",
         ref("Acted"),
         body={
             "type": "object",
             "additionalProperties": False,
             "required": ["action"],
-            "properties": {"action": {"type": "string", "enum": _KNOWN}, **TARGETS, **optional(change=ref("Change"))},
+            "properties": {
+                "action": {"type": "string", "enum": _ACTION_NAMES},
+                **TARGETS,
+                **optional(change=ref("Change")),
+            },
         },
-        room=Room.WAIT,
+        slow=True,
     ),
+)
+
+
+_DLQ_FIELDS: Final = ("ids", "where", "preview")
+
+
+def list_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return job_page(session, {**call.query, "state": (State.DEAD.value,)})
+
+
+def show_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return job_shown(session, use.require_dead(session.reads, call.path["id"]))
+
+
+def dead_by_error(session: StoreSession, call: ApiRequest) -> Any:
+    found = session.reads.dead_by_error(limit=call.query["limit"])
+    return [
+        {"error": one.error, "queue": one.queue, "jobs": one.jobs, "newest": one.newest, "at": iso(from_ms(one.at_ms))}
+        for one in found
+    ]
+
+
+def retry_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return perform(session, RETRY_DEAD, parse_object(call.body, "body", known=list(_DLQ_FIELDS)))
+
+
+def purge_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return perform(session, ACTIONS["purge"], parse_object(call.body, "body", known=list(_DLQ_FIELDS)))
+
+
+_ERROR_GROUP: Final = exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)
+_DLQ_BODY: Final = {"type": "object", "additionalProperties": False, "properties": TARGETS}
+_DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "state")
+
+DLQ_OPERATIONS: Final = (
+    Operation(
+        "GET",
+        "/dlq",
+        list_dead,
+        "List dead jobs.",
+        ref("Jobs"),
+        (*_DLQ_SELECTORS, SORT, LIMIT, CURSOR),
+        tag="dlq",
+    ),
+    Operation(
+        "GET",
+        "/deaths",
+        dead_by_error,
+        f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, the most frequent first; `newest` is the job that died last.",
+        array(_ERROR_GROUP),
+        (LIMIT,),
+        tag="dlq",
+    ),
+    Operation(
+        "POST",
+        "/dlq/retry",
+        retry_dead,
+        "Retry dead jobs: those named, or all that match.",
+        ref("Acted"),
+        body=_DLQ_BODY,
+        tag="dlq",
+        slow=True,
+    ),
+    Operation(
+        "POST",
+        "/dlq/purge",
+        purge_dead,
+        "Remove dead jobs with their history and logs: those named, or all that match.",
+        ref("Acted"),
+        body=_DLQ_BODY,
+        tag="dlq",
+        slow=True,
+    ),
+    Operation("GET", "/dlq/{id}", show_dead, "Show a dead job.", ref("Shown"), tag="dlq"),
 )

@@ -1,53 +1,47 @@
-"""One thing that the API can do: where, with what, and what comes back. The routes and the OpenAPI document are both made of these."""
+"""An operation of the API: its route, parameters and schemas. The routes and the OpenAPI document are generated from these."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
-from queuectl.job.nearest import nearest
-from queuectl.job.shown import shown
-from queuectl.web.desk import Desk
+from queuectl.operations.query import decode_cursor, encode_cursor, invalid_cursor, parse_filter
+from queuectl.store.protocol import Reads
+from queuectl.store.types import Filter
+from queuectl.text import closest_match, short_repr
+from queuectl.web.schemas import DURATION, NAME, TEXT, Schema, array, exactly, maybe, optional
+from queuectl.web.store_threads import StoreSession
 
-Schema = Mapping[str, Any]
-TEXT: Final[Schema] = MappingProxyType({"type": "string"})
-MOST_VALUES: Final = 100  # of a parameter that may be given several times
+MAX_PARAM_VALUES: Final = 100  # of a repeatable parameter
 
 
-class Call(NamedTuple):
-    """What was asked, read and checked as far as its operation says."""
+class ApiRequest(NamedTuple):
+    """A request whose query and headers have been parsed as its operation declares them."""
 
     path: Mapping[str, str]
-    query: Mapping[str, Any]  # every parameter of the operation, None or () for those not given
+    query: Mapping[str, Any]  # every parameter of the operation; None or () if it is omitted
     body: Any = None
-    headers: Mapping[str, str | None] = {}  # those of the operation, by lower-case name
+    headers: Mapping[str, str | None] = {}  # those that the operation declares, by lower-case name
 
 
-class Made(NamedTuple):
-    """An answer that says that something is new, and where it is from now on, below /api/v1."""
+class Created(NamedTuple):
+    """A response with status 201 if `is_new`. `location`: its path below /api/v1."""
 
     value: Any
     is_new: bool = True
     location: str | None = None
 
 
-def without_nul(text: str, subject: str) -> str:
-    """No name and no text of ours holds one, and PostgreSQL cannot even be asked about it."""
+def reject_nul(text: str, subject: str) -> str:
+    """Raises InvalidInput for text with a NUL character, which PostgreSQL cannot store."""
     if "\0" in text:
-        raise InvalidInput(subject, "holds a NUL", hint="leave it away")
+        raise InvalidInput(subject, "contains a NUL character", hint="remove it")
     return text
 
 
-class Room(Enum):
-    ASK = "ask"
-    WAIT = "wait"
-
-
 class Param(NamedTuple):
-    """A parameter of the query. `many`: may be given several times."""
+    """A query parameter. `many`: may be repeated."""
 
     name: str
     about: str
@@ -56,8 +50,8 @@ class Param(NamedTuple):
 
     def read(self, given: Sequence[str]) -> Any:
         values = [self._one(text) for text in given]
-        if len(values) > MOST_VALUES:
-            raise InvalidInput(self.name, f"given more than {MOST_VALUES} times", hint="ask in parts")
+        if len(values) > MAX_PARAM_VALUES:
+            raise InvalidInput(self.name, f"given more than {MAX_PARAM_VALUES} times", hint="split the request")
         if self.many:
             return tuple(values)
         if len(values) > 1:
@@ -65,25 +59,27 @@ class Param(NamedTuple):
         return values[0] if values else self.schema.get("default")
 
     def _one(self, text: str) -> Any:
-        without_nul(text, self.name)
+        reject_nul(text, self.name)
         match self.schema["type"]:
             case "integer":
                 return self._integer(text)
             case "boolean":
                 if text not in {"true", "false"}:
-                    raise InvalidInput(self.name, f"expected true or false, got {shown(text)}", hint="true or false")
+                    raise InvalidInput(
+                        self.name, f"expected true or false, got {short_repr(text)}", hint="true or false"
+                    )
                 return text == "true"
             case _:
                 known = self.schema.get("enum")
                 if known is not None and text not in known:
-                    raise UnknownName(self.name, text, nearest=nearest(text, known), known=known)
+                    raise UnknownName(self.name, text, nearest=closest_match(text, known), known=known)
                 return text
 
     def _integer(self, text: str) -> int:
         low, high = self.schema.get("minimum", 0), self.schema.get("maximum", 2**31 - 1)
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) < 20) or not low <= int(text) <= high:
-            problem = f"expected a whole number from {low} to {high}, got {shown(text)}"
+            problem = f"expected a whole number from {low} to {high}, got {short_repr(text)}"
             raise InvalidInput(self.name, problem, hint=f"like {self.name}={max(low, min(50, high))}")
         return int(text)
 
@@ -91,21 +87,21 @@ class Param(NamedTuple):
 class Operation(NamedTuple):
     method: str
     path: str  # below /api/v1, with {names}
-    does: Callable[[Desk, Call], Any]
+    handler: Callable[[StoreSession, ApiRequest], Any]
     summary: str
-    answer: Schema
+    response: Schema
     params: tuple[Param, ...] = ()
     body: Schema | None = None
     status: int = 200
     tag: str = "jobs"
-    room: Room = Room.ASK
+    slow: bool = False  # may wait long: uses a separate thread pool
     headers: tuple[Param, ...] = ()
     media_type: str = "application/json"
-    also: Mapping[str, Schema] = {}  # other media types that it may answer in
+    also: Mapping[str, Schema] = {}  # other media types of the response
 
     @property
     def name(self) -> str:
-        return self.does.__name__
+        return self.handler.__name__
 
     @property
     def changes(self) -> bool:
@@ -115,5 +111,136 @@ class Operation(NamedTuple):
         known = [param.name for param in self.params]
         for name, _ in given:
             if name not in known:
-                raise UnknownName("parameter", name, nearest=nearest(name, known), known=known or ["none"])
+                raise UnknownName("parameter", name, nearest=closest_match(name, known), known=known or ["none"])
         return {param.name: param.read([value for name, value in given if name == param.name]) for param in self.params}
+
+
+SELECTORS: Final = (
+    Param("state", "In one of these states; also comma-separated.", many=True),
+    Param("queue", "In one of these queues.", many=True),
+    Param("tag", "With all of these tags.", many=True),
+    Param("batch", "In one of these batches.", many=True),
+    Param("since", "Enqueued at this time or later: a time, or a duration before now."),
+    Param("match", "With this text in the command."),
+)
+LIMIT: Final = Param(
+    "limit", "Maximum number of items.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50}
+)
+CURSOR: Final = Param("cursor", "`next_cursor` of the previous page.")
+
+# The same selectors in a body: {"state": ["dead"], "queue": "mail"}
+WHERE_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": optional(
+        **{name: {"oneOf": [NAME, {"type": "array", "items": NAME}]} for name in ("state", "queue", "tag", "batch")},
+        since=DURATION,
+        match={**TEXT, "minLength": 1},
+    ),
+}
+
+
+def to_filter(values: Mapping[str, Any], reads: Reads) -> Filter:
+    return parse_filter(
+        states=values["state"],
+        queues=values["queue"],
+        tags=values["tag"],
+        batches=values["batch"],
+        since=values["since"],
+        match=values["match"],
+        now_ms=reads.now_ms,
+    )
+
+
+def parse_where(value: object, reads: Reads) -> Filter:
+    """Parse `where` of a body."""
+    fields = parse_object(value, "where", known=[param.name for param in SELECTORS])
+    read: dict[str, Any] = {}
+    for param in SELECTORS:
+        value = fields.get(param.name)
+        read[param.name] = _names(value, param.name) if param.many else value
+    return to_filter(read, reads)
+
+
+def _names(value: object, subject: str) -> tuple[str, ...]:
+    """Reject empty names: an unset variable must not select everything."""
+    given = parse_texts(value, subject)
+    if "" in given:
+        raise InvalidInput(subject, "expected a name, got an empty text", hint="omit it")
+    return given
+
+
+def parse_object(value: object, subject: str, *, known: list[str]) -> dict[str, Any]:
+    """Return `value` if it is an object with these fields only; null is an empty object."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidInput(subject, f"expected an object, got {short_repr(value)}", hint=f"fields: {', '.join(known)}")
+    for name in value:
+        if name not in known:
+            close = closest_match(name, known)
+            hint = f"did you mean {close!r}?" if close else f"known: {', '.join(known)}"
+            raise InvalidInput(subject, f"unknown field {name!r}", hint=hint)
+    return value
+
+
+def parse_texts(value: object, subject: str) -> tuple[str, ...]:
+    """Parse a list of texts; one text is a list of one, null an empty list."""
+    if value is None:
+        return ()
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise InvalidInput(
+            subject, f"expected text or a list of texts, got {short_repr(value)}", hint='like ["a", "b"]'
+        )
+    return tuple(reject_nul(one, subject) for one in given)
+
+
+def parse_flag(values: Mapping[str, Any], name: str) -> bool:
+    value = values.get(name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like {{"{name}": true}}')
+
+
+MAX_PAGE_SIZE: Final = 1000
+# The default is large: most clients never need a second page.
+_LIMIT: Final = Param(
+    "limit",
+    "Maximum number of items.",
+    {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": MAX_PAGE_SIZE},
+)
+PAGING: Final = (_LIMIT, CURSOR)
+
+
+def listing(of: Schema) -> Schema:
+    return exactly(items=array(of), next_cursor=maybe("string"))
+
+
+def paginate(call: ApiRequest, rows: Sequence[Mapping[str, Any]], *, name: str) -> dict[str, Any]:
+    """Return one page of a list that was read completely. `name`: the field that identifies an item.
+
+    Lists of jobs are paginated by the database instead, see operations/query.py.
+    """
+    begin = 0 if call.query["cursor"] is None else _offset(call.query["cursor"], [row[name] for row in rows])
+    end = begin + call.query["limit"]
+    last = encode_cursor([end - 1, rows[end - 1][name]]) if end < len(rows) else None
+    return {"items": rows[begin:end], "next_cursor": last}
+
+
+def read_cursor(text: str, *kinds: type) -> list[Any]:
+    """Decode a cursor with fields of these types. Raises InvalidInput."""
+    try:
+        fields = decode_cursor(text)
+        # Reject every encoding but our own.
+        if [type(field) for field in fields] != [*kinds] or encode_cursor(fields) != text:
+            raise ValueError
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise invalid_cursor() from exc
+    return fields
+
+
+def _offset(cursor: str, names: Sequence[str]) -> int:
+    """The index after the last item of the previous page. If that item was removed, its successor is now in its place."""
+    place, last = read_cursor(cursor, int, str)
+    return names.index(last) + 1 if last in names else max(0, min(place, len(names)))

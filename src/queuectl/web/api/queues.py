@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from queuectl.errors import InvalidInput
-from queuectl.job.shown import shown
-from queuectl.queue import queues as use
-from queuectl.web.api.listing import PAGING, listing, page
-from queuectl.web.api.operation import Call, Operation, Room
-from queuectl.web.api.schemas import DURATION, FLAG, ID, SIZE, TEXT, Schema, array, optional, ref
-from queuectl.web.api.words import an_object, texts
-from queuectl.web.desk import Desk
+from queuectl.operations import queues as use
+from queuectl.text import short_repr
+from queuectl.web.api.operation import PAGING, ApiRequest, Operation, listing, paginate, parse_object, parse_texts
+from queuectl.web.schemas import DURATION, FLAG, ID, SIZE, TEXT, Schema, array, optional, ref
+from queuectl.web.store_threads import StoreSession
 
-_NUMBER_OR_NONE: Final[Schema] = {"type": ["integer", "string"], "description": 'A number, or "none" to take it away.'}
-_SIZE_OR_NONE: Final[Schema] = {**SIZE, "description": 'Like 2GiB, or "none" to take it away.'}
+_NUMBER_OR_NONE: Final[Schema] = {"type": ["integer", "string"], "description": 'A number, or "none" to remove it.'}
+_SIZE_OR_NONE: Final[Schema] = {**SIZE, "description": 'Like 2GiB, or "none" to remove it.'}
 _RULES: Final = optional(
     paused=FLAG,
     concurrency=_NUMBER_OR_NONE,
@@ -35,40 +33,40 @@ _RULES: Final = optional(
 )
 
 
-def list_queues(desk: Desk, call: Call) -> Any:
-    return page(call, desk.queues(), name="name")
+def list_queues(session: StoreSession, call: ApiRequest) -> Any:
+    return paginate(call, session.queues(), name="name")
 
 
-def show_queue(desk: Desk, call: Call) -> Any:
-    return use.view(desk.reads, use.check_queue(call.path["name"])).to_dict()
+def show_queue(session: StoreSession, call: ApiRequest) -> Any:
+    return use.view(session.reads, use.check_queue(call.path["name"])).to_dict()
 
 
-def change_queue(desk: Desk, call: Call) -> Any:
-    return desk.set_queue(call.path["name"], **an_object(call.body, "body", known=list(_RULES)))
+def change_queue(session: StoreSession, call: ApiRequest) -> Any:
+    return session.set_queue(call.path["name"], **parse_object(call.body, "body", known=list(_RULES)))
 
 
-def pause_queue(desk: Desk, call: Call) -> Any:
-    return desk.set_queue(call.path["name"], paused=True)
+def pause_queue(session: StoreSession, call: ApiRequest) -> Any:
+    return session.set_queue(call.path["name"], paused=True)
 
 
-def resume_queue(desk: Desk, call: Call) -> Any:
-    return desk.set_queue(call.path["name"], paused=False)
+def resume_queue(session: StoreSession, call: ApiRequest) -> Any:
+    return session.set_queue(call.path["name"], paused=False)
 
 
-def move_jobs(desk: Desk, call: Call) -> Any:
-    said = an_object(call.body, "body", known=["to", "ids"])
-    to = said.get("to")
+def move_jobs(session: StoreSession, call: ApiRequest) -> Any:
+    body = parse_object(call.body, "body", known=["to", "ids"])
+    to = body.get("to")
     if not isinstance(to, str):
-        raise InvalidInput("to", f"expected the name of a queue, got {shown(to)}", hint='like {"to": "slow"}')
-    return desk.move(call.path["name"], to, *texts(said.get("ids"), "ids"))
+        raise InvalidInput("to", f"expected the name of a queue, got {short_repr(to)}", hint='like {"to": "slow"}')
+    return session.move(call.path["name"], to, *parse_texts(body.get("ids"), "ids"))
 
 
-def list_batches(desk: Desk, call: Call) -> Any:
-    return page(call, desk.batches(), name="name")
+def list_batches(session: StoreSession, call: ApiRequest) -> Any:
+    return paginate(call, session.batches(), name="name")
 
 
-def show_batch(desk: Desk, call: Call) -> Any:
-    return desk.batch(call.path["name"])
+def show_batch(session: StoreSession, call: ApiRequest) -> Any:
+    return session.batch(call.path["name"])
 
 
 _QUEUE: Final = ref("Queue")
@@ -79,28 +77,28 @@ OPERATIONS: Final = (
         "GET",
         "/queues",
         list_queues,
-        "Every queue: its jobs, its limits, its rate now.",
+        "List queues with their job counts, limits and current rate.",
         listing(_QUEUE),
         PAGING,
         tag="queues",
     ),
-    Operation("GET", "/queues/{name}", show_queue, "One queue, also if there is nothing of it.", _QUEUE, tag="queues"),
+    Operation("GET", "/queues/{name}", show_queue, "Show a queue, also if it is empty.", _QUEUE, tag="queues"),
     Operation(
         "PATCH",
         "/queues/{name}",
         change_queue,
-        "Change what holds for a queue.",
+        "Change the settings of a queue.",
         _QUEUE,
         body={"type": "object", "additionalProperties": False, "properties": _RULES, "minProperties": 1},
         tag="queues",
     ),
-    Operation("POST", "/queues/{name}/pause", pause_queue, "Let nothing more of it start.", _QUEUE, tag="queues"),
-    Operation("POST", "/queues/{name}/resume", resume_queue, "Let its jobs start again.", _QUEUE, tag="queues"),
+    Operation("POST", "/queues/{name}/pause", pause_queue, "Pause a queue: no more jobs start.", _QUEUE, tag="queues"),
+    Operation("POST", "/queues/{name}/resume", resume_queue, "Resume a queue.", _QUEUE, tag="queues"),
     Operation(
         "POST",
         "/queues/{name}/move",
         move_jobs,
-        "Put the jobs that wait in it into another queue: all, or those named.",
+        "Move waiting jobs to another queue: all, or those named.",
         ref("Answer"),
         body={
             "type": "object",
@@ -109,16 +107,16 @@ OPERATIONS: Final = (
             "properties": {"to": TEXT, **optional(ids=array(ID))},
         },
         tag="queues",
-        room=Room.WAIT,
+        slow=True,
     ),
     Operation(
         "GET",
         "/batches",
         list_batches,
-        "Jobs under one name, and how far they are.",
+        "List batches with their progress.",
         listing(_BATCH),
         PAGING,
         tag="batches",
     ),
-    Operation("GET", "/batches/{name}", show_batch, "How far a batch is.", _BATCH, tag="batches"),
+    Operation("GET", "/batches/{name}", show_batch, "Show the progress of a batch.", _BATCH, tag="batches"),
 )

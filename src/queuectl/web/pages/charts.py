@@ -1,9 +1,16 @@
-"""Charts as numbers for SVG: places and sizes only, so that nothing of a job can become a part of them."""
+"""Charts over time: completed and failed runs, waiting and run times."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
+
+from queuectl.jobs.stats import Point, TimeBuckets, percentile_ms
+from queuectl.jobs.stats import Span as Step
+from queuectl.jobs.stats import add_histograms as add_times
+from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, from_ms
+from queuectl.web.pages.formats import exact, number, span
+from queuectl.web.store_threads import StoreSession
 
 WIDTH: Final = 600
 HEIGHT: Final = 120
@@ -21,11 +28,11 @@ class Bar(NamedTuple):
 
 class Bars(NamedTuple):
     bars: list[Bar]
-    top: float  # what the height stands for
+    top: float  # the value at the full height
 
 
 class Lines(NamedTuple):
-    paths: dict[str, str]  # the kind of each line, and its way
+    paths: dict[str, str]  # by kind: the SVG path
     top: float
 
 
@@ -38,35 +45,37 @@ def stack(values: Sequence[dict[str, float]], titles: Sequence[str]) -> Bars:
         y = float(HEIGHT)
         for kind, value in one.items():
             if value > 0:
-                # One that is small beside the others is still there to see.
+                # A minimum height, so that small values stay visible.
                 height = max(1.5, value / top * HEIGHT)
                 y = max(0.0, y - height)
-                bars.append(Bar(r(index * wide), r(y), r(wide * (1 - GAP)), r(height), kind, title))
+                bars.append(
+                    Bar(rounded(index * wide), rounded(y), rounded(wide * (1 - GAP)), rounded(height), kind, title)
+                )
     return Bars(bars, top)
 
 
 def lines(series: dict[str, Sequence[float | None]]) -> Lines:
-    """Lines with gaps where nothing is known. One that stands alone is drawn as a short dash."""
+    """Lines with gaps for missing values. A single value is drawn as a short dash."""
     top = ceiling(max((value for values in series.values() for value in values if value is not None), default=0))
     return Lines({kind: _path(values, top) for kind, values in series.items()}, top)
 
 
 def _path(values: Sequence[float | None], top: float) -> str:
-    wide, words, is_drawing = WIDTH / max(1, len(values)), [], False
+    wide, parts, is_drawing = WIDTH / max(1, len(values)), [], False
     for index, value in enumerate(values):
         if value is None:
             is_drawing = False
             continue
-        y = r(HEIGHT - min(1.0, value / top) * (HEIGHT - 2) - 1)
+        y = rounded(HEIGHT - min(1.0, value / top) * (HEIGHT - 2) - 1)
         if not is_drawing:
-            words.append(f"M{r(index * wide + wide * 0.25)} {y}")
-        words.append(f"L{r(index * wide + wide * 0.5)} {y}")
+            parts.append(f"M{rounded(index * wide + wide * 0.25)} {y}")
+        parts.append(f"L{rounded(index * wide + wide * 0.5)} {y}")
         is_drawing = True
-    return "".join(words)
+    return "".join(parts)
 
 
 def ceiling(value: float) -> float:
-    """The next number that is easy to read: 1, 2 or 5, and zeros."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     if value <= 0:
         return 1.0
     size = 1.0
@@ -77,5 +86,145 @@ def ceiling(value: float) -> float:
     return next(size * share for share in (0.1, 0.2, 0.5, 1.0) if size * share >= value)
 
 
-def r(value: float) -> float:
+def rounded(value: float) -> float:
     return round(value, 2)
+
+
+PARTS: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
+
+class Window(NamedTuple):
+    """The period of a chart, and the time of one bar."""
+
+    name: str
+    label: str
+    ms: int
+    bar_ms: int
+    step: Step
+
+    @property
+    def title(self) -> str:
+        return f"In the last {self.label.removeprefix('1 ')}"
+
+    def begin(self, now_ms: int) -> int:
+        """The start, aligned to whole bars so that they keep their shape; the last bar is incomplete."""
+        return now_ms - now_ms % self.bar_ms + self.bar_ms - self.ms
+
+
+WINDOWS: Final = (
+    Window("hour", "1 hour", HOUR_MS, MINUTE_MS, Step.MINUTE),
+    Window("day", "24 hours", DAY_MS, 15 * MINUTE_MS, Step.MINUTE),
+    Window("week", "7 days", 7 * DAY_MS, 2 * HOUR_MS, Step.HOUR),
+    Window("quarter", "90 days", 90 * DAY_MS, DAY_MS, Step.HOUR),
+)
+
+
+class Flow(NamedTuple):
+    """Results of runs. Not integers: a point may span several bars."""
+
+    completed: float = 0
+    failed: float = 0  # and retried
+    dead: float = 0
+
+    def __add__(self, other: object) -> Flow:
+        assert isinstance(other, Flow)
+        return Flow(self.completed + other.completed, self.failed + other.failed, self.dead + other.dead)
+
+    def share(self, part: float) -> Flow:
+        return Flow(self.completed * part, self.failed * part, self.dead * part)
+
+
+class Spread(NamedTuple):
+    """Waiting or run times: lines, percentiles of the whole window, and alternative text."""
+
+    lines: Lines
+    whole: dict[str, float | None]
+    summary: str
+
+
+class Runs(NamedTuple):
+    """Results of runs: bars, their sum, and alternative text."""
+
+    bars: Bars
+    total: Flow
+    summary: str
+
+
+class Trend(NamedTuple):
+    window: Window
+    is_empty: bool
+    flow: Runs
+    waits: Spread
+    runs: Spread
+
+
+def trend(session: StoreSession, name: str | None) -> Trend:
+    window = next((one for one in WINDOWS if one.name == name), WINDOWS[0])
+    now_ms = session.reads.now_ms()
+    return draw(session.reads.points(window.step, since_ms=window.begin(now_ms)), window, now_ms)
+
+
+def last_hour(session: StoreSession, queue: str) -> Runs:
+    """The runs of one queue in the last hour."""
+    window, now_ms = WINDOWS[0], session.reads.now_ms()
+    return draw_runs(session.reads.points(window.step, since_ms=window.begin(now_ms), queue=queue), window, now_ms)
+
+
+def draw(points: Sequence[Point], window: Window, now_ms: int) -> Trend:
+    bars = window.ms // window.bar_ms
+    waits, runs = [TimeBuckets()] * bars, [TimeBuckets()] * bars
+    for point in points:
+        last = (_stop(point, window, now_ms) - 1) // window.bar_ms
+        if last >= 0:
+            waits[last], runs[last] = add_times(waits[last], point.wait), add_times(runs[last], point.run)
+    flow = draw_runs(points, window, now_ms)
+    return Trend(window, not any(flow.total), flow, _spread("waiting", waits, window), _spread("run", runs, window))
+
+
+def draw_runs(points: Sequence[Point], window: Window, now_ms: int) -> Runs:
+    begin = window.begin(now_ms)
+    flows = [Flow()] * (window.ms // window.bar_ms)
+    for point in points:
+        stop = _stop(point, window, now_ms)
+        for index, part in _bars(stop - max(1, point.covers_ms), stop, window.bar_ms):
+            flows[index] += _flow(point).share(part)
+    total = sum(flows, Flow())
+    titles = [_title(flow, begin + index * window.bar_ms) for index, flow in enumerate(flows)]
+    return Runs(stack([flow._asdict() for flow in flows], titles), total, f"{window.title}: {_describe_flow(total)}")
+
+
+def _flow(point: Point) -> Flow:
+    counts = point.counts
+    return Flow(counts.completed, max(0, counts.failed - counts.dead), counts.dead)
+
+
+def _stop(point: Point, window: Window, now_ms: int) -> int:
+    """The end of a point within the window. A minute is sampled when the next one begins, an hour in its last minute."""
+    end = point.at_ms if window.step is Step.MINUTE else point.at_ms + window.step.ms
+    return min(end, now_ms) - window.begin(now_ms)
+
+
+def _bars(start: int, stop: int, bar_ms: int) -> Iterator[tuple[int, float]]:
+    """The bars that a period overlaps, with the fraction of it in each; time before the first bar is ignored."""
+    for index in range(max(0, start // bar_ms), (stop - 1) // bar_ms + 1):
+        yield index, (min(stop, (index + 1) * bar_ms) - max(start, index * bar_ms)) / (stop - start)
+
+
+def _spread(name: str, times: Sequence[TimeBuckets], window: Window) -> Spread:
+    drawn = lines({part: [percentile_ms(one, share) for one in times] for part, share in PARTS})
+    together = TimeBuckets()
+    for one in times:
+        together = add_times(together, one)
+    whole = {part: percentile_ms(together, share) for part, share in PARTS}
+    text = ", ".join(f"{part} {span(value)}" for part, value in whole.items())
+    return Spread(drawn, whole, f"{window.title}, {name} times: {text}")
+
+
+def _title(flow: Flow, at_ms: int) -> str:
+    return f"{exact(from_ms(at_ms))[:16]}: {_describe_flow(flow)}"
+
+
+def _describe_flow(flow: Flow) -> str:
+    return ", ".join(
+        f"{number(round(value))} {kind}" for kind, value in flow._asdict().items() if kind == "completed" or value
+    )

@@ -1,4 +1,4 @@
-"""Schedules: when they come next, what became of the last time."""
+"""The page of schedules: their next and last runs, and forms to add and change them."""
 
 from __future__ import annotations
 
@@ -8,48 +8,47 @@ from functools import partial
 from typing import Any, Final
 
 from queuectl.config import environ
+from queuectl.cron import operations as use
+from queuectl.cron.zones import find_zone, local_zone_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName
-from queuectl.job.model import from_ms
-from queuectl.job.nearest import nearest
-from queuectl.queue import schedules as use
-from queuectl.web.desk import Desk
-from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to, confirm
-from queuectl.web.pages.notices import Notice, done
-from queuectl.web.pages.wording import part
-from queuectl.zones import find_zone, local_zone_name
+from queuectl.text import closest_match
+from queuectl.units import from_ms
+from queuectl.web.pages.formats import part
+from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.store_threads import StoreSession
 
 UPCOMING: Final = 5
-NEW: Final = "+"  # where the form for a new one is sent to: no schedule can have that name
+NEW: Final = "+"  # in the URL of the form for a new one: no schedule can have this name
 _DEEDS: Final = ("run", "pause", "resume", "remove")
 
 
-def show(desk: Desk, ask: Ask) -> Shown:
-    return _page(desk, ask.query, None)
+def show(session: StoreSession, ask: PageRequest) -> View:
+    return _page(session, ask.query, None)
 
 
-def _page(desk: Desk, said: Fields, error: QueuectlError | None) -> Shown:
+def _page(session: StoreSession, fields: Fields, error: QueuectlError | None) -> View:
     rows = []
-    for one in use.list_schedules(desk.reads):
+    for one in use.list_schedules(session.reads):
         schedule = one.schedule
         rows.append(
             {
                 **schedule.to_dict(one.last),
-                "next": _on_its_clock(use.upcoming(desk.reads, schedule.name, UPCOMING), schedule.tz),
+                "next": _in_zone(use.upcoming(session.reads, schedule.name, UPCOMING), schedule.tz),
                 "last_at": None if one.last is None else from_ms(one.last.at_ms),
             }
         )
     values = {
         "schedules": rows,
         "new": NEW,
-        "said": lambda name: said.text(name) or "",
+        "value_of": lambda name: fields.text(name) or "",
         "error": error,
         "zone": _zone_here(),
     }
-    return Shown("cron.html", "Schedules", values, status=200 if error is None else 422)
+    return View("cron.html", "Schedules", values, status=200 if error is None else 422)
 
 
-def _on_its_clock(times_ms: Sequence[int], zone: str) -> list[tuple[datetime, str]]:
-    """Each with what the clocks of the schedule's zone show then: people think of a schedule by those. All with seconds or none."""
+def _in_zone(times_ms: Sequence[int], zone: str) -> list[tuple[datetime, str]]:
+    """Each time with its text in the time zone of the schedule; all with seconds, or none."""
     moments = [from_ms(at).astimezone(find_zone(zone)) for at in times_ms]
     form = "%a %Y-%m-%d %H:%M:%S" if any(moment.second for moment in moments) else "%a %Y-%m-%d %H:%M"
     return [(moment, moment.strftime(form)) for moment in moments]
@@ -63,27 +62,27 @@ def _zone_here() -> str:
         return ""
 
 
-def do(desk: Desk, ask: Ask) -> Shown | Done:
+def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
     name, verb = ask.param("name"), ask.param("verb")
     to = back_to(ask.form, "/cron")
     if name == NEW:
-        return _add(desk, ask)
+        return _add(session, ask)
     match verb:
         case "run" | "remove" if not ask.is_confirmed:
             return _confirm(ask, name, verb)
         case "run":
-            job = desk.schedules.run(name)
-            return Done(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} added"))
+            job = session.schedules.run(name)
+            return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} added"))
         case "pause" | "resume":
-            return Done(to, _pause(name, verb == "pause", desk))
+            return Redirect(to, _pause(name, verb == "pause", session))
         case "remove":
-            desk.schedules.remove(name)
-            return Done(to, done(f"Schedule {name} removed; its jobs stay"))
+            session.schedules.remove(name)
+            return Redirect(to, done(f"Schedule {name} removed; its jobs stay"))
         case _:
-            raise UnknownName("action", verb, nearest=nearest(verb, _DEEDS), known=list(_DEEDS))
+            raise UnknownName("action", verb, nearest=closest_match(verb, _DEEDS), known=list(_DEEDS))
 
 
-def _confirm(ask: Ask, name: str, verb: str) -> Shown:
+def _confirm(ask: PageRequest, name: str, verb: str) -> View:
     label, text = {
         "run": ("Run now", "Enqueue a job of this schedule now. Its next runs stay as they are."),
         "remove": ("Remove", "Remove the schedule. Jobs that it has enqueued stay."),
@@ -91,16 +90,16 @@ def _confirm(ask: Ask, name: str, verb: str) -> Shown:
     return confirm(ask, label, "schedule", text, name=name, back="/cron", is_grave=verb == "remove")
 
 
-def _pause(name: str, paused: bool, desk: Desk, *, is_undo: bool = False) -> Notice:
+def _pause(name: str, paused: bool, session: StoreSession, *, is_undo: bool = False) -> Notice:
     if paused:
-        desk.schedules.pause(name)
+        session.schedules.pause(name)
     else:
-        desk.schedules.resume(name)
+        session.schedules.resume(name)
     undo = None if is_undo else partial(_pause, name, not paused, is_undo=True)
-    return done(f"Schedule {name} {'rests' if paused else 'goes on'}", undo=undo)
+    return done(f"Schedule {name} {'paused' if paused else 'resumed'}", undo=undo)
 
 
-def _add(desk: Desk, ask: Ask) -> Shown | Done:
+def _add(session: StoreSession, ask: PageRequest) -> View | Redirect:
     form = ask.form
     job: dict[str, Any] = {"command": form.text("command")}
     if (queue := form.one("queue")) is not None:
@@ -108,9 +107,11 @@ def _add(desk: Desk, ask: Ask) -> Shown | Done:
     overlap = form.one("overlap") or "skip"
     try:
         zone = form.one("tz") or local_zone_name(environ())
-        added = desk.schedules.add(form.one("name") or "", form.one("schedule") or "", tz=zone, overlap=overlap, **job)
+        added = session.schedules.add(
+            form.one("name") or "", form.one("schedule") or "", tz=zone, overlap=overlap, **job
+        )
     except Unavailable:
         raise
     except QueuectlError as error:
-        return _page(desk, form, error)
-    return Done("/cron", done(f"Schedule {added['name']} added"))
+        return _page(session, form, error)
+    return Redirect("/cron", done(f"Schedule {added['name']} added"))

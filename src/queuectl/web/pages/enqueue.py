@@ -1,81 +1,118 @@
-"""A form for a new job."""
+"""The form for a new job, and the fields of resource limits."""
 
 from __future__ import annotations
 
 import shlex
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable
-from queuectl.job.resources import LIMITS
-from queuectl.web.desk import Desk
-from queuectl.web.pages.asked import Ask, Done, Fields, Shown
-from queuectl.web.pages.notices import done
-from queuectl.web.pages.wording import part
+from queuectl.jobs.resources import LIMITS
+from queuectl.jobs.spec import PackedLimits
+from queuectl.web.pages.formats import part
+from queuectl.web.pages.http import Fields, PageRequest, Redirect, View, done
+from queuectl.web.store_threads import StoreSession
 
-_PLAIN: Final = ("id", "queue", "timeout", "delay", "run_at", "cwd", "unique_key", "memory", "cpu_time", "file_size")
-WHOLE: Final = ("priority", "max_retries", "nice", "open_files", "processes")
+_EXAMPLES: Final = {
+    "memory": "2GiB",
+    "cpu_time": "30s",
+    "nice": "-20 to 19",
+    "open_files": "256",
+    "processes": "64",
+    "file_size": "1GiB",
+}
 
 
-def show(desk: Desk, ask: Ask) -> Shown:
-    return _form(desk, ask.query, None)
+class Field(NamedTuple):
+    name: str
+    label: str
+    example: str
 
 
-def add(desk: Desk, ask: Ask) -> Shown | Done:
-    """What was typed is still there if it is refused."""
+FIELDS: Final = tuple(Field(name, limit.label.capitalize(), _EXAMPLES[name]) for name, limit in LIMITS.items())
+
+
+def limit_texts(limits: PackedLimits | None) -> Mapping[str, str | None]:
+    """The limits as text for a form, which parses to the same values; None if there is no limit."""
+    given = limits or {}
+    return {name: limit.text(given[name]) if name in given else None for name, limit in LIMITS.items()}
+
+
+_TEXT_FIELDS: Final = (
+    "id",
+    "queue",
+    "timeout",
+    "delay",
+    "run_at",
+    "cwd",
+    "unique_key",
+    "memory",
+    "cpu_time",
+    "file_size",
+)
+INTEGER_FIELDS: Final = ("priority", "max_retries", "nice", "open_files", "processes")
+
+
+def show(session: StoreSession, ask: PageRequest) -> View:
+    return _form(session, ask.query, None)
+
+
+def add(session: StoreSession, ask: PageRequest) -> View | Redirect:
+    """Enqueue the job. After an error the form keeps its values."""
     try:
-        job = desk.enqueue(**read_fields(ask.form))
+        job = session.enqueue(**read_fields(ask.form))
     except Unavailable:
         raise
     except QueuectlError as error:
-        return _form(desk, ask.form, error)
-    words = f"Job {job.id} was there already" if job.is_duplicate else f"Job {job.id} enqueued"
-    return Done(f"/jobs/{part(job.id)}", done(words))
+        return _form(session, ask.form, error)
+    message = f"Job {job.id} already existed" if job.is_duplicate else f"Job {job.id} enqueued"
+    return Redirect(f"/jobs/{part(job.id)}", done(message))
 
 
-def _form(desk: Desk, fields: Fields, error: QueuectlError | None) -> Shown:
+def _form(session: StoreSession, fields: Fields, error: QueuectlError | None) -> View:
     values: dict[str, Any] = {
-        "said": lambda name: fields.text(name) or "",
+        "value_of": lambda name: fields.text(name) or "",
         "limits": {name: fields.text(name) for name in LIMITS},
         "error": error,
-        "queue_names": sorted(desk.reads.tally()),
-        "defaults": {entry.key: entry.text for entry in desk.settings.entries()},
+        "queue_names": sorted(session.reads.tally()),
+        "defaults": {entry.key: entry.text for entry in session.settings.entries()},
     }
-    return Shown("enqueue.html", "New job", values, status=200 if error is None else 422)
+    return View("enqueue.html", "New job", values, status=200 if error is None else 422)
 
 
 def read_fields(form: Fields) -> dict[str, Any]:
-    """As `enqueue` takes them from JSON. What was left empty is not said."""
-    said: dict[str, Any] = {name: value for name in _PLAIN if (value := form.one(name)) is not None}
+    """The fields for `enqueue`, without those that are empty."""
+    fields: dict[str, Any] = {name: value for name in _TEXT_FIELDS if (value := form.one(name)) is not None}
     command = form.text("command") or ""
     if form.one("how") == "argv":
-        said["argv"] = _words(command)
+        fields["argv"] = _split(command)
     else:
-        said["command"] = command
-    for name in WHOLE:
+        fields["command"] = command
+    for name in INTEGER_FIELDS:
         if (text := form.one(name)) is not None:
-            said[name] = whole(text, name)
+            fields[name] = parse_integer(text, name)
     if (tags := form.one("tags")) is not None:
-        said["tags"] = tags.replace(",", " ").split()
+        fields["tags"] = tags.replace(",", " ").split()
     if (secrets := form.one("secrets")) is not None:
-        said["secrets"] = secrets.replace(",", " ").split()
+        fields["secrets"] = secrets.replace(",", " ").split()
     if (after := form.one("after")) is not None:
-        said["depends_on"] = after.replace(",", " ").split()
+        fields["depends_on"] = after.replace(",", " ").split()
     if (env := form.text("env")) is not None and env.strip():
-        said["env"] = dict(_variables(env))
-    return said
+        fields["env"] = dict(_variables(env))
+    return fields
 
 
-def whole(text: str, name: str) -> int | str:
-    """A number if it is one; what is wrong with it, `enqueue` says."""
+def parse_integer(text: str, name: str) -> int | str:
+    """An integer if it is one; else the text, which `enqueue` rejects with a message."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else text
 
 
-def _words(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as exc:
-        raise InvalidInput("command", f"cannot be split into words: {exc}", hint="close every quote") from exc
+        raise InvalidInput("command", f"cannot be split into arguments: {exc}", hint="close every quote") from exc
 
 
 def _variables(text: str) -> list[tuple[str, str]]:
@@ -83,6 +120,6 @@ def _variables(text: str) -> list[tuple[str, str]]:
     for line in filter(str.strip, text.split("\n")):
         name, sign, value = line.partition("=")
         if not sign:
-            raise InvalidInput("env", f"expected NAME=VALUE, got {line!r}", hint="a variable a line")
+            raise InvalidInput("env", f"expected NAME=VALUE, got {line!r}", hint="one variable per line")
         pairs.append((name.strip(), value))
     return pairs

@@ -1,36 +1,126 @@
-"""One job: what it is, why it is not running, what it printed, what is around it, and all that can be done to it."""
+"""The page of one job: its fields, wait reasons, timeline, log, dependency graph and actions."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from queuectl.config import host_name
 from queuectl.errors import UnknownName, UsageError
-from queuectl.job.change import read_change
-from queuectl.job.hooks import hidden
-from queuectl.job.lifecycle import WAITING, is_final
-from queuectl.job.model import Job, iso, to_ms
-from queuectl.job.resources import LIMITS
-from queuectl.job.retry import allowed_failures
-from queuectl.queue import amend, explain, graph, inspect
-from queuectl.web.desk import Desk
-from queuectl.web.pages import verbs
-from queuectl.web.pages.asked import Ask, Done, Fields, Shown, back_to, confirm
-from queuectl.web.pages.enqueue import WHOLE, whole
-from queuectl.web.pages.family import family
-from queuectl.web.pages.joblog import TAIL, read_log
-from queuectl.web.pages.limits import typed
-from queuectl.web.pages.notices import Notice, done
-from queuectl.web.pages.reasons import told
-from queuectl.web.pages.timeline import timeline
-from queuectl.web.pages.wording import part
+from queuectl.jobs.edit import parse_edit
+from queuectl.jobs.model import Job, Run
+from queuectl.jobs.outcome import Ending
+from queuectl.jobs.resources import LIMITS
+from queuectl.jobs.retry import allowed_failures
+from queuectl.jobs.states import WAITING, State, is_final
+from queuectl.jobs.wait_reason import Wait
+from queuectl.operations import control, explain, graph, inspect
+from queuectl.operations.explain import Reason
+from queuectl.units import iso, to_ms
+from queuectl.web.pages import actions
+from queuectl.web.pages.charts import rounded
+from queuectl.web.pages.enqueue import INTEGER_FIELDS, limit_texts, parse_integer
+from queuectl.web.pages.formats import moments, part, span
+from queuectl.web.pages.graph import draw_graph
+from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.log import TAIL_LINES, read_log
+from queuectl.web.store_threads import StoreSession
+from queuectl.webhooks.rules import redact_hooks
+
+WIDTH: Final = 1000
+MIN_BAR_WIDTH: Final = 4.0  # so that short runs stay visible
+MAX_RUNS_DRAWN: Final = 100
+
+
+class TimelineBar(NamedTuple):
+    x: float
+    width: float
+    kind: str
+    title: str
+
+
+class Timeline(NamedTuple):
+    bars: list[TimelineBar]
+    begin_ms: int
+    end_ms: int
+    summary: str  # alternative text
+
+
+def timeline(job: Job, history: Sequence[Run], now_ms: int) -> Timeline:
+    runs = [run for run in history if run.started_at is not None][-MAX_RUNS_DRAWN:]
+    begin = to_ms(job.created_at)
+    # finished_at of a job that will be retried is the end of its last run.
+    end = to_ms(job.finished_at) if is_final(job.state) and job.finished_at is not None else now_ms
+    if runs and runs[0].started_at is not None and len(runs) == MAX_RUNS_DRAWN:
+        begin = to_ms(runs[0].started_at)
+    end = max(end, begin + 1, *(to_ms(run.finished_at) for run in runs if run.finished_at is not None), 0)
+    bars = [_bar(run, begin, end, now_ms) for run in runs]
+    parts = [f"run {run.number} {run.outcome.value}" for run in runs]
+    summary = f"{span(end - begin)} since it was enqueued: " + (", ".join(parts) or "it has not run yet")
+    return Timeline(bars, begin, end, summary)
+
+
+def _bar(run: Run, begin: int, end: int, now_ms: int) -> TimelineBar:
+    assert run.started_at is not None
+    start = to_ms(run.started_at)
+    stop = now_ms if run.finished_at is None else to_ms(run.finished_at)
+    scale = WIDTH / (end - begin)
+    wide = max(MIN_BAR_WIDTH, (stop - start) * scale)
+    x = min(max(0.0, (start - begin) * scale), WIDTH - wide)
+    title = f"run {run.number}: {run.outcome.value} after {span(stop - start)}"
+    return TimelineBar(rounded(max(0.0, x)), rounded(wide), _kind(run.outcome), title)
+
+
+def _kind(outcome: Ending) -> str:
+    match outcome:
+        case Ending.RUNNING:
+            return "processing"
+        case Ending.COMPLETED:
+            return "completed"
+        case Ending.CANCELLED | Ending.RELEASED:
+            return "cancelled"
+        case _:
+            return "failed"
+
+
+class ReasonText(NamedTuple):
+    text: str
+    label: str = ""
+    url: str = ""  # of a page with details
+    resumes: str = ""  # the paused queue
+
+
+def describe_reason(reason: Reason, job: Job) -> ReasonText:
+    sentence = moments(reason.sentence) + "."
+    match reason.code:
+        case Wait.PAUSED:
+            return ReasonText(sentence, "Queues", "/queues", resumes=job.queue)
+        case Wait.HELD if job.cron is not None:
+            return ReasonText(sentence, "The schedule", f"/cron#{part(job.cron)}")
+        case Wait.HELD:
+            return ReasonText(f"{sentence} Release it to let it run.")
+        case Wait.FULL | Wait.RATE | Wait.KEY:
+            return ReasonText(sentence, "Its limits", "/queues")
+        case "no-worker" | Wait.UNSERVED | "slots-busy" | "next":
+            return ReasonText(sentence, "Workers", "/workers")
+        case "behind-others":
+            return ReasonText(sentence, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
+        case "worker-lost":
+            return ReasonText(
+                f"{sentence} Another worker rescues the job, or the next one that starts.", "Workers", "/workers"
+            )
+        case State.DEAD | State.CANCELLED:
+            return ReasonText(f"{sentence} Retry runs it again.")
+        case _:
+            return ReasonText(sentence)
+
 
 _EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "timeout", "run_at", *LIMITS)
-_MAY_BE_EMPTIED: Final = ("timeout", *LIMITS)  # there need not be one
+_CLEARABLE: Final = ("timeout", *LIMITS)  # an empty field removes the limit
 
 
-def show(desk: Desk, ask: Ask) -> Shown:
-    reads, serves = desk.reads, desk.is_serving()
+def show(session: StoreSession, ask: PageRequest) -> View:
+    reads, serves = session.reads, session.is_serving()
     job_id = reads.resolve(ask.param("id"))
     shown = inspect.show(reads, job_id, host=host_name(), output_limit=0, is_alive=serves)
     job = shown.job
@@ -39,88 +129,88 @@ def show(desk: Desk, ask: Ask) -> Shown:
     find = ask.query.one("find")
     values: dict[str, Any] = {
         "job": job,
-        "hooks": hidden(job.hooks or {}),
+        "hooks": redact_hooks(job.hooks or {}),
         "history": list(reversed(shown.history)),
         "allowed": allowed_failures(job.max_retries, first_is_free=job.first_is_free),
-        "reasons": [told(one, job) for one in explain.explain(reads, job_id, is_alive=serves).reasons],
+        "reasons": [describe_reason(one, job) for one in explain.explain(reads, job_id, is_alive=serves).reasons],
         "timeline": timeline(job, shown.history, reads.now_ms()),
-        "family": family(graph.graph(reads, job_id)),
+        "graph": draw_graph(graph.graph(reads, job_id)),
         "log": read_log(reads, job_id, run=number, find=find),
         "log_run": number,
         "log_find": find or "",
-        "tail": TAIL,
+        "tail": TAIL_LINES,
         "is_final": is_final(job.state),
         "may_edit": job.state in WAITING,
-        "verbs": [verb for verb in verbs.VERBS.values() if verb.fits(job)],
+        "verbs": [verb for verb in actions.VERBS.values() if verb.fits(job)],
         "as_of": to_ms(job.updated_at),
         "run_at_text": iso(job.run_at),
-        "limits": typed(job.limits),
+        "limits": limit_texts(job.limits),
     }
-    return Shown("job.html", f"Job {job.id}", values)
+    return View("job.html", f"Job {job.id}", values)
 
 
-def do(desk: Desk, ask: Ask) -> Shown | Done:
-    verb, job_id = verbs.verb_of(ask.param("verb")), desk.reads.resolve(ask.param("id"))
+def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
+    verb, job_id = actions.find_verb(ask.param("verb")), session.reads.resolve(ask.param("id"))
     here = f"/jobs/{part(job_id)}"
     if verb.undo is None and not ask.is_confirmed:
         return confirm(ask, verb.label, "job", verb.about, name=job_id, back=here, is_grave=verb.is_grave)
-    notice = verbs.do_to_named(desk, verb, [job_id], exact=True)
+    notice = actions.perform_on_named(session, verb, [job_id], exact=True)
     is_gone = verb.name == "purge" and notice.kind == "done"
-    return Done("/dlq" if is_gone else back_to(ask.form, here), notice)
+    return Redirect("/dlq" if is_gone else back_to(ask.form, here), notice)
 
 
-def clone(desk: Desk, ask: Ask) -> Shown | Done:
+def clone(session: StoreSession, ask: PageRequest) -> View | Redirect:
     if not ask.is_confirmed:
-        original = desk.reads.resolve(ask.param("id"))
+        original = session.reads.resolve(ask.param("id"))
         text = "Enqueue a new job with the same fields. It runs as soon as a worker has a free slot."
         return confirm(ask, "Clone", "job", text, name=original, back=f"/jobs/{part(original)}")
-    job = desk.clone(ask.param("id"))
-    return Done(f"/jobs/{part(job.id)}", done(f"Job {job.id} added, a copy of {ask.param('id')}"))
+    job = session.clone(ask.param("id"))
+    return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} enqueued as a clone of {ask.param('id')}"))
 
 
-def edit(desk: Desk, ask: Ask) -> Done:
-    job = desk.get(ask.param("id"))
+def edit(session: StoreSession, ask: PageRequest) -> Redirect:
+    job = session.get(ask.param("id"))
     to = back_to(ask.form, f"/jobs/{part(job.id)}")
-    change = _changes(job, ask.form)
+    change = _changed_fields(job, ask.form)
     if not change:
-        return Done(to, done("The job is as it was"))
-    as_of = whole(ask.form.one("as_of") or "", "as_of")
+        return Redirect(to, done("Nothing changed"))
+    as_of = parse_integer(ask.form.one("as_of") or "", "as_of")
     if not isinstance(as_of, int):
         raise UsageError("the form does not say which version it changes", hint="load the page again")
-    answer = amend.edit(desk.open_store(), [job.id], read_change(change), as_of=as_of, exact=True)
+    answer = control.edit(session.open_store(), [job.id], parse_edit(change), as_of=as_of, exact=True)
     for _, error in answer.refused:
         raise error
     earlier = {name: _before(job, name) for name in change}
 
-    def back(again: Desk) -> Notice:
+    def back(again: StoreSession) -> Notice:
         again.edit(job.id, **earlier)
-        return done(f"Job {job.id} is as it was")
+        return done(f"Job {job.id} restored")
 
-    words = ", ".join(name.replace("_", " ") for name in change)
-    return Done(to, done(f"Job {job.id} changed: {words}", undo=back))
+    names = ", ".join(name.replace("_", " ") for name in change)
+    return Redirect(to, done(f"Job {job.id} changed: {names}", undo=back))
 
 
-def _changes(job: Job, form: Fields) -> dict[str, Any]:
-    """What of the form is not as it is."""
+def _changed_fields(job: Job, form: Fields) -> dict[str, Any]:
+    """The fields whose values differ from those of the job."""
     found: dict[str, Any] = {}
     for name in _EDITABLE:
         text = form.text("command") if name == "command" else form.one(name)
-        if text is None and name in _MAY_BE_EMPTIED and form.has(name):
+        if text is None and name in _CLEARABLE and form.has(name):
             text = ""
         if name == "argv" or text is None or text == str(_shown(job, name)):
             continue
-        found[name] = 0 if not text else whole(text, name) if name in WHOLE else text
+        found[name] = 0 if not text else parse_integer(text, name) if name in INTEGER_FIELDS else text
     if "command" in found and job.argv is not None:
         raise UnknownName("field", "command", nearest="argv", known=_EDITABLE)
     return found
 
 
 def _shown(job: Job, name: str) -> object:
-    """As the form has it."""
+    """The value as the form shows it."""
     if name == "run_at":
         return iso(job.run_at)
     if name in LIMITS:
-        return typed(job.limits)[name] or ""
+        return limit_texts(job.limits)[name] or ""
     value = getattr(job, name)
     return "" if value is None else value
 

@@ -1,32 +1,37 @@
-"""The list of jobs: filters in the address, a page at a time."""
+"""The list of jobs, the dead letter queue, and the search field on every page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from queuectl.errors import UsageError
-from queuectl.job.lifecycle import FINAL, WAITING, State
-from queuectl.queue.filters import parse_sort
-from queuectl.queue.inspect import Page, page, without_calls
-from queuectl.queue.ordering import MOST_SORTED, is_sortable
-from queuectl.store.protocol import Filter, Reads
-from queuectl.web.desk import Desk
-from queuectl.web.pages.asked import Ask, Pairs, Shown, with_query
-from queuectl.web.pages.selecting import Selecting
-from queuectl.web.pages.verbs import VERBS
+from queuectl.errors import Conflict, NotFound, UnknownName, UsageError
+from queuectl.jobs.states import FINAL, WAITING, State
+from queuectl.operations.bulk import find_jobs as find_jobs
+from queuectl.operations.inspect import Page, page, without_webhook_queue
+from queuectl.operations.query import MAX_SORTED_JOBS, is_sortable, parse_sort
+from queuectl.store.protocol import MAX_DEAD_GROUPED, Reads
+from queuectl.store.reads import ERROR_SHOWN
+from queuectl.store.types import Filter, Sort
+from queuectl.text import closest_match, is_valid_id
+from queuectl.units import from_ms
+from queuectl.web.pages import actions
+from queuectl.web.pages.actions import VERBS, Selection
+from queuectl.web.pages.formats import part, plural
+from queuectl.web.pages.http import PageRequest, Pairs, Redirect, View, back_to, confirm, with_query
+from queuectl.web.store_threads import StoreSession
 
 LIMITS: Final = (25, 50, 100, 250)
-LIMIT: Final = 50
-# Offered where they mean something.
+DEFAULT_LIMIT: Final = 50
+# The sort keys, by the states that are shown.
 ALWAYS: Final = {"created": "newest first", "-created": "oldest first"}
 WAITS: Final = {**ALWAYS, "run_at": "due next", "priority": "highest priority"}
 ENDED: Final = {**ALWAYS, "finished": "ended last", "duration": "longest run"}
 SINCE: Final = (("15m", "15 minutes"), ("1h", "hour"), ("1d", "day"), ("7d", "week"), ("30d", "30 days"))
 
 
-def show(desk: Desk, ask: Ask) -> Shown:
-    reads, chosen = desk.reads, Selecting.of(ask.query)
+def show(session: StoreSession, ask: PageRequest) -> View:
+    reads, chosen = session.reads, Selection.of(ask.query)
     sort, limit = ask.query.one("sort") or "created", _limit(ask.query.one("limit"))
     view = _view(sort, limit)
     tally = reads.tally()
@@ -53,7 +58,7 @@ def show(desk: Desk, ask: Ask) -> Shown:
         "sort": sort,
         "sorts": {sort: sort, **sorts},
         "unsortable": sorts.keys() - offered.keys(),
-        "most_sorted": MOST_SORTED,
+        "most_sorted": MAX_SORTED_JOBS,
         "limit": limit,
         "limits": LIMITS,
         "since_choices": SINCE,
@@ -61,16 +66,16 @@ def show(desk: Desk, ask: Ask) -> Shown:
         "verbs": list(VERBS.values()),
         "is_empty": not any(sum(counts.values()) for counts in tally.values()),
     }
-    return Shown("jobs.html", "Jobs", values)
+    return View("jobs.html", "Jobs", values)
 
 
-def _next(chosen: Selecting, view: Pairs, cursor: str | None) -> str | None:
+def _next(chosen: Selection, view: Pairs, cursor: str | None) -> str | None:
     return None if cursor is None else with_query("/jobs", [*chosen.pairs, *view, ("cursor", cursor)])
 
 
 def _view(sort: str, limit: int) -> Pairs:
-    """What of the address is about how the list is shown."""
-    return [("sort", sort)] * (sort != "created") + [("limit", str(limit))] * (limit != LIMIT)
+    """The query parameters for the order and the size of the list."""
+    return [("sort", sort)] * (sort != "created") + [("limit", str(limit))] * (limit != DEFAULT_LIMIT)
 
 
 def _sorts(states: Sequence[str]) -> Mapping[str, str]:
@@ -80,22 +85,22 @@ def _sorts(states: Sequence[str]) -> Mapping[str, str]:
 
 
 def _offered(reads: Reads, where: Filter, sorts: Mapping[str, str]) -> dict[str, str]:
-    """Those that can be had of so many jobs."""
+    """The sort keys that are available for this number of jobs."""
     return {value: label for value, label in sorts.items() if is_sortable(reads, where, parse_sort(value)[0])}
 
 
 def _limit(text: str | None) -> int:
-    return int(text) if text in {str(limit) for limit in LIMITS} else LIMIT
+    return int(text) if text in {str(limit) for limit in LIMITS} else DEFAULT_LIMIT
 
 
 def _total(reads: Reads, where: Filter) -> int | None:
-    """Where the counts of queues and states tell. To count others would mean to look at every job for one number."""
+    """The number of jobs, if the counters of queues and states have it. Otherwise every job would have to be read."""
     return reads.count(where) if where.is_tallied else None
 
 
-def _tabs(chosen: Selecting, tally: dict[str, dict[State, int]], sort: str, limit: int) -> list[dict[str, Any]]:
-    """The states, each with how many there are, of the queues that are chosen; no numbers where other filters would make them wrong."""
-    queues = chosen.all("queue") or tuple(without_calls(tally))
+def _tabs(chosen: Selection, tally: dict[str, dict[State, int]], sort: str, limit: int) -> list[dict[str, Any]]:
+    """The states with their job counts in the selected queues; without counts if other filters apply, which the counters ignore."""
+    queues = chosen.all("queue") or tuple(without_webhook_queue(tally))
     is_known = not any(name not in {"state", "queue"} for name, _ in chosen.pairs)
     counts = {state: sum(tally.get(queue, {}).get(state, 0) for queue in queues) for state in State}
     tabs: list[dict[str, Any]] = [{"name": "all", "label": "All", "states": (), "count": sum(counts.values())}]
@@ -112,6 +117,67 @@ def _tabs(chosen: Selecting, tally: dict[str, dict[State, int]], sort: str, limi
     for tab in tabs:
         kept = sort if sort in _sorts(tab["states"]) else "created"
         tab["url"] = chosen.but("state", *tab["states"], more=_view(kept, limit))
-        tab["is_here"] = tab["name"] in states if states else tab["name"] == "all"
+        tab["is_current"] = tab["name"] in states if states else tab["name"] == "all"
         tab["count"] = tab["count"] if is_known else None
     return tabs
+
+
+# Among 200,000 random IDs some begin with any given word of 3 or 4 letters. Longer text with a digit in it is not a word.
+MIN_ID_PREFIX: Final = 6
+
+
+def find(session: StoreSession, ask: PageRequest) -> Redirect:
+    wanted = ask.query.one("q")
+    if wanted is None:
+        return Redirect("/jobs")
+    job_id = _job_id(session, wanted)
+    return Redirect(with_query("/jobs", [("match", wanted)]) if job_id is None else f"/jobs/{part(job_id)}")
+
+
+def _job_id(session: StoreSession, wanted: str) -> str | None:
+    if not is_valid_id(wanted):
+        return None
+    if wanted in find_jobs(session.reads, [wanted]):
+        return wanted
+    if len(wanted) < MIN_ID_PREFIX or not any(map(str.isdigit, wanted)):
+        return None
+    try:
+        return session.reads.resolve(wanted)
+    except (NotFound, Conflict):
+        return None
+
+
+MAX_ERROR_GROUPS: Final = 50
+MAX_LATEST_DEAD: Final = 25
+DEAD: Final = Filter(frozenset({State.DEAD}), calls=False)
+_DLQ_ACTIONS: Final = ("retry", "purge")
+
+
+def show_dead(session: StoreSession, ask: PageRequest) -> View:
+    reads = session.reads
+    groups = [{**one._asdict(), "at": from_ms(one.at_ms)} for one in reads.dead_by_error(limit=MAX_ERROR_GROUPS)]
+    values: dict[str, Any] = {
+        "count": reads.count(DEAD),
+        "groups": groups,
+        "grouped": MAX_DEAD_GROUPED,
+        "latest": list(reads.jobs(DEAD, sort=Sort.FINISHED, limit=MAX_LATEST_DEAD)),
+    }
+    return View("dlq.html", "Dead jobs", values)
+
+
+def act_on_dead(session: StoreSession, ask: PageRequest) -> View | Redirect:
+    """Retry or purge the dead jobs with the error in the form, which is truncated as on the page; without one, all of them."""
+    name = ask.param("verb")
+    if name not in _DLQ_ACTIONS:
+        raise UnknownName("action", name, nearest=closest_match(name, _DLQ_ACTIONS), known=list(_DLQ_ACTIONS))
+    if ask.form.has("error"):
+        error = ask.form.text("error") or ""
+        dead = session.reads.jobs(DEAD, descending=False)
+        ids = [job.id for job in dead if (job.error or "")[:ERROR_SHOWN] == error]
+    else:
+        ids = [job.id for job in session.reads.choose(DEAD)]
+    verb = actions.VERBS[name]
+    if ids and not ask.is_confirmed:
+        jobs = plural(len(ids), "dead job")
+        return confirm(ask, verb.label, jobs, verb.about, back="/dlq", is_grave=verb.is_grave)
+    return Redirect(back_to(ask.form, "/dlq"), actions.perform(session, verb, ids, exact=True))

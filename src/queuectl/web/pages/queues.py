@@ -1,4 +1,4 @@
-"""The queues: what is in them, what limits them, and changing that."""
+"""The page of queues: job counts, settings, and forms to change them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ from functools import partial
 from typing import Any, Final
 
 from queuectl.errors import UnknownName, UsageError
-from queuectl.job.hooks import shown_url
-from queuectl.job.lifecycle import WAITING
-from queuectl.job.limits import Rules
-from queuectl.job.nearest import nearest
-from queuectl.job.resources import LIMITS
-from queuectl.queue import queues as use
-from queuectl.queue.queues import QueueView
-from queuectl.web.desk import Desk
-from queuectl.web.pages.asked import Ask, Done, Shown, back_to, confirm
-from queuectl.web.pages.limits import typed
-from queuectl.web.pages.notices import Notice, done
-from queuectl.web.pages.trend import lately
-from queuectl.web.pages.wording import plural
+from queuectl.jobs.queue_limits import QueueSettings
+from queuectl.jobs.resources import LIMITS
+from queuectl.jobs.states import WAITING
+from queuectl.operations import queues as use
+from queuectl.operations.queues import QueueView
+from queuectl.text import closest_match
+from queuectl.web.pages.charts import last_hour
+from queuectl.web.pages.enqueue import limit_texts
+from queuectl.web.pages.formats import plural
+from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.store_threads import StoreSession
+from queuectl.webhooks.rules import redact_url
 
-HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown without what may not be seen
+HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown as redacted URLs
 RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout", *LIMITS, *HOOKS)
-MOST_SHOWN: Final = 100  # the others are found by their names
-MOST_DRAWN: Final = 40  # each is a question to the store
-_DEEDS: Final = ("pause", "resume", "set", "move")
+MAX_SHOWN: Final = 100  # the others are found by name
+MAX_CHARTS: Final = 40  # each is a query
+_ACTIONS: Final = ("pause", "resume", "set", "move")
 
 
-def show(desk: Desk, ask: Ask) -> Shown:
-    oldest, part = desk.reads.oldest_waiting_ms(), ask.query.one("name") or ""
-    known = use.list_queues(desk.reads)
+def show(session: StoreSession, ask: PageRequest) -> View:
+    oldest, part = session.reads.oldest_waiting_ms(), ask.query.one("name") or ""
+    known = use.list_queues(session.reads)
     found = [one for one in known if part in one.name]
     rows = [
         {
@@ -37,73 +36,73 @@ def show(desk: Desk, ask: Ask) -> Shown:
             "waiting": sum(one.states[state.value] for state in WAITING),
             "running": one.states["processing"],
             "oldest_ms": oldest.get(one.name),
-            "lately": lately(desk, one.name) if index < MOST_DRAWN else None,
+            "last_hour": last_hour(session, one.name) if index < MAX_CHARTS else None,
             "next_start_at": None if one.brake is None or one.brake.opens_at is None else one.brake.opens_at,
         }
-        for index, one in enumerate(found[:MOST_SHOWN])
+        for index, one in enumerate(found[:MAX_SHOWN])
     ]
     values = {
         "queues": rows,
         "rules": RULES,
         "known": len(known),
         "found": len(found),
-        "most": MOST_SHOWN,
+        "most": MAX_SHOWN,
         "part": part,
     }
-    return Shown("queues.html", "Queues", values)
+    return View("queues.html", "Queues", values)
 
 
-def do(desk: Desk, ask: Ask) -> Shown | Done:
+def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
     name, verb = use.check_queue(ask.param("name")), ask.param("verb")
     to = back_to(ask.form, "/queues")
     match verb:
         case "pause" | "resume":
-            return Done(to, pause(desk, name, paused=verb == "pause"))
+            return Redirect(to, pause(session, name, paused=verb == "pause"))
         case "set":
-            return Done(to, _set(desk, name, ask))
+            return Redirect(to, _set(session, name, ask))
         case "move":
-            return _move(desk, name, ask)
+            return _move(session, name, ask)
         case _:
-            raise UnknownName("action", verb, nearest=nearest(verb, _DEEDS), known=list(_DEEDS))
+            raise UnknownName("action", verb, nearest=closest_match(verb, _ACTIONS), known=list(_ACTIONS))
 
 
-def pause(desk: Desk, name: str, *, paused: bool) -> Notice:
-    desk.set_queue(name, paused=paused)
-    undo = partial(_pause_back, name, not paused)
-    return done(f"Queue {name} {'paused: nothing more of it starts' if paused else 'goes on'}", undo=undo)
+def pause(session: StoreSession, name: str, *, paused: bool) -> Notice:
+    session.set_queue(name, paused=paused)
+    undo = partial(_undo_pause, name, not paused)
+    return done(f"Queue {name} {'paused: no more jobs start' if paused else 'resumed'}", undo=undo)
 
 
-def _pause_back(name: str, paused: bool, desk: Desk) -> Notice:
-    return pause(desk, name, paused=paused)._replace(undo=None)
+def _undo_pause(name: str, paused: bool, session: StoreSession) -> Notice:
+    return pause(session, name, paused=paused)._replace(undo=None)
 
 
-def _set(desk: Desk, name: str, ask: Ask) -> Notice:
-    """What was left empty is taken away: the form shows all that holds."""
-    before, rules = _rules(use.view(desk.reads, name)), desk.reads.rules().get(name, Rules())
-    said = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
+def _set(session: StoreSession, name: str, ask: PageRequest) -> Notice:
+    """Change the settings of a queue. The form has all settings; an empty field removes one."""
+    before, rules = _rules(use.view(session.reads, name)), session.reads.rules().get(name, QueueSettings())
+    given = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
     changes = {
-        rule: use.NOTHING if text is None else text for rule, text in said.items() if text != _text(before[rule])
+        rule: use.NO_VALUE if text is None else text for rule, text in given.items() if text != _text(before[rule])
     }
     if not changes:
-        return done(f"Queue {name} is as it was")
-    desk.set_queue(name, **changes)
+        return done("Nothing changed")
+    session.set_queue(name, **changes)
     whole = {**before, **{hook: getattr(rules, hook) for hook in HOOKS}}
-    earlier = {rule: use.NOTHING if whole[rule] is None else whole[rule] for rule in changes}
+    earlier = {rule: use.NO_VALUE if whole[rule] is None else whole[rule] for rule in changes}
 
-    def back(again: Desk) -> Notice:
+    def back(again: StoreSession) -> Notice:
         again.set_queue(name, **earlier)
-        return done(f"Queue {name} is as it was")
+        return done(f"Queue {name} restored")
 
-    return done(f"Queue {name} changed: {', '.join(_told(changes))}", undo=back)
+    return done(f"Queue {name} changed: {', '.join(_describe_changes(changes))}", undo=back)
 
 
 def _rules(one: QueueView) -> dict[str, Any]:
-    """As `queue list` has them, and each limit of a run by itself, as it is typed."""
-    return {**one.to_dict(), **typed(one.rules.limits)}
+    """The settings as in `queue list`, and each resource limit as text."""
+    return {**one.to_dict(), **limit_texts(one.rules.limits)}
 
 
-def _told(changes: dict[str, Any]) -> list[str]:
-    shown = {rule: shown_url(value) if rule in HOOKS else value for rule, value in changes.items()}
+def _describe_changes(changes: dict[str, Any]) -> list[str]:
+    shown = {rule: redact_url(value) if rule in HOOKS else value for rule, value in changes.items()}
     return [f"{rule.replace('_', ' ')} {value}" for rule, value in shown.items()]
 
 
@@ -111,12 +110,12 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _move(desk: Desk, name: str, ask: Ask) -> Shown | Done:
+def _move(session: StoreSession, name: str, ask: PageRequest) -> View | Redirect:
     to = ask.form.one("to")
     if to is None:
         raise UsageError("no queue is named", hint="enter the name of the queue to move the jobs to")
     if not ask.is_confirmed:
         text = "All waiting jobs of the queue are moved. This cannot be undone."
         return confirm(ask, "Move", "jobs", text, name=f"from {name} to {to}", back="/queues")
-    moved = use.move(name, to, reads=lambda: desk.reads, open_store=desk.open_store).done
-    return Done(back_to(ask.form, "/queues"), done(f"{plural(len(moved), 'job')} moved from {name} to {to}"))
+    moved = use.move(name, to, reads=lambda: session.reads, open_store=session.open_store).done
+    return Redirect(back_to(ask.form, "/queues"), done(f"{plural(len(moved), 'job')} moved from {name} to {to}"))

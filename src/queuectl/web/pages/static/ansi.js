@@ -1,4 +1,4 @@
-// The colours of a terminal as classes; whatever else it is told is left out. The same rules as in ansi.py.
+// ANSI colors as CSS classes; other sequences are dropped. The same rules as in pages/log.py.
 
 const SEQUENCE = /\x1b\[([0-9;:]{0,64})m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 const PLAIN = { 1: ["bold", "b"], 2: ["dim", "d"], 3: ["italic", "i"], 4: ["under", "u"] };

@@ -1,4 +1,4 @@
-// The forms, sent without leaving the page. Each does the same when it is sent by the browser.
+// Submit forms without leaving the page. Each works the same without JavaScript.
 import { want } from "./live.js";
 import { forget, parse, swap } from "./swap.js";
 
@@ -10,7 +10,7 @@ export function start() {
   unhide();
   const address = new URL(location.href);
   if (address.searchParams.has("notice")) {
-    address.searchParams.delete("notice"); // read: not to be read again by who comes back
+    address.searchParams.delete("notice"); // shown once
     history.replaceState(null, "", address);
   }
 }
@@ -32,7 +32,7 @@ async function onSubmit(event) {
   await send(form, event.submitter);
 }
 
-// An address with only what was said.
+// The URL without empty parameters.
 function tidy(form) {
   const unsaid = [...form.elements].filter((one) => one.name && !one.value);
   for (const one of unsaid) one.disabled = true;
@@ -49,22 +49,22 @@ async function send(form, button) {
     answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { Accept: "text/html" } });
     page = parse(await answer.text());
   } catch {
-    say("The dashboard does not answer. Nothing was changed, as far as can be told from here.");
+    say("The dashboard does not respond. It is unknown whether anything was changed.");
   }
   button?.removeAttribute("aria-busy");
   if (button) button.disabled = false;
-  if (wasFocused) button.focus(); // a disabled button loses the focus, and the dialog gives it back to the button
+  if (wasFocused) button.focus(); // a disabled button loses the focus
   if (page) show(page, answer, form);
 }
 
-/** A page with a question becomes a dialog on top of this one; else see `land`. */
+/** Show a confirmation as a dialog; for any other page see `land`. */
 function show(page, answer, form = null) {
   const sheet = page.querySelector("[data-sheet]");
   if (sheet) open(document.importNode(sheet, true));
   else land(page, answer, form);
 }
 
-/** Where a form has led: the same page with news, or another one. */
+/** Show the page that a form has led to: update this page, or load another one. */
 function land(page, answer, form = null) {
   document.getElementById("dialog").close();
   const to = new URL(answer.url);
@@ -73,14 +73,14 @@ function land(page, answer, form = null) {
   const isHere = to.pathname === location.pathname;
   const news = page.getElementById("notice");
   if (!news || (!isHere && !isRefused)) {
-    location.assign(answer.redirected && answer.ok ? answer.url : to); // with its notice
+    location.assign(answer.redirected && answer.ok ? answer.url : to); // includes the notice
     return;
   }
   const box = page.querySelector("#notice .notice, main > .notice");
   document.getElementById("notice").replaceChildren(...(box ? [document.importNode(box, true)] : []));
   unhide();
   document.getElementById("notice").scrollIntoView({ block: "nearest" });
-  if (isRefused) return; // what was typed stays
+  if (isRefused) return; // keep the values of the form
   for (const one of document.querySelectorAll("#selection input:checked")) one.checked = false;
   forget();
   swap(page, form);
@@ -94,13 +94,13 @@ function say(text) {
   document.getElementById("notice").replaceChildren(box);
 }
 
-/** A page as a sheet on top of this one. */
+/** Show a page as a dialog. */
 async function ask(address) {
   try {
     const answer = await fetch(address, { headers: { Accept: "text/html" } });
     show(parse(await answer.text()), answer);
   } catch {
-    say("The dashboard does not answer. Nothing was changed.");
+    say("The dashboard does not respond. Nothing was changed.");
   }
 }
 

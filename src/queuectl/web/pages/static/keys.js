@@ -1,9 +1,9 @@
-// Keys: g and a letter to go somewhere, / to find, n for a new job, j k x in lists, ? for all of them.
+// Keyboard shortcuts: g and a letter for a page, / to search, n for a new job, j k x in lists, ? for help.
 import { help } from "./forms.js";
 import { onSwap } from "./swap.js";
 
 let goneAt = -Infinity; // when g was pressed
-let marked = null; // the address of the row that j and k have come to: the row itself may be made anew at any time
+let marked = null; // the URL of the row selected with j and k: the row element may be replaced at any time
 
 export function start() {
   document.addEventListener("keydown", onKey);

@@ -1,40 +1,40 @@
-// Live: the server says that something has changed, and the page asks for itself again. At most twice a second, however
-// many changes there are, and not at all while nobody sees it.
+// Live updates: the server sends an event after a change, and the page reloads itself in the background. At most twice a second,
+// and never while the page is hidden.
 import { parse, swap } from "./swap.js";
 
-const REST = 500; // at least so long between two looks
-const SLOW = 5; // and so many times as long as a look took: who looks on must not keep busy those who work
-const PATIENCE = 1500; // until it is worth a word that the line is down
-const AT_LEAST = 5000; // workers die without a word, and so do lines
-const ANSWER = 30000; // longer than any page takes
-const AGAIN = 3000; // after a question that was not answered
+const REST = 500; // ms between two updates
+const SLOW = 5; // pause this many times the duration of an update, so that pages do not slow down the workers
+const PATIENCE = 1500; // ms until a lost connection is reported
+const AT_LEAST = 5000; // ms; workers and connections can die without an event
+const ANSWER = 30000; // ms; timeout of a request
+const AGAIN = 3000; // ms after a failed request
 
 let source = null;
 let isWanted = false;
 let isLooking = false;
 let restUntil = 0;
-let timer = 0; // until somebody is told that the line is down
-let next = 0; // the next look
+let timer = 0; // for the report of a lost connection
+let next = 0; // the next update
 
 export function start() {
   if (!document.getElementById("link-state") || !window.EventSource) return;
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  // Either way a dashboard on this machine answers as before, and what came from elsewhere may be a line to nobody.
+  // After a change of the network a connection may be dead without an error.
   for (const change of ["offline", "online"]) window.addEventListener(change, () => open(true));
-  window.addEventListener("pagehide", close); // a browser has few lines to one server
+  window.addEventListener("pagehide", close); // browsers limit the connections to one server
   window.addEventListener("pageshow", (event) => event.persisted && open(true));
   setInterval(want, AT_LEAST);
   if (!document.hidden) open();
 }
 
-function open(anew = false) {
-  if (anew) close();
+function open(reconnect = false) {
+  if (reconnect) close();
   if (source) return;
   source = new EventSource("/api/v1/events?brief=true");
   source.addEventListener("open", found);
   source.addEventListener("status", () => {
     tell("");
-    want(); // also the first: something may have happened since the page was made
+    want(); // also at first: something may have changed since the page was rendered
   });
   source.addEventListener("problem", (event) => {
     const { detail, hint } = JSON.parse(event.data);
@@ -56,7 +56,7 @@ function close() {
 }
 
 function lost() {
-  const words = "The dashboard does not answer. What you see is as it was; trying again …";
+  const words = "The dashboard does not respond. This page may be out of date; reconnecting …";
   timer ||= setTimeout(() => tell(words, "bad"), PATIENCE);
 }
 
@@ -97,20 +97,20 @@ async function look() {
   look();
 }
 
-// One timer, however many ask: while somebody is busy they come four times a second, and stay.
+// One timer for all requests: events arrive up to four times a second.
 function later(wait) {
   clearTimeout(next);
   next = setTimeout(look, wait);
 }
 
-// The page at this address as it is now; null if there is none to show.
+// Fetch the current page; null after an error.
 async function ask(address) {
   try {
     const signal = AbortSignal.timeout(ANSWER);
     const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store", signal });
     const html = await answer.text();
     if (answer.ok) found();
-    else if (answer.status === 401) tell("This page is no longer let in: the dashboard was started anew. Open its new address.", "bad");
+    else if (answer.status === 401) tell("Session expired: the dashboard was restarted. Open its new address.", "bad");
     return answer.ok && address === location.href ? parse(html) : null;
   } catch {
     lost();
@@ -120,5 +120,5 @@ async function ask(address) {
   }
 }
 
-// Somebody has ticked jobs of a list, or stands before a question.
+// Whether the user has selected jobs, or a dialog is open.
 const isBusy = () => Boolean(document.querySelector("dialog[open], #selection input[name=id]:checked"));

@@ -1,12 +1,12 @@
-// The log of a job as it is written: followed to its end, unless one scrolls up to read; searched as one types.
+// Follow the log of a job, unless the user scrolls up; search while typing.
 import { Painter } from "./ansi.js";
 import { onSwap } from "./swap.js";
 
-const MOST = 5000; // lines on the page; the rest is in the download
-const LONGEST = 262144; // of one line, as on the server: a job may never end it
+const MOST = 5000; // lines on the page; the download has all
+const LONGEST = 262144; // characters of one line, as on the server
 
 let log, follow, source, painter, open, hits, at;
-let isDone = false; // all of it is here, unless it runs again
+let isDone = false; // the log is complete, unless the job runs again
 
 export function start() {
   log = document.querySelector("[data-log]");
@@ -24,7 +24,7 @@ export function start() {
   check();
 }
 
-// Whoever follows keeps a place at the server: only while there is something to come.
+// A follower holds a thread of the server: follow only while output can come.
 function check() {
   if (source) return;
   const state = document.querySelector("#job-state .state")?.textContent;
@@ -34,7 +34,7 @@ function check() {
 function watch() {
   follow.closest("[data-follow-box]").hidden = log.dataset.ended !== undefined;
   follow.addEventListener("change", () => follow.checked && bottom());
-  // To scroll up is to stop following; back at the end, it goes on.
+  // Scrolling up stops following; scrolling to the end resumes it.
   log.addEventListener("scroll", () => (follow.checked = log.scrollHeight - log.scrollTop - log.clientHeight < 24));
 }
 
@@ -46,7 +46,7 @@ function listen() {
   source = new EventSource(log.dataset.log);
   let isFirst = true;
   source.addEventListener("output", (event) => {
-    if (isFirst) restart(); // it begins with the lines that are there already
+    if (isFirst) restart(); // the stream begins with the lines that are already shown
     isFirst = false;
     append(JSON.parse(event.data));
   });
@@ -57,7 +57,7 @@ function listen() {
     follow.closest("[data-follow-box]").hidden = true;
   });
   source.addEventListener("error", () => {
-    source.close(); // anew, not where it was: what it counts is from the beginning of what it showed
+    source.close(); // start over: the offsets of this stream do not apply to a new one
     source = null;
     setTimeout(check, 3000);
   });
@@ -98,7 +98,7 @@ function append(text) {
   });
   if (open) {
     open.textContent = "";
-    // The end may be half an escape sequence. The line is painted again when it is whole, so its colours are not kept.
+    // The last line may end within an escape sequence. It is rendered again when it is complete.
     painter.copy().paint(open.raw.slice(-2000).replace(/\x1b\[?[0-?]*[ -/]*$/, ""), open);
   }
   log.append(added);

@@ -1,5 +1,5 @@
-// Everything here makes a page that works without it quicker and livelier. Nothing of it is needed.
-import { start as startFamily } from "./family.js";
+// Progressive enhancement: every page works without these scripts.
+import { start as startGraph } from "./graph.js";
 import { start as startForms } from "./forms.js";
 import { start as startKeys } from "./keys.js";
 import { start as startLive } from "./live.js";
@@ -7,4 +7,4 @@ import { start as startLog } from "./log.js";
 import { start as startSelect } from "./select.js";
 import { start as startTimes } from "./times.js";
 
-for (const start of [startTimes, startForms, startSelect, startKeys, startFamily, startLog, startLive]) start();
+for (const start of [startTimes, startForms, startSelect, startKeys, startGraph, startLog, startLive]) start();

@@ -1,4 +1,4 @@
-// Ticking jobs of a list: all of the page with one click, a range with shift, and how many there are.
+// Select jobs of a list: all of the page with one click, a range with shift, and show the number.
 import { onSwap } from "./swap.js";
 
 let last = null;
@@ -38,5 +38,5 @@ function count() {
   }
   const every = document.querySelector("[data-all]")?.checked;
   const words = document.querySelector("[data-ticked]");
-  if (words) words.textContent = every ? "" : ticked ? `${ticked} ticked` : "none ticked";
+  if (words) words.textContent = every ? "" : ticked ? `${ticked} selected` : "0 selected";
 }

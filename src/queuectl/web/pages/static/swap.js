@@ -1,16 +1,15 @@
-// Putting what a newer page says in the place of what this one says: only what differs, and without taking anything away
-// from whoever reads, types or is about to click.
+// Replace the regions of the page that differ in a newer version, without disturbing a user who reads, types or is about to click.
 
-const said = new Map(); // the id of a region -> what the server said last
+const lastHtml = new Map(); // by ID of a region: the last HTML from the server
 const listeners = [];
 
 export const onSwap = (listener) => listeners.push(listener);
 
 export function parse(html) {
-  return new DOMParser().parseFromString(html, "text/html"); // runs nothing
+  return new DOMParser().parseFromString(html, "text/html"); // runs no scripts
 }
 
-/** Take the regions of `page` that are live and differ, but for those in which somebody is at work: unless it is the one around
+/** Replace the live regions of `page` that differ, except those that the user is editing, unless it is the one around
  * `sent`, a form that has done its work. */
 export function swap(page, sent = null) {
   let changed = false;
@@ -18,8 +17,8 @@ export function swap(page, sent = null) {
     const old = document.getElementById(fresh.id);
     if (!old) continue;
     const text = fresh.outerHTML;
-    if (said.get(fresh.id) === text || (!(sent && old.contains(sent)) && isAtWork(old))) continue;
-    said.set(fresh.id, text);
+    if (lastHtml.get(fresh.id) === text || (!(sent && old.contains(sent)) && isBusy(old))) continue;
+    lastHtml.set(fresh.id, text);
     replace(old, document.importNode(fresh, true));
     changed = true;
   }
@@ -27,10 +26,10 @@ export function swap(page, sent = null) {
   return changed;
 }
 
-/** Forget what was said: for a page that is another one now. */
-export const forget = () => said.clear();
+/** Forget the stored HTML: the page is another one now. */
+export const forget = () => lastHtml.clear();
 
-function isAtWork(region) {
+function isBusy(region) {
   const active = document.activeElement;
   if (active && region.contains(active) && active.matches("input:not([type=checkbox]), textarea, select")) return true;
   for (const field of region.querySelectorAll("input:not([type=hidden]), textarea, select")) if (isTouched(field)) return true;
@@ -56,7 +55,7 @@ function replace(old, fresh) {
   if (active) find(fresh, active)?.focus({ preventScroll: true });
 }
 
-// The same thing in another copy: by its address or its form if it has one, else by its place.
+// The same element in another copy of the page: by its link or form, else by its position.
 function pathTo(element, region) {
   const all = [...region.querySelectorAll("a, button, input, select, summary")];
   return { href: element.getAttribute("href"), action: element.form?.getAttribute("action"), text: element.textContent, index: all.indexOf(element) };

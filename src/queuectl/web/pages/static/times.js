@@ -1,7 +1,7 @@
-// "3s ago" goes on while one looks. In the words of job/ages.py.
+// Update relative times like "3s ago", in the format of units.py.
 
 const UNITS = [[86400000, "d"], [3600000, "h"], [60000, "m"], [1000, "s"]];
-let ahead = 0; // of the server's clock before ours
+let ahead = 0; // ms that the server's clock is ahead
 
 export function start() {
   ahead = Number(document.body.dataset.now ?? Date.now()) - Date.now();

@@ -1,0 +1,353 @@
+"""Administration: prune, reset, doctor, audit."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command, integer
+from queuectl.cli.commands.control import BulkAction, apply_to_ids
+from queuectl.cli.completion import complete_jobs
+from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
+from queuectl.cli.filters import Selection, ids_and_filters
+from queuectl.cli.render import Details, Result, Table
+from queuectl.cli.tables import Column, plural, size_text
+from queuectl.cli.watch import progress
+from queuectl.cli.worker_status import is_alive, rescuer
+from queuectl.diagnosis import open_for_diagnosis
+from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
+from queuectl.jobs.model import BulkResult
+from queuectl.jobs.states import FINAL, State
+from queuectl.maintenance import prune as pruner
+from queuectl.maintenance.doctor.checks import Checked, Fixed, count, examine, report
+from queuectl.maintenance.doctor.checks import fix as do_fix
+from queuectl.maintenance.doctor.finding import Severity
+from queuectl.operations import audit as audit_log
+from queuectl.operations.audit import Recorded
+from queuectl.operations.backup import count_kept, require_no_workers
+from queuectl.operations.backup import reset_store as reset_store
+from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
+from queuectl.settings import retention
+from queuectl.store.open import store_exists
+from queuectl.store.protocol import Reads, Store
+from queuectl.text import escape_control
+from queuectl.units import humanize_time, parse_duration_ms
+
+_NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job that waits or runs"
+
+
+@command(
+    "prune",
+    examples="""
+        # by the settings retain-completed and retain-dead
+        queuectl prune
+        # only count
+        queuectl prune --older-than 7d --dry-run
+        queuectl prune --older-than 90d --state dead --yes
+        queuectl prune --older-than 1d --queue thumbnails
+        queuectl prune 7f3a
+    """,
+)
+@ids_and_filters()
+@click.option("--older-than", metavar="D", help="Minimum time since the end, like 7d (default: by settings).")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
+@yes_option
+def prune(
+    app: App, ids: tuple[str, ...], older_than: str | None, selection: Selection, dry_run: bool, yes: bool
+) -> Result:
+    """Remove ended jobs with their history, output and logs, and shrink the database.
+
+    Without --older-than, the settings retain-completed (also for cancelled jobs) and retain-dead apply, as when workers
+    prune. Jobs by id are removed at any age. Jobs that wait or run are never removed.
+    """
+    age = None if older_than is None else parse_duration_ms(older_than, subject="--older-than")
+    if ids:
+        if selection or older_than is not None or dry_run:
+            raise UsageError("jobs by id, and options that choose others", hint="use only one of them")
+        return _prune_named(app, ids, yes=yes)
+    where = selection.where(app)
+    wanted = _ended_states(where.states)
+    reads = app.open_reads()
+    only = None
+    if not where.names_states_only:
+        only = frozenset(job.id for job in reads.choose(where._replace(states=wanted)))
+    ages = retention(app.settings) if age is None else dict.fromkeys(FINAL, age)
+    ages = {state: ages[state] for state in State if state in wanted}
+    plan = pruner.Plan.by_age(ages, now_ms=reads.now_ms(), only=only)
+    if dry_run:
+        return _pruned_result(app, pruner.foresee(reads, plan), verb="would remove", dry_run=True)
+    found = pruner.count(reads, plan)
+    total = sum(found.values())
+    if only and not total and age is None:
+        app.say(app.paint(f"{plural(len(only), 'job')} like that, kept for longer: --older-than 0s removes any", "dim"))
+    if total:
+        confirm(app, f"Remove {_jobs_text(found)} with history and logs?", yes=yes)
+    if not store_exists(app.home, app.db):
+        return _pruned_result(app, pruner.foresee(reads, plan), verb="removed", dry_run=False)
+    with progress(app, "pruning", total=total) as advance:
+        done = _carry_out(app, plan, advance=lambda jobs: advance(jobs, max(total, jobs)))
+    return _pruned_result(app, done, verb="removed", dry_run=False, effect=f"removed {_jobs_text(done.jobs)}")
+
+
+def _carry_out(app: App, plan: pruner.Plan, *, advance: Callable[[int], None]) -> pruner.Pruned:
+    remover = pruner.Pruner(app.open_store(), home=app.home, writer=f"prune-{os.getpid()}", rows=pruner.ROWS_AT_ONCE)
+    return pruner.prune(remover, plan, clock=app.clock, advance=advance)
+
+
+def _prune_named(app: App, ids: tuple[str, ...], *, yes: bool) -> Result:
+    def remove(store: Store, refs: Iterable[str], /, *, exact: bool = False) -> BulkResult:
+        def remove_some(some: Sequence[str]) -> Mapping[str, QueuectlError]:
+            plan = pruner.Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(some))
+            _carry_out(app, plan, advance=lambda _: None)
+            left = {job.id: job.state for job in find_jobs(store, some).values()}
+            return find_refusals(left, left, able=(), verb="prune", hint=_cannot_prune)
+
+        return apply_to_each(store, refs, remove_some, exact=exact)
+
+    ended = [
+        job
+        for job in find_jobs(app.open_reads(), resolve_ids(app.open_reads(), ids).done).values()
+        if job.state in FINAL
+    ]
+    if ended:
+        counts = Counter(job.state for job in ended)
+        confirm(app, f"Remove {_jobs_text(counts)} with history and logs?", yes=yes)
+    return apply_to_ids(app, BulkAction(remove, "prune", "removed", FINAL), ids)
+
+
+def _cannot_prune(_: State) -> str:
+    return _NOT_ENDED
+
+
+def _ended_states(given: frozenset[State]) -> frozenset[State]:
+    for state in sorted(given - FINAL):
+        raise InvalidInput("--state", f"{state} jobs have not ended and are never pruned", hint=_NOT_ENDED)
+    return given or FINAL
+
+
+def _pruned_result(app: App, done: pruner.Pruned, *, verb: str, dry_run: bool, effect: str | None = None) -> Details:
+    jobs = {state.value: done.jobs.get(state, 0) for state in State if state in FINAL}
+    value = {"dry_run": dry_run, "jobs": jobs, "logs": done.logs._asdict()}
+    return Details(value, text=lambda: _pruned_lines(done, verb), effect=effect)
+
+
+def _pruned_lines(done: pruner.Pruned, verb: str) -> Iterator[str]:
+    logs = done.logs
+    if not any(done.jobs.values()) and not logs.files:
+        yield "nothing to remove"
+        return
+    files = f"{logs.files:,} {'log' if logs.files == 1 else 'logs'}, {size_text(logs.bytes)}"
+    yield f"{verb} {_jobs_text(done.jobs)}; {files}"
+    if logs.elsewhere:
+        which = "1 log is" if logs.elsewhere == 1 else f"{logs.elsewhere:,} logs are"
+        yield f"{which} not here: of another host, or removed before"
+
+
+def _jobs_text(jobs: Mapping[State, int]) -> str:
+    """`3 completed jobs`, `3 completed and 1 dead jobs`."""
+    counts = [f"{number:,} {state}" for state, number in jobs.items() if number]
+    if not counts:
+        return "no jobs"
+    listed = counts[0] if len(counts) == 1 else f"{', '.join(counts[:-1])} and {counts[-1]}"
+    return f"{listed} {'job' if sum(jobs.values()) == 1 else 'jobs'}"
+
+
+@command("reset", examples="queuectl reset --yes")
+@yes_option
+def reset(app: App, yes: bool) -> Result:
+    """Remove all jobs, their history and logs; keep settings, schedules, alerts and rules of queues.
+
+    A copy of the database is stored under backups/ in the data directory. Refused while a worker is alive. With a shared
+    database, logs on other hosts stay.
+    """
+    reads = app.open_reads()
+    jobs = reads.count()
+    require_no_workers(reads, verb="reset", home=app.home, is_alive=is_alive(app))
+    confirm(app, f"Remove {plural(jobs, 'job')} with history and logs?", yes=yes)
+    if not jobs:
+        nothing = {"jobs": 0, "backup": None, **count_kept(reads)}
+        return Details(nothing, text=lambda: ["there are no jobs: nothing to remove"])
+    store = app.open_store()
+    rescuer(app, spare=False)()
+    done = reset_store(store, app.clock, home=app.home, is_alive=is_alive(app))
+    lines = [f"removed {plural(done.jobs, 'job')}; a backup is {escape_control(done.backup)}"]
+    named = ((done.schedules, "schedule"), (done.alerts, "alert"), (done.queues, "queue"))
+    if stays := [plural(many, what) for many, what in named if many]:
+        lines.append(f"kept: the settings, {', '.join(stays)}" + (" with rules" if done.queues else ""))
+    if store.is_shared:
+        lines.append("the logs of this home are gone; those of other homes and hosts are files there, and stay")
+    return Details(done._asdict(), text=lambda: lines)
+
+
+_MARKS: Final = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("✗", "bold red"), "skipped": ("-", "dim")}
+_WIDTH: Final = 12
+
+
+@command(
+    "doctor",
+    examples="""
+        queuectl doctor
+        # fix permissions, files and jobs of dead workers
+        queuectl doctor --fix
+        # in a crontab: output only if there is a problem
+        queuectl doctor > /tmp/doctor.txt || cat /tmp/doctor.txt
+    """,
+    any_environment=True,
+    any_home=True,
+)
+@click.option(
+    "--fix", is_flag=True, help="Fix what is safe to fix, then check again. Jobs and settings are not changed."
+)
+def doctor(app: App, fix: bool) -> Result:
+    """Check the data directory, the database and the workers, and print problems with hints.
+
+    Exit 1 if there is a problem; notes are for information. Nothing is changed without --fix, which restricts the
+    permissions of files, removes files of dead workers and rescues their jobs. A missing data directory is not created.
+    """
+    look = partial(
+        open_for_diagnosis, app.home, lambda: app.db, environ=app.environ, clock=app.clock, on_wait=app.on_locked
+    )
+    with look() as found:
+        checked = examine(found)
+        fixed = do_fix(checked) if fix else []
+    if fixed:
+        with look() as found:
+            checked = examine(found)
+    counts = count(checked)
+    return Details(
+        report(found, checked, fixed),
+        text=lambda: _doctor_lines(app, checked, fixed, counts),
+        exit_code=REFUSED if counts[Severity.PROBLEM] else DONE,
+    )
+
+
+def _doctor_lines(
+    app: App, checked: Sequence[Checked], fixed: Sequence[Fixed], counts: dict[Severity, int]
+) -> Iterator[str]:
+    for one in fixed:
+        message = f"fixed: {one.message}" if one.done else f"could not be fixed: {one.message}"
+        yield app.paint(f"{'✓' if one.done else '✗'} {one.check:<{_WIDTH}} {escape_control(message)}", "cyan")
+    for check in checked:
+        if not check.findings:
+            yield _doctor_line(app, check.status, check.name, check.fine or "not looked at: there is no store to ask")
+        for number, finding in enumerate(check.findings):
+            yield _doctor_line(app, finding.severity, "" if number else check.name, finding.message)
+            yield f"  {'':<{_WIDTH}} {app.paint(f'→ {escape_control(finding.hint)}', 'dim')}"
+    problems, notes = counts[Severity.PROBLEM], counts[Severity.NOTE]
+    yield ""
+    summary = f"{plural(problems, 'problem')}, {plural(notes, 'note')}" if problems or notes else "nothing is wrong"
+    yield app.paint(summary, "bold red" if problems else "bold green")
+
+
+def _doctor_line(app: App, status: str, name: str, message: str) -> str:
+    mark, style = _MARKS[status]
+    return f"{app.paint(mark, style)} {name:<{_WIDTH}} {escape_control(message)}"
+
+
+DEFAULT_AUDIT_LIMIT: Final = 50
+MAX_LISTED_SUBJECTS: Final = 3
+
+
+@command(
+    "audit",
+    examples="""
+        queuectl audit --since 1d
+        queuectl audit --id 7f3a
+        queuectl audit --who alice --json
+    """,
+)
+@click.option("--since", metavar="WHEN", help="Only records since 90m or 2d ago, or 2026-11-15 20:30.")
+@click.option(
+    "--id",
+    "subject",
+    metavar="ID",
+    shell_complete=complete_jobs,
+    help="Only records about this job, queue, schedule, worker or setting.",
+)
+@click.option("--who", metavar="WHO", help="Only changes by this user, uid, host, program or token.")
+@click.option(
+    "--limit",
+    type=integer,
+    default=DEFAULT_AUDIT_LIMIT,
+    metavar="N",
+    help=f"Maximum number of records (default {DEFAULT_AUDIT_LIMIT}).",
+)
+def audit(app: App, limit: int, **options: Any) -> Result:
+    """List who changed what, newest first."""
+    reads = app.open_reads()
+    options["subject"] = _subject(reads, options["subject"])
+    rows = audit_log.records(reads, **options, limit=limit, now_ms=reads.now_ms, dashes="--")
+    return Table(
+        rows,
+        _audit_columns(reads.now_ms()),
+        to_json=Recorded.to_dict,
+        to_id=lambda one: str(one.seq),
+        empty="nothing was recorded",
+    )
+
+
+def _subject(reads: Reads, ref: str | None) -> str | None:
+    """The full id, if it is the prefix of the id of a job; otherwise unchanged, as the job may have been removed."""
+    if ref is None:
+        return None
+    try:
+        return reads.resolve(ref)
+    except JobNotFound:
+        return ref
+
+
+def _audit_columns(now_ms: int) -> list[Column[Recorded]]:
+    return [
+        Column("SEQ", lambda one: str(one.seq), right=True),
+        Column("AGE", lambda one: humanize_time(one.at, now_ms), right=True),
+        Column("WHO", lambda one: one.by),
+        Column("WHAT", lambda one: one.what),
+        Column("OF", _subjects),
+        Column("CHANGE", _change, flexible=True, optional=True),
+    ]
+
+
+def _subjects(one: Recorded) -> str:
+    named, more = " ".join(one.subjects[:MAX_LISTED_SUBJECTS]), len(one.subjects) - MAX_LISTED_SUBJECTS
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _change(one: Recorded) -> str:
+    before, after = one.before or {}, one.after or {}
+    return ", ".join(_step(name, before, after) for name in {**before, **after})
+
+
+def _step(name: str, before: dict[str, Any], after: dict[str, Any]) -> str:
+    """`name old → new`; without an old value that was none."""
+    if name not in after:
+        return f"{name} {_value_text(before[name])}"
+    was = before.get(name)
+    return (
+        f"{name} {_value_text(after[name])}"
+        if was is None
+        else f"{name} {_value_text(was)} → {_value_text(after[name])}"
+    )
+
+
+def _value_text(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case list() if len(value) == 1:
+            return _value_text(value[0])
+        case dict() if "command" in value:
+            return str(value["command"])
+        case dict():
+            return ", ".join(f"{name} {_value_text(part)}" for name, part in value.items())
+        case list():
+            return "; ".join(map(_value_text, value))
+        case _:
+            return str(value)

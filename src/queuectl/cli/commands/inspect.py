@@ -1,0 +1,407 @@
+"""Commands that read jobs: list, show, status, explain, graph, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import combine_options, command, integer, show_env_option
+from queuectl.cli.completion import complete_jobs
+from queuectl.cli.errors import DONE, REFUSED
+from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
+from queuectl.cli.job_view import columns, command_text, job_lines
+from queuectl.cli.render import Details, Nothing, Raw, Result, Table, table_lines
+from queuectl.cli.tables import STATE_STYLE, Column, plural
+from queuectl.cli.watch import watch as redraw
+from queuectl.cli.worker_status import is_serving, store_line
+from queuectl.jobs.dependencies import Need, Otherwise
+from queuectl.jobs.model import Job
+from queuectl.jobs.states import State
+from queuectl.operations import inspect
+from queuectl.operations.explain import Explanation
+from queuectl.operations.explain import explain as explain_job
+from queuectl.operations.graph import MAX_DEPENDENCIES, Graph
+from queuectl.operations.graph import graph as graph_of
+from queuectl.operations.inspect import Metrics, QueueCount, Status
+from queuectl.operations.prometheus import format_metrics
+from queuectl.operations.query import parse_count, parse_sort
+from queuectl.store.histograms import Spread
+from queuectl.store.types import Filter, Link
+from queuectl.text import escape_control
+from queuectl.units import humanize_duration, humanize_elapsed
+
+DEFAULT_LIMIT: Final = 50  # rows of a table
+
+# For `list` and `dlq list`.
+page_options: Final = combine_options(
+    click.option(
+        "--limit", type=integer, metavar="N", help=f"Maximum number of jobs (default {DEFAULT_LIMIT} for tables)."
+    ),
+    click.option("--offset", type=integer, default=0, metavar="N", help="Skip the first N jobs."),
+    click.option(
+        "--sort",
+        default="created",
+        metavar="KEY",
+        help="created, priority, finished, duration: descending; run_at, queue, state: ascending. "
+        "A - reverses: -created. Default: created.",
+    ),
+    show_env_option,
+)
+
+
+@command(
+    "list",
+    examples="""
+        queuectl list
+        # failed and dead jobs
+        queuectl list --state dead,failed
+        # the slowest jobs of a queue, as JSON
+        queuectl list --queue mail --sort duration --limit 10 --json
+        # ids only, for another program
+        queuectl list --match ffmpeg --since 2d --quiet
+        # single jobs
+        queuectl list 7f3a 91bc
+    """,
+)
+@ids_and_filters()
+@page_options
+def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
+    """List jobs, newest first: all of them, or by id or filter."""
+    if not ids:
+        return list_table(app, selection.where(app), is_narrow=bool(selection), **options)
+    found = find_jobs(app, ids, selection, default=frozenset(State))
+    report_not_found(app, found)
+    if not found.done or (found.refused and app.flags.json):  # with --json an error is the only output
+        return Nothing(exit_code=REFUSED)
+    return list_table(app, Filter(ids=tuple(found.done)), exit_code=REFUSED if found.refused else DONE, **options)
+
+
+def list_table(
+    app: App,
+    where: Filter,
+    *,
+    limit: int | None,
+    offset: int,
+    sort: str,
+    show_env: bool,
+    empty: str = "no jobs",
+    is_narrow: bool = False,
+    exit_code: int = DONE,
+) -> Result:
+    key, is_descending = parse_sort(sort)
+    limit = parse_count(limit, subject="--limit")
+    offset = parse_count(offset, subject="--offset") or 0
+    store = app.open_reads()
+    # JSON and ids are streamed without a limit; a table has one, and the number of the other jobs below.
+    if limit is None and not app.flags.json and not app.flags.quiet:
+        limit = DEFAULT_LIMIT
+    rows: Any = store.jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
+
+    def to_json(job: Job) -> dict[str, Any]:
+        return job.to_dict(show_env=show_env)
+
+    if app.flags.json or app.flags.quiet:
+        return Table(rows, [], to_json=to_json, to_id=lambda job: job.id, exit_code=exit_code)
+    rows = list(rows)
+    more = store.count(where) - offset - len(rows) if len(rows) == limit else 0
+    return Table(
+        rows,
+        columns(rows, store.now_ms(), width=app.width),
+        to_json=to_json,
+        to_id=lambda job: job.id,
+        empty=f"{empty} like that" if is_narrow else empty,
+        footer=f"… and {more:,} more" if more > 0 else None,
+        exit_code=exit_code,
+    )
+
+
+@command(
+    "show",
+    examples="""
+        queuectl show 7f3a
+        # the job enqueued last
+        queuectl show last
+        queuectl show last --json
+    """,
+)
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
+@show_env_option
+def show(app: App, id: str, show_env: bool) -> Result:
+    """Show a job: its fields, its history, the end of its output."""
+    return show_job(app, id, show_env=show_env)
+
+
+def show_job(app: App, ref: str, *, show_env: bool) -> Result:
+    limit = app.settings.output_limit
+    shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=limit, is_alive=is_serving(app))
+    return Details(
+        value=shown.to_dict(show_env=show_env),
+        text=lambda: job_lines(app, shown, show_env=show_env),
+        id=shown.job.id,
+    )
+
+
+@command(
+    "status",
+    examples="""
+        queuectl status
+        queuectl status --watch
+        queuectl status --json | jq .states.dead
+    """,
+)
+@click.option("--watch", "-w", is_flag=True, help="Update until Ctrl-C.")
+def status(app: App, watch: bool) -> Result:
+    """Show the number of jobs by state, the workers, the queues, and the age of the oldest waiting job."""
+
+    def look() -> Status:
+        return inspect.status(app.open_reads(), is_alive=is_serving(app))
+
+    if watch:
+        app.open_reads()  # report an error now: later ones are retried
+        return Raw(redraw(app, look, to_lines=lambda seen: list(_status_lines(app, seen)), to_json=Status.to_dict))
+    seen = look()
+    return Details(seen.to_dict(), text=lambda: _status_lines(app, seen))
+
+
+def _status_lines(app: App, seen: Status) -> Iterator[str]:
+    yield app.paint(_workers_text(seen), "bold" if seen.workers.live else "yellow")
+    if seen.lost:
+        yield app.paint(f"{plural(seen.lost, 'worker')} lost, with jobs to be dealt with: queuectl worker list", "red")
+    if seen.firing:
+        names = ", ".join(seen.firing)
+        yield app.paint(f"{plural(len(seen.firing), 'alert')} firing: {names}: queuectl alert list", "red")
+    if (store := store_line(app)) is not None:
+        yield app.paint(store, "dim")
+    yield ""
+    width = max(len(f"{seen.total:,}"), 6)
+    for state in State:
+        count = seen.states[state.value]
+        # States without jobs are dim.
+        style = STATE_STYLE[state] if count else "dim"
+        yield app.paint(f"  {state.value:<10}  {count:>{width},}", style)
+    yield app.paint(f"  {'total':<10}  {seen.total:>{width},}", "bold")
+    if seen.oldest_waiting_ms is not None:
+        yield ""
+        yield f"oldest waiting job: {humanize_duration(seen.oldest_waiting_ms)}"
+    # A queue is stored for ever: omit those without jobs.
+    queues = [queue for queue in seen.queues if queue.paused or any(queue.states.values())]
+    if len(queues) > 1 or any(queue.paused for queue in queues):
+        yield ""
+        yield from table_lines(app, queues, _queue_columns(seen))
+
+
+def _workers_text(seen: Status) -> str:
+    live, slots, busy = seen.workers
+    if not live:
+        return "no workers: queuectl worker start"
+    return f"{plural(live, 'worker')}, {plural(slots, 'slot')}, {busy:,} busy"
+
+
+def _queue_columns(seen: Status) -> list[Column[QueueCount]]:
+    states = [state.value for state in State if any(queue.states[state.value] for queue in seen.queues)]
+    return [
+        Column("QUEUE", lambda queue: queue.name + (" (paused)" if queue.paused else "")),
+        *(_count_column(state) for state in states),
+    ]
+
+
+# The order in which columns stay on a narrow terminal.
+_SPARE = [State.DEAD, State.PENDING, State.FAILED, State.PROCESSING, State.BLOCKED, State.COMPLETED, State.CANCELLED]
+
+
+def _count_column(state: str) -> Column[QueueCount]:
+    return Column(
+        state.upper(), lambda queue: f"{queue.states[state]:,}", right=True, spare=_SPARE.index(State(state)) + 1
+    )
+
+
+@command(
+    "explain",
+    examples="""
+        queuectl explain last
+        # the decisive reason, for a script
+        queuectl explain 7f3a --json | jq -r '.reasons[0].code'
+    """,
+)
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
+def explain(app: App, id: str) -> Result:
+    """Explain why a job is not running: all reasons that apply, the decisive one first.
+
+    Not due, held, waiting for a retry, no worker for its queue, all slots busy, other jobs before it. Of a job that runs or
+    has ended: how, and what to do next.
+    """
+    explanation = explain_job(app.open_reads(), id, is_alive=is_serving(app))
+    return Details(explanation.to_dict(), text=lambda: _explanation_lines(app, explanation), id=explanation.job.id)
+
+
+def _explanation_lines(app: App, explanation: Explanation) -> Iterator[str]:
+    state = explanation.job.state
+    yield f"{app.paint(escape_control(explanation.job.id), 'bold')}  {app.paint(state.value, f'bold {STATE_STYLE[state]}')}"
+    for reason in explanation.reasons:
+        yield f"  {escape_control(reason.message)}"
+
+
+MAX_SIBLINGS: Final = 10  # jobs drawn for one parent or child
+MAX_DEPTH: Final = 30
+
+
+@command(
+    "graph",
+    examples="""
+        queuectl graph last
+        # all jobs that it still waits for
+        queuectl graph deploy --json | jq -r '.edges[] | select(.state == "waiting") | .parent'
+    """,
+)
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
+def graph(app: App, id: str) -> Result:
+    """Draw the dependencies of a job above it and the jobs that depend on it below, with their states.
+
+    A job that is reached twice is drawn once and then marked with ^. Of many dependencies of one job the first are drawn and
+    the others counted. --json prints all of them, as nodes and edges.
+    """
+    found = graph_of(app.open_reads(), id)
+    return Details(found.to_dict(), text=lambda: _Drawing(app, found).lines(), id=found.root)
+
+
+class _Drawing:
+    def __init__(self, app: App, graph: Graph) -> None:
+        self._app = app
+        self._graph = graph
+        self._drawn: set[str] = set()
+        self._above: dict[str, list[Link]] = {}
+        self._below: dict[str, list[Link]] = {}
+        for link in graph.links:
+            self._above.setdefault(link.child, []).append(link)
+            self._below.setdefault(link.parent, []).append(link)
+
+    def lines(self) -> Iterator[str]:
+        root = self._graph.root
+        yield from self._parents(root, "", MAX_DEPTH)
+        yield self._node(root, "", None)
+        yield from self._children(root, "", MAX_DEPTH)
+        if self._graph.is_cut:
+            yield self._app.paint(f"there is more of it than the {MAX_DEPENDENCIES:,} that were followed", "dim")
+
+    def _parents(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
+        """Top down: the parents of a parent are drawn above it."""
+        links, rest = self._few(self._above.get(job_id, []), depth)
+        if rest:
+            yield self._rest(f"{margin}┌─ ", rest)
+        for at, link in enumerate(links):
+            is_first, mark = at == 0 and not rest, self._mark(link.parent)
+            yield from self._once(link.parent, margin + ("   " if is_first else "│  "), depth, self._parents)
+            yield self._node(link.parent, margin + ("┌─ " if is_first else "├─ "), link, mark)
+
+    def _children(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
+        links, rest = self._few(self._below.get(job_id, []), depth)
+        for at, link in enumerate(links):
+            is_last = at == len(links) - 1 and not rest
+            yield self._node(link.child, margin + ("└─ " if is_last else "├─ "), link, self._mark(link.child))
+            yield from self._once(link.child, margin + ("   " if is_last else "│  "), depth, self._children)
+        if rest:
+            yield self._rest(f"{margin}└─ ", rest)
+
+    def _once(
+        self, job_id: str, margin: str, depth: int, draw: Callable[[str, str, int], Iterator[str]]
+    ) -> Iterator[str]:
+        if job_id not in self._drawn:
+            self._drawn.add(job_id)
+            yield from draw(job_id, margin, depth - 1)
+
+    def _few(self, links: Sequence[Link], depth: int) -> tuple[Sequence[Link], int]:
+        shown = links[: MAX_SIBLINGS if depth > 0 else 0]
+        return shown, len(links) - len(shown)
+
+    def _rest(self, branch: str, count: int) -> str:
+        return branch + self._app.paint(f"… {count:,} more", "dim")
+
+    def _mark(self, job_id: str) -> str:
+        return " ^" if job_id in self._drawn else ""
+
+    def _node(self, job_id: str, branch: str, link: Link | None, mark: str = "") -> str:
+        app, job = self._app, self._graph.nodes[job_id]
+        parts = [
+            app.paint(escape_control(job_id), "bold" if link is None else None) + mark,
+            app.paint(job.state.value, STATE_STYLE[job.state]),
+        ]
+        if link is not None and (condition := _condition(link)):
+            parts.append(app.paint(condition, "dim"))
+        parts.append(app.paint(_cut(escape_control(command_text(job))), "dim"))
+        return branch + "  ".join(parts)
+
+
+def _condition(link: Link) -> str:
+    """The condition of a dependency, if it is not the default."""
+    when = {Need.COMPLETED: "", Need.ENDED: "any end", Need.FAILED: "if it fails"}[link.when]
+    otherwise = "else runs all the same" if link.otherwise is Otherwise.RUN else ""
+    text = ", ".join(filter(None, (when, otherwise)))
+    return f"({text})" if text else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+@command(
+    "metrics",
+    examples="""
+        queuectl metrics
+        queuectl metrics --json | jq .duration_ms.p95
+        # for node_exporter's textfile collector
+        queuectl metrics --prometheus > /var/lib/node_exporter/queuectl.prom
+    """,
+)
+@click.option("--prometheus", is_flag=True, help="Print the text format of Prometheus.")
+def metrics(app: App, prometheus: bool) -> Result:
+    """Show success rate, run times, waiting times and throughput."""
+    if prometheus:
+        return Raw([format_metrics(app.open_reads(), is_alive=is_serving(app), clock=app.clock).encode()])
+    seen = inspect.metrics(app.open_reads())
+    return Details(seen.to_dict(), text=lambda: _metrics_lines(app, seen))
+
+
+def _metrics_lines(app: App, seen: Metrics) -> Iterator[str]:
+    counts = ", ".join(f"{count:,} {state}" for state, count in seen.states.items() if count)
+    facts = {
+        "jobs": f"{seen.total:,}" + (f" ({counts})" if counts else ""),
+        "success rate": "none has ended yet" if seen.success_rate is None else f"{seen.success_rate:.1%}",
+        "failed runs per job": "-" if seen.average_attempts is None else f"{seen.average_attempts:.2f}",
+        "completed": ", ".join(f"{count:,} in the last {span}" for span, count in seen.throughput._asdict().items()),
+    }
+    width = max(map(len, facts))
+    for label, text in facts.items():
+        yield f"{app.paint(label.ljust(width), 'dim')}  {text}"
+    if len(seen.queues) > 1:
+        yield f"{app.paint('queues'.ljust(width), 'dim')}  " + ", ".join(
+            f"{name} {plural(sum(states.values()), 'job')}" for name, states in seen.queues.items()
+        )
+    if seen.duration_ms.count or seen.wait_ms.count:
+        yield ""
+        rows = [("run time", seen.duration_ms), ("waiting time", seen.wait_ms)]
+        yield from table_lines(app, rows, _METRICS_COLUMNS)
+
+
+_MetricsRow = tuple[str, Spread]
+
+
+def _metrics_column(title: str, name: str, *, spare: int = 0) -> Column[_MetricsRow]:
+    def cell(row: _MetricsRow) -> str:
+        value = getattr(row[1], name)
+        return "" if value is None else humanize_elapsed(round(value))
+
+    return Column(title, cell, right=True, spare=spare)
+
+
+_METRICS_COLUMNS: list[Column[_MetricsRow]] = [
+    Column("OF COMPLETED JOBS", lambda row: row[0]),
+    _metrics_column("AVERAGE", "avg", spare=2),
+    _metrics_column("MIN", "min", spare=5),
+    _metrics_column("P50", "p50"),
+    _metrics_column("P95", "p95", spare=1),
+    _metrics_column("P99", "p99", spare=4),
+    _metrics_column("MAX", "max", spare=3),
+]

@@ -1,0 +1,418 @@
+"""Commands that move data: backup, restore, copy, export, import."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from io import BufferedReader
+from itertools import chain
+from typing import Any, Final, cast
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import command
+from queuectl.cli.errors import confirm, yes_option
+from queuectl.cli.filters import Selection, filter_options
+from queuectl.cli.render import Details, Raw, Result, table_lines
+from queuectl.cli.tables import Column, plural, size_text
+from queuectl.cli.watch import progress
+from queuectl.cli.worker_status import is_alive, rescuer
+from queuectl.config import actor, working_directory
+from queuectl.errors import (
+    Conflict,
+    FileUnreadable,
+    InvalidInput,
+    QueuectlError,
+    StoreDamaged,
+    StoreForeign,
+    StoreNotFound,
+)
+from queuectl.operations import export as exporter
+from queuectl.operations.backup import (
+    SQLITE_SUFFIXES,
+    FillableStore,
+    RestoreResult,
+    RestoreTarget,
+    new_backup_path,
+    require_no_workers,
+)
+from queuectl.operations.backup import create_backup as back_up
+from queuectl.operations.backup import restore_backup as put_back
+from queuectl.operations.copy import CopyResult, TableCount
+from queuectl.operations.copy import copy_store as copy_store
+from queuectl.operations.enqueue import job_defaults
+from queuectl.operations.export import export_config
+from queuectl.operations.import_jobs import ImportResult, open_records
+from queuectl.operations.import_jobs import import_jobs as add_imported
+from queuectl.paths import make_home, store_file
+from queuectl.store.address import parse_address, shown
+from queuectl.store.open import (
+    check_trusted_address,
+    open_at,
+    open_backup,
+    refuse_while_locked,
+    store_exists,
+    store_file_of,
+    store_path,
+)
+from queuectl.store.transfer import Copyable
+from queuectl.text import escape_control, escape_json
+
+BACKUP_HINT = "name a file that queuectl backup made; what export wrote is read by: queuectl import FILE"
+
+
+class FileInUse(Conflict):
+    code = "file-in-use"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is the store itself", hint="name a backup of it: queuectl backup FILE makes one")
+
+
+@command("backup", examples="queuectl backup /backup/queue-$(date +%F).db")
+@click.argument("file", metavar="FILE")
+def backup(app: App, file: str) -> Result:
+    """Copy the database into a new file, as a consistent snapshot, while workers run.
+
+    The copy is a SQLite file, also for PostgreSQL: queuectl restore restores it, and --db FILE reads it. It does not
+    contain logs, which are files. An existing file is never replaced.
+    """
+    path = os.path.abspath(file)
+    if not store_exists(app.home, app.db):
+        raise StoreNotFound(shown(store_path(app.home, app.db)), hint="there is nothing to back up")
+    size = back_up(app.open_reads(), path)
+    value = {"file": path, "bytes": size}
+    return Details(
+        value, text=lambda: [f"backed up to {escape_control(path)}, {size_text(size)}"], effect=f"backed up to {path}"
+    )
+
+
+@command("restore", examples="queuectl restore /backup/queue-2026-11-16.db --yes")
+@click.argument("file", metavar="FILE")
+@yes_option
+def restore(app: App, file: str, yes: bool) -> Result:
+    """Replace the database by a backup: jobs, history, settings and counters, all or nothing.
+
+    The replaced database is kept under backups/ in the data directory. Jobs that were running when the backup was made
+    are pending again, which does not count as an attempt. Refused while a worker is alive. Logs stay.
+    """
+    path, own = os.path.abspath(file), store_file_of(app.home, app.db)
+    if own is not None and os.path.exists(own) and os.path.exists(path) and os.path.samefile(own, path):
+        raise FileInUse(path)
+    _check_target(app)
+    with _open_backup_file(app, path) as source:
+        found = source.counts["jobs"]
+        place = "the store" if own is None else escape_control(own)
+        confirm(app, f"Replace {place} by a backup with {plural(found, 'job')}?", yes=yes)
+        _rescue(app)
+        with progress(app, "restoring") as advance:
+            where = _restore_target(app, own)
+            done = put_back(source.store, path, where, clock=app.clock, is_alive=is_alive(app), advance=advance)
+    counts = {count.what.replace(" ", "_"): count.target for count in done.copied.counts}
+    value = {"file": path, "counts": counts, "given_back": done.copied.given_back, "kept": done.kept}
+    return Details(value, text=lambda: _restored_lines(done), effect=f"restored {path}")
+
+
+class _Source:
+    def __init__(self, store: Copyable) -> None:
+        self.store = store
+        with store.dump() as dump:
+            self.counts = dump.counts()
+
+
+@contextlib.contextmanager
+def _open_backup_file(app: App, path: str) -> Iterator[_Source]:
+    """Open a temporary copy of the backup."""
+    scratch: list[str] = []
+
+    def place_for_copy() -> str:
+        make_home(app.home)
+        scratch.append(new_backup_path(app.home, app.clock, before="restoring"))
+        return scratch[0]
+
+    try:
+        try:
+            store = open_backup(path, place_for_copy, app.clock)
+        except StoreForeign as exc:
+            raise StoreForeign(path, hint=BACKUP_HINT) from exc
+        if store is None:
+            raise StoreNotFound(path, hint="check the name of the backup")
+        with closing(store):
+            yield _Source(store)
+    finally:
+        for made in scratch:
+            for beside in SQLITE_SUFFIXES:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(made + beside)
+
+
+def _check_target(app: App) -> None:
+    with contextlib.suppress(
+        *_unusable_store_errors(app)
+    ):  # unreadable: the locks of the data directory are checked later
+        require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=is_alive(app))
+
+
+def _rescue(app: App) -> None:
+    """Stop runs of dead workers: their jobs, restored, will run again."""
+    with contextlib.suppress(*_unusable_store_errors(app)):
+        if store_exists(app.home, app.db):
+            rescuer(app, spare=False)()
+
+
+def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
+    """The errors of a database that cannot be used and may be replaced.
+
+    In the data directory also StoreForeign: a file with a destroyed header looks like a foreign one. Elsewhere it may be the
+    file of another program.
+    """
+    is_at_home = store_file_of(app.home, app.db) == store_file(app.home)
+    return (StoreDamaged, StoreForeign) if is_at_home else (StoreDamaged,)
+
+
+def _restore_target(app: App, own: str | None) -> RestoreTarget:
+    def open_whole() -> FillableStore:
+        app.close()  # the file may have been replaced
+        return app.open_store()
+
+    return RestoreTarget(
+        app.home,
+        own,
+        unusable=_unusable_store_errors(app),
+        is_there=lambda: store_exists(app.home, app.db),
+        open=open_whole,
+        refuse_while_locked=lambda: refuse_while_locked(app.home, "restore"),
+    )
+
+
+def _restored_lines(done: RestoreResult) -> Iterator[str]:
+    counts = {count.what: count.target for count in done.copied.counts}
+    yield f"restored {plural(counts['jobs'], 'job')} with {plural(counts['runs'], 'run')}"
+    if done.copied.given_back:
+        which = (
+            "1 job that ran waits" if done.copied.given_back == 1 else f"{done.copied.given_back:,} jobs that ran wait"
+        )
+        yield f"{which} again, with nothing charged"
+    if done.kept is not None:
+        yield f"what there was is kept: {escape_control(done.kept)}"
+
+
+@command(
+    "copy",
+    any_home=True,
+    examples="""
+        # with the password in ~/.pgpass: others can read arguments
+        queuectl copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
+        queuectl copy --from postgresql:///work --to /backup/work.db
+    """,
+)
+@click.option("--from", "source", required=True, metavar="ADDRESS", help="Database to copy: a path or a URL.")
+@click.option("--to", "target", required=True, metavar="ADDRESS", help="Target without jobs; created if it is missing.")
+@click.option("--force", is_flag=True, help="Also while workers run; running jobs are pending in the copy.")
+def copy(app: App, source: str, target: str, force: bool) -> Result:
+    """Copy a whole database into another one, between SQLite and PostgreSQL in any combination.
+
+    Jobs, history, settings, counters and stored output, all or nothing. Refused while workers of the source are alive or
+    jobs run, and if the target is not empty. Logs are files and are not copied.
+    """
+    shown = {name: parse_address(address).shown() for name, address in (("from", source), ("to", target))}
+    for address in () if app.flags.trust_home else (source, target):
+        check_trusted_address(address)
+    opened = open_at(source, app.clock, create=False, on_wait=app.on_locked)
+    if opened is None:
+        raise StoreNotFound(shown["from"])
+
+    def open_target() -> Copyable:
+        made = open_at(target, app.clock, create=True, on_wait=app.on_locked)
+        assert made is not None
+        made.actor = actor(app.environ)
+        return made
+
+    with closing(opened), progress(app, "copying") as advance:
+        done = copy_store(opened, open_target, clock=app.clock, is_alive=is_alive(app), force=force, advance=advance)
+    counts = {count.what.replace(" ", "_"): {"source": count.source, "target": count.target} for count in done.counts}
+    value = {**shown, "counts": counts, "given_back": done.given_back, "seconds": round(done.seconds, 3)}
+    return Details(value, text=lambda: _copied_lines(app, done, shown["to"]), effect=f"copied to {shown['to']}")
+
+
+def _copied_lines(app: App, done: CopyResult, target: str) -> Iterator[str]:
+    yield from table_lines(app, done.counts, _COUNT_COLUMNS)
+    jobs = done.counts[0].target
+    rate = f", {jobs / done.seconds:,.0f} jobs a second" if done.seconds > 0.5 else ""
+    yield f"copied to {escape_control(target)} in {done.seconds:.1f} s{rate}"
+    if done.given_back:
+        which = "1 job that ran waits" if done.given_back == 1 else f"{done.given_back:,} jobs that ran wait"
+        yield f"{which} again in the copy, with nothing charged"
+    yield "logs are files and were not copied: they stay where they are"
+
+
+_COUNT_COLUMNS: list[Column[TableCount]] = [
+    Column("WHAT", lambda count: count.what),
+    Column("SOURCE", lambda count: f"{count.source:,}", right=True),
+    Column("TARGET", lambda count: f"{count.target:,}", right=True),
+]
+
+
+CHUNK_BYTES = 2**16
+
+
+@command(
+    "export",
+    examples="""
+        # with the history
+        queuectl export --history jobs.json
+        # one job per line, for other programs; without values of environments
+        queuectl export --format jsonl | jq -r .command
+        queuectl export --state dead --queue mail dead.jsonl
+        # everything for a new data directory
+        queuectl export --history --rules all.json
+    """,
+)
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([form.value for form in exporter.ExportFormat]),
+    help="JSON array or JSON lines (default: by the suffix of FILE, else json).",
+)
+@click.option("--history", is_flag=True, help="Include all runs of each job.")
+@click.option("--rules", is_flag=True, help="Include rules of queues, schedules, alerts and ends of batches.")
+@filter_options()
+def export(app: App, file: str | None, form: str | None, history: bool, rules: bool, selection: Selection) -> Result:
+    """Write jobs as JSON, in the order of enqueue, for programs and import.
+
+    To stdout, or into a new FILE that only you can read; only the file contains values of environments. The output of jobs
+    is not included.
+    """
+    if file == "":
+        raise InvalidInput("FILE", "the name is empty", hint="give the name of a new file, or omit it for stdout")
+    where = selection.where(app)
+    chosen = exporter.ExportFormat(form or ("jsonl" if file and file.endswith(".jsonl") else "json"))
+    store = app.open_reads()
+    if file is None or file == "-":
+        jobs = exporter.export_jobs(store, where, history=history, show_env=False)
+        pieces = exporter.format_records(chain(export_config(store, show_env=False) if rules else (), jobs), chosen)
+        return Raw(exporter.spool(_chunks(pieces)))
+    done = 0
+    beside: list[dict[str, object]] = list(export_config(store, show_env=True)) if rules else []
+
+    with progress(app, "exporting") as advance:
+
+        def count(number: int, of: int | None) -> None:
+            nonlocal done
+            done = number
+            advance(number, of)
+
+        values = exporter.export_jobs(store, where, history=history, show_env=True, advance=count)
+        exporter.write_new_file(file, exporter.format_records(chain(beside, values), chosen))
+    kinds = Counter(str(value["kind"]) for value in beside)
+    counts = [plural(done, "job"), *(_count_text(kind, kinds[kind]) for kind in KINDS if kinds[kind])]
+    value = {"file": file, "format": chosen.value, "history": history, "jobs": done}
+    value |= {many: kinds[kind] for kind, many in KINDS.items()} if rules else {}
+    return Details(
+        value, text=lambda: [f"exported {', '.join(counts)} to {escape_control(file)}"], effect=f"exported to {file}"
+    )
+
+
+def _chunks(pieces: Iterable[str]) -> Iterator[bytes]:
+    """Chunks of about 64 KiB. Control characters are escaped as JSON."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= CHUNK_BYTES:
+            yield _encode(held)
+            held, size = [], 0
+    yield _encode(held)
+
+
+def _encode(pieces: list[str]) -> bytes:
+    return escape_json("".join(pieces)).encode()
+
+
+@command(
+    "import",
+    examples="""
+        queuectl import jobs.json
+        # only check
+        queuectl import --dry-run jobs.json
+        # everything that `export --rules` wrote
+        queuectl import --rules all.json
+        # the database of another tool
+        queuectl import ~/old/queue.db
+        ssh build.example.org queuectl export --format jsonl | queuectl import -
+    """,
+)
+@click.argument("file", metavar="FILE")
+@click.option("--rules", is_flag=True, help="Also import queues, schedules, alerts and ends of batches.")
+@click.option("--dry-run", is_flag=True, help="Print what would be imported, change nothing.")
+def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
+    """Import jobs with their history from a file of export, or of some other tools. With --rules also queues, schedules,
+    alerts and ends of batches: the author of the file then decides which commands alerts run and which URLs are called.
+
+    All or nothing. An identical job that exists is skipped; another job with the same id refuses the import. Running jobs
+    become pending. - is stdin.
+    """
+    if file == "":
+        raise InvalidInput("FILE", "the name is empty", hint="give the name of a file, or - for stdin")
+    with _open_import_file(app, file) as opened, progress(app, "importing") as advance:
+        done = add_imported(
+            open_records(file, opened),
+            job_defaults(app.open_reads(), app.environ, cwd=working_directory()),
+            reads=app.open_reads,
+            open_store=app.open_store,
+            dry_run=dry_run,
+            rules=rules,
+            advance=advance,
+        )
+    effect = None if dry_run else f"imported {plural(done.imported, 'job')}"
+    return Details(
+        {**done._asdict(), "dry_run": dry_run}, text=lambda: _imported_lines(done, dry_run=dry_run), effect=effect
+    )
+
+
+@contextmanager
+def _open_import_file(app: App, path: str) -> Iterator[BufferedReader]:
+    """Open the file. Read errors, also later ones, become FileUnreadable."""
+    try:
+        if path == "-":
+            yield cast(Any, app.stdin_bytes)
+        else:
+            with open(path, "rb") as file:
+                yield file
+    except OSError as error:
+        if error.filename not in (None, path):
+            raise
+        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True) from error
+
+
+def _imported_lines(done: ImportResult, *, dry_run: bool) -> Iterator[str]:
+    beside = [_count_text(kind, len(names)) for kind, many in KINDS.items() if (names := getattr(done, many))]
+    yield f"{'would import' if dry_run else 'imported'} {', '.join([plural(done.imported, 'job'), *beside])}"
+    if done.skipped:
+        yield f"{plural(done.skipped, 'job')} skipped: there already"
+    if done.given_back:
+        which = (
+            "1 of them was running and waits"
+            if done.given_back == 1
+            else f"{done.given_back:,} of them were running and wait"
+        )
+        yield f"{which} again, with nothing charged"
+    for key, value in done.settings.items():
+        yield f"{key} = {escape_control(value)}"
+    if done.ignored:
+        yield f"ignored, for there is nothing like it here: {escape_control(', '.join(done.ignored))}"
+
+
+# Kind of a record -> key of its number in the result.
+KINDS: Final = {"queue": "queues", "schedule": "schedules", "alert": "alerts", "batch": "batches"}
+_BATCH_NOUNS: Final = ("end of a batch", "ends of batches")  # a batch itself is created by its jobs
+
+
+def _count_text(kind: str, count: int) -> str:
+    one, many = _BATCH_NOUNS if kind == "batch" else (kind, KINDS[kind])
+    return f"{count:,} {one if count == 1 else many}"

@@ -1,0 +1,136 @@
+"""The options that filter jobs, the same for every command that takes jobs by id or by filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, Final
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.completion import complete_batches, complete_jobs, complete_queues, complete_states
+from queuectl.cli.errors import report_refusals
+from queuectl.errors import UsageError
+from queuectl.jobs.model import BulkResult
+from queuectl.jobs.states import State
+from queuectl.operations.bulk import resolve_ids
+from queuectl.operations.query import parse_filter, restrict_states
+from queuectl.store.types import Filter
+
+Function = Callable[..., Any]
+
+# Parameter of parse_filter -> option. A new filter needs only a line here.
+_OPTIONS: Final[Mapping[str, Callable[[Function], Function]]] = {
+    "states": click.option(
+        "--state",
+        "-s",
+        "states",
+        multiple=True,
+        metavar="S[,S]",
+        shell_complete=complete_states,
+        help="Only in one of these states.",
+    ),
+    "queues": click.option(
+        "--queue",
+        "-q",
+        "queues",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_queues,
+        help="Only of this queue; repeatable: either.",
+    ),
+    "tags": click.option(
+        "--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them."
+    ),
+    "batches": click.option(
+        "--batch",
+        "batches",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_batches,
+        help="Only of this batch; repeatable: either.",
+    ),
+    "since": click.option(
+        "--since", metavar="WHEN", help="Only those enqueued since: 90m or 2d ago, or 2026-11-15 20:30."
+    ),
+    "match": click.option("--match", metavar="TEXT", help="Only with this text in the command, letter by letter."),
+}
+HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --batch, --since or --match"
+
+
+class Selection:
+    """The filters of a command line. False if there are none."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = given
+
+    def __bool__(self) -> bool:
+        return any(value not in (None, ()) for value in self._given.values())
+
+    def only_queue(self) -> str | None:
+        """The queue, if a single queue is the only filter."""
+        given = {name: value for name, value in self._given.items() if value not in (None, ())}
+        queues = given.get("queues", ())
+        return queues[0] if len(given) == 1 == len(queues) else None
+
+    def where(self, app: App) -> Filter:
+        return parse_filter(**self._given, dashes="--", now_ms=lambda: app.open_reads().now_ms())
+
+    def where_able(self, app: App, able: frozenset[State], *, done: str) -> Filter:
+        """The filter, restricted to jobs in a state of `able`. Raises if --state names another state."""
+        return restrict_states(self.where(app), able, done=done, subject="--state")
+
+
+def filter_options(*, but: Iterable[str] = ()) -> Callable[[Function], Function]:
+    """Add the filters to a command, whose function gets them as one parameter `selection`."""
+    names = [name for name in _OPTIONS if name not in but]
+
+    def wrap(function: Function) -> Function:
+        @wraps(function)
+        def called(app: App, **options: Any) -> Any:
+            selection = Selection({name: options.pop(name) for name in names})
+            return function(app, selection=selection, **options)
+
+        decorated: Function = called
+        for name in reversed(names):
+            decorated = _OPTIONS[name](decorated)
+        return decorated
+
+    return wrap
+
+
+def ids_and_filters(*, but: Iterable[str] = ()) -> Callable[[Function], Function]:
+    """Add ids and filters to a command: parameters `ids` and `selection`."""
+
+    def wrap(function: Function) -> Function:
+        ids = click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
+        return ids(filter_options(but=but)(function))
+
+    return wrap
+
+
+def require_ids_or_filters(ids: tuple[str, ...], selection: Selection) -> None:
+    """Raise unless there is exactly one of ids and filters: with both, the intention is ambiguous."""
+    if ids and selection:
+        raise UsageError("ids and selectors at once", hint=HINT)
+    if not ids and not selection:
+        raise UsageError("which jobs?", hint=HINT)
+
+
+def find_jobs(app: App, ids: tuple[str, ...], selection: Selection, *, default: frozenset[State]) -> BulkResult:
+    """Find the jobs by id or by filter; filters without --state find those in a state of `default`."""
+    require_ids_or_filters(ids, selection)
+    if ids:
+        return resolve_ids(app.open_reads(), ids)
+    where = selection.where(app)
+    where = where if where.states else where._replace(states=default)
+    chosen = app.open_reads().choose(where)
+    if not chosen:
+        app.say(app.paint("no jobs like that", "dim"))
+    return BulkResult([job.id for job in chosen], [])
+
+
+def report_not_found(app: App, answer: BulkResult) -> None:
+    """Print one line for each id that names no job; with --json one error for all of them."""
+    report_refusals(app, answer.refused, of=len(answer.done) + len(answer.refused))

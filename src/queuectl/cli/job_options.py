@@ -1,0 +1,454 @@
+"""The options that describe jobs, and the arguments that are a command to run.
+
+Three commands add jobs by these options: enqueue, run and clone; `cron add` stores them in a schedule, `edit` and
+`policy check` have some of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import click
+
+from queuectl.cli.app import App
+from queuectl.cli.command import Command, Decorator, combine_options, integer, number
+from queuectl.cli.completion import complete_batches, complete_job_list, complete_queues, complete_secrets
+from queuectl.cli.errors import from_click
+from queuectl.errors import FileUnreadable, InvalidInput, UsageError
+from queuectl.jobs.spec import check_field
+from queuectl.operations.job_input import (
+    MAX_ENV_FILE_BYTES,
+    JobInput,
+    ParsedJobs,
+    looks_like_json,
+    make_array,
+    parse_arguments,
+    parse_env_file,
+    parse_for_each,
+    read_env_file,
+)
+
+STDIN: Final = "-"
+ONE_OF_THEM: Final = "use only one of them"
+LIMITS: Final = ("memory", "cpu_time", "nice", "open_files", "processes", "file_size")
+# Options whose name is that of a field of a job.
+FIELDS: Final = (
+    "id",
+    "command",
+    "queue",
+    "priority",
+    "delay",
+    "run_at",
+    "max_retries",
+    "max_attempts",
+    "backoff_base",
+    "timeout",
+    *LIMITS,
+    "cwd",
+    "unique_for",
+    "if_exists",
+    "batch",
+    "key",
+    "on_success",
+    "on_failure",
+    "on_dead",
+)
+# Field -> option, where the names differ.
+OPTION_OF_FIELD: Final = {"tags": "--tag", "secrets": "--secret", "unique_key": "--unique"}
+# Option -> state that the parents must reach.
+PARENT_OPTIONS: Final = {"after": "completed", "after_any": "ended", "after_fail": "failed"}
+
+# ── options ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LIMIT_OPTIONS: Final = (
+    click.option("--memory", metavar="SIZE", help="Memory limit of a run: 512MiB, 2GiB; 0 for unlimited."),
+    click.option("--cpu-time", metavar="TIME", help="CPU time limit of a run: 30s, 1h; 0 for unlimited."),
+    click.option("--nice", type=integer, metavar="N", help="Scheduling priority (nice value), -20 to 19."),
+    click.option("--open-files", type=integer, metavar="N", help="Limit of open files; 0 for unlimited."),
+    click.option("--processes", type=integer, metavar="N", help="Limit of processes; 0 for unlimited."),
+    click.option("--file-size", metavar="SIZE", help="Limit of the size of a written file; 0 for unlimited."),
+)
+_EDITABLE_OPTIONS: Final = (
+    click.option("--command", metavar="CMD", help="Command for the shell."),
+    click.option("-p", "--priority", type=integer, metavar="N", help="Higher runs first, -1000000 to 1000000."),
+    click.option("--delay", metavar="TIME", help="Earliest start, from now: 90, 90s, 1h30m, 2d."),
+    click.option("--run-at", metavar="WHEN", help="Earliest start: ISO 8601, local time without a zone."),
+    click.option("--max-retries", "--retries", type=integer, metavar="N", help="Failed runs until the job is dead."),
+    click.option("--max-attempts", type=integer, metavar="N", help="The same, regardless of first-attempt-is-free."),
+    click.option("--timeout", metavar="TIME", help="Time limit of a run; 0 for unlimited."),
+    *_LIMIT_OPTIONS,
+    click.option("--on-success", metavar="URL", help="Webhook when the job completes; none to remove it."),
+    click.option("--on-failure", metavar="URL", help="Webhook each time a run fails; none to remove it."),
+    click.option("--on-dead", metavar="URL", help="Webhook when the job is dead; none to remove it."),
+)
+
+
+def _parent_option(name: str, help: str) -> Decorator:
+    return click.option(name, multiple=True, metavar="ID[,ID]", shell_complete=complete_job_list, help=help)
+
+
+_FIELD_OPTIONS: Final = (
+    click.option("--id", metavar="ID", help="ID of the job (default: generated)."),
+    click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Queue (default: default)."),
+    *_EDITABLE_OPTIONS,
+    click.option("--backoff-base", type=number, metavar="X", help="A retry waits X ** attempts seconds."),
+    click.option("--cwd", metavar="DIR", help="Working directory (default: the current one)."),
+    click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone copies its current value."),
+    click.option(
+        "--env-file", multiple=True, metavar="FILE", help="Set variables from a file of NAME=value, - for stdin."
+    ),
+    click.option(
+        "--secret",
+        multiple=True,
+        metavar="NAME[=ENTRY]",
+        shell_complete=complete_secrets,
+        help="Set a variable to a secret, which the worker resolves: see queuectl secret.",
+    ),
+    click.option("--tag", multiple=True, metavar="NAME", help="Tag to filter by; repeatable."),
+    click.option(
+        "--batch", metavar="NAME", shell_complete=complete_batches, help="Batch, for batch show and wait --batch."
+    ),
+    click.option("--key", metavar="KEY", help="Concurrency key: a queue can limit running jobs per key (--per-key)."),
+    _parent_option("--after", "Start after these jobs have completed."),
+    _parent_option("--after-any", "Start after these jobs have ended in any state."),
+    _parent_option("--after-fail", "Start only if these jobs are dead."),
+    click.option("--unique", metavar="KEY", help="Unique key: at most one waiting or running job has it."),
+    click.option("--unique-for", metavar="TIME", help="Keep the key taken for this time after the enqueue."),
+    click.option(
+        "--if-exists", metavar="WHAT", help="If the key is taken: skip (print the existing id), error or replace."
+    ),
+)
+many_options: Final = combine_options(
+    click.option(
+        "--for-each", metavar="FILE", help="One job per line, - for stdin; {} {/} {.} {n} in the command are the line."
+    ),
+    click.option("-0", "--null", "nul", is_flag=True, help="With --for-each: items end with NUL instead of newline."),
+    click.option("--colsep", metavar="TEXT", help="With --for-each: separator of the columns {1} {2}."),
+    click.option("--on-complete", metavar="CMD", help="With --batch: run this once all jobs of the batch have ended."),
+    click.option(
+        "--array",
+        metavar="RANGE",
+        help="One job per index (1-100, 1,3,7, 0-90:10; %4: 4 at a time), in QUEUECTL_ARRAY_INDEX.",
+    ),
+)
+
+
+limit_options: Final = combine_options(*_LIMIT_OPTIONS)
+editable_options: Final = combine_options(*_EDITABLE_OPTIONS)  # for fields that a waiting job can change
+field_options: Final = combine_options(*_FIELD_OPTIONS)
+job_options: Final = combine_options(
+    click.argument("arguments", nargs=-1, metavar="[COMMAND | JSON | ARG...]"), *_FIELD_OPTIONS
+)
+
+
+def option_name(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_flags(options: Mapping[str, Any], app: App) -> dict[str, object]:
+    """The fields that the options set. Ids of parents are resolved last: everything else is checked before."""
+    flags = read_fields(options, app)
+    if parents := list(_parents(options)):
+        reads = app.open_reads()
+        flags["depends_on"] = [{"id": reads.resolve(ref), "when": when} for ref, when in parents]
+        check_field("depends_on", flags["depends_on"], spelled="--after")
+    return flags
+
+
+def _parents(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, when in PARENT_OPTIONS.items():
+        for ref in (ref for text in options[name] for ref in text.split(",")):
+            if not ref:
+                raise InvalidInput(option_name(name), "an id is missing", hint=f"like {option_name(name)} build,test")
+            yield ref, when
+
+
+def refuse_parents(options: Mapping[str, Any], problem: str, *, hint: str) -> None:
+    """For jobs that are created later, when a parent may have been removed."""
+    for name in PARENT_OPTIONS:
+        if options[name]:
+            raise InvalidInput(option_name(name), problem, hint=hint)
+
+
+def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
+    """As `read_flags`, without the parents."""
+    flags = {name: options[name] for name in FIELDS if options[name] is not None}
+    if options["env"] or options["env_file"]:
+        files = _read_env_files(options["env_file"], app, options)
+        flags["env"] = {**files, **read_variables(options["env"], app.environ)}
+    if options["secret"]:
+        flags["secrets"] = list(options["secret"])
+    if options["tag"]:
+        flags["tags"] = list(options["tag"])
+    if options["unique"] is not None:
+        flags["unique_key"] = options["unique"]
+    for name, value in flags.items():
+        # Checked here as well as with the job, so that errors name the option.
+        check_field(name, value, spelled=OPTION_OF_FIELD.get(name, option_name(name)))
+    return flags
+
+
+def read_variables(texts: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that --env sets."""
+    return dict(_variable(text, environ) for text in texts)
+
+
+def _variable(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name:
+        raise InvalidInput(
+            "--env", f"names no variable: {text!r}", hint="like --env LANG=C, or --env LANG to hand it on"
+        )
+    if equals:
+        return name, value
+    if name not in environ:
+        raise InvalidInput("--env", f"{name} is not set here", hint=f"give it a value: --env {name}=VALUE")
+    return name, environ[name]
+
+
+def _read_env_files(paths: Sequence[str], app: App, options: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of all files; later files override earlier ones. `options`: the others that may read stdin."""
+    if "" in paths:
+        raise InvalidInput("--env-file", "the name is empty", hint="give the name of a file, or - for stdin")
+    readers = ["--env-file"] * paths.count(STDIN)
+    readers += [option_name(name) for name in ("file", "for_each") if options.get(name) == STDIN]
+    if STDIN in paths and len(readers) > 1:
+        raise UsageError(f"{readers[0]} and {readers[-1]} both read stdin", hint="give one of them a file")
+    variables: dict[str, str] = {}
+    for path in paths:
+        variables |= _variables_of_stdin(app) if path == STDIN else read_env_file(path)
+    return variables
+
+
+def _variables_of_stdin(app: App) -> dict[str, str]:
+    try:
+        data = app.stdin_bytes.read(MAX_ENV_FILE_BYTES + 1)
+    except OSError as error:
+        raise FileUnreadable("stdin", error.strerror or str(error), or_stdin=True) from error
+    return parse_env_file(data, subject="stdin")
+
+
+def read_on_complete(options: Mapping[str, Any], *, stream: bool) -> str | None:
+    """The command that runs after all jobs of the batch have ended."""
+    command: str | None = options["on_complete"]
+    if command is None:
+        return None
+    if options["batch"] is None:
+        raise UsageError("--on-complete is for a batch", hint="give the batch a name: --batch NAME")
+    if stream:
+        hint = f"the batch could have ended before the next line; {ONE_OF_THEM}"
+        raise UsageError("--on-complete and --stream at once", hint=hint)
+    check_field("command", command, spelled="--on-complete")
+    return command
+
+
+def command_input(arguments: tuple[str, ...], flags: Mapping[str, object]) -> JobInput:
+    """The job, or the jobs of a JSON array, that the arguments describe."""
+    if not arguments:
+        return ParsedJobs([{}], is_batch=False)
+    if "command" in flags and not looks_like_json(arguments[0]):
+        raise UsageError("two commands: as arguments and by --command", hint=ONE_OF_THEM)
+    if not arguments[0] or not "".join(arguments).strip():
+        raise UsageError("the command is blank", hint="for example: 'echo hello'")
+    return parse_arguments(arguments)
+
+
+class Many(NamedTuple):
+    """Several jobs of one command: --for-each (`path`) or --array."""
+
+    path: str | None
+    array: str | None
+    nul: bool
+    colsep: str | None
+
+    def refuse_beside(self, *, file: str | None, stream: bool, form: str | None) -> None:
+        beside = {"--file": file, "--stream": stream, "--format": form}
+        if other := next((name for name, value in beside.items() if value), None):
+            spelled = "--array" if self.path is None else "--for-each"
+            raise UsageError(f"{other} and {spelled} at once", hint=ONE_OF_THEM)
+
+    def job_input(
+        self, arguments: tuple[str, ...], flags: dict[str, object], *, read: Callable[[str], bytes]
+    ) -> JobInput:
+        """The jobs. With --for-each, --command is removed from `flags`: it is a template."""
+        if self.path is None:
+            given = command_input(arguments, flags)
+            if given.is_batch:
+                raise UsageError("--array takes one job, and here are several", hint="give one object, or a command")
+            ((_, fields),) = given
+            return make_array(fields, str(self.array), flags=flags)
+        if "command" in flags:
+            if arguments:
+                raise UsageError("two commands: as arguments and by --command", hint=ONE_OF_THEM)
+            arguments = (str(flags.pop("command")),)
+        if not "".join(arguments).strip():
+            raise UsageError("nothing to run for each line", hint="for example: --for-each FILE 'gzip {}'")
+        return parse_for_each(read(self.path), arguments, nul=self.nul, colsep=self.colsep)
+
+
+def read_many(options: Mapping[str, Any]) -> Many | None:
+    """None without --for-each and --array."""
+    path, array = options["for_each"], options["array"]
+    for name, spelled in (("nul", "-0"), ("colsep", "--colsep")):
+        if options[name] not in (None, False) and path is None:
+            raise UsageError(f"{spelled} is for --for-each", hint="add --for-each FILE, or - for stdin")
+    if path is not None and array is not None:
+        raise UsageError("--for-each and --array at once", hint=ONE_OF_THEM)
+    if path == "":
+        raise InvalidInput("--for-each", "the name is empty", hint="give the name of a file, or - for stdin")
+    return None if path is None and array is None else Many(path, array, options["nul"], options["colsep"])
+
+
+# ── options before and after the command ────────────────────────────────────────────────────────────────────────────
+
+
+class _Scan(NamedTuple):
+    """Arguments, separated without converting a value."""
+
+    options: list[str]  # with their values
+    others: list[str]
+    names: frozenset[str]  # of the options
+    is_valid: bool  # whether click's parser would accept them
+    rest: list[str]  # from the first argument that is no option, or from `--` on
+
+
+class JobCommand(Command):
+    """A command whose last arguments are a command to run.
+
+    A single argument may be followed by options. If there are several, every option stands before the first: an option
+    after it belongs to the command. `parse_args` moves the command behind a `--`; click's parser runs once, after that.
+    """
+
+    leading_arguments = 0  # before the command; options may stand between them
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if ctx.resilient_parsing else self._command_last(ctx, args))
+
+    def _command_last(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The same arguments with the command behind a `--`, so that nothing in it is parsed as an option."""
+        options: list[str] = []
+        leading: list[str] = []
+        names: frozenset[str] = frozenset()
+        rest = args
+        while True:
+            scan = self._scan(ctx, rest, interspersed=False)
+            if not scan.is_valid:
+                return args  # click reports it
+            options, names, rest = [*options, *scan.options], names | scan.names, scan.rest
+            if rest[:1] == ["--"]:
+                return [*options, "--", *leading, *rest[1:]]
+            if len(leading) == self.leading_arguments or not rest:
+                break
+            leading, rest = [*leading, rest[0]], rest[1:]
+        if not rest:
+            return [*options, "--", *leading] if leading else options
+        first, tail = rest[0], rest[1:]
+        # With --for-each, braces are placeholders and never JSON.
+        if looks_like_json(first) and "--for-each" not in names:
+            count = _json_arguments(rest)
+            first, tail = " ".join(rest[:count]), rest[count:]
+        if not any(map(_is_option, tail)):
+            return [*options, "--", *leading, first, *tail]
+        scan = self._scan(ctx, tail, interspersed=True)
+        if scan.is_valid and not scan.others and "--" not in tail:
+            return [*options, *tail, "--", *leading, first]
+        raise _misplaced(ctx, [*options, *leading, "--", *rest], self._error_in(ctx, scan))
+
+    def _scan(self, ctx: click.Context, args: list[str], *, interspersed: bool) -> _Scan:
+        """Separate options from other arguments, as click's parser would."""
+        known = {name: param for param in self.get_params(ctx) for name in param.opts if name.startswith("-")}
+        names: set[str] = set()
+        options: list[str] = []
+        others: list[str] = []
+        at, is_valid = 0, True
+        while at < len(args) and args[at] != "--":
+            if not _is_option(args[at]):
+                if not interspersed:
+                    break
+                others.append(args[at])
+                at += 1
+                continue
+            taken, found = 1, _options_in(args[at], known)
+            if found:
+                names.update(found.names)
+                taken += found.needs_value
+            is_valid = is_valid and found is not None and at + taken <= len(args)
+            options += args[at : at + taken]
+            at += taken
+        return _Scan(options, others, frozenset(names), is_valid, args[at:])
+
+    def _error_in(self, ctx: click.Context, scan: _Scan) -> click.UsageError | None:
+        if scan.is_valid:
+            return None
+        try:
+            self.make_parser(ctx).parse_args(list(scan.options))
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            return error
+        return None
+
+
+class _Option(NamedTuple):
+    names: list[str]
+    needs_value: bool  # as the next argument
+
+
+def _options_in(argument: str, known: Mapping[str, click.Parameter]) -> _Option | None:
+    """The options of one argument (`--queue`, `--queue=mail`, `-qmail`, `-0q`); None if click would refuse it."""
+    if argument.startswith("--"):
+        name, equals, _ = argument.partition("=")
+        if name not in known or (equals and _is_flag(known[name])):
+            return None
+        return _Option([name], not equals and not _is_flag(known[name]))
+    names: list[str] = []
+    for at, letter in enumerate(argument[1:], 2):
+        name = f"-{letter}"
+        if name not in known:
+            return None
+        names.append(name)
+        if not _is_flag(known[name]):
+            return _Option(names, at == len(argument))
+    return _Option(names, needs_value=False)
+
+
+def _is_flag(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and (param.is_flag or param.count)
+
+
+def _is_option(argument: str) -> bool:
+    return argument.startswith("-") and argument != "-"
+
+
+def _json_arguments(arguments: Sequence[str]) -> int:
+    """How many of the first arguments are one JSON text that the shell has split; 1 if that cannot be decided."""
+    if len(arguments) == 1:
+        return 1
+    import json
+
+    try:
+        _, end = json.JSONDecoder().raw_decode(" ".join(arguments).lstrip())
+    except (ValueError, RecursionError):
+        return 1 if any(map(_is_option, arguments)) else len(arguments)
+    end += len(arguments[0]) - len(arguments[0].lstrip())
+    for count in range(1, len(arguments) + 1):
+        if len(" ".join(arguments[:count]).rstrip()) >= end:
+            return count
+    return len(arguments)
+
+
+def _misplaced(ctx: click.Context, ordered: Sequence[str], cause: click.UsageError | None) -> UsageError:
+    """`ordered`: the arguments as they should be written."""
+    from shlex import join
+
+    hint = f"put -- before the command: {ctx.command_path} {join(ordered)}"
+    if cause is None:
+        return UsageError("options must stand before a command of several arguments", hint=hint)
+    if isinstance(cause, click.NoSuchOption):
+        meant = f"did you mean {' or '.join(cause.possibilities)}? else " if cause.possibilities else ""
+        return UsageError(f"no such option {cause.option_name!r}", hint=meant + hint)
+    failure = from_click(cause)
+    return UsageError(failure.message, hint=f"{failure.hint}; or {hint}")

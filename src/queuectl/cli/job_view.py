@@ -1,0 +1,259 @@
+"""Jobs on a terminal: the columns of a list, the note beside a job, the page of a single job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from queuectl.cli.app import App
+from queuectl.cli.render import field_lines, table_lines
+from queuectl.cli.tables import STATE_STYLE, Column, plural
+from queuectl.jobs.dependencies import Dependency, Need, Otherwise
+from queuectl.jobs.model import Job, Run
+from queuectl.jobs.outcome import Ending
+from queuectl.jobs.resources import format_limits, usage_text
+from queuectl.jobs.retry import allowed_failures
+from queuectl.jobs.states import WAITING, State
+from queuectl.operations.inspect import JobDetails
+from queuectl.text import escape_control
+from queuectl.units import format_duration, humanize_duration, humanize_elapsed, humanize_time, to_ms
+from queuectl.webhooks.rules import redact_hooks
+
+DEFAULT_QUEUE = "default"
+# Shorter in a list, where they would take the width of the commands.
+_SHORT_REASONS = {"no live worker serves its queue": "no worker", "waits for a free slot": ""}
+
+
+def command_text(job: Job) -> str:
+    """The command line, quoted for a shell."""
+    if job.command is not None:
+        return job.command
+    import shlex
+
+    return shlex.join(job.argv or ())
+
+
+def attempts_text(job: Job) -> str:
+    """`1/3`: failed runs, and how many make it dead; empty while nothing has failed."""
+    allowed = allowed_failures(job.max_retries, first_is_free=job.first_is_free)
+    return f"{job.attempts}/{allowed}" if job.attempts else ""
+
+
+def note(job: Job, now_ms: int) -> str:
+    """Why a job is not running yet, or how it ended; may be empty."""
+    # A held job does not run even when it is due.
+    until_ms = 0 if job.held else to_ms(job.run_at) - now_ms
+    if job.state is State.FAILED and until_ms > 0:
+        return f"{job.error}; again in {humanize_duration(until_ms + 999)}"
+    if job.state is State.PENDING and until_ms > 0:
+        return f"due in {humanize_duration(until_ms + 999)}"
+    if job.state is State.CANCELLED and job.error == job.state.value:
+        return ""  # same as the state
+    reason = job.reason or job.error or ""
+    return _SHORT_REASONS.get(reason, reason)
+
+
+def columns(jobs: Sequence[Job], now_ms: int, *, width: int | None) -> list[Column[Job]]:
+    """The columns for these jobs, without those that would be the same in all rows."""
+    available = width or 1000
+    has_queues = available >= 60 and any(job.queue != DEFAULT_QUEUE for job in jobs)
+    has_priorities = available >= 60 and any(job.priority or job.effective_priority for job in jobs)
+    wanted: list[Column[Job]] = [
+        Column("ID", lambda job: job.id),
+        Column("STATE", lambda job: job.state.value, style=lambda job: STATE_STYLE[job.state]),
+        Column("QUEUE", lambda job: job.queue if has_queues else "", optional=True, spare=4),
+        Column("PRIO", lambda job: _priority(job) if has_priorities else "", right=True, optional=True, spare=5),
+        Column("FAILED", attempts_text, right=True, optional=True, spare=2),
+        Column("ENQUEUED", lambda job: humanize_time(to_ms(job.created_at), now_ms), right=True, spare=1),
+        Column("TOOK", lambda job: _took(job, now_ms), right=True, optional=True, spare=3),
+        Column("COMMAND", command_text, flexible=True),
+    ]
+    if available >= 100:
+        wanted.append(
+            Column("TAGS", lambda job: ",".join(job.tags), style="dim", flexible=True, optional=True, spare=7)
+        )
+    if available >= 80:
+        wanted.append(Column("NOTE", lambda job: note(job, now_ms), style="dim", flexible=True, optional=True, spare=6))
+    return wanted
+
+
+def end_line(app: App, job: Job) -> str:
+    """`7f3a completed in 1.25s`, `7f3a dead: exit code 3`: how a job ended, on one line."""
+    state = app.paint(job.state.value, STATE_STYLE[job.state])
+    how = f": {escape_control(job.error)}" if job.error else ""
+    lasted = (
+        f" in {humanize_elapsed(job.duration_ms)}"
+        if job.state is State.COMPLETED and job.duration_ms is not None
+        else ""
+    )
+    return f"{escape_control(job.id)} {state}{lasted}{how}"
+
+
+def local_time(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _priority(job: Job) -> str:
+    if job.effective_priority == job.priority:
+        return str(job.priority)
+    return f"{job.priority}→{job.effective_priority}"
+
+
+def _took(job: Job, now_ms: int) -> str:
+    if job.duration_ms is not None:
+        return humanize_elapsed(job.duration_ms)
+    if job.state is State.PROCESSING and job.started_at is not None:
+        return humanize_duration(max(0, now_ms - to_ms(job.started_at)))
+    return ""
+
+
+MAX_OUTPUT_LINES: Final = 20
+MAX_RUNS: Final = 10
+
+_ENDING_STYLE: Final = {
+    Ending.RUNNING: "cyan",
+    Ending.COMPLETED: "green",
+    Ending.CANCELLED: "dim",
+    Ending.RELEASED: "dim",
+    Ending.LOST: "magenta",
+}
+
+
+def job_lines(app: App, shown: JobDetails, *, show_env: bool) -> Iterator[str]:
+    job, now_ms = shown.job, app.open_reads().now_ms()
+    yield _title(app, job, now_ms)
+    yield ""
+    where = shown.history[-1].host if shown.history else app.host
+    elsewhere = "" if where == app.host else f" on {escape_control(where)}"
+    yield from field_lines(app, _fields(job, now_ms, elsewhere, show_env=show_env))
+    if shown.history:
+        yield ""
+        yield from _history(app, shown.history)
+    if shown.output is not None:
+        yield ""
+        yield from _output(app, job, shown.output, shown.gone)
+    elif shown.history and shown.history[-1].log_from is not None:
+        yield ""
+        yield app.paint(f"  the output of run {job.runs} is gone: its log was removed, or is not kept", "dim")
+
+
+def _title(app: App, job: Job, now_ms: int) -> str:
+    state = app.paint(job.state.value, f"bold {STATE_STYLE[job.state]}")
+    text = note(job, now_ms)
+    if job.state is State.PROCESSING and job.started_at is not None:
+        text = f"for {humanize_duration(max(0, now_ms - to_ms(job.started_at)))} on {job.worker}"
+    elif job.state is State.COMPLETED and job.duration_ms is not None:
+        text = f"in {humanize_elapsed(job.duration_ms)}"
+    text = text.removeprefix(f"{job.state.value}: ")  # errors repeat the state
+    tail = f": {escape_control(text)}" if text else ""
+    return f"{app.paint(escape_control(job.id), 'bold')}  {state}{tail}"
+
+
+def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator[tuple[str, str]]:
+    yield ("Command" if job.command is not None else "Arguments"), escape_control(command_text(job))
+    yield "Directory", escape_control(job.cwd)
+    earned = f", now {job.effective_priority}" if job.effective_priority != job.priority else ""
+    yield "Queue", f"{escape_control(job.queue)}, priority {job.priority}{earned}"
+    yield "Tags", ", ".join(job.tags)
+    yield "After", ", ".join(escape_control(_parent(parent)) for parent in job.depends_on)
+    yield "Unique key", escape_control(job.unique_key or "")
+    yield "Key", escape_control(job.key or "") + ("" if job.places is None else f", {job.places:,} at a time")
+    yield "Batch", job.batch or ""
+    yield "Schedule", escape_control(job.cron or "")
+    yield (
+        "Calls",
+        ", ".join(f"{name}: {escape_control(url)}" for name, (url, _) in redact_hooks(job.hooks or {}).items()),
+    )
+    if job.env:
+        yield (
+            "Environment",
+            ", ".join(
+                f"{escape_control(name)}={escape_control(value) if show_env else '***'}"
+                for name, value in job.env.items()
+            ),
+        )
+    yield "Secrets", ", ".join(job.secrets)
+    yield "Timeout", "" if job.timeout_ms is None else format_duration(job.timeout_ms)
+    yield "Limits", format_limits(job.limits)
+    yield "Retries", _retries(job)
+    yield "Enqueued", _moment(to_ms(job.created_at), now_ms, local_time(job.created_at))
+    if job.state in WAITING and job.run_at > job.created_at:
+        yield "Due", _moment(to_ms(job.run_at), now_ms, local_time(job.run_at))
+    if job.started_at is not None:
+        waited = f", after waiting {humanize_elapsed(job.wait_ms)}" if job.wait_ms is not None else ""
+        yield "Started", _moment(to_ms(job.started_at), now_ms, local_time(job.started_at)) + waited
+    if job.finished_at is not None:
+        lasted = f", after {humanize_elapsed(job.duration_ms)}" if job.duration_ms is not None else ""
+        yield "Finished", _moment(to_ms(job.finished_at), now_ms, local_time(job.finished_at)) + lasted
+    yield "Ended with", _end(job)
+    yield "Log", escape_control(job.log) + elsewhere if job.log else ""
+
+
+def _parent(parent: Dependency) -> str:
+    """`build`, or with conditions: `build (ended)`, `build (completed, else run)`."""
+    conditions = [parent.when.value] if parent.when is not Need.COMPLETED else []
+    conditions += ["else run"] if parent.otherwise is Otherwise.RUN else []
+    return parent.id + (f" ({', '.join(conditions)})" if conditions else "")
+
+
+def _retries(job: Job) -> str:
+    failed = attempts_text(job)
+    text = (
+        f"{failed.replace('/', ' of ')} failed"
+        if failed
+        else f"dead after {plural(max(1, job.max_retries + job.first_is_free), 'failed run')}"
+    )
+    crashes = f", {plural(job.crashes, 'lost worker')}" if job.crashes else ""
+    return f"{text}{crashes}, backoff {job.backoff_base:g} ** n s"
+
+
+def _end(job: Job) -> str:
+    if job.finished_at is None:
+        return ""
+    return escape_control(job.error or (f"exit code {job.exit_code}" if job.exit_code is not None else ""))
+
+
+def _moment(moment_ms: int, now_ms: int, text: str) -> str:
+    return f"{text} ({humanize_time(moment_ms, now_ms)})"
+
+
+def _history(app: App, history: list[Run]) -> Iterator[str]:
+    is_spread = app.open_reads().is_shared or any(run.host != app.host for run in history)
+    columns: list[Column[Run]] = [
+        Column("RUN", lambda run: str(run.number), right=True),
+        Column("OUTCOME", lambda run: run.outcome.value, style=lambda run: _ENDING_STYLE.get(run.outcome, "red")),
+        Column("STARTED", lambda run: "" if run.started_at is None else local_time(run.started_at), spare=3),
+        Column(
+            "TOOK",
+            lambda run: "" if run.duration_ms is None else humanize_elapsed(run.duration_ms),
+            right=True,
+            spare=2,
+        ),
+        Column("WORKER", lambda run: run.worker, flexible=True, spare=4),
+        Column("HOST", lambda run: run.host if is_spread else "", flexible=True, optional=True, spare=6),
+        Column("PID", lambda run: "" if run.pid is None else str(run.pid), right=True, optional=True, spare=5),
+        Column("CPU", lambda run: usage_text(run.usage).cpu_time, right=True, optional=True, spare=7),
+        Column("MEMORY", lambda run: usage_text(run.usage).memory, right=True, optional=True, spare=8),
+        Column("I/O", lambda run: usage_text(run.usage).moved, right=True, optional=True, spare=9),
+        Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
+    ]
+    if len(history) > MAX_RUNS:
+        yield app.paint(f"  the last {MAX_RUNS} of {len(history):,} runs; all of them: --json", "dim")
+    yield from table_lines(app, history[-MAX_RUNS:], columns, indent="  ")
+
+
+def _output(app: App, job: Job, output: str, gone: int) -> Iterator[str]:
+    lines = output.expandtabs().splitlines()
+    if gone:
+        yield app.paint(f"  {plural(gone, 'byte')} of earlier output of run {job.runs} are gone", "dim")
+    if not lines:
+        if not gone:
+            yield app.paint("  no output", "dim")
+        return
+    whole = "all that is left" if gone else "all of it"
+    cut = len(lines) > MAX_OUTPUT_LINES
+    more = f", the last {MAX_OUTPUT_LINES} lines; {whole}: queuectl logs {job.id}" if cut else ""
+    yield app.paint(f"  Output of run {job.runs}{more}", "dim")
+    for line in lines[-MAX_OUTPUT_LINES:]:
+        yield f"  {app.paint('│', 'dim')} {escape_control(line)}"

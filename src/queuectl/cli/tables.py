@@ -1,0 +1,173 @@
+"""Text for a terminal: colors, sizes, and tables that fit its width.
+
+Tables are laid out here and not by rich, whose console takes 40 ms to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from queuectl.jobs.states import State
+from queuectl.text import escape_control
+
+STATE_STYLE: Final = {
+    State.BLOCKED: "magenta",
+    State.PENDING: "yellow",
+    State.PROCESSING: "cyan",
+    State.FAILED: "orange",
+    State.COMPLETED: "green",
+    State.DEAD: "red",
+    State.CANCELLED: "dim",
+}
+
+_CODES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "orange": "38;5;208",
+}
+
+
+def paint(text: str, style: str | None, *, color: bool) -> str:
+    """`text` in `style`, one or more names ("bold red"); unchanged without a style or without color."""
+    if not color or not style or not text:
+        return text
+    return f"\x1b[{';'.join(_CODES[name] for name in style.split())}m{text}\x1b[0m"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes with about three digits: `812 B`, `3.4 KiB`, `1.2 GiB`."""
+    if size < 1024:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("KiB", "MiB", "GiB"):
+        amount /= 1024
+        if amount < 1024:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1024:.1f} TiB"
+
+
+T = TypeVar("T")
+
+
+class Column(NamedTuple, Generic[T]):
+    """One column of a table. `cell` returns plain text; the renderer escapes it.
+
+    A `flexible` column may be truncated to fit a terminal. An `optional` one is omitted if all of its cells are empty. On
+    a terminal too narrow for all columns, the one with the highest `spare` is omitted first; one with 0 never is.
+    """
+
+    title: str
+    cell: Callable[[T], str]
+    style: Callable[[T], str | None] | str | None = None
+    right: bool = False
+    flexible: bool = False
+    optional: bool = False
+    spare: int = 0
+
+
+GAP = "  "
+MIN_FLEXIBLE_WIDTH = 8  # a flexible column is not truncated below this while another one can be omitted
+
+
+def lay_out(rows: Iterable[Any], columns: Sequence[Column[Any]], *, width: int | None, color: bool) -> Iterator[str]:
+    """The lines of a table, its header first.
+
+    `width` None means a pipe: nothing is truncated.
+    """
+    shown = [(row, [escape_control(column.cell(row)) for column in columns]) for row in rows]
+    kept = [
+        index for index, column in enumerate(columns) if not column.optional or any(cells[index] for _, cells in shown)
+    ]
+    wanted = {
+        index: max([len(columns[index].title), *(cell_width(cells[index]) for _, cells in shown)]) for index in kept
+    }
+    sizes = wanted if width is None else _squeeze(wanted, columns, width)
+    kept, widths = list(sizes), list(sizes.values())
+    titles = [columns[index].title for index in kept]
+    rights = [columns[index].right for index in kept]
+    header = _line(
+        [_fit(title, size) for title, size in zip(titles, widths, strict=True)], widths, rights, [None] * len(kept)
+    )
+    yield paint(header, "bold", color=color)
+    for row, cells in shown:
+        styles = [_style(columns[index], row) if color else None for index in kept]
+        yield _line(
+            [_fit(cells[index], size) for index, size in zip(kept, widths, strict=True)], widths, rights, styles
+        )
+
+
+def cell_width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def fit(text: str, width: int) -> str:
+    """`text` on at most `width` columns; truncated text ends in `…`."""
+    return _fit(escape_control(text), width)
+
+
+def _fit(text: str, width: int) -> str:
+    if cell_width(text) <= width:
+        return text
+    if text.isascii():
+        return text[: width - 1] + "…"
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def _squeeze(wanted: Mapping[int, int], columns: Sequence[Column[Any]], width: int) -> dict[int, int]:
+    """The widths of the columns that fit on one line.
+
+    Truncate flexible columns, then omit columns by `spare`, then truncate the widest ones.
+    """
+    sizes = dict(wanted)
+    _cut(sizes, [index for index in sizes if columns[index].flexible], width, floor=MIN_FLEXIBLE_WIDTH)
+    while _excess(sizes, width) > 0:
+        spare = max(sizes, key=lambda index: columns[index].spare)
+        if columns[spare].spare == 0:
+            _cut(sizes, list(sizes), width, floor=1)
+            break
+        # Start over: columns that were truncated for this one may get their width back.
+        sizes = {index: wanted[index] for index in sizes if index != spare}
+        _cut(sizes, [index for index in sizes if columns[index].flexible], width, floor=MIN_FLEXIBLE_WIDTH)
+    return sizes
+
+
+def _cut(sizes: dict[int, int], able: Sequence[int], width: int, *, floor: int) -> None:
+    """Narrow the widest of the columns `able` until the line fits, or none is wider than `floor`."""
+    while (excess := _excess(sizes, width)) > 0 and (wide := [index for index in able if sizes[index] > floor]):
+        widest = max(wide, key=lambda index: sizes[index])
+        next_widest = max([floor, *(sizes[index] for index in wide if sizes[index] < sizes[widest])])
+        sizes[widest] -= max(1, min(excess, sizes[widest] - next_widest))
+
+
+def _excess(sizes: Mapping[int, int], width: int) -> int:
+    return sum(sizes.values()) + len(GAP) * (len(sizes) - 1) - width
+
+
+def _line(cells: list[str], widths: list[int], rights: list[bool], styles: Sequence[str | None]) -> str:
+    parts = []
+    for cell, size, right, style in zip(cells, widths, rights, styles, strict=True):
+        pad = " " * (size - cell_width(cell))
+        painted = paint(cell, style, color=style is not None)
+        parts.append(pad + painted if right else painted + pad)
+    return GAP.join(parts).rstrip()
+
+
+def _style(column: Column[Any], row: Any) -> str | None:
+    return column.style(row) if callable(column.style) else column.style
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,1 @@
+"""Schedules: cron expressions, the decision what to run, the commands and the scheduler task."""

@@ -1,0 +1,230 @@
+"""Statistics: histograms of run and wait times, and the time series behind the charts."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import reduce
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from queuectl.jobs.states import State
+from queuectl.text import WEBHOOK_QUEUE
+
+# Upper bounds in seconds. A change also needs the statements `measured` and `count_out`, and a migration: counts stay in their buckets.
+BOUNDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
+BOUNDS_MS: Final = tuple(round(bound * 1000) for bound in BOUNDS)
+
+
+class TimeBuckets(NamedTuple):
+    """A histogram: the count in each bucket (the last one is beyond all bounds), and the sum."""
+
+    counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
+    total_ms: int = 0
+
+    @property
+    def jobs(self) -> int:
+        return sum(self.counts)
+
+
+def bucket_of(ms: int) -> int:
+    return bisect_left(BOUNDS_MS, ms)
+
+
+def build_histogram(buckets: Iterable[tuple[int, int, int]]) -> TimeBuckets:
+    """From tuples of bucket, count and sum; a bucket may occur several times."""
+    counts, total = [0] * (len(BOUNDS) + 1), 0
+    for bucket, jobs, ms in buckets:
+        counts[bucket] += jobs
+        total += ms
+    return TimeBuckets(tuple(counts), total)
+
+
+def add_histograms(one: TimeBuckets, other: TimeBuckets) -> TimeBuckets:
+    counts = tuple(a + b for a, b in zip(one.counts, other.counts, strict=True))
+    return TimeBuckets(counts, one.total_ms + other.total_ms)
+
+
+def percentile_ms(times: TimeBuckets, part: float) -> float | None:
+    """The percentile (`part` is 0.95 for p95), interpolated within its bucket. None if the histogram is empty.
+
+    Beyond the last bound, that bound.
+    """
+    if not times.jobs:
+        return None
+    wanted = part * times.jobs
+    reached = list(accumulate(times.counts))
+    bucket = next(place for place, so_far in enumerate(reached) if so_far >= wanted and so_far > 0)
+    if bucket == len(BOUNDS_MS):
+        return float(BOUNDS_MS[-1])
+    lower = BOUNDS_MS[bucket - 1] if bucket else 0
+    into = wanted - (reached[bucket] - times.counts[bucket])
+    return lower + (BOUNDS_MS[bucket] - lower) * into / times.counts[bucket]
+
+
+def pack_histogram(times: TimeBuckets) -> str:
+    """The stored form: the sum, then the counts without trailing zeros."""
+    counts = list(times.counts)
+    while counts and not counts[-1]:
+        counts.pop()
+    return json.dumps([times.total_ms, *counts], separators=(",", ":")) if counts else "[]"
+
+
+def unpack_histogram(text: str) -> TimeBuckets:
+    total, *counts = json.loads(text) or [0]
+    return TimeBuckets(tuple(counts) + (0,) * (len(BOUNDS) + 1 - len(counts)), total)
+
+
+# Not valid as names of queues.
+ALL_QUEUES: Final = ""  # except that of webhook deliveries
+OTHER_QUEUES: Final = "*"  # all but the busiest
+MAX_NAMED_QUEUES: Final = 50  # stored by name, for each minute and hour
+
+
+class Span(StrEnum):
+    """The resolution of a point, and how long points are kept."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+
+    @property
+    def ms(self) -> int:
+        return 60_000 if self is Span.MINUTE else 3_600_000
+
+    @property
+    def kept_ms(self) -> int:
+        return 24 * 3_600_000 if self is Span.MINUTE else 90 * 24 * 3_600_000
+
+    def begin(self, now_ms: int) -> int:
+        """The start of the minute or hour of this time."""
+        return now_ms - now_ms % self.ms
+
+
+class Counts(NamedTuple):
+    """The number of events of each kind."""
+
+    enqueued: int = 0
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    dead: int = 0
+    retried: int = 0
+    rescued: int = 0
+
+
+class Point(NamedTuple):
+    """The events in the `covers_ms` before a sample, which was taken in the minute or hour that starts at `at_ms`.
+
+    `covers_ms` is more than a minute if no worker took samples before. The gauges of an hour are the maxima of its minutes.
+    """
+
+    at_ms: int
+    queue: str
+    covers_ms: int
+    counts: Counts
+    waiting: int = 0
+    running: int = 0
+    oldest_ms: int | None = None  # waiting time of the oldest due job
+    run: TimeBuckets = TimeBuckets()  # of the completed jobs
+    wait: TimeBuckets = TimeBuckets()
+
+    @property
+    def is_quiet(self) -> bool:
+        return not any(self.counts) and not self.waiting and not self.running
+
+
+class Snapshot(NamedTuple):
+    """The input of a point, by queue. `totals`, `then`: cumulative counts, now and at the last sample."""
+
+    now_ms: int
+    last_ms: int
+    totals: Mapping[str, Counts]
+    then: Mapping[str, Counts]
+    tally: Mapping[str, Mapping[State, int]]
+    oldest_ms: Mapping[str, int]
+    times: Mapping[str, tuple[TimeBuckets, TimeBuckets]]
+
+
+def is_due(last_ms: int | None, now_ms: int) -> bool:
+    """Whether there is no sample of this minute. A clock that was set back makes it another minute, too."""
+    return last_ms is None or Span.MINUTE.begin(last_ms) != Span.MINUTE.begin(now_ms)
+
+
+def build_points(snapshot: Snapshot) -> list[Point]:
+    """One point for all queues, one for each of the busiest queues, and one for the other active queues, if there are any."""
+    active = [
+        point
+        for queue in sorted({*snapshot.totals, *snapshot.tally})
+        if not (point := _point(snapshot, queue)).is_quiet
+    ]
+    active.sort(key=lambda point: (sum(point.counts), point.waiting + point.running), reverse=True)
+    nothing = Point(
+        Span.MINUTE.begin(snapshot.now_ms), ALL_QUEUES, max(0, snapshot.now_ms - snapshot.last_ms), Counts()
+    )
+    together = reduce(_add_queues, (point for point in active if point.queue != WEBHOOK_QUEUE), nothing)
+    named, rest = active[:MAX_NAMED_QUEUES], active[MAX_NAMED_QUEUES:]
+    others = [reduce(_add_queues, rest, nothing)._replace(queue=OTHER_QUEUES)] if rest else []
+    return [together, *named, *others]
+
+
+def merge_points(existing: Iterable[Point], new: Iterable[Point], span: Span) -> list[Point]:
+    """Merge new points into the `existing` ones of a minute or hour; returns those that are new or changed.
+
+    Queues beyond MAX_NAMED_QUEUES are merged into OTHER_QUEUES.
+    """
+    known = {point.queue: point for point in existing}
+    names = sum(queue not in (ALL_QUEUES, OTHER_QUEUES) for queue in known)
+    coming: dict[str, Point] = {}
+    for point in new:
+        queue = point.queue
+        if queue not in known and queue not in (ALL_QUEUES, OTHER_QUEUES):
+            queue = OTHER_QUEUES if names >= MAX_NAMED_QUEUES else queue
+            names += 1
+        here = point._replace(at_ms=span.begin(point.at_ms), queue=queue)
+        coming[queue] = _add_queues(coming[queue], here) if queue in coming else here
+    return [_add_periods(known[queue], point) if queue in known else point for queue, point in coming.items()]
+
+
+def _point(snapshot: Snapshot, queue: str) -> Point:
+    now, then = snapshot.totals.get(queue, Counts()), snapshot.then.get(queue, Counts())
+    states = snapshot.tally.get(queue, {})
+    run, wait = snapshot.times.get(queue, (TimeBuckets(), TimeBuckets()))
+    return Point(
+        Span.MINUTE.begin(snapshot.now_ms),
+        queue,
+        max(0, snapshot.now_ms - snapshot.last_ms),
+        Counts(*(a - b for a, b in zip(now, then, strict=True))),
+        sum(states.get(state, 0) for state in (State.PENDING, State.FAILED)),
+        states.get(State.PROCESSING, 0),
+        snapshot.oldest_ms.get(queue),
+        run,
+        wait,
+    )
+
+
+def _add_queues(one: Point, other: Point) -> Point:
+    """Two points of the same time."""
+    return _sum(one, other)._replace(
+        covers_ms=one.covers_ms, waiting=one.waiting + other.waiting, running=one.running + other.running
+    )
+
+
+def _add_periods(one: Point, other: Point) -> Point:
+    """Two points of the same queue, one after the other."""
+    return _sum(one, other)._replace(
+        covers_ms=one.covers_ms + other.covers_ms,
+        waiting=max(one.waiting, other.waiting),
+        running=max(one.running, other.running),
+    )
+
+
+def _sum(one: Point, other: Point) -> Point:
+    ages = [age for age in (one.oldest_ms, other.oldest_ms) if age is not None]
+    return one._replace(
+        counts=Counts(*(a + b for a, b in zip(one.counts, other.counts, strict=True))),
+        oldest_ms=max(ages, default=None),
+        run=add_histograms(one.run, other.run),
+        wait=add_histograms(one.wait, other.wait),
+    )

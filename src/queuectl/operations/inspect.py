@@ -1,0 +1,191 @@
+"""Job details, pages of jobs, status and metrics: the values that the command line, the API and the dashboard show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple, TypeVar
+
+from queuectl.jobs.model import Job, Run, Worker
+from queuectl.jobs.states import State
+from queuectl.operations.explain import running_of_key, with_reason
+from queuectl.operations.logs import read_output_tail
+from queuectl.operations.query import MAX_SORTED_JOBS, check_sortable, cursor_position, format_cursor, parse_cursor
+from queuectl.store.histograms import Spread, Throughput
+from queuectl.store.protocol import Reads
+from queuectl.store.types import Filter, Sort
+from queuectl.text import WEBHOOK_QUEUE
+
+States = dict[str, int]  # by state, including zeros
+
+T = TypeVar("T")
+
+
+class JobDetails(NamedTuple):
+    """A job with its runs and the end of its output."""
+
+    job: Job
+    history: list[Run]
+    output: str | None  # the end of the output of the last run; None if unknown
+    gone: int = 0  # bytes of earlier output that are not kept
+
+    def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
+        history = [run.to_dict() for run in self.history]
+        return {**self.job.to_dict(show_env=show_env), "history": history, "output": self.output}
+
+
+class Page(NamedTuple):
+    """A page of jobs. `next_cursor` is that of the next page, None for the last one."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class WorkerCount(NamedTuple):
+    live: int
+    slots: int
+    busy: int
+
+
+class QueueCount(NamedTuple):
+    name: str
+    paused: bool
+    states: States
+
+
+class Status(NamedTuple):
+    total: int
+    states: States
+    workers: WorkerCount
+    queues: list[QueueCount]
+    oldest_waiting_ms: int | None
+    lost: int = 0  # dead workers whose jobs are not rescued yet; not in JSON
+    firing: tuple[str, ...] = ()  # alerts, by name; not in JSON
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "total": self.total,
+            "states": self.states,
+            "workers": self.workers._asdict(),
+            "queues": [queue._asdict() for queue in self.queues],
+            "oldest_waiting_ms": self.oldest_waiting_ms,
+        }
+
+
+class Metrics(NamedTuple):
+    total: int
+    states: States
+    queues: dict[str, States]
+    success_rate: float | None
+    average_attempts: float | None
+    duration_ms: Spread
+    wait_ms: Spread
+    throughput: Throughput
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self._asdict(),
+            "duration_ms": asdict(self.duration_ms),
+            "wait_ms": asdict(self.wait_ms),
+            "throughput": self.throughput._asdict(),
+        }
+
+
+def show(
+    store: Reads, ref: str, *, host: str, output_limit: int, is_alive: Callable[[Worker], bool] = lambda _: True
+) -> JobDetails:
+    """The details of a job. `host` is this host. Raises JobNotFound or AmbiguousId."""
+    # History first: the job must not be older than its history.
+    job_id = store.resolve(ref)
+    history = store.history(job_id)
+    job = store.get(job_id)
+    end = read_output_tail(store, job, history, host=host, limit=output_limit)
+    alive = [worker for worker in store.workers() if is_alive(worker)]
+    load = store.brakes().get(job.queue)
+    job = with_reason(job, alive, store.now_ms(), load=load, of_key=running_of_key(store, job, load))
+    if end is None:
+        return JobDetails(job, history, None)
+    return JobDetails(job, history, end.data.decode("utf-8", "replace"), end.gone)
+
+
+def page(
+    store: Reads,
+    where: Filter,
+    *,
+    sort: Sort,
+    descending: bool,
+    limit: int,
+    cursor: str | None = None,
+    most_sorted: int = MAX_SORTED_JOBS,
+) -> Page:
+    """Up to `limit` jobs (at least 1) that match, from the cursor on. Raises InvalidInput for a cursor of another order, and for an
+    order without an index if more than `most_sorted` jobs would have to be sorted.
+
+    Keyset pagination: a job whose sort key does not change is returned exactly once, even if others are added or removed.
+    """
+    after = None if cursor is None else parse_cursor(cursor, sort, descending=descending)
+    check_sortable(store, where, sort, most=most_sorted)
+    found = list(store.jobs(where, sort=sort, descending=descending, limit=limit + 1, after=after))
+    jobs = found[:limit]
+    if len(found) == len(jobs):
+        return Page(jobs, None)
+    return Page(jobs, format_cursor(cursor_position(jobs[-1], sort), sort, descending=descending))
+
+
+def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
+    tally = store.tally()
+    of_jobs = without_webhook_queue(tally)
+    rules = store.rules()
+    oldest = store.oldest_waiting_ms()
+    workers = store.workers()
+    alive = list(filter(is_alive, workers))
+    return Status(
+        total=sum(sum(states.values()) for states in of_jobs.values()),
+        states=_sum_states(of_jobs),
+        workers=count_workers(alive),
+        queues=[
+            QueueCount(name, name in rules and rules[name].paused, all_states(tally.get(name, {})))
+            for name in sorted({*tally, *rules})
+        ],
+        oldest_waiting_ms=max(without_webhook_queue(oldest).values(), default=None),
+        lost=len(workers) - len(alive),
+        firing=tuple(alert.name for alert in store.alerts() if alert.is_firing),
+    )
+
+
+def count_workers(alive: Sequence[Worker]) -> WorkerCount:
+    return WorkerCount(len(alive), sum(worker.slots for worker in alive), sum(worker.busy for worker in alive))
+
+
+def metrics(store: Reads) -> Metrics:
+    tally = store.tally()
+    states = _sum_states(without_webhook_queue(tally))
+    durations, waits = store.durations()
+    return Metrics(
+        total=sum(states.values()),
+        states=states,
+        queues={name: all_states(counts) for name, counts in sorted(tally.items())},
+        success_rate=_success_rate(states),
+        average_attempts=store.average_attempts(),
+        duration_ms=durations,
+        wait_ms=waits,
+        throughput=store.throughput(),
+    )
+
+
+def _success_rate(states: States) -> float | None:
+    completed, dead = states["completed"], states["dead"]
+    return completed / (completed + dead) if completed + dead else None
+
+
+def without_webhook_queue(by_queue: Mapping[str, T]) -> dict[str, T]:
+    """Without webhook deliveries, which count only in their own queue."""
+    return {queue: value for queue, value in by_queue.items() if queue != WEBHOOK_QUEUE}
+
+
+def all_states(counts: dict[State, int]) -> States:
+    return {state.value: counts.get(state, 0) for state in State}
+
+
+def _sum_states(tally: dict[str, dict[State, int]]) -> States:
+    return {state.value: sum(counts.get(state, 0) for counts in tally.values()) for state in State}

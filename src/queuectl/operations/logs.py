@@ -1,0 +1,193 @@
+"""Read and follow the output of jobs, from a log file of this host or from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import Final, NamedTuple
+
+from queuectl.clock import Clock
+from queuectl.errors import JobNotFound, NotFound, Unavailable
+from queuectl.jobs.model import Job, Run
+from queuectl.jobs.states import is_final
+from queuectl.logs.follow import Follower, Tell
+from queuectl.logs.log import Joined, Span, Stretch, log_exists, open_log
+from queuectl.logs.read import last_bytes, left_stretches, output_of
+from queuectl.logs.spread import Elsewhere, SpreadFollower
+from queuectl.logs.stored import Fetched
+from queuectl.operations.wait import retrying_reads
+from queuectl.store.protocol import Reads
+from queuectl.store.types import OUTPUT_AT_ONCE
+
+
+class LogView(NamedTuple):
+    """A part of a log: of one run or all, with or without START and END markers, all lines or the last ones."""
+
+    run: int | None = None
+    markers: bool = True
+    tail: int | None = None
+
+
+def open_output(
+    store: Reads, job_id: str, view: LogView, *, host: str, path: str | None, runs: Sequence[Run], tell: Tell
+) -> Follower | SpreadFollower:
+    """`path`: the log of the latest run, on its host. `host`: this host. `tell`: called if output is missing and the view has no
+    markers to show it."""
+    run, markers, tail = view
+    if _is_all_here(store, job_id, path, runs):
+        return Follower(run=run, markers=markers, tail=tail, tell=tell)
+    return SpreadFollower(_elsewhere(store, job_id, host), run=run, markers=markers, tail=tail, tell=tell)
+
+
+class OutputTail(NamedTuple):
+    """The last bytes of the output of a run, and how many bytes of its output are not kept."""
+
+    data: bytes
+    gone: int
+
+
+def read_output_tail(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> OutputTail | None:
+    """Of the last run; None if there was no run, or its output is unknown."""
+    if not runs:
+        return None
+    if not _is_all_here(store, job.id, job.log, runs):
+        return _read_spread_tail(store, job, runs, host=host, limit=limit)
+    try:
+        log = open_log(job.log)
+    except Unavailable:  # `show` prints the rest of the job; `logs` reports the error
+        return None
+    if log is None:
+        return None
+    with log:
+        span = output_of(log, runs, len(runs) - 1)
+        return OutputTail(last_bytes(log, [span], limit), _count_missing([Stretch(log, span)]))
+
+
+def missing_log(store: Reads, job_id: str, *, host: str) -> str | None:
+    """The path of a log of this host that was removed, if the store has no copy; None otherwise."""
+    job, runs = store.get(job_id), store.history(job_id)
+    last = runs[-1] if runs else None
+    if last is None or job.log is None or last.host != host or last.log_from is None or log_exists(job.log):
+        return None
+    return None if store.output(job_id, last.number) else job.log
+
+
+def _count_missing(view: Iterable[Stretch]) -> int:
+    return sum(max(0, min(source.first, span.stop) - span.start) for source, span in view)
+
+
+def _read_spread_tail(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> OutputTail | None:
+    last = runs[-1]
+    with closing(SpreadFollower(_elsewhere(store, job.id, host), run=last.number, markers=False)) as follower:
+        printed = list(follower.stretches(job.log, runs))
+        stretches = left_stretches(printed)
+        if not stretches and (last.log_from is None or last.log_to != last.log_from):
+            return None
+        joined = Joined(stretches)
+        return OutputTail(last_bytes(joined, [Span(0, joined.size)], limit), _count_missing(printed))
+
+
+def _is_all_here(store: Reads, job_id: str, path: str | None, runs: Sequence[Run]) -> bool:
+    if store.is_shared:
+        return False
+    # A copy of a shared store holds the output of runs on other hosts.
+    return path is None or log_exists(path) or not any(store.output(job_id, run.number) for run in runs)
+
+
+def _elsewhere(store: Reads, job_id: str, host: str) -> Elsewhere:
+    def fetch(number: int, start: int) -> Fetched:
+        pieces = store.output(job_id, number, start=start)
+        return Fetched(pieces, is_all=len(pieces) < OUTPUT_AT_ONCE)
+
+    return Elsewhere(is_here=lambda run: run.host == host, fetch=fetch)
+
+
+FOLLOW_POLL_SECONDS: Final = 0.05
+IDLE_FACTOR: Final = 5  # as in wait.py
+
+
+OnMissingOutput = Callable[[str, int, str], None]  # job, number of missing bytes, the limit that removed them
+
+
+def _ignore_missing(job_id: str, count: int, limit: str) -> None: ...
+
+
+class Piece(NamedTuple):
+    """A piece of the log of a job."""
+
+    id: str
+    data: bytes
+
+
+def read_log(
+    store: Reads, job_id: str, view: LogView, *, host: str, tell: OnMissingOutput = _ignore_missing
+) -> Iterator[bytes]:
+    """The current log, in bounded memory; empty if the job never ran. Raises NotFound if there is no such run.
+
+    `host` is this host: output of other hosts is read from the store. `tell` is as in `open_output`.
+    """
+    runs = store.history(job_id)
+    path = store.get(job_id).log
+    if view.run is not None and not any(run.number == view.run for run in runs):
+        raise NotFound(f"job {job_id!r} has no run {view.run}, it has had {len(runs)}", hint=f"queuectl show {job_id}")
+    about = partial(tell, job_id)
+    with closing(open_output(store, job_id, view, host=host, path=path, runs=runs, tell=about)) as follower:
+        yield from follower.new(path, runs)
+
+
+def follow_logs(
+    store: Reads,
+    clock: Clock,
+    ids: Sequence[str],
+    view: LogView,
+    *,
+    host: str,
+    watch: Callable[[Sequence[Job]], None] = lambda _: None,
+    tell: OnMissingOutput = _ignore_missing,
+) -> Iterator[Piece]:
+    """The output of the jobs as it is written, until each has reached a final state. The jobs need not have started.
+
+    `host` and `tell` are as in `read_log`. `watch` is called at every poll with the unfinished jobs. Retries while the database is
+    briefly unavailable.
+    """
+    store = retrying_reads(store, clock)
+    with ExitStack() as stack:
+        store.changed()  # as in wait.py
+        known = {job_id: _load(store, job_id) for job_id in ids}
+        followed = {}
+        for job_id, (job, runs) in known.items():
+            path, about = job.log if job else None, partial(tell, job_id)
+            output = open_output(store, job_id, view, host=host, path=path, runs=runs, tell=about)
+            followed[job_id] = stack.enter_context(closing(output))
+        has_news, pause = True, FOLLOW_POLL_SECONDS
+        while True:
+            for job_id, follower in followed.items():
+                job, runs = known[job_id]
+                if job is not None:
+                    for data in follower.new(job.log, runs, ask=has_news):
+                        yield Piece(job_id, data)
+            unfinished = [job for job, runs in known.values() if job is not None and not _is_over(job, runs, view)]
+            if not unfinished:
+                return
+            watch(unfinished)
+            clock.sleep(pause)
+            began = clock.monotonic()
+            has_news, pause = store.changed(), FOLLOW_POLL_SECONDS
+            if has_news:
+                # Before the logs are read again, so that the last output of an ended job is not missed.
+                known.update({job.id: _load(store, job.id) for job in unfinished})
+                pause = max(FOLLOW_POLL_SECONDS, IDLE_FACTOR * (clock.monotonic() - began))
+
+
+def _load(store: Reads, job_id: str) -> tuple[Job | None, list[Run]]:
+    try:
+        return store.get(job_id), store.history(job_id)
+    except JobNotFound:  # removed meanwhile: there is no more output
+        return None, []
+
+
+def _is_over(job: Job, runs: Sequence[Run], view: LogView) -> bool:
+    if is_final(job.state):
+        return True
+    return view.run is not None and any(run.number == view.run and run.finished_at is not None for run in runs)

@@ -1,0 +1,228 @@
+"""Read and parse a policy.toml. A file that other users could change is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from queuectl.errors import InvalidInput, PolicyUnusable, UnknownName
+from queuectl.jobs.resources import CEILINGS, parse_ceiling
+from queuectl.policy.accounts import Accounts, find_accounts
+from queuectl.policy.paths import UntrustedFile, read_trusted_file
+from queuectl.policy.rules import Policy, Program, Rules, parse_identity, parse_umask
+from queuectl.text import closest_match, escape_control, short_repr, truncate
+from queuectl.units import parse_duration_ms
+
+FILE_NAME: Final = "policy.toml"
+MAX_FILE_BYTES: Final = 1 << 20
+_PLAIN_KEYS: Final = (
+    *("shell", "programs", "directories", "environment", "job-environment", "secrets", "max-timeout", "user", "umask"),
+)
+KEYS: Final = (*_PLAIN_KEYS, *CEILINGS)
+QUEUES: Final = "queues"
+PROVIDER_TABLE: Final = "secret-provider"
+_PROGRAM_KEYS: Final = ("program", "args", "name")
+_VARIABLE: Final = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
+_SECRET: Final = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9._:*?-]{0,127}")
+_QUEUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class FileVersion(NamedTuple):
+    """Differs if the file was replaced or its content was changed."""
+
+    device: int
+    inode: int
+    size: int
+    written_ns: int
+    changed_ns: int
+
+
+class LoadedPolicy(NamedTuple):
+    path: str
+    policy: Policy
+    accounts: Accounts
+    version: FileVersion
+
+
+def default_path(home: str) -> str:
+    return os.path.join(home, FILE_NAME)
+
+
+def file_version(path: str) -> FileVersion | None:
+    try:
+        return _version_of(os.stat(path))
+    except OSError:
+        return None
+
+
+def read_policy(path: str, *, user: int) -> LoadedPolicy:
+    """Raises PolicyUnusable if the file is missing, if users other than `user` and root could change it, or if it names unknown users;
+    InvalidInput if it cannot be parsed."""
+    try:
+        text, found = read_trusted_file(path, user=user, max_bytes=MAX_FILE_BYTES)
+    except UntrustedFile as exc:
+        raise PolicyUnusable(path, exc.problem, hint=exc.hint) from exc
+    except OSError as exc:
+        raise PolicyUnusable(path, (exc.strerror or str(exc)).lower()) from exc
+    policy = parse_policy(parse_toml(text, path, hint="docs/how-to/policy.md shows one"), subject=path)
+    return LoadedPolicy(path, policy, find_accounts(policy, path), _version_of(found))
+
+
+def parse_toml(text: bytes, path: str, *, hint: str) -> dict[str, Any]:
+    """Raises InvalidInput, which names the file at `path`."""
+    import tomllib  # lazy: most data directories have no TOML file
+
+    try:
+        return tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as exc:
+        raise InvalidInput(path, f"is not TOML: {exc}", hint=hint) from exc
+
+
+def _version_of(found: os.stat_result) -> FileVersion:
+    return FileVersion(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def parse_policy(tables: Mapping[str, Any], *, subject: str) -> Policy:
+    """Parse the tables of a policy.toml. `subject`: the file. Raises InvalidInput or UnknownName."""
+    general = {key: value for key, value in tables.items() if key not in (QUEUES, PROVIDER_TABLE)}
+    queues = tables.get(QUEUES, {})
+    if not isinstance(queues, dict):
+        raise InvalidInput(
+            f"{subject}: {QUEUES}", f"expected tables, got {short_repr(queues)}", hint="like [queues.reports]"
+        )
+    read = _parse_table(general, "", subject)
+    found = {}
+    for queue, table in queues.items():
+        where = f"{QUEUES}.{escape_control(truncate(queue))}"
+        if not _QUEUE.fullmatch(queue):
+            raise InvalidInput(f"{subject}: {where}", "not the name of a queue", hint="like [queues.reports]")
+        if not isinstance(table, dict):
+            raise InvalidInput(
+                f"{subject}: {where}", f"expected a table, got {short_repr(table)}", hint=f"like [{where}]"
+            )
+        # A queue inherits every key that it does not set.
+        found[queue] = _rules({**read, **_parse_table(table, f"{where}.", subject)})
+    provider = tables.get(PROVIDER_TABLE)
+    if provider is not None and not isinstance(provider, dict):
+        about = f"{subject}: {PROVIDER_TABLE}"
+        raise InvalidInput(about, f"expected a table, got {short_repr(provider)}", hint=f"like [{PROVIDER_TABLE}]")
+    own = None if provider is None else _rules({**read, **_parse_table(provider, f"{PROVIDER_TABLE}.", subject)})
+    return Policy(_rules(read), found, own)
+
+
+_ParsedTable = dict[str, tuple[str, Any]]  # by key: its full name and its value
+
+
+def _rules(read: _ParsedTable) -> Rules:
+    values = {key: value for key, (_, value) in read.items()}
+    programs = values.get("programs")
+    return Rules(
+        shell=values.get("shell", programs is None),
+        programs=programs,
+        directories=values.get("directories"),
+        environment=values.get("environment"),
+        job_environment=values.get("job-environment"),
+        secrets=values.get("secrets", ()),
+        max_timeout_ms=values.get("max-timeout"),
+        user=values.get("user"),
+        umask=values.get("umask"),
+        most={name: values[key] for key, name in CEILINGS.items() if key in values},
+        names={key: name for key, (name, _) in read.items()},
+    )
+
+
+def _parse_table(table: Mapping[str, Any], where: str, subject: str) -> _ParsedTable:
+    found: _ParsedTable = {}
+    for key, value in table.items():
+        name = where + escape_control(truncate(key))
+        about = f"{subject}: {name}"
+        if key not in KEYS:
+            known = (*KEYS, QUEUES, PROVIDER_TABLE) if not where else KEYS
+            raise UnknownName("rule in " + subject, name, nearest=closest_match(key, known), known=known)
+        if key == "shell":
+            if not isinstance(value, bool):
+                raise InvalidInput(about, f"expected true or false, got {short_repr(value)}", hint="shell = false")
+            found[key] = name, value
+        elif key == "max-timeout":
+            found[key] = name, _max_timeout(value, about)
+        elif key == "user":
+            found[key] = name, parse_identity(value, about)
+        elif key == "umask":
+            found[key] = name, parse_umask(value, about)
+        elif key in CEILINGS:
+            found[key] = name, parse_ceiling(key, value, about)
+        elif key == "programs":
+            items = _list(value, about, hint='like programs = ["/usr/bin/rsync"]')
+            found[key] = name, tuple(_program(item, f"{name}[{at}]", subject) for at, item in enumerate(items, 1))
+        elif key == "directories":
+            items = _list(value, about, hint='like directories = ["/srv/jobs"]')
+            found[key] = name, tuple(_absolute(item, about) for item in items)
+        elif key == "secrets":
+            items = _list(value, about, hint='like secrets = ["db-password", "api-*"]')
+            found[key] = name, tuple(_secret(item, about) for item in items)
+        else:
+            items = _list(value, about, hint=f'like {key} = ["LANG", "LC_*"]')
+            found[key] = name, tuple(_variable(item, about) for item in items)
+    return found
+
+
+def _max_timeout(value: Any, about: str) -> int:
+    ms = parse_duration_ms(value, subject=about)
+    if ms < 1:
+        raise InvalidInput(about, "no job could run", hint="omit it for no limit, or give a duration like 1h")
+    return ms
+
+
+def _list(value: Any, about: str, *, hint: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidInput(about, f"expected a list, got {short_repr(value)}", hint=hint)
+    return value
+
+
+def _text(value: Any, about: str, *, hint: str) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise InvalidInput(about, f"expected text, got {short_repr(value)}", hint=hint)
+    return value
+
+
+def _absolute(value: Any, about: str) -> str:
+    path = _text(value, about, hint="like /srv/jobs")
+    if not path.startswith("/") or {".", ".."} & set(path.split("/")):
+        raise InvalidInput(about, f"not an absolute path: {short_repr(path)}", hint="from / on, without . and ..")
+    return "/" + "/".join(part for part in path.split("/") if part)
+
+
+def _program(item: Any, rule: str, subject: str) -> Program:
+    about = f"{subject}: {rule}"
+    hint = 'a path, or { program = "/usr/bin/psql", args = ["-f", "/srv/sql/*.sql"] }'
+    table = item if isinstance(item, dict) else {"program": item}
+    for key in table:
+        if key not in _PROGRAM_KEYS:
+            known = _PROGRAM_KEYS
+            raise UnknownName(
+                f"key in {about}", escape_control(truncate(key)), nearest=closest_match(key, known), known=known
+            )
+    path = _absolute(_text(table.get("program"), about, hint=hint), about)
+    if any(letter in path.rpartition("/")[0] for letter in "*?") or path == "/":
+        raise InvalidInput(about, "wildcards are allowed in the last component only", hint="like /opt/tools/bin/*")
+    args = table.get("args")
+    if args is not None:
+        arguments = _list(args, about, hint='like args = ["-f", "/srv/sql/*.sql"]')
+        args = tuple(_text(argument, about, hint=hint) if argument != "" else "" for argument in arguments)
+        if any(argument.endswith("...") for argument in args[:-1]):
+            raise InvalidInput(about, "only the last of args may end in ...", hint='like args = ["-v", "..."]')
+    return Program(rule if "name" not in table else escape_control(_text(table["name"], about, hint=hint)), path, args)
+
+
+def _variable(item: Any, about: str) -> str:
+    if not isinstance(item, str) or not _VARIABLE.fullmatch(item):
+        raise InvalidInput(about, f"not the name of a variable: {short_repr(item)}", hint="like LANG or LC_*")
+    return item
+
+
+def _secret(item: Any, about: str) -> str:
+    if not isinstance(item, str) or not _SECRET.fullmatch(item):
+        raise InvalidInput(about, f"not the name of a secret: {short_repr(item)}", hint="like db-password or api-*")
+    return item

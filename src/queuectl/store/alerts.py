@@ -1,0 +1,164 @@
+"""Alerts: their rows, the jobs that send their notifications, and the status of those.
+
+An evaluation reads without a lock. The row of an alert has a version; the update names the version that was read, so of several
+concurrent evaluations one writes, together with the notification job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from queuectl.alerts.rules import Alert, AlertEvent, Kind, Notification, notification_variables
+from queuectl.cron.schedule import format_time
+from queuectl.errors import AlertExists, AlertNotFound
+from queuectl.jobs.audit import Act
+from queuectl.jobs.spec import NewJob
+from queuectl.jobs.states import State
+from queuectl.store.audit import alert_added
+from queuectl.store.conflicts import retry_conflicts
+from queuectl.store.enqueue import EnqueueSteps
+from queuectl.store.protocol import Reads
+from queuectl.store.transactions import Transactions
+from queuectl.store.types import Filter, Row
+from queuectl.text import WEBHOOK_QUEUE
+from queuectl.webhooks.rules import ALERT_EVENT, DELIVER_PROGRAM, ORIGIN_VARIABLE, URL_VARIABLE, Origin
+
+NOTIFICATION_TAG: Final = "alert"
+NOTIFICATION_PRIORITY: Final = 100  # before the webhooks of jobs, which are in the same queue
+NOTIFICATION_RETRIES: Final = 10  # as of a webhook
+WEBHOOK_TIMEOUT_MS: Final = 30_000
+COMMAND_TIMEOUT_MS: Final = 300_000
+
+
+def notification_job(alert: Alert, telling: Notification) -> NewJob:
+    """The job that sends a notification. URLs are often secrets, so they go into the environment, which is not shown."""
+    env = notification_variables(alert, telling)
+    if alert.url is not None:
+        # An operator configured it, so it may name a destination that is refused to others.
+        env |= {URL_VARIABLE: alert.url, ORIGIN_VARIABLE: Origin.CONFIG.value}
+    return NewJob(
+        command=alert.command,
+        argv=None if alert.url is None else (DELIVER_PROGRAM, ALERT_EVENT, alert.name, telling.event.value),
+        id=telling.id,
+        queue=WEBHOOK_QUEUE,
+        priority=NOTIFICATION_PRIORITY,
+        max_retries=NOTIFICATION_RETRIES,
+        first_is_free=False,
+        backoff_base=2.0,
+        timeout_ms=COMMAND_TIMEOUT_MS if alert.url is None else WEBHOOK_TIMEOUT_MS,
+        run_at_ms=None,
+        delay_ms=None,
+        cwd=alert.cwd,
+        env=env,
+        tags=(NOTIFICATION_TAG,),
+    )
+
+
+def alert_of(row: Row) -> Alert:
+    """From the columns of `alert`."""
+    found = Alert._make(row)
+    untold = tuple(Notification(id_, AlertEvent(word), value, at) for id_, word, value, at in json.loads(row[_UNTOLD]))
+    return found._replace(kind=Kind(found.kind), is_firing=bool(found.is_firing), untold=untold)
+
+
+def alert_values(alert: Alert) -> dict[str, Any]:
+    """The parameters of `add_alert` and `turn_alert`."""
+    untold = json.dumps([list(telling) for telling in alert.untold])
+    return {**alert._asdict(), "kind": alert.kind.value, "untold": untold}
+
+
+_UNTOLD: Final = Alert._fields.index("untold")
+
+
+MAX_NOTIFICATIONS_READ: Final = 1_000  # from the newest on
+
+
+class NotificationStatus(StrEnum):
+    UNTOLD = "untold"  # there was no worker, and sending it directly failed
+    QUEUED = "queued"  # its job waits, runs, or waits for a retry
+    DELIVERED = "delivered"
+    DEAD = "dead"  # its job has failed for good
+    CANCELLED = "cancelled"
+    TOLD = "told"  # sent directly, without a worker and a job; or its job was removed
+
+
+class LastNotification(NamedTuple):
+    fate: NotificationStatus
+    job: str | None = None
+
+
+_FATES: Final = {
+    State.COMPLETED: NotificationStatus.DELIVERED,
+    State.DEAD: NotificationStatus.DEAD,
+    State.CANCELLED: NotificationStatus.CANCELLED,
+}
+
+
+def last_notifications(reads: Reads, alerts: Sequence[Alert]) -> dict[str, LastNotification]:
+    """The last notification of each alert that ever sent one, by name."""
+    found = {alert.name: LastNotification(NotificationStatus.UNTOLD) for alert in alerts if alert.untold}
+    # The environment of a job names its alert, and the time of the decision.
+    wanted = {
+        (alert.name, format_time(alert.told_ms)): alert.told_ms
+        for alert in alerts
+        if alert.told_ms is not None and not alert.untold
+    }
+    if not wanted:
+        return found
+    where = Filter(queues=frozenset({WEBHOOK_QUEUE}), tags=frozenset({NOTIFICATION_TAG}), since_ms=min(wanted.values()))
+    for job in reads.jobs(where, limit=MAX_NOTIFICATIONS_READ):
+        env = job.env
+        name, at = env.get("QUEUECTL_ALERT", ""), env.get("QUEUECTL_ALERT_AT")
+        if wanted.pop((name, at), None) is not None:
+            found[name] = LastNotification(_FATES.get(job.state, NotificationStatus.QUEUED), job.id)
+        if not wanted:
+            break
+    return {**found, **{name: LastNotification(NotificationStatus.TOLD) for name, _ in wanted}}
+
+
+class Alerts:
+    def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
+        self._tx = tx
+        self._enqueuer = enqueuer
+
+    def alerts(self) -> list[Alert]:
+        return [alert_of(row) for row in self._tx.all("alerts")]
+
+    def alert(self, name: str) -> Alert:
+        row = self._tx.one("alert", {"name": name})
+        if row is None:
+            raise AlertNotFound(name)
+        return alert_of(row)
+
+    def died_since(self, since_ms: int) -> dict[str, int]:
+        return dict(self._tx.all("died_since", {"since": since_ms}))
+
+    @retry_conflicts
+    def add_alert(self, alert: Alert) -> None:
+        with self._tx.write(notify=True):
+            self.insert(alert)
+            self._tx.record(alert_added(alert))
+
+    def insert(self, alert: Alert) -> None:
+        """Within a transaction. Raises AlertExists."""
+        if not self._tx.execute("add_alert", alert_values(alert)):
+            raise AlertExists(alert.name)
+
+    @retry_conflicts
+    def update_alert(self, alert: Alert, jobs: Sequence[NewJob] = ()) -> bool:
+        with self._tx.write(*(["hold_ageing"] if jobs else []), notify=bool(jobs)) as transitions:
+            # First: a concurrent evaluation has locked the row, and then its version differs.
+            if not self._tx.execute("turn_alert", alert_values(alert)):
+                return False
+            self._enqueuer.add(jobs, [str(job.id) for job in jobs], transitions)
+        return True
+
+    @retry_conflicts
+    def remove_alert(self, name: str) -> None:
+        with self._tx.write():
+            if not self._tx.execute("remove_alert", {"name": name}):
+                raise AlertNotFound(name)
+            self._tx.record(Act("alert remove", [name]))

@@ -1,0 +1,127 @@
+"""The audit log: its entry for each kind of change.
+
+The entry is written in the transaction of the change, so neither exists without the other. Only changes by users are recorded: the
+actions of workers are in the history of the jobs. Values of environment variables are never recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from queuectl.jobs.audit import Act, Actor, alike
+
+if TYPE_CHECKING:
+    from queuectl.alerts.rules import Alert
+    from queuectl.cron.schedule import RunDecision, Schedule
+    from queuectl.jobs.edit import JobEdit
+    from queuectl.jobs.queue_limits import QueueSettings
+    from queuectl.store.rows import Subject
+    from queuectl.store.types import End
+
+HIDDEN_SETTINGS: Final = ("secret",)
+URL_PREFIXES: Final = ("on_", "webhook-")  # names of fields, rules and settings with webhook URLs
+_TIMES: Final = ("created_ms", "updated_ms", "tick_ms", "start_ms", "look_ms", "last_ms", "waiting")
+
+
+def refused(ends: Iterable[End]) -> Iterator[tuple[Act, Actor]]:
+    """Jobs that the policies of workers refused: an entry each, since each has its own reason."""
+    for end in ends:
+        if end.by is not None and end.settlement.ending is None and not end.settlement.is_given_back:
+            after = {"state": end.settlement.state.value, "error": end.settlement.error}
+            yield Act("policy refuse", [end.claim.id], {"state": "pending"}, after), end.by
+
+
+def state_change(action: str, found: Iterable[Subject], *, after: Mapping[str, Any] | None = None) -> Act:
+    states = {job.id: job.state.value for job in found}
+    return Act(action, list(states), before={"state": alike(states)}, after=after)
+
+
+def changed(change: JobEdit, rows: Iterable[tuple[Any, ...]]) -> Act:
+    """`rows`: of `audit_before`. Jobs that the change leaves as they are get no entry."""
+    after = _given(change._asdict())
+    if change.hooks is not None:
+        after["hooks"] = {name: _hidden("on_", hook and hook[0]) for name, hook in change.hooks.items()}
+    if times := [after.pop(name) for name in ("delay_ms", "run_at_ms") if name in after]:
+        after["run_at"] = times[0]
+    import json  # here, to keep enqueue fast
+
+    names = ("command", "argv", "queue", "priority", "max_retries", "timeout_ms", "limits", "run_at", "held")
+    before = {id_: dict(zip(names, [*values, bool(held)], strict=True)) for id_, *values, held in rows}
+    for values in before.values():
+        was = json.loads(values["limits"] or "{}")
+        values["limits"] = {name: was.get(name) for name in change.limits or ()}
+    before = {id_: values for id_, values in before.items() if not after.items() <= values.items()}
+    old = {name: alike({id_: values[name] for id_, values in before.items()}) for name in names if name in after}
+    what = "edit" if change.held is None else "hold" if change.held else "release"
+    return Act(what, list(before), before=old, after=after)
+
+
+def moved(ids: Sequence[str], queue: str, to: str) -> Act:
+    return Act("queue move", ids, before={"queue": queue}, after={"queue": to})
+
+
+def ruled(queue: str, before: QueueSettings, after: QueueSettings) -> Act:
+    from queuectl.jobs.queue_limits import format_rate  # here, to keep enqueue fast
+
+    was, now = (rules._asdict() | {"rate": rules.rate and format_rate(rules.rate)} for rules in (before, after))
+    differs = [name for name in now if was[name] != now[name]]
+    what = {"paused": "queue pause" if after.paused else "queue resume"}.get(",".join(differs), "queue set")
+    return Act(what, [queue], *({name: _hidden(name, values[name]) for name in differs} for values in (was, now)))
+
+
+def scheduled(before: Schedule | None, after: Schedule | None) -> Act | None:
+    """None if only the times of its runs differ."""
+    was, now = _schedule(before), _schedule(after)
+    one = after or before
+    assert one is not None
+    if was is not None and now is not None:
+        differs = [name for name in now if was[name] != now[name]]
+        if not differs:
+            return None
+        was, now = ({name: values[name] for name in differs} for values in (was, now))
+    what = "cron add" if was is None else "cron remove" if now is None else "cron change"
+    return Act(what, [one.name], was, now)
+
+
+def alert_added(alert: Alert) -> Act:
+    """The path of a URL may be a secret, so it is redacted."""
+    shown = alert.to_dict()
+    return Act(
+        "alert add", [alert.name], after={"when": alert.condition, "tells": shown["webhook"] or shown["command"]}
+    )
+
+
+def alert_tested(alert: Alert) -> Act:
+    return alert_added(alert)._replace(action="alert test")
+
+
+def run_by_hand(ticks: Iterable[RunDecision]) -> Act:
+    return Act("cron run", [str(tick.job.id) for tick in ticks if tick.is_by_hand and tick.job is not None])
+
+
+def _schedule(one: Schedule | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    fields = {name: sorted(value) if name == "env" else _hidden(name, value) for name, value in one.fields.items()}
+    values = one._asdict() | {"fields": fields, "overlap": one.overlap.value}
+    return {name: value for name, value in values.items() if name not in _TIMES}
+
+
+def configured(before: Mapping[str, str], changes: Mapping[str, str | None]) -> Act:
+    was = {name: _hidden(name, before.get(name)) for name in changes}
+    what = "config unset" if all(value is None for value in changes.values()) else "config set"
+    return Act(what, sorted(changes), was, {name: _hidden(name, value) for name, value in changes.items()})
+
+
+def _hidden(name: str, value: Any) -> Any:
+    """Redact secrets, and the part of a webhook URL after its host."""
+    if isinstance(value, str) and name.startswith(URL_PREFIXES):
+        from queuectl.webhooks.rules import redact_url  # here, to keep enqueue fast
+
+        value = redact_url(value)
+    return "***" if value is not None and name.endswith(HIDDEN_SETTINGS) else value
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,389 @@
+-- Statements that both dialects share. Parameters are written `:name` and tables `queuectl.jobs`: the loader of SQLite drops
+-- the schema, the loader of PostgreSQL rewrites the parameters (statements.py).
+
+-- ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: last_id
+-- The job enqueued last, webhook deliveries apart: no user enqueued those.
+select id
+  from queuectl.jobs
+ where queue <> 'queuectl.webhooks'
+ order by seq desc
+ limit 1
+
+-- name: forget_requests
+-- Remove what was answered too long ago, some of it at a time.
+delete from queuectl.requests
+ where key in (
+    select key
+      from queuectl.requests
+     where at <= :before
+     order by at
+     limit :limit
+ )
+
+-- ── settings ────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: config
+-- All stored settings.
+select key, value
+  from queuectl.config
+
+-- name: set_config
+-- Store one setting.
+insert into queuectl.config (key, value)
+values (:key, :value)
+on conflict (key) do update set value = :value
+
+-- name: unset_config
+-- Forget one setting.
+delete from queuectl.config
+ where key = :key
+
+-- name: ageing
+-- How waiting is rewarded, as stored.
+select value
+  from queuectl.config
+ where key = 'ageing'
+
+-- ── runs ────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: has_calls
+-- Is anybody to be told of something?
+select exists (select 1 from queuectl.calls)
+
+-- name: history
+-- The runs of a job but for one that stands in the job's row.
+select number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
+  from queuectl.runs
+ where job = :seq
+ order by number
+
+-- name: latest_run
+-- The run that stands in the job's row, if there is one: under way, or over and not archived.
+select runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
+       coalesce(ending, 'running'), log_from, log_to, usage
+  from queuectl.jobs
+ where seq = :seq
+   and (state = 'processing' or ending is not null)
+
+-- ── queues ──────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: unset_rules
+-- Nothing is said about a queue any more.
+delete from queuectl.queues
+ where name = :name
+
+-- name: queue_defaults
+-- What jobs of a queue get that do not say otherwise.
+select name, priority, max_retries, timeout_ms, on_success, on_failure, on_dead, limits
+  from queuectl.queues
+ where priority is not null
+    or max_retries is not null
+    or timeout_ms is not null
+    or on_success is not null
+    or on_failure is not null
+    or on_dead is not null
+    or limits is not null
+
+-- name: place
+-- The position of a job in its queue, and whether a cancel is recorded for its run.
+select queue, rank, seq, cancel_requested
+  from queuectl.jobs
+ where id = :id
+
+-- name: per_key
+-- The queues with a limit by key.
+select name, per_key
+  from queuectl.queues
+ where per_key is not null
+
+-- name: add_start
+-- A job of a queue with a rate was claimed.
+insert into queuectl.starts (queue, number, job, run, at)
+values (:queue, :number, :job, :run, :now)
+
+-- name: correct_starts
+-- The clock was set back. What lies ahead counts as of now: a queue must not wait until the clock is there again.
+update queuectl.starts
+   set at = :now
+ where queue = :queue
+   and at > :now
+
+-- name: recent_starts
+-- How many starts the window of each queue with a rate holds that ends now.
+select name, (select count(*) from queuectl.starts where queue = name and at > :now - rate_ms)
+  from queuectl.queues
+ where rate_starts is not null
+
+-- name: forget_starts
+-- A queue has no rate any more.
+delete from queuectl.starts
+ where queue = :queue
+
+-- name: trim_starts
+-- Of a queue with a rate, forget the starts that no later one has to keep its distance from.
+delete from queuectl.starts
+ where queue = :queue
+   and number <= :number
+
+-- ── workers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: request_stop
+-- Ask a worker to stop. A later "finish" does not override "now", and "restart" overrides nothing.
+update queuectl.workers
+   set stop = case when stop = 'now' or (stop is not null and :mode = 'restart') then stop else :mode end
+ where id = :id
+
+-- name: stop_order
+-- What a worker was asked to do, if anything. No row: it was declared lost.
+select stop
+  from queuectl.workers
+ where id = :id
+   and state <> 'lost'
+
+-- ── schedules ───────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_schedule
+-- A new one; none if the name is taken.
+insert into queuectl.schedules (
+    name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
+    start_at, look_at, last_at, waiting
+)
+values (
+    :name, :expression, :tz, :anchor_at, :fields, :overlap, :catch_up, :jitter_ms, :until_at,
+    :paused, :created_at, :updated_at, :tick_at, :start_at, :look_at, :last_at, :waiting
+)
+on conflict do nothing
+
+-- name: change_schedule
+-- All of it but the name.
+update queuectl.schedules
+   set expression = :expression,
+       tz = :tz,
+       anchor_at = :anchor_at,
+       fields = :fields,
+       overlap = :overlap,
+       catch_up = :catch_up,
+       jitter_ms = :jitter_ms,
+       until_at = :until_at,
+       paused = :paused,
+       created_at = :created_at,
+       updated_at = :updated_at,
+       tick_at = :tick_at,
+       start_at = :start_at,
+       look_at = :look_at,
+       last_at = :last_at,
+       waiting = :waiting
+ where name = :name
+
+-- name: remove_schedule
+-- One of them, with what was decided about its ticks.
+delete from queuectl.schedules
+ where name = :name
+
+-- name: schedule
+-- One of them.
+select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
+       start_at, look_at, last_at, waiting
+  from queuectl.schedules
+ where name = :name
+
+-- name: schedules
+-- All of them, by name.
+select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
+       start_at, look_at, last_at, waiting
+  from queuectl.schedules
+ order by name
+
+-- name: mark_fired
+-- A job that was just added is of this schedule, and may have to wait for those before it.
+update queuectl.jobs
+   set cron = :name,
+       held = :held,
+       ready = ready and not :held
+ where id = :id
+
+-- name: looks
+-- The schedules that have to be evaluated next, the earliest first.
+select name, look_at
+  from queuectl.schedules
+ where look_at is not null
+ order by look_at, name
+ limit :limit
+
+-- name: add_tick
+-- The decision about a run of a schedule. If there is one already, nothing is added, and its job must not be either.
+insert into queuectl.ticks (schedule, at, by_hand, decided_at, job, reason, times)
+values (:schedule, :at, :by_hand, :now, :job, :reason, :times)
+on conflict do nothing
+
+-- name: ticks
+-- What was decided about the ticks of a schedule, the latest first; `fired`: only those with a job. How that job is now is there
+-- unless it was removed.
+select ticks.at, ticks.decided_at, ticks.job, ticks.reason, ticks.times, ticks.by_hand, jobs.state, jobs.exit_code, jobs.error
+  from queuectl.ticks
+  left join queuectl.jobs on jobs.id = ticks.job
+ where ticks.schedule = :schedule
+   and (ticks.job is not null or not :fired)
+ order by ticks.at desc, ticks.by_hand desc
+ limit :limit
+
+-- name: trim_ticks
+-- Keep the latest of a schedule.
+delete from queuectl.ticks
+ where schedule = :schedule
+   and at < (
+    select at
+      from queuectl.ticks
+     where schedule = :schedule
+     order by at desc
+     limit 1
+    offset :keep
+   )
+
+-- ── batches ─────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: batch
+-- One batch.
+select name, added, created_at, completed_at, on_complete, on_complete_job
+  from queuectl.batches
+ where name = :name
+
+-- name: batches
+-- All batches, the newest first.
+select name, added, created_at, completed_at, on_complete, on_complete_job
+  from queuectl.batches
+ order by created_at desc, name
+
+-- name: set_on_complete
+-- What runs when all of a batch has ended. Matches nothing if it is to be something else already.
+update queuectl.batches
+   set on_complete = :job
+ where name = :name
+   and completed_at is null
+   and coalesce(on_complete, :job) = :job
+
+-- name: complete_batch
+-- A batch has ended, and the job that runs then is queued.
+update queuectl.batches
+   set completed_at = :now,
+       on_complete_job = :job
+ where name = :name
+   and completed_at is null
+
+-- ── alerts ──────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_alert
+-- A new one; none if the name is taken.
+insert into queuectl.alerts (
+    name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
+    since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
+)
+values (
+    :name, :kind, :threshold, :within_ms, :queue, :for_ms, :repeat_ms, :url, :command,
+    :cwd, :created_ms, :is_firing, :changed_ms, :since_ms, :told_ms, :seen_ms, :checked_ms,
+    :value, :untold, :tried_ms, :turn
+)
+on conflict do nothing
+
+-- name: turn_alert
+-- The state of an alert, unless it was written since it was read.
+update queuectl.alerts
+   set firing = :is_firing,
+       changed_at = :changed_ms,
+       since_at = :since_ms,
+       told_at = :told_ms,
+       seen_at = :seen_ms,
+       checked_at = :checked_ms,
+       value = :value,
+       untold = :untold,
+       tried_at = :tried_ms,
+       turn = turn + 1
+ where name = :name
+   and turn = :turn
+   and created_at = :created_ms
+
+-- name: remove_alert
+-- One of them. Jobs that tell of it stay.
+delete from queuectl.alerts
+ where name = :name
+
+-- name: alert
+-- One of them.
+select name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
+       since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
+  from queuectl.alerts
+ where name = :name
+
+-- name: alerts
+-- All of them, by name.
+select name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
+       since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
+  from queuectl.alerts
+ order by name
+
+-- ── audit ───────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_audit
+insert into queuectl.audit (at, actor, action, targets, before, after)
+values (:at, :actor, :action, :targets, :before, :after)
+
+-- name: forget_audit
+-- Remove the oldest entries that were written before a time. Looks at `rows` of them, so it never scans the table.
+delete from queuectl.audit
+ where seq in (select seq from (select seq, at from queuectl.audit order by seq limit :rows) as oldest where at < :before)
+
+-- ── stats ───────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: counters
+-- The totals of each queue at the last sample.
+select queue, enqueued, started, completed, failed, dead, retried, rescued
+  from queuectl.counters
+
+-- name: sampling
+-- The time of the last sample, and the end of the runs whose times are in `buckets`.
+select at, until, removals
+  from queuectl.sampling
+
+-- name: buckets
+-- Run and waiting times of all jobs ever completed, up to `sampling.until`.
+select queue, what, bucket, jobs, ms
+  from queuectl.buckets
+
+-- name: points_of
+-- All that is known of one minute or hour.
+select at, queue, covers_ms, enqueued, started, completed, failed, dead, retried, rescued, waiting, running, oldest_ms, run, wait
+  from queuectl.points
+ where span = :span
+   and at = :at
+
+-- name: thin_points
+-- Remove what is older than it is kept.
+delete from queuectl.points
+ where span = :span
+   and at < :before
+
+-- name: first_created
+-- When the first of all jobs that are there was enqueued.
+select created_at
+  from queuectl.jobs
+ order by seq
+ limit 1
+
+-- ── transfer ────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: is_untouched
+-- Has there never been a job, a setting, a schedule or an alert here? Every job that ever came has left its mark in `moves`.
+select not exists (select 1 from queuectl.jobs)
+   and not exists (select 1 from queuectl.runs)
+   and not exists (select 1 from queuectl.config)
+   and not exists (select 1 from queuectl.queues)
+   and not exists (select 1 from queuectl.moves)
+   and not exists (select 1 from queuectl.batches)
+   and not exists (select 1 from queuectl.schedules)
+   and not exists (select 1 from queuectl.alerts)
+
+-- name: is_undecided
+-- Are there dependencies to resolve?
+select exists (select 1 from queuectl.undecided)

@@ -1,0 +1,351 @@
+"""New jobs as rows, and the parts of `enqueue` that both dialects share. `queuectl enqueue` loads this, so it imports little."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from queuectl.jobs.priority import Ageing, ByEnqueues, Standing, rank
+from queuectl.jobs.spec import NewJob, PackedLimits, QueueDefaults
+from queuectl.store.transactions import OUTSIDE, Keys, Transactions, Transitions
+from queuectl.store.types import Enqueued, Request, Row
+
+if TYPE_CHECKING:
+    from queuectl.store.dependencies import Entering, NewLinks
+    from queuectl.store.unique import UniquePlan
+
+IDEMPOTENCY_KEPT_MS: Final = 24 * 3600 * 1000
+NONE_REPLACED: Final[Mapping[str, str]] = MappingProxyType({})
+MAX_AUDITED_JOBS: Final = 20  # of more jobs in one call, the audit entry has the IDs and the numbers per queue
+MAX_AUDITED_CHARS: Final = 1000  # of a command
+
+# ── random names ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_ALNUM = _LETTERS + b"0123456789"
+# 256 is no multiple of 26 or 36, so some characters are slightly more frequent. With 50 bits left that is harmless.
+_TO_LETTER = bytes(_LETTERS[i % 26] for i in range(256))
+_TO_ALNUM = bytes(_ALNUM[i % 36] for i in range(256))
+_JOB_ID_LENGTH = 10
+_TOKEN_BYTES = 12
+
+
+def new_job_ids(count: int) -> list[str]:
+    """`count` random IDs of the form [a-z][a-z0-9]{9}, with two system calls: a bulk enqueue needs a million."""
+    heads = os.urandom(count).translate(_TO_LETTER).decode()
+    tails = os.urandom(count * (_JOB_ID_LENGTH - 1)).translate(_TO_ALNUM).decode()
+    step = _JOB_ID_LENGTH - 1
+    return [heads[i] + tails[i * step : i * step + step] for i in range(count)]
+
+
+def new_worker_id() -> str:
+    return "w-" + os.urandom(5).translate(_TO_ALNUM).decode()
+
+
+def new_tokens(count: int) -> list[str]:
+    digits = os.urandom(count * _TOKEN_BYTES).hex()
+    step = 2 * _TOKEN_BYTES
+    return [digits[i : i + step] for i in range(0, len(digits), step)]
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Replaced(NamedTuple):
+    """A waiting job that a new one replaces."""
+
+    id: str
+    by: str
+    last_seq: int  # the last sequence number before the new job
+
+
+class InsertGroup(NamedTuple):
+    """Jobs that are inserted together, after those in `replaced` were cancelled."""
+
+    jobs: Sequence[NewJob]
+    ids: Sequence[str]
+    seqs: Sequence[int]
+    replaced: Sequence[Replaced] = ()
+
+
+def replacements(ids: Sequence[str], seqs: Sequence[int], replaced: Mapping[str, str]) -> list[Replaced]:
+    """`replaced`: by the ID of a new job, the job that it replaces."""
+    return [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
+
+
+def over_key_limit(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[int]:
+    """The indexes of jobs that cannot be claimed at first because of the limit of their concurrency key. `per_key`: the limit of each
+    queue that has one. Call `admit` afterwards; it decides the order within a key."""
+    seen: Counter[tuple[str, str]] = Counter()
+    found = set()
+    for index, job in enumerate(jobs):
+        limit = per_key.get(job.queue) if job.places is None else job.places
+        if job.key is not None and limit is not None:
+            seen[job.queue, job.key] += 1
+            if seen[job.queue, job.key] > limit:
+                found.add(index)
+    return found
+
+
+def shares_keys(jobs: Sequence[NewJob]) -> bool:
+    """Whether two of these have the same concurrency key in the same queue: a single one never exceeds a limit."""
+    keys = [(job.queue, job.key) for job in jobs if job.key is not None]
+    return len(set(keys)) < len(keys)
+
+
+def without_blocked_keys(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Sequence[NewJob]:
+    """The same without the keys of blocked jobs, which do not count against the limits."""
+    if not blocked:
+        return jobs
+    return [job._replace(key=None) if id_ in blocked else job for job, id_ in zip(jobs, ids, strict=True)]
+
+
+def count_new(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Iterator[tuple[str, str, int]]:
+    """Queue, state and number of new jobs. `blocked`: the IDs of those with unresolved dependencies."""
+    waiting = Counter(job.queue for job, id_ in zip(jobs, ids, strict=True) if id_ in blocked) if blocked else {}
+    for queue, count in Counter(job.queue for job in jobs).items():
+        waits = waiting.get(queue, 0)
+        if waits:
+            yield queue, "blocked", waits
+        if count > waits:
+            yield queue, "pending", count - waits
+
+
+def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, aside: bool = False) -> Row:
+    """The parameters of `enqueue`, in its order. `aside`: over the limit of its key, if it is due."""
+    if new.delay_ms is not None:
+        run_at = now_ms + new.delay_ms
+    else:
+        run_at = max(now_ms, new.run_at_ms or 0)  # a time in the past means now
+    return (
+        seq,
+        job_id,
+        new.command,
+        None if new.argv is None else _json(new.argv),
+        new.queue,
+        run_at <= now_ms,
+        new.priority,
+        rank(ageing, Standing(new.priority, seq, run_at, 0)),
+        run_at,
+        run_at,
+        new.max_retries,
+        new.first_is_free,
+        new.backoff_base,
+        new.timeout_ms,
+        new.cwd,
+        _json(new.env) if new.env else None,
+        _json(new.tags) if new.tags else "[]",
+        new.unique_key,
+        now_ms,
+        now_ms,
+        new.batch,
+        new.key,
+        aside and run_at <= now_ms,
+        new.places,
+        _json(new.hooks) if new.hooks else None,
+        _json(new.limits) if new.limits else None,
+        _json(new.secrets) if new.secrets else None,
+    )
+
+
+def new_rows(group: InsertGroup, *, now_ms: int, ageing: Ageing, aside: Collection[int]) -> Iterator[Row]:
+    """The rows of a group. `aside`: the indexes that `over_key_limit` returned."""
+    # Most jobs of a large group differ in number, ID and command only, and so do their rows, unless the rank depends on the number.
+    may_be_alike = not aside and not isinstance(ageing, ByEnqueues)
+    others: Row | None = None
+    row: Row = ()
+    for index, (job, id_, seq) in enumerate(zip(group.jobs, group.ids, group.seqs, strict=True)):
+        if may_be_alike and job[1:] == others:
+            yield (seq, id_, job[0], *row[3:])
+            continue
+        row, others = new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=index in aside), job[1:]
+        yield row
+
+
+def tag_rows(group: InsertGroup) -> Iterator[Row]:
+    """The parameters of `tag`, in its order."""
+    return ((tag, seq) for job, seq in zip(group.jobs, group.seqs, strict=True) for tag in job.tags)
+
+
+def read_defaults(rows: Iterable[Row]) -> QueueDefaults:
+    """From the rows of `queue_defaults`."""
+    found = {}
+    for name, priority, retries, timeout_ms, *urls, limits in rows:
+        success, failure, dead = urls
+        found[name] = (priority, retries, timeout_ms, (success, failure, dead), _limits(limits))
+    return found
+
+
+def _limits(stored: str | None) -> PackedLimits | None:
+    if stored is None:
+        return None
+    import json  # as below
+
+    limits: dict[str, int] = json.loads(stored)
+    return limits
+
+
+def _json(value: object) -> str:
+    import json  # here, since most jobs are one command, and it takes 2 ms to load
+
+    return json.dumps(value)
+
+
+# ── the transaction ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class EnqueueSteps:
+    """Base of the two dialects: the steps of an enqueue, within its transaction."""
+
+    def __init__(self, tx: Transactions) -> None:
+        self._tx = tx
+
+    def add(
+        self,
+        jobs: Sequence[NewJob],
+        ids: Sequence[str],
+        transitions: Transitions,
+        *,
+        replaced: Mapping[str, str] = NONE_REPLACED,
+    ) -> None:
+        """Enqueue jobs within a transaction that has locked their unique keys. `replaced`: by the ID of a new job, the waiting job
+        that it replaces."""
+        if not jobs:
+            return
+        ageing, seqs = self.take_seqs([job.id for job in jobs if job.id is not None], len(jobs))
+        now = self._tx.clock.now_ms()
+        if gone := replacements(ids, seqs, replaced):
+            from queuectl.store.unique import replace  # here, since few jobs have a unique key
+
+            replace(self._tx, gone, transitions, now_ms=now, ageing=ageing)
+        self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now, ageing=ageing)
+
+    def take_seqs(self, given: Sequence[str], count: int) -> tuple[Ageing, Sequence[int]]:
+        """The ranking rule, and `count` new sequence numbers. `given`: IDs that must not exist. Raises DuplicateId."""
+        raise NotImplementedError
+
+    def insert_rows(self, group: InsertGroup, rows: Iterator[Row]) -> None:
+        """Insert the rows of a group, and their tags."""
+        raise NotImplementedError
+
+    def insert_links(self, links: NewLinks, new: Mapping[str, int]) -> None:
+        """Store the dependencies of jobs that were inserted. `new`: their sequence numbers."""
+        raise NotImplementedError
+
+    def insert(
+        self,
+        group: InsertGroup,
+        transitions: Transitions,
+        *,
+        now_ms: int,
+        ageing: Ageing,
+        blocked: Collection[str] = (),
+    ) -> None:
+        """`blocked`: the IDs of jobs with dependencies, which `insert_links` stores."""
+        jobs, ids = group.jobs, group.ids
+        due = without_blocked_keys(jobs, ids, blocked)
+        aside = over_key_limit(due, dict(self._tx.all("per_key"))) if shares_keys(due) else frozenset()
+        self.insert_rows(group, new_rows(group, now_ms=now_ms, ageing=ageing, aside=aside))
+        for queue, state, count in count_new(jobs, ids, blocked):
+            transitions.add(queue, OUTSIDE, state, jobs=count)
+        # In one order for all callers, so that they do not deadlock.
+        for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
+            self._join_batch(batch, count, now_ms=now_ms)
+        if aside:
+            keys: Keys = sorted({(jobs[index].queue, str(jobs[index].key)) for index in aside})
+            self._tx.admit(keys)
+
+    def insert_all(
+        self,
+        jobs: Sequence[NewJob],
+        ids: Sequence[str],
+        seqs: Sequence[int],
+        plan: UniquePlan | None,
+        links: NewLinks | None,
+        transitions: Transitions,
+        *,
+        now_ms: int,
+        ageing: Ageing,
+    ) -> None:
+        """`ids`: of the jobs that are inserted, and `seqs` their numbers. `plan`: if some have a unique key; `links`: if some have
+        dependencies."""
+        blocked = () if links is None else links.blocked()
+        if plan is None:
+            self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now_ms, ageing=ageing, blocked=blocked)
+        else:
+            from queuectl.store.unique import replace
+
+            for group in plan.groups(seqs):
+                replace(self._tx, group.replaced, transitions, now_ms=now_ms, ageing=ageing)
+                self.insert(group, transitions, now_ms=now_ms, ageing=ageing, blocked=blocked)
+        if links is not None:
+            self.insert_links(links, dict(zip(ids, seqs, strict=True)))
+
+    def find_links(self, entering: Entering) -> NewLinks:
+        """Raises ParentNotFound, ParentEnded or InvalidInput."""
+        from queuectl.store.dependencies import link, read_parents  # here, since most jobs have no dependencies
+
+        found = self._tx.all("new_parents", {"ids": self._tx.array(entering.outside())})
+        return link(entering, read_parents(found))
+
+    def complete_with(self, job: NewJob, batch: str, *, now_ms: int) -> None:
+        """Enqueue `job` when all jobs of a batch have ended. Raises BatchComplete or BatchDiffers."""
+        from queuectl.errors import BatchDiffers
+        from queuectl.store.batches import pack_job
+
+        self._join_batch(batch, 0, now_ms=now_ms)
+        if not self._tx.execute("set_on_complete", {"name": batch, "job": pack_job(job)}):
+            raise BatchDiffers(batch)
+
+    def record(self, jobs: Sequence[NewJob], ids: Sequence[str]) -> None:
+        """Write the audit entry."""
+        if self._tx.actor is None:
+            return
+        from queuectl.jobs.audit import Act
+
+        if len(ids) <= MAX_AUDITED_JOBS and len(ids) == len(jobs):
+            after: dict[str, object] = {"jobs": [_audited(job) for job in jobs]}
+        else:
+            after = {"queues": Counter(job.queue for job in jobs)}
+        self._tx.record(Act("enqueue", ids, after=after))
+
+    def _join_batch(self, batch: str, jobs: int, *, now_ms: int) -> None:
+        if self._tx.value("join_batch", {"name": batch, "jobs": jobs, "now": now_ms}) is not None:
+            from queuectl.errors import BatchComplete
+
+            raise BatchComplete(batch)
+
+
+def _audited(job: NewJob) -> dict[str, object]:
+    command = " ".join(job.argv) if job.argv else job.command or ""
+    if len(command) > MAX_AUDITED_CHARS:
+        command = command[:MAX_AUDITED_CHARS] + "…"
+    fields = {"queue": job.queue, "priority": job.priority, "batch": job.batch, "unique": job.unique_key}
+    return {"command": command, **{name: value for name, value in fields.items() if value is not None}}
+
+
+# ── idempotency keys ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def pack_answer(answer: Enqueued) -> str:
+    import json
+
+    return json.dumps([answer, sorted(answer.duplicates)], separators=(",", ":"))
+
+
+def unpack_answer(request: Request, digest: str, packed: str) -> Enqueued:
+    """The stored answer to a request with this key. Raises KeyReused if that had another digest."""
+    import json
+
+    key, asked = request
+    if digest != asked:
+        from queuectl.errors import KeyReused
+
+        raise KeyReused(key)
+    ids, duplicates = json.loads(packed)
+    answer = Enqueued(ids)
+    answer.duplicates = frozenset(duplicates)
+    return answer

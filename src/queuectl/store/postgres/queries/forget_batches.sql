@@ -1,5 +1,0 @@
--- forget_batches: remove what is left of old batches of which no job is kept any more, and for which nothing is to run.
-delete from queuectl.batches
- where created_at < %(before)s
-   and (on_complete is null or completed_at is not null)
-   and not exists (select 1 from queuectl.jobs where batch = batches.name)

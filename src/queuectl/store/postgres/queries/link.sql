@@ -1,2 +1,0 @@
--- link: let jobs wait for others, as a stream of rows.
-copy queuectl.edges (parent, child, need, otherwise, state) from stdin

@@ -1,3 +1,0 @@
--- unset_config: forget one setting.
-delete from queuectl.config
- where key = %(key)s

@@ -1,0 +1,239 @@
+-- name: rules
+-- What is said about queues.
+select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success,
+       on_failure, on_dead, limits
+  from queuectl.queues
+ order by name
+
+-- name: set_rules
+-- All that is said about a queue. Its row is there, see `take_rules`.
+update queuectl.queues
+   set paused = %(paused)s,
+       concurrency = %(concurrency)s,
+       rate_starts = %(rate_starts)s,
+       rate_ms = %(rate_ms)s,
+       priority = %(priority)s,
+       max_retries = %(max_retries)s,
+       timeout_ms = %(timeout_ms)s,
+       per_key = %(per_key)s,
+       on_success = %(on_success)s,
+       on_failure = %(on_failure)s,
+       on_dead = %(on_dead)s,
+       limits = %(limits)s
+ where name = %(name)s
+
+-- name: take_rules
+-- Until the end of this transaction no other one changes the rules of a queue, or claims by them. (SQLite has one
+-- writer.)
+insert into queuectl.queues (name)
+values (%(name)s)
+on conflict (name) do update set name = excluded.name
+returning paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success, on_failure,
+          on_dead, limits
+
+-- name: limits
+-- The queues that are paused or limited, how many of each run, the number of the latest start, and when that one was
+-- from which the next has to keep its distance. When a start was: at the claim, until the worker says when exactly; a
+-- claim whose process is not there yet counts, and is not sure. A time outside of what can be is no time (the clock was set).
+-- Who runs is counted job by job: they are few. (SQLite has the sum of its moves; here that would be many rows.) Once for all
+-- queues, and only if one of them needs it: while another session holds a transaction open, it reads over all jobs that ran since.
+with running as materialized (
+    select queue, count(*) as jobs
+      from queuectl.jobs
+     where state = 'processing'
+     group by queue
+)
+select queues.name, queues.paused, queues.concurrency, queues.rate_starts, queues.rate_ms,
+       case
+           when queues.concurrency is null then 0
+           else coalesce((select running.jobs from running where running.queue = queues.name), 0)
+       end,
+       coalesce(last.number, 0),
+       coalesce(
+           case when jobs.runs = earlier.run and jobs.started_at between earlier.at and %(now)s then jobs.started_at end,
+           case when runs.started_at between earlier.at and %(now)s then runs.started_at end,
+           earlier.at
+       ),
+       jobs.seq is null or jobs.runs <> earlier.run or jobs.state <> 'processing' or jobs.pid is not null,
+       queues.per_key
+  from queuectl.queues
+  left join lateral (
+      select number
+        from queuectl.starts
+       where starts.queue = queues.name
+         and queues.rate_starts is not null
+       order by starts.queue desc, starts.number desc
+       limit 1
+  ) as last on true
+  left join queuectl.starts as earlier
+    on earlier.queue = queues.name
+   and earlier.number = last.number + 1 - queues.rate_starts
+  left join queuectl.jobs
+    on jobs.seq = earlier.job
+  left join queuectl.runs
+    on runs.job = earlier.job
+   and runs.number = earlier.run
+ where queues.paused
+    or queues.concurrency is not null
+    or queues.rate_starts is not null
+    or queues.per_key is not null
+
+-- name: hold_limits
+-- Until the end of this transaction no other one claims by these limits: two could use the same slot. In the order
+-- of names, to avoid deadlocks. Only queues (null: all) that have something to be claimed; which
+-- these are is only known by what this returns, since the next statement may see more. (SQLite has one writer.)
+-- The first of each line is asked for by itself, with a limit: of an `exists` the planner makes a join with all that waits.
+select queues.name
+  from queuectl.queues
+ cross join lateral (
+    select jobs.seq
+      from queuectl.jobs
+     where jobs.ready
+       and not jobs.aside
+       and (jobs.queue, jobs.rank, jobs.seq) > (queues.name, -9223372036854775808, 0)
+       and jobs.queue <= queues.name
+     order by jobs.queue, jobs.rank, jobs.seq
+     limit 1
+ ) as first
+ where (queues.concurrency is not null or queues.rate_starts is not null or queues.per_key is not null)
+   and not queues.paused
+   and (%(queues)s::text[] is null or queues.name = any(%(queues)s::text[]))
+ order by queues.name
+   for update of queues
+
+-- name: hold_places
+-- Until the end of this transaction no other one claims from, or admits to, those of these queues (null: all) whose
+-- jobs say themselves how many of their key may run. Not by a row of `queues`: such a queue need not have one. Behind `hold_limits` and
+-- `hold_lines`, and in one order, to avoid deadlocks. (SQLite has one writer.)
+with recursive step (queue) as (
+    (
+        select queue
+          from queuectl.jobs
+         where places is not null
+           and state in ('blocked', 'pending', 'processing', 'failed')
+         order by queue
+         limit 1
+    )
+    union all
+    select (
+        select jobs.queue
+          from queuectl.jobs
+         where jobs.places is not null
+           and jobs.state in ('blocked', 'pending', 'processing', 'failed')
+           and jobs.queue > step.queue
+         order by jobs.queue
+         limit 1
+    )
+      from step
+     where step.queue is not null
+),
+told as (
+    select queue, 2048 + (hashtext(queue) & 1023) as lock
+      from step
+     where queue is not null
+       and (%(queues)s::text[] is null or queue = any(%(queues)s::text[]))
+),
+taken as (
+    select id
+      from queuectl.locks
+     where id = any(array(select lock from told))
+     order by id
+       for update
+)
+select queue
+  from told
+ where lock in (select id from taken)
+
+-- name: take_places
+-- The next sequence numbers, in order, for a batch; null if one of the ids given is taken. Asked before and
+-- not after: a sequence never goes back, and a batch that is refused must not count as enqueues (see jobs/priority.py). Two
+-- batches at once may share out the numbers between them; each still gets its own in order.
+-- (SQLite has one writer, who counts on from `last_seq`.)
+select case
+           when exists (select 1 from queuectl.jobs where id = any(%(ids)s::text[])) then null
+           else array(select nextval('queuectl.jobs_seq_seq') from generate_series(1, %(jobs)s))
+       end
+
+-- name: placed_queues
+-- The queues with jobs that have not ended and say themselves how many of their key may run. Steps from name to
+-- name through jobs_places, as `ready_queues`.
+with recursive step (queue) as (
+    (
+        select queue
+          from queuectl.jobs
+         where places is not null
+           and state in ('blocked', 'pending', 'processing', 'failed')
+         order by queue
+         limit 1
+    )
+    union all
+    select (
+        select jobs.queue
+          from queuectl.jobs
+         where jobs.places is not null
+           and jobs.state in ('blocked', 'pending', 'processing', 'failed')
+           and jobs.queue > step.queue
+         order by jobs.queue
+         limit 1
+    )
+      from step
+     where step.queue is not null
+)
+select queue
+  from step
+ where queue is not null
+
+-- name: running_keys
+-- Who runs with which key, where keys are limited.
+select jobs.queue, jobs.key, jobs.id
+  from queuectl.jobs
+  left join queuectl.queues
+    on queues.name = jobs.queue
+ where jobs.state = 'processing'
+   and jobs.key is not null
+   and (jobs.places is not null or queues.per_key is not null)
+
+-- name: running_of_keys
+-- How many jobs of a queue run with each of these keys. (SQLite asks `running_of_key` of each.)
+select told.key,
+       (
+           select count(*)
+             from queuectl.jobs
+            where jobs.queue = %(queue)s
+              and jobs.key = told.key
+              and jobs.state = 'processing'
+       )
+  from unnest(%(keys)s::text[]) as told (key)
+
+-- name: set_aside
+-- Others of their keys have all places; out of the line with them, so that the next claim need not step over them.
+-- Jobs that another transaction has locked are skipped: they are promoted later.
+with found as (
+    select seq
+      from queuectl.jobs
+     where seq = any(%(seqs)s)
+       and ready
+       for update skip locked
+)
+update queuectl.jobs
+   set aside = true
+  from found
+ where jobs.seq = found.seq
+
+-- name: earlier_starts
+-- Of a queue with a rate, the starts of these numbers, and when they were. As in `limits`.
+select earlier.number,
+       coalesce(
+           case when jobs.runs = earlier.run and jobs.started_at between earlier.at and %(now)s then jobs.started_at end,
+           case when runs.started_at between earlier.at and %(now)s then runs.started_at end,
+           earlier.at
+       ),
+       jobs.seq is null or jobs.runs <> earlier.run or jobs.state <> 'processing' or jobs.pid is not null
+  from queuectl.starts as earlier
+  left join queuectl.jobs
+    on jobs.seq = earlier.job
+  left join queuectl.runs
+    on runs.job = earlier.job
+   and runs.number = earlier.run
+ where earlier.queue = %(queue)s
+   and earlier.number between %(first)s and %(last)s

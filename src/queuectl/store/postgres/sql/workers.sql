@@ -1,0 +1,145 @@
+-- name: register
+-- A worker begins. Replaces a row of the same name, whose worker is known to be gone.
+with done as (
+    delete from queuectl.done
+     where worker = %(id)s
+)
+insert into queuectl.workers (id, host, machine, lock, pid, home, state, slots, queues, started_at, heartbeat_at)
+values (%(id)s, %(host)s, %(machine)s, %(lock)s, %(pid)s, %(home)s, 'running', %(slots)s, %(queues)s, %(now)s, %(now)s)
+on conflict (id) do update
+   set host = excluded.host,
+       machine = excluded.machine,
+       lock = excluded.lock,
+       pid = excluded.pid,
+       home = excluded.home,
+       state = excluded.state,
+       stop = null,
+       slots = excluded.slots,
+       queues = excluded.queues,
+       started_at = excluded.started_at,
+       heartbeat_at = excluded.heartbeat_at,
+       beats = 0,
+       jobs_done = 0
+
+-- name: heartbeat
+-- A worker says that it lives. `beats` is what others watch: it needs no clock. What it has done is added up.
+with done as (
+    delete from queuectl.done
+     where worker = %(id)s
+    returning jobs
+)
+update queuectl.workers
+   set heartbeat_at = greatest(%(now)s, started_at),
+       beats = beats + 1,
+       jobs_done = jobs_done + coalesce((select sum(jobs) from done), 0),
+       slots = %(slots)s,
+       state = %(state)s
+ where id = %(id)s
+   and state <> 'lost'
+
+-- name: workers
+-- Everybody that registered and has not left, with how many of its slots are taken if that is asked (by calls of
+-- webhooks only if it was given their queue): while another session holds a transaction
+-- open, counting it steps over all that each has held since.
+select id, host, pid, home, state, slots,
+       case
+           when %(busy)s then (
+               select count(*)
+                 from queuectl.jobs
+                where worker = workers.id
+                  and state = 'processing'
+                  and (queue <> 'queuectl.webhooks' or position('"queuectl.webhooks"' in coalesce(workers.queues, '')) > 0)
+           )
+           else 0
+       end,
+       queues, started_at, heartbeat_at, beats,
+       jobs_done + coalesce((select sum(jobs) from queuectl.done where worker = workers.id), 0)::bigint, machine, lock
+  from queuectl.workers
+ order by started_at, id
+
+-- name: hold_worker
+-- For writes of the worker itself. Until the end of this transaction it is not rescued or removed (`take_worker`):
+-- what it claims meanwhile would belong to a worker that the database does not know. SQLite has one writer anyway.
+-- Also which transactions are over now: what comes to the line after is looked at apart by the next claim; and whether any queue
+-- is paused or limited, or a job limits its key itself: then a claim has to choose (see `claim`).
+select pg_current_snapshot()::text,
+       exists (
+           select 1
+             from queuectl.queues
+            where paused or concurrency is not null or rate_starts is not null or per_key is not null
+       )
+       or exists (
+           select 1
+             from queuectl.jobs
+            where places is not null
+              and state in ('blocked', 'pending', 'processing', 'failed')
+       ),
+       (
+           select id
+             from queuectl.locks
+            where id = hashtext(%(worker)s) & 1023
+              for key share
+       )
+
+-- name: take_worker
+-- What other processes do to a worker. Waits for what it is just doing, see `hold_worker`. (SQLite has one writer.)
+select id
+  from queuectl.locks
+ where id = hashtext(%(worker)s) & 1023
+   for update
+
+-- name: fence
+-- Ignore all writes of this worker until it registers again. Only the process that was meant: a heartbeat that it
+-- gave meanwhile, or another worker of its name, is left alone.
+update queuectl.workers
+   set state = 'lost'
+ where id = %(id)s
+   and (%(started_at)s::bigint is null or started_at = %(started_at)s)
+   and (%(beats)s::bigint is null or beats = %(beats)s)
+
+-- name: end_transactions
+-- Whatever a worker has under way is rolled back, and its sessions end. Only those of the one that was meant,
+-- as in `fence`: who has given a sign meanwhile goes on. A session has that name only within a transaction, see `enter`.
+-- Waits for a second until they are gone. Needs no right where all workers have one role. (SQLite has no sessions.)
+select pg_terminate_backend(pid, 1000)
+  from pg_stat_activity
+ where datname = current_database()
+   and application_name = %(name)s
+   and pid <> pg_backend_pid()
+   and exists (
+       select 1
+         from queuectl.workers
+        where id = %(id)s
+          and (%(started_at)s::bigint is null or started_at = %(started_at)s)
+          and (%(beats)s::bigint is null or beats = %(beats)s)
+   )
+
+-- name: adopt
+-- What a worker has running passes to another, if that one is known.
+update queuectl.jobs
+   set worker = %(by)s
+ where worker = %(worker)s
+   and state = 'processing'
+   and token = any(%(tokens)s)
+   and exists (select 1 from queuectl.workers where id = %(by)s and state <> 'lost')
+returning token
+
+-- name: forget
+-- Remove a worker whose jobs were rescued, unless it has registered again.
+delete from queuectl.workers
+ where id = %(id)s
+   and state = 'lost'
+   and not exists (select 1 from queuectl.jobs where worker = %(id)s and state = 'processing')
+
+-- name: retire
+-- Remove a worker, unless it holds a job: a job of an unregistered worker would never be rescued.
+delete from queuectl.workers
+ where id = %(id)s
+   and not exists (select 1 from queuectl.jobs where worker = %(id)s and state = 'processing')
+
+-- name: notify
+-- Wake the workers. In a transaction of its own after the commit of what there is to see, and without waiting for the disk:
+-- all that notify commit one after the other, and must not hold that line while something reaches the disk.
+-- (SQLite: `bells`, and a byte into the pipe of each.)
+select set_config('synchronous_commit', 'off', true),
+       pg_notify('queuectl', '')

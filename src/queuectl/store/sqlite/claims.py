@@ -1,0 +1,419 @@
+"""Claims and runs in SQLite: claim, start, settle, fence, adopt and rescue. The token of the claim guards every write about a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+from queuectl import errors
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import Settlement, settle_abandoned, settle_cancelled
+from queuectl.jobs.priority import ByEnqueues, Standing, effective_priority
+from queuectl.jobs.queue_limits import PriorStart
+from queuectl.jobs.states import WAITING, Event, State, is_final
+from queuectl.paths import wakeup_file
+from queuectl.store import rows
+from queuectl.store.admission import (
+    MAX_SET_ASIDE,
+    Admitted,
+    Limit,
+    Limits,
+    admitted,
+    choose_rows,
+    claimed_keys,
+    earliest,
+    filled,
+    frees_slots,
+    queues_of,
+    read_limit,
+    split_by_key,
+    with_places,
+)
+from queuectl.store.audit import refused
+from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP, MAX_CHILDREN_WITH_ENDS, NOTHING_RESOLVED, Moment
+from queuectl.store.enqueue import new_tokens
+from queuectl.store.protocol import Wakeup
+from queuectl.store.rows import RunResult, exit_of, run_result, to_milliseconds
+from queuectl.store.sqlite.connection import MEMORY, SQL, SqliteTransactions
+from queuectl.store.sqlite.dependencies import SqliteResolver
+from queuectl.store.sqlite.reads import SqliteReads
+from queuectl.store.sqlite.wakeup import NoWakeup, PipeWakeup
+from queuectl.store.transactions import GIVEN_BACK, REFUSED, Transitions, read_ageing
+from queuectl.store.types import (
+    ClaimRequest,
+    End,
+    Exchange,
+    LastHeartbeat,
+    NewWorker,
+    OutputPiece,
+    Rescued,
+    Row,
+    Span,
+    Start,
+)
+from queuectl.store.webhook_outbox import outbox_rows
+from queuectl.text import WEBHOOK_QUEUE
+
+MAX_PROMOTED: Final = 1000  # jobs that one exchange promotes
+LOST: Final = "lost"
+LOWEST_RANK: Final = -(2**63)
+KEY_COLUMN: Final = 19  # in the columns of `ready`; the next one is the limit of the job
+
+
+def _by_position(statement: str, *names: str) -> str:
+    """The statement with numbered parameters: binding a tuple takes a third of the time of a dict."""
+    return re.sub(r":([a-z_]+)", lambda found: f"?{names.index(found[1]) + 1}", statement)
+
+
+# The order of these names is the order of the tuples in `_claim` and `_write_end`.
+CLAIM: Final = _by_position(
+    SQL["claim"], "seq", "token", "worker", "host", "last_seq", "effective_priority", "log", "now"
+)
+SETTLE: Final = _by_position(
+    SQL["settle"],
+    "seq", "token", "is_cancel",
+    "state", "ending", "waits", "is_due", "retry_at",
+    "attempts", "crashes", "exit_code", "signal", "error",
+    "started_at", "finished_at", "duration_ms", "pid", "log_from", "log_to", "usage",
+    "now", "last_seq", "by_enqueues",
+)  # fmt: skip
+
+
+class SqliteClaims:
+    def __init__(self, tx: SqliteTransactions, reads: SqliteReads, resolver: SqliteResolver) -> None:
+        self._tx = tx
+        self._db = tx.db
+        self._reads = reads
+        self._resolver = resolver
+        self.decide = resolver.decide
+
+    def exchange(
+        self,
+        worker: str,
+        *,
+        starts: Sequence[Start] = (),
+        outputs: Sequence[OutputPiece] = (),
+        ends: Sequence[End] = (),
+        claim: ClaimRequest | None = None,
+    ) -> Exchange:
+        settled: list[tuple[End, Settlement]] = []
+        lost: list[End] = []
+        claims: list[Claim] = []
+        limited: Limits = {}
+        opens_at: int | None = None
+        with self._tx.write() as transitions:
+            now = self._tx.clock.now_ms()
+            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges, has_places),) = self._db.all(
+                SQL["outlook"], (worker,)
+            )
+            is_known = worker_state is not None and worker_state != LOST
+            if worker_state == LOST:
+                starts, outputs, lost, ends = (), (), list(ends), ()
+            at = Moment(now, last_seq, read_ageing(ageing))
+            for start in starts:
+                self._record_start(start, now)
+            for piece in outputs:
+                self._store_output(piece)
+            for end in ends:
+                written = self._settle(end, at, transitions)
+                if written is None:
+                    lost.append(end)
+                else:
+                    settled.append((end, written))
+            for act, by in refused(end for end, written in settled if written.ending is None):
+                self._tx.record(act, by)
+            if keys := claimed_keys(end.claim for end in ends):
+                self._tx.admit(keys)
+            states = [written.state for _, written in settled]
+            if done := sum(map(is_final, states)):
+                self._db.execute(SQL["worked"], {"id": worker, "jobs": done})
+            some_wait_again = not WAITING.isdisjoint(states)
+            # Before the claim: jobs that waited only for these may be claimed at once.
+            resolved = NOTHING_RESOLVED
+            if is_undecided or (done and has_edges):
+                most = MAX_CHILDREN_WITH_ENDS if ends else MAX_CHILDREN_PER_STEP
+                resolved = self._resolver.resolve_some(at, transitions, most=most)
+            some_wait_again |= resolved.freed
+            some_came_due = due_at is not None and due_at <= now
+            is_complete = True
+            if some_came_due:
+                promoted = self._db.execute(SQL["promote"], {"now": now, "limit": MAX_PROMOTED})
+                is_complete = promoted < MAX_PROMOTED
+            if is_limited:
+                limited = self._limits_now(now, transitions)
+            if has_places:
+                limited = with_places(limited, [queue for (queue,) in self._db.all(SQL["placed_queues"])])
+            # Only after all due jobs are promoted: the first in order may be among the rest.
+            if claim is not None and claim.limit + claim.calls > 0 and is_complete and is_known:
+                heads, opens_at = (
+                    self._heads(claim, limited, now) if limited or claim.shares else (self._head_of(claim), None)
+                )
+                claims = self._claim(worker, claim, at, transitions, heads)
+                self._note_starts(claims, limited, now)
+            if some_wait_again or some_came_due:
+                due_at = self._db.value(SQL["next_due"])
+            due_at = earliest(due_at, opens_at)
+        if some_wait_again or frees_slots(limited, [end.claim for end, _ in settled], claims):
+            self._tx.notify_workers()  # other workers may have a free slot, now or when the jobs come due
+        more, more_calls = filled(claim, claims)
+        return Exchange(
+            settled=settled,
+            lost=lost,
+            claims=claims,
+            next_due_ms=None if due_at is None else max(0, due_at - now),
+            more=not is_complete or more,
+            more_calls=more_calls,
+            undecided=resolved.more,
+        )
+
+    def fence(self, worker: str, *, last_heartbeat: LastHeartbeat | None = None) -> list[Claim] | None:
+        with self._db.transaction():
+            started_at, beats = last_heartbeat or (None, None)
+            found = self._db.execute(SQL["fence"], {"id": worker, "started_at": started_at, "beats": beats})
+            return None if last_heartbeat and not found else self._reads.running(worker)
+
+    def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
+        with self._db.transaction():
+            if self._db.value(SQL["worker_state"], (by,)) in (None, LOST):
+                return []
+            taken = {"worker": worker, "by": by, "tokens": json.dumps(list(tokens))}
+            return [token for (token,) in self._db.all(SQL["adopt"], taken)]
+
+    def rescue(
+        self,
+        worker: str,
+        *,
+        max_crashes: int,
+        spans: Mapping[str, Span] = MappingProxyType({}),
+        only: Collection[str] | None = None,
+        unbegun: Collection[str] = (),
+    ) -> list[Rescued]:
+        rescued = []
+        with self._tx.write() as transitions:
+            now = self._tx.clock.now_ms()
+            at = Moment(now, self._tx.last_seq(), self._tx.ageing())
+            for claim, is_cancelled in self._reads.running_claims(worker):
+                if only is not None and claim.token not in only:
+                    continue
+                settlement = settle_abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
+                span = spans.get(claim.token, Span(None, None))
+                self._write_end(claim, settlement, RunResult(None, now, None, None, *span), at, transitions)
+                rescued.append(Rescued(claim, settlement))
+            self._tx.admit(claimed_keys(one.claim for one in rescued))
+            self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
+        self._resolver.try_to_resolve_all()
+        self._tx.notify_workers()
+        return rescued
+
+    # ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _claim(
+        self, worker: str, request: ClaimRequest, at: Moment, transitions: Transitions, heads: Sequence[Row]
+    ) -> list[Claim]:
+        claims, archived, claimed = [], [], []
+        for row, token in zip(heads, new_tokens(len(heads)), strict=True):
+            seq, id_, runs = row[1:4]
+            queue, (state, priority, eligible_at, missed, key, _, *rest) = row[6], row[15:]
+            log = f"{request.logs}/{id_}.log"
+            standing = Standing(priority, seq, eligible_at, missed)
+            shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
+            claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
+            of_job = dict(zip(rows.CLAIM_FIELDS[1:], rest, strict=True))
+            claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, **of_job))
+            transitions.add(queue, state, "processing")
+            if runs:
+                archived.append({"seq": seq})
+        if archived:
+            self._db.executemany(SQL["archive"], archived)
+        self._db.executemany(CLAIM, claimed)
+        return claims
+
+    def _head_of(self, request: ClaimRequest) -> list[Row]:
+        """The jobs to claim, best first."""
+        if request.queues is not None:
+            found: list[Row] = []
+            for queue in dict.fromkeys(request.queues):
+                found += self._head(queue, request.limit - len(found))
+            return found + self._head(WEBHOOK_QUEUE, request.calls)
+        queues = {row[0] for row in self._db.all(SQL["ready_queues"])}
+        calls = self._head(WEBHOOK_QUEUE, request.calls) if WEBHOOK_QUEUE in queues else []
+        queues.discard(WEBHOOK_QUEUE)
+        # Rows begin with rank and seq, and no two share a seq, so no later column is ever compared.
+        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit] + calls
+
+    def _heads(self, request: ClaimRequest, limited: Limits, now: int) -> tuple[list[Row], int | None]:
+        """The same where queues are limited or have weights; and when a rate limit lets the next job start."""
+        heads: list[list[Row]] = []
+        opens_at = None
+        asked = queues_of(request, lambda: [row[0] for row in self._db.all(SQL["ready_queues"])])
+        for queue, limit in asked:
+            rule = limited.get(queue)
+            slots = Admitted(limit) if rule is None else self._admitted(rule, most=limit, now=now)
+            if rule is None or not rule.is_by_key:
+                heads.append(self._head(queue, slots.jobs))
+            else:
+                head, may_be_more = self._keyed_head(queue, slots.jobs, rule.per_key)
+                heads.append(head)
+                if may_be_more:
+                    opens_at = now
+            # A queue with fewer jobs does not wait for its rate limit.
+            if slots.opens_at is not None and len(heads[-1]) == slots.jobs:
+                opens_at = earliest(opens_at, slots.opens_at)
+        calls = heads.pop() if request.calls else []
+        chosen = choose_rows(heads, limit=request.limit, shares=request.shares, in_one_order=request.queues is None)
+        return chosen + calls, opens_at
+
+    def _head(self, queue: str, limit: int) -> list[Row]:
+        return self._db.all(SQL["ready"], {"queue": queue, "limit": limit}) if limit > 0 else []
+
+    # ── start and settle ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _record_start(self, start: Start, now: int) -> None:
+        self._db.execute(
+            SQL["start"],
+            {
+                "seq": start.claim.seq,
+                "token": start.claim.token,
+                "pid": start.pid,
+                "log_from": start.log_from,
+                "started_at": now - to_milliseconds(start.age),
+            },
+        )
+
+    def _store_output(self, piece: OutputPiece) -> None:
+        of_run = {"seq": piece.claim.seq, "token": piece.claim.token}
+        if piece.keep_from > 0:
+            self._db.execute(SQL["drop_output"], {**of_run, "keep_from": piece.keep_from})
+        self._db.execute(SQL["add_output"], {**of_run, "at": piece.at, "data": piece.data})
+
+    def _settle(self, end: End, at: Moment, transitions: Transitions) -> Settlement | None:
+        """Write an end; None if the job has another token by now."""
+        result = run_result(end, now=at.now)
+        if self._write_end(end.claim, end.settlement, result, at, transitions):
+            return end.settlement
+        is_requested = self._db.value(SQL["is_cancelled"], {"seq": end.claim.seq, "token": end.claim.token})
+        if not is_requested:
+            return None
+        cancelled = settle_cancelled(end.claim, exit_of(end.settlement))
+        self._write_end(end.claim, cancelled, result, at, transitions)
+        return cancelled
+
+    def _write_end(
+        self, claim: Claim, settlement: Settlement, result: RunResult, at: Moment, transitions: Transitions
+    ) -> bool:
+        # As plain text and numbers: sqlite3 searches for an adapter for anything else, half a microsecond each.
+        state, ending = str(settlement.state), None if settlement.ending is None else str(settlement.ending)
+        waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
+        retry_at = at.now + retry_in if settlement.state is State.FAILED else None
+        parameters = (
+            claim.seq, claim.token, int(settlement.event is Event.CANCEL),
+            state, ending, int(waits), int(waits and retry_in == 0), retry_at,
+            settlement.attempts, settlement.crashes, settlement.exit_code, settlement.signal, settlement.error,
+            result.started_at, result.finished_at, result.duration_ms, result.pid, result.log_from, result.log_to, result.usage,
+            at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)),
+        )  # fmt: skip
+        # Not `returning`: SQLite would fill a temporary table, a quarter of the time of the statement.
+        if self._db.execute(SETTLE, parameters) == 0:
+            return False
+        if ending is None:
+            ending = GIVEN_BACK if settlement.is_given_back else REFUSED
+            for name in ("unclaim", "drop_earlier") if settlement.is_given_back else ("unrun",):
+                self._db.execute(SQL[name], {"seq": claim.seq})
+        transitions.add(claim.queue, "processing", state, ending=ending)
+        if claim.hooks:
+            self._db.executemany(SQL["note_call"], outbox_rows(claim, settlement, now_ms=at.now))
+        return True
+
+    # ── limits: the write lock excludes other claims ────────────────────────────────────────────────────────────────
+
+    def _limits(self, now: int) -> list[Limit]:
+        return [read_limit(row) for row in self._db.all(SQL["limits"], {"now": now})]
+
+    def _limits_now(self, now: int, transitions: Transitions) -> dict[str, Limit]:
+        """The limited queues, including what this transaction has done."""
+        found = self._limits(now)
+        ahead = [one.queue for one in found if one.is_ahead(now)]
+        if ahead:
+            self._db.executemany(SQL["correct_starts"], [{"queue": queue, "now": now} for queue in ahead])
+            found = self._limits(now)
+        return {
+            one.queue: one._replace(running=one.running + transitions.net(one.queue, "processing")) for one in found
+        }
+
+    def _admitted(self, limit: Limit, *, most: int, now: int) -> Admitted:
+        earlier: dict[int, PriorStart] = {}
+        if limit.rate is not None and not limit.paused:
+            first = limit.last + 1 - limit.rate.starts
+            values = {"queue": limit.queue, "first": first, "last": first + most - 1, "now": now}
+            earlier = {
+                number: PriorStart(at, bool(sure)) for number, at, sure in self._db.all(SQL["earlier_starts"], values)
+            }
+        return admitted(limit, earlier, most=most, now_ms=now)
+
+    def _keyed_head(self, queue: str, slots: int, per_key: int | None) -> tuple[list[Row], bool]:
+        """The first jobs of a queue that limits keys, and whether there may be more after those that were set aside."""
+        found: list[Row] = []
+        aside: list[Row] = []
+        taken: Counter[str] = Counter()
+        rank, seq = LOWEST_RANK, 0
+        while len(found) < slots and len(aside) < MAX_SET_ASIDE:
+            values = {"queue": queue, "rank": rank, "seq": seq, "limit": slots - len(found) + min(len(aside), 100)}
+            page = self._db.all(SQL["ready_behind"], values)
+            if not page:
+                break
+            fit, full = split_by_key(page, partial(self._running_of_key, queue), per_key, taken, key_at=KEY_COLUMN)
+            found += fit
+            aside += full
+            rank, seq = page[-1][:2]
+        self._db.executemany(SQL["set_aside"], [{"seq": row[1]} for row in aside])
+        return found[:slots], len(found) < slots and len(aside) >= MAX_SET_ASIDE
+
+    def _running_of_key(self, queue: str, key: str) -> int:
+        return int(self._db.value(SQL["running_of_key"], {"queue": queue, "key": key}))
+
+    def _note_starts(self, claims: Sequence[Claim], limited: Mapping[str, Limit], now: int) -> None:
+        for queue, limit in limited.items():
+            if limit.rate is None:
+                continue
+            begun = [claim for claim in claims if claim.queue == queue]
+            values = [
+                {"queue": queue, "number": number, "job": claim.seq, "run": claim.run, "now": now}
+                for number, claim in enumerate(begun, limit.last + 1)
+            ]
+            self._db.executemany(SQL["add_start"], values)
+            if begun:
+                old = limit.last + len(begun) - limit.rate.starts
+                self._db.execute(SQL["trim_starts"], {"queue": queue, "number": old})
+
+    # ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def register(self, worker: NewWorker) -> Wakeup:
+        # The pipe first: other processes may use it as soon as they see the row.
+        try:
+            wakeup = NoWakeup() if self._db.path == MEMORY else PipeWakeup(wakeup_file(worker.home, worker.id))
+        except OSError as exc:
+            raise errors.HomeUnusable(worker.home, exc.strerror or str(exc)) from exc
+        queues = None if worker.queues is None else json.dumps(worker.queues)
+        try:
+            with self._db.transaction():
+                values = {**worker._asdict(), "queues": queues, "now": self._tx.clock.now_ms()}
+                self._db.execute(SQL["register"], values)
+        except BaseException:
+            wakeup.close()
+            raise
+        return wakeup
+
+    def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
+        state = "stopping" if stopping else "running"
+        with self._db.transaction():
+            values = {"id": worker, "slots": slots, "state": state, "now": self._tx.clock.now_ms()}
+            return self._db.execute(SQL["heartbeat"], values) == 1
+
+    def retire(self, worker: str) -> None:
+        with self._db.transaction():
+            self._db.execute(SQL["retire"], {"id": worker})

@@ -1,4 +1,0 @@
--- ageing: how waiting is rewarded, as stored.
-select value
-  from config
- where key = 'ageing'

@@ -1,4 +1,0 @@
--- batch: one batch.
-select name, added, created_at, completed_at, on_complete, on_complete_job
-  from batches
- where name = :name

@@ -1,3 +1,0 @@
--- config: all stored settings.
-select key, value
-  from config

@@ -1,3 +1,0 @@
--- forget_starts: a queue has no rate any more.
-delete from starts
- where queue = :queue

@@ -1,3 +1,0 @@
--- moves: every passage between two states ever made, and how the run ended that ended with it.
-select queue, was, now, ending, jobs
-  from moves

@@ -1,3 +1,0 @@
--- remove_schedule: one of them, with what was decided about its ticks.
-delete from schedules
- where name = :name

@@ -1,7 +1,0 @@
--- running: what a worker holds.
-select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
-       cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
-  from jobs indexed by jobs_running
- where worker = :worker
-   and state = 'processing'
- order by seq

@@ -1,3 +1,0 @@
--- unset_config: forget one setting.
-delete from config
- where key = :key

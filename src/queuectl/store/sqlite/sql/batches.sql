@@ -1,0 +1,58 @@
+-- name: join_batch
+-- Jobs come to a batch, which is made if there is none. When it was complete, if it is already.
+insert into batches (name, added, created_at)
+values (:name, :jobs, :now)
+on conflict (name) do update set added = added + excluded.added
+returning completed_at
+
+-- name: batch_states
+-- How many jobs of a batch there are in each state, straight from an index.
+select state, count(*)
+  from jobs indexed by jobs_batch
+ where batch = :name
+ group by state
+
+-- name: all_batch_states
+-- How many jobs of each batch there are in each state, straight from an index.
+select batch, state, count(*)
+  from jobs indexed by jobs_batch
+ where batch is not null
+ group by batch, state
+
+-- name: batch_due
+-- Batches that wait for nothing but what is to run when they have ended. States by name: one probe of the index each,
+-- however many jobs of the batch have ended.
+select name
+  from batches indexed by batches_open
+ where on_complete is not null
+   and completed_at is null
+   and not exists (
+       select 1
+         from jobs indexed by jobs_batch
+        where batch = batches.name
+          and state in ('blocked', 'pending', 'processing', 'failed')
+   )
+ limit 20
+
+-- name: batch_lately
+-- How many jobs of a batch were completed since a moment.
+select count(*)
+  from jobs indexed by jobs_completed
+ where state = 'completed'
+   and finished_at > :since
+   and batch = :name
+
+-- name: take_batch
+-- The completion job of this batch, unless another worker has enqueued it. Under the write lock: is it still due?
+select on_complete
+  from batches
+ where name = :name
+   and on_complete is not null
+   and completed_at is null
+
+-- name: forget_batches
+-- Remove what is left of old batches of which no job is kept any more, and for which nothing is to run.
+delete from batches
+ where created_at < :before
+   and (on_complete is null or completed_at is not null)
+   and not exists (select 1 from jobs indexed by jobs_batch where batch = batches.name)

@@ -1,0 +1,146 @@
+-- name: link
+-- Let a job wait for another. Positional: parent, child, need, otherwise, state.
+insert into edges (parent, child, need, otherwise, state)
+values (?, ?, ?, ?, ?)
+
+-- name: new_parents
+-- The jobs that new ones are to wait for.
+select id, seq, state
+  from jobs
+ where id in (select value from json_each(:ids))
+
+-- name: leave_undecided
+-- Look at the children of this parent.
+insert or ignore into undecided (parent)
+values (?)
+
+-- name: note_undecided
+-- Find all parents whose children have not been told, in a store that was filled row by row.
+insert or ignore into undecided (parent)
+select edges.parent
+  from edges
+  join jobs on jobs.seq = edges.parent
+ where (edges.state = 'waiting' and jobs.state in ('completed', 'dead', 'cancelled'))
+    or (edges.state = 'broke' and jobs.state not in ('dead', 'cancelled'))
+
+-- name: undecided
+-- A parent some of whose children have not been told what became of them.
+select undecided.parent, jobs.id, jobs.state
+  from undecided
+  join jobs on jobs.seq = undecided.parent
+ order by undecided.parent
+ limit 1
+
+-- name: free_waiting
+-- A job that waited for earlier ones of its schedule is released. It may have been cancelled meanwhile.
+update jobs
+   set held = 0,
+       ready = run_at <= :now,
+       updated_at = max(updated_at, :now)
+ where id = :id
+   and held = 1
+   and state in ('pending', 'failed')
+
+-- name: unended
+-- Some jobs of a schedule that have not ended, and the one that waits for others, which may be among many.
+select id, held
+  from (
+    select id, held
+      from jobs indexed by jobs_cron
+     where cron = :name
+       and state in ('pending', 'processing', 'failed', 'blocked')
+     limit :limit
+  )
+union
+select id, held
+  from jobs
+ where id = :waiting
+   and state in ('pending', 'processing', 'failed', 'blocked')
+ order by 1
+
+-- name: decidable
+-- Edges of a parent that are in a state, with the children they lead to. With a need: only those.
+select edges.need, edges.otherwise,
+       jobs.seq, jobs.queue, jobs.priority, jobs.eligible_at, jobs.missed, jobs.run_at,
+       jobs.unique_key
+  from edges indexed by edges_parent
+  join jobs on jobs.seq = edges.child
+ where edges.parent = :parent
+   and edges.state = :state
+   and (:need is null or edges.need = :need)
+ limit :limit
+
+-- name: decided
+-- All children of this parent have been told.
+delete from undecided
+ where parent = ?
+
+-- name: mark_edge
+-- What has become of an edge. Positional: state, child, parent.
+update edges
+   set state = ?
+ where child = ?
+   and parent = ?
+
+-- name: unblock
+-- Its parents have ended as it needs. It could first run now, or when its own time comes.
+update jobs
+   set state = 'pending',
+       ready = held = 0 and :run_at <= :now,
+       run_at = :run_at,
+       eligible_at = :run_at,
+       rank = :rank,
+       updated_at = max(:now, created_at)
+ where seq = :seq
+   and state = 'blocked'
+
+-- name: orphan
+-- A parent can no longer end as required: cancel it. It has never run.
+update jobs
+   set state = 'cancelled',
+       effective_priority = :effective_priority,
+       error = :error,
+       finished_at = max(:now, created_at),
+       updated_at = max(:now, created_at)
+ where seq = :seq
+   and state = 'blocked'
+
+-- name: reblock
+-- The parent that called it off was given another chance, and so is it.
+update jobs
+   set state = 'blocked',
+       rank = :rank,
+       effective_priority = null,
+       error = null,
+       finished_at = null,
+       updated_at = max(:now, created_at)
+ where seq = :seq
+   and state = 'cancelled'
+
+-- name: wait_again
+-- A job that is blocked again waits for all of its parents that it did not have to wait for meanwhile.
+update edges
+   set state = 'waiting'
+ where child = ?
+   and state = 'void'
+returning parent
+
+-- name: parents
+-- What some jobs wait for, or have waited for.
+select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwise, edges.state
+  from jobs as child
+  join edges on edges.child = child.seq
+  join jobs as parent on parent.seq = edges.parent
+ where child.id in (select value from json_each(:ids))
+ order by child.seq, parent.seq
+ limit :limit
+
+-- name: children
+-- What waits for some jobs, or has.
+select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwise, edges.state
+  from jobs as parent
+  join edges on edges.parent = parent.seq
+  join jobs as child on child.seq = edges.child
+ where parent.id in (select value from json_each(:ids))
+ order by parent.seq, child.seq
+ limit :limit

@@ -1,0 +1,140 @@
+-- name: rules
+-- What is said about queues.
+select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success,
+       on_failure, on_dead, limits
+  from queues
+
+-- name: set_rules
+-- All that is said about a queue.
+insert or replace into queues (name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key,
+    on_success, on_failure, on_dead, limits)
+values (:name, :paused, :concurrency, :rate_starts, :rate_ms, :priority, :max_retries, :timeout_ms, :per_key,
+    :on_success, :on_failure, :on_dead, :limits)
+
+-- name: limits
+-- The queues that are paused or limited, how many of each run, the number of the latest start, and when that one was
+-- from which the next has to keep its distance. When a start was: at the claim, until the worker says when exactly; a
+-- claim whose process is not there yet counts, and is not sure. A time outside of what can be is no time (the clock was set).
+select name, paused, concurrency, rate_starts, rate_ms,
+       iif(
+           concurrency is null, 0,
+           (
+               select coalesce(sum(iif(now = 'processing', jobs, 0) - iif(was = 'processing', jobs, 0)), 0)
+                 from moves
+                where moves.queue = queues.name
+           )
+       ),
+       coalesce(last.number, 0),
+       coalesce(
+           (
+               select max(started_at)
+                 from (
+                   select started_at from jobs where seq = earlier.job and runs = earlier.run
+                   union all
+                   select started_at from runs where job = earlier.job and runs.number = earlier.run
+                 )
+                where started_at between earlier.at and :now
+           ),
+           earlier.at
+       ),
+       not exists (
+           select 1
+             from jobs
+            where seq = earlier.job
+              and runs = earlier.run
+              and state = 'processing'
+              and pid is null
+       ),
+       per_key
+  from queues
+  left join starts as last
+    on rate_starts is not null
+   and last.queue = queues.name
+   and last.number = (select max(number) from starts where starts.queue = queues.name)
+  left join starts as earlier
+    on earlier.queue = queues.name
+   and earlier.number = last.number + 1 - rate_starts
+ where paused
+    or concurrency is not null
+    or rate_starts is not null
+    or per_key is not null
+
+-- name: placed_queues
+-- The queues with jobs that have not ended and say themselves how many of their key may run. Steps from name to
+-- name through jobs_places, as `ready_queues`.
+with recursive step (queue) as (
+    select min(queue)
+      from jobs indexed by jobs_places
+     where places is not null
+       and state in ('blocked', 'pending', 'processing', 'failed')
+    union all
+    select (
+        select min(queue)
+          from jobs indexed by jobs_places
+         where places is not null
+           and state in ('blocked', 'pending', 'processing', 'failed')
+           and queue > step.queue
+    )
+      from step
+     where step.queue is not null
+)
+select queue
+  from step
+ where queue is not null
+
+-- name: running_keys
+-- Who runs with which key, where keys are limited.
+select queue, key, id
+  from jobs indexed by jobs_running_key
+ where key is not null
+   and state = 'processing'
+   and (places is not null or exists (select 1 from queues where name = jobs.queue and per_key is not null))
+ order by seq
+
+-- name: running_of_key
+-- How many jobs of a queue with this key run. (PostgreSQL: `running_of_keys`, for many at once.)
+select count(*)
+  from jobs indexed by jobs_running_key
+ where queue = :queue
+   and key = :key
+   and state = 'processing'
+
+-- name: set_aside
+-- Others of its key have all places; out of the line with it, so that the next claim need not step over it.
+update jobs
+   set aside = 1
+ where seq = :seq
+   and ready = 1
+
+-- name: earlier_starts
+-- Of a queue with a rate, the starts of these numbers, and when they were. As in `limits`.
+select number,
+       coalesce(
+           (
+               select max(started_at)
+                 from (
+                   select started_at from jobs where seq = earlier.job and runs = earlier.run
+                   union all
+                   select started_at from runs where job = earlier.job and runs.number = earlier.run
+                 )
+                where started_at between earlier.at and :now
+           ),
+           at
+       ),
+       not exists (
+           select 1
+             from jobs
+            where seq = earlier.job
+              and runs = earlier.run
+              and state = 'processing'
+              and pid is null
+       )
+  from starts as earlier
+ where queue = :queue
+   and number between :first and :last
+
+-- name: take_rules
+-- The rules of one queue, under the write lock.
+select paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success, on_failure, on_dead, limits
+  from queues
+ where name = :name

@@ -1,0 +1,148 @@
+-- name: start
+-- The process of a claimed job exists.
+update jobs
+   set pid = :pid,
+       log_from = :log_from,
+       started_at = max(:started_at, created_at),
+       wait_ms = max(0, :started_at - max(created_at, run_at))
+ where seq = :seq
+   and token = :token
+   and state = 'processing'
+
+-- name: settle
+-- Write the end of a run. Matches nothing if the job has another token, or if a cancel is recorded
+-- that the caller does not know of: then the caller decides again.
+-- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`), also if this was
+-- its last run: it may be revived.
+update jobs
+   set state = :state,
+       ready = :is_due and held = 0,
+       token = null,
+       pid = coalesce(:pid, pid),
+       cancel_requested = 0,
+       attempts = :attempts,
+       crashes = :crashes,
+       missed = missed + :last_seq - claimed_seq,
+       rank = rank + :by_enqueues * (:last_seq - claimed_seq),
+       effective_priority = iif(:waits, null, effective_priority),
+       run_at = coalesce(:retry_at, run_at),
+       started_at = max(coalesce(:started_at, started_at), created_at),
+       wait_ms = iif(:started_at is null, wait_ms, max(0, :started_at - max(created_at, run_at))),
+       finished_at = max(:finished_at, coalesce(:started_at, started_at), created_at),
+       duration_ms = :duration_ms,
+       exit_code = :exit_code,
+       signal = :signal,
+       error = :error,
+       ending = :ending,
+       log_from = coalesce(:log_from, log_from),
+       log_to = :log_to,
+       usage = :usage,
+       updated_at = max(:now, created_at)
+ where seq = :seq
+   and token = :token
+   and state = 'processing'
+   and (cancel_requested = 0 or :is_cancel)
+
+-- name: archive
+-- The latest run of a job, if it is over and not there yet, becomes a row of `runs`: the job's row is about to
+-- lose it.
+insert into runs (
+    job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
+    usage
+)
+select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
+       usage
+  from jobs
+ where seq = :seq
+   and ending is not null
+
+-- name: worked
+-- A worker has brought some jobs to their end. (PostgreSQL does so within `settle`, by a row of `done`.)
+update workers
+   set jobs_done = jobs_done + :jobs
+ where id = :id
+
+-- name: is_cancelled
+-- Was a cancel recorded for this run? No row: the job has another token.
+-- (PostgreSQL compares it within `settle`.)
+select cancel_requested
+  from jobs
+ where seq = :seq
+   and token = :token
+   and state = 'processing'
+
+-- name: running
+-- What a worker holds.
+select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
+       cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
+  from jobs indexed by jobs_running
+ where worker = :worker
+   and state = 'processing'
+ order by seq
+
+-- name: add_output
+-- Store a piece of output. Changes nothing if the job has another token. Given twice, since the
+-- first answer got lost, the second time more may have been printed: the longer one stays.
+insert into output (job, run, at, data)
+select seq, runs, :at, :data
+  from jobs
+ where seq = :seq
+   and token = :token
+   and state = 'processing'
+    on conflict (job, run, at) do update
+   set data = excluded.data
+ where length(excluded.data) > length(output.data)
+
+-- name: drop_output
+-- Remove output that ends at or before an offset. Changes nothing if the job has another token.
+delete from output
+ where job = :seq
+   and run = (select runs from jobs where seq = :seq and token = :token and state = 'processing')
+   and at < :keep_from
+   and at + length(data) <= :keep_from
+
+-- name: drop_earlier
+-- After `unclaim` the latest run stands in the job again, and not in `runs`. (PostgreSQL does both in `unclaim`.)
+delete from runs
+ where job = :seq
+   and number = (select runs from jobs where seq = :seq)
+
+-- name: note_call
+-- Add a webhook to the outbox, in the transaction that settles the run. (PostgreSQL does so within `settle`.)
+insert into calls (job, run, happening, url, said, at)
+values (:job, :run, :happening, :url, :said, :at)
+
+-- name: take_calls
+-- Who is to be told, the oldest first, for as many jobs as are made at a time. (In PostgreSQL what another is just
+-- taking is left to it.)
+delete from calls
+ where rowid in (select rowid from calls order by rowid limit :limit)
+returning at, job, run, happening, url, said
+
+-- name: histories
+-- The runs of some jobs but for those that stand in the jobs' rows. Job by job, as the primary key has them.
+select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
+  from runs
+ where job in (select value from json_each(:seqs))
+ order by job, number
+
+-- name: latest_runs
+-- Of some jobs, the run that stands in the row of each, and where its log is.
+select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
+       coalesce(ending, 'running'), log_from, log_to, usage
+  from jobs
+ where id in (select value from json_each(:ids))
+   and (state = 'processing' or ending is not null)
+
+-- name: output
+-- What is kept of what a run printed, from a byte on; the first piece may begin before it.
+select at, data
+  from output
+ where job = (select seq from jobs where id = :id)
+   and run = :run
+   and at >= coalesce(
+       (select max(at) from output where job = (select seq from jobs where id = :id) and run = :run and at <= :start), 0
+   )
+   and at + length(data) > :start
+ order by at
+ limit :limit

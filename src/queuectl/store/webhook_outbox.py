@@ -1,0 +1,91 @@
+"""The webhook outbox: from the end of a run to the job that delivers the webhook.
+
+The transaction that settles a run adds a row for each webhook to the outbox; runs without webhooks cost nothing. A later transaction turns
+the rows into jobs, which need sequence numbers and ranks like any other. So a webhook is lost by nothing that a job survives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from queuectl.jobs.model import Claim, Worker
+from queuectl.jobs.outcome import Settlement
+from queuectl.jobs.spec import NewJob
+from queuectl.text import WEBHOOK_QUEUE
+from queuectl.webhooks.rules import (
+    DELIVER_PROGRAM,
+    ORIGIN_VARIABLE,
+    TAG,
+    URL_VARIABLE,
+    WORKER_SLOTS,
+    deliveries_for,
+    receiver_limit,
+    receiver_of,
+    unpack_hooks,
+)
+
+MAX_DELIVERIES_PER_STEP: Final = 200
+DELIVERY_RETRIES: Final = 10  # with a base of 2: over half an hour, unless backoff-max is shorter
+DELIVERY_TIMEOUT_MS: Final = 30_000
+# A draining worker waits for this many attempts of each delivery: half a minute if the receiver does not answer. A receiver that
+# restarts is back by then; the deliveries to others are left to the next worker.
+DRAIN_ATTEMPTS: Final = 5
+
+
+class OutboxRow(NamedTuple):
+    """In the order of `take_calls`."""
+
+    at: int
+    job: str
+    run: int
+    happening: str
+    url: str
+    said: str
+
+
+def outbox_rows(claim: Claim, settlement: Settlement, *, now_ms: int) -> list[dict[str, Any]]:
+    """The parameters of `note_call`."""
+    return [
+        {
+            "job": claim.id,
+            "run": claim.run,
+            "happening": call.event.value,
+            "url": call.hook.url,
+            "said": call.hook.origin.value,
+            "at": now_ms,
+        }
+        for call in deliveries_for(unpack_hooks(claim.hooks), settlement)
+    ]
+
+
+def deliveries(found: Sequence[tuple[Any, ...]], workers: Sequence[Worker]) -> list[NewJob]:
+    """The delivery jobs for the rows of `take_calls`. URLs are often secrets: they go into the environment, which is not shown.
+
+    The receiver is the concurrency key of its deliveries, so that a receiver that does not answer cannot take all slots.
+    """
+    running = [worker for worker in workers if worker.state == "running"]
+    # A worker that was given the queue of the deliveries uses its slots for them, see worker/plan.py.
+    slots = sum(worker.slots if WEBHOOK_QUEUE in (worker.queues or ()) else WORKER_SLOTS for worker in running)
+    return [_delivery(row, receiver_limit(slots)) for row in sorted(map(OutboxRow._make, found))]
+
+
+def _delivery(row: OutboxRow, max_concurrent: int) -> NewJob:
+    return NewJob(
+        command=None,
+        argv=(DELIVER_PROGRAM, row.happening, row.job, str(row.run)),
+        id=None,
+        queue=WEBHOOK_QUEUE,
+        priority=0,
+        max_retries=DELIVERY_RETRIES,
+        first_is_free=False,
+        backoff_base=2.0,
+        timeout_ms=DELIVERY_TIMEOUT_MS,
+        run_at_ms=None,
+        delay_ms=None,
+        cwd="/",
+        env={URL_VARIABLE: row.url, ORIGIN_VARIABLE: row.said},
+        tags=(TAG,),
+        key=receiver_of(row.url),
+        places=max_concurrent,
+    )

@@ -1,0 +1,245 @@
+"""Actions on jobs: the preview of a bulk action, the action itself, and its undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from queuectl.errors import UnknownName, UsageError
+from queuectl.jobs.model import BulkResult, Job
+from queuectl.jobs.states import State
+from queuectl.operations.bulk import find_jobs
+from queuectl.operations.query import restrict_states
+from queuectl.store.protocol import Reads
+from queuectl.store.types import Chosen, Filter
+from queuectl.text import closest_match
+from queuectl.web.api.bulk import ACTIONS, ANY
+from queuectl.web.api.operation import SELECTORS, to_filter
+from queuectl.web.pages.formats import plural, sentence
+from queuectl.web.pages.http import (
+    MAX_NOTICE_LINES,
+    Fields,
+    Notice,
+    PageRequest,
+    Pairs,
+    Redirect,
+    View,
+    back_to,
+    refused,
+    with_query,
+)
+from queuectl.web.store_threads import StoreSession
+
+
+class Selection(NamedTuple):
+    """The selectors of a list of jobs, not validated; `where` parses them."""
+
+    fields: Fields
+
+    @classmethod
+    def of(cls, fields: Fields) -> Selection:
+        return cls(Fields([(param.name, value) for param in SELECTORS for value in fields.all(param.name)]))
+
+    @property
+    def pairs(self) -> Pairs:
+        return self.fields.pairs
+
+    def all(self, name: str) -> tuple[str, ...]:
+        return self.fields.all(name)
+
+    def one(self, name: str) -> str:
+        return self.fields.one(name) or ""
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether there are selectors besides the state, which has its own tabs."""
+        return any(name != "state" for name, _ in self.pairs)
+
+    def where(self, reads: Reads) -> Filter:
+        """Raises UsageError."""
+        values = {one.name: self.all(one.name) if one.many else self.fields.one(one.name) for one in SELECTORS}
+        return to_filter(values, reads)
+
+    def but(self, name: str, *values: str, more: Pairs = ()) -> str:
+        """The URL of the list with other values for one selector."""
+        kept = [pair for pair in self.pairs if pair[0] != name]
+        return with_query("/jobs", [*((name, value) for value in values), *kept, *more])
+
+    def without(self, name: str, value: str, *, more: Pairs = ()) -> str:
+        return with_query("/jobs", [*(pair for pair in self.pairs if pair != (name, value)), *more])
+
+
+MAX_UNDO_IDS: Final = 100_000  # remembered for an undo
+
+
+class Verb(NamedTuple):
+    name: str  # as in the API
+    label: str
+    done: str
+    about: str
+    # The verb that restores the jobs exactly. Verbs without one ask first. Retry has none: it resets the error and the
+    # attempt count, and a worker may claim the job at once.
+    undo: str | None = None
+    is_grave: bool = False  # kills or removes something
+
+    @property
+    def able(self) -> frozenset[State]:
+        return ACTIONS[self.name].able
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether the action has no effect on some jobs in these states, for example on those already held."""
+        return ACTIONS[self.name].wants is not ANY
+
+    def fits(self, job: Job) -> bool:
+        """Whether to offer this action for a job."""
+        return job.state in self.able and self.makes_a_difference(job)
+
+    def makes_a_difference(self, job: Job | Chosen) -> bool:
+        return ACTIONS[self.name].wants(job)
+
+
+VERBS: Final[Mapping[str, Verb]] = {
+    verb.name: verb
+    for verb in (
+        Verb("run-now", "Run now", "due now", "Make due now, without waiting for a delay or backoff."),
+        Verb("retry", "Retry", "retried", "Requeue and start over: the error and the attempt count are reset."),
+        Verb("hold", "Hold", "held", "Workers do not claim held jobs until they are released.", "release"),
+        Verb("release", "Release", "released", "Let workers claim held jobs again.", "hold"),
+        Verb(
+            "cancel",
+            "Cancel",
+            "cancelled",
+            "Running jobs are killed. A retry starts over from the beginning.",
+            is_grave=True,
+        ),
+        Verb("purge", "Purge", "purged", "Remove with history and logs. This cannot be undone.", is_grave=True),
+    )
+}
+
+
+def find_verb(name: str | None) -> Verb:
+    if name is None or name not in VERBS:
+        raise UnknownName("action", name or "", nearest=closest_match(name or "", VERBS), known=list(VERBS))
+    return VERBS[name]
+
+
+def perform_on_named(session: StoreSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
+    """Skip jobs that would not change: an undo would revert an earlier action."""
+    known = find_jobs(session.reads, ids)
+    wanted = [one for one in ids if one not in known or verb.makes_a_difference(known[one])]
+    return perform(session, verb, wanted, exact=exact)
+
+
+def perform(session: StoreSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
+    answer = ACTIONS[verb.name].do(session, session.open_store(), ids, exact) if ids else BulkResult([], [])
+    return _to_notice(verb, answer)
+
+
+def _to_notice(verb: Verb, answer: BulkResult) -> Notice:
+    text = f"Job {answer.done[0]} {verb.done}" if len(answer.done) == 1 else f"{len(answer.done):,} jobs {verb.done}"
+    lines = tuple(error.message for _, error in answer.refused[:MAX_NOTICE_LINES])
+    if len(answer.refused) > len(lines):
+        lines += (f"and {len(answer.refused) - len(lines):,} more",)
+    if not answer.done:
+        return Notice("refused", f"Nothing was {verb.done}" if lines else "Nothing to do", lines)
+    if lines:
+        text += f", {plural(len(answer.refused), 'was refused', 'were refused')}"
+    undo = None
+    if verb.undo is not None and len(answer.done) <= MAX_UNDO_IDS:
+        undo = partial(_undo, VERBS[verb.undo], tuple(answer.done))
+    return Notice("part" if lines else "done", text, lines, undo)
+
+
+def _undo(verb: Verb, ids: tuple[str, ...], session: StoreSession) -> Notice:
+    return perform(session, verb, ids, exact=True)._replace(undo=None)
+
+
+PREVIEW_SIZE: Final = 5  # jobs that the preview lists
+
+
+class Preview(NamedTuple):
+    """The jobs that an action would change: counts by state, and the first ones. `others`: jobs that would not change."""
+
+    able: dict[State, int]
+    others: int
+    first: list[Job]
+
+
+def preview(session: StoreSession, ask: PageRequest) -> View | Redirect:
+    """Preview an action. An invalid request becomes a notice on the page that it came from."""
+    try:
+        return _preview(session, ask)
+    except UsageError as error:
+        return Redirect(back_to(ask.query, "/jobs"), refused(sentence(error.message), error.hint))
+
+
+def _preview(session: StoreSession, ask: PageRequest) -> View:
+    verb, chosen = find_verb(ask.query.one("action")), Selection.of(ask.query)
+    is_all = ask.query.has("all")
+    ids = () if is_all else _ids(ask.query)
+    meant = _all(session.reads, chosen.where(session.reads), verb) if is_all else _named(session.reads, ids, verb)
+    values: dict[str, Any] = {
+        "verb": verb,
+        "is_all": is_all,
+        "ids": ids,
+        "chosen": chosen,
+        "able": {state.value: count for state, count in meant.able.items() if count},
+        "count": sum(meant.able.values()),
+        "first": meant.first,
+        "others": meant.others,
+        "back": back_to(ask.query, "/jobs"),
+    }
+    return View("act.html", f"{verb.label} jobs", values)
+
+
+def do(session: StoreSession, ask: PageRequest) -> Redirect:
+    verb, form = find_verb(ask.form.one("action")), ask.form
+    to = back_to(form, "/jobs")
+    if not form.has("all"):
+        return Redirect(to, perform_on_named(session, verb, _ids(form)))
+    where = _able(Selection.of(form).where(session.reads), verb)
+    chosen = [] if where is None else session.reads.choose(where)
+    ids = [job.id for job in chosen if verb.makes_a_difference(job)]
+    return Redirect(to, perform(session, verb, ids, exact=True))
+
+
+def _ids(fields: Fields) -> tuple[str, ...]:
+    ids = fields.all("id")
+    if not ids:
+        raise UsageError("no job is selected", hint="tick jobs in the list, or 'all that match'")
+    return ids
+
+
+def _able(where: Filter, verb: Verb) -> Filter | None:
+    """Restrict a filter to the states that the action applies to; None if none is left."""
+    states = where.states & verb.able if where.states else verb.able
+    return (
+        restrict_states(where._replace(states=states), verb.able, done=verb.done, subject="state") if states else None
+    )
+
+
+def _all(reads: Reads, where: Filter, verb: Verb) -> Preview:
+    wanted = where.states or frozenset(State)
+    counts = {state: reads.count(where._replace(states=frozenset({state}))) for state in State if state in wanted}
+    able = _able(where, verb)
+    if able is None:
+        return Preview({}, sum(counts.values()), [])
+    if verb.is_selective:  # the counters do not have their number
+        chosen = [job for job in reads.choose(able) if verb.makes_a_difference(job)]
+        first = list(find_jobs(reads, [job.id for job in chosen[: -PREVIEW_SIZE - 1 : -1]]).values())
+        return _count_preview(chosen, first, sum(counts.values()))
+    can = {state: count for state, count in counts.items() if state in verb.able}
+    first = list(reads.jobs(able, descending=True, limit=PREVIEW_SIZE))
+    return Preview(can, sum(counts.values()) - sum(can.values()), first)
+
+
+def _named(reads: Reads, ids: tuple[str, ...], verb: Verb) -> Preview:
+    found = list(find_jobs(reads, ids).values())
+    fit = [job for job in found if verb.fits(job)]
+    return _count_preview(fit, fit[:PREVIEW_SIZE], len(found))
+
+
+def _count_preview(jobs: Sequence[Job | Chosen], first: list[Job], of: int) -> Preview:
+    return Preview({state: sum(job.state is state for job in jobs) for state in State}, of - len(jobs), first)

@@ -1,0 +1,97 @@
+"""The pages of workers and settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queuectl.config import store_settings
+from queuectl.errors import WorkerNotFound
+from queuectl.jobs.model import Worker
+from queuectl.jobs.states import State
+from queuectl.settings import KEYS, resolve_key
+from queuectl.store.types import Filter, StopMode
+from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.store_threads import StoreSession
+
+MAX_RUNNING_SHOWN = 200  # in total
+
+
+def show_workers(session: StoreSession, ask: PageRequest) -> View:
+    rows = list_workers(session)
+    running = list(session.reads.jobs(Filter(frozenset({State.PROCESSING})), limit=MAX_RUNNING_SHOWN))
+    by_worker: dict[str | None, list[Any]] = {}
+    for job in running:
+        by_worker.setdefault(job.worker, []).append(job)
+    values = {
+        "workers": rows,
+        "running": by_worker,
+        "slots": sum(row["slots"] for row in rows if row["state"] != "lost"),
+        "busy": sum(row["busy"] for row in rows if row["state"] != "lost"),
+    }
+    return View("workers.html", "Workers", values)
+
+
+def list_workers(session: StoreSession) -> list[dict[str, Any]]:
+    serves = session.is_serving()
+    return [_row(worker, is_alive=serves(worker)) for worker in sorted(session.reads.workers(), key=lambda one: one.id)]
+
+
+def _row(worker: Worker, *, is_alive: bool) -> dict[str, Any]:
+    return {
+        "id": worker.id,
+        "host": worker.host,
+        "pid": worker.pid,
+        "state": worker.state if is_alive else "lost",
+        "slots": worker.slots,
+        "busy": worker.busy,
+        "queues": worker.queues,
+        "started_at": worker.started_at,
+        "heartbeat_at": worker.heartbeat_at,
+        "jobs_done": worker.jobs_done,
+    }
+
+
+def stop_worker(session: StoreSession, ask: PageRequest) -> View | Redirect:
+    name, now = ask.param("id"), ask.form.has("now")
+    if not any(worker.id == name for worker in session.reads.workers()):
+        raise WorkerNotFound(name)
+    if not ask.is_confirmed:
+        jobs = "Running jobs are killed and requeued" if now else "Running jobs finish"
+        label, text = "Stop now" if now else "Stop", f"{jobs}, then the worker stops."
+        return confirm(ask, label, "worker", text, name=name, back="/workers", is_grave=now)
+    session.open_store().request_stop(name, StopMode.NOW if now else StopMode.FINISH)
+    how = "kills its jobs and stops" if now else "finishes its running jobs and stops"
+    return Redirect(back_to(ask.form, "/workers"), done(f"Worker {name} {how}"))
+
+
+def show_settings(session: StoreSession, ask: PageRequest) -> View:
+    about = {key.name: key for key in KEYS}
+    rows: list[dict[str, Any]] = [
+        {
+            **entry._asdict(),
+            "about": about[entry.key].about,
+            "form": about[entry.key].form,
+            "default_text": about[entry.key].text(about[entry.key].default),
+        }
+        for entry in session.settings.entries()
+    ]
+    return View("settings.html", "Settings", {"settings": rows})
+
+
+def change_setting(session: StoreSession, ask: PageRequest) -> Redirect:
+    key = ask.param("key")
+    resolve_key(key)
+    before = session.reads.config().get(key)
+    wanted = None if ask.form.has("unset") else ask.form.one("value") or ""
+    return Redirect(back_to(ask.form, "/settings"), _change_setting(session, key, wanted, before=before))
+
+
+def _change_setting(session: StoreSession, key: str, value: str | None, *, before: str | None) -> Notice:
+    (name,) = store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
+    text = session.settings.entry(name).text
+    message = f"{name} reset to its default, {text}" if value is None else f"{name} set to {text}"
+
+    def back(again: StoreSession) -> Notice:
+        return _change_setting(again, name, before, before=None)._replace(undo=None)
+
+    return done(message, undo=back)

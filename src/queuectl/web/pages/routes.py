@@ -1,0 +1,177 @@
+"""The routes of the pages: from a request to a rendered template or a redirect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.datastructures import URL
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from queuectl.errors import QueuectlError, Unavailable
+from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
+from queuectl.web.middleware import Refused, read_body, to_document
+from queuectl.web.pages import actions, admin, cron, enqueue, job, jobs, overview, queues
+from queuectl.web.pages.formats import sentence
+from queuectl.web.pages.http import (
+    Handler,
+    Notice,
+    NoticeBoard,
+    PageRequest,
+    Redirect,
+    View,
+    back_to,
+    read_request,
+    refused,
+)
+from queuectl.web.pages.render import Renderer
+from queuectl.web.store_threads import StorePools, StoreSession
+
+PAGES: Final[Mapping[str, Handler]] = {
+    "/": overview.show,
+    "/jobs": jobs.show,
+    "/jobs/{id}": job.show,
+    "/act": actions.preview,
+    "/find": jobs.find,
+    "/enqueue": enqueue.show,
+    "/queues": queues.show,
+    "/workers": admin.show_workers,
+    "/dlq": jobs.show_dead,
+    "/cron": cron.show,
+    "/settings": admin.show_settings,
+}
+
+CHANGES: Final[Mapping[str, Handler]] = {
+    "/act": actions.do,
+    "/enqueue": enqueue.add,
+    "/jobs/{id}/edit": job.edit,
+    "/jobs/{id}/clone": job.clone,
+    "/jobs/{id}/{verb}": job.do,
+    "/queues/{name}/{verb}": queues.do,
+    "/workers/{id}/stop": admin.stop_worker,
+    "/dlq/{verb}": jobs.act_on_dead,
+    "/cron/{name}/{verb}": cron.do,
+    "/settings/{key}": admin.change_setting,
+}
+
+
+def undo_change(session: StoreSession, ask: PageRequest, notice: Notice | None) -> Redirect:
+    to = back_to(ask.form, "/")
+    if notice is None or notice.undo is None:
+        return Redirect(to, refused("This action can no longer be undone", "it was undone already, or it is too old"))
+    try:
+        return Redirect(to, notice.undo(session))
+    except QueuectlError as error:
+        return Redirect(to, refused(error.message, error.hint))
+
+
+_HERE: Final = os.path.dirname(__file__)
+
+
+class Pages:
+    def __init__(self, pools: StorePools, auth: AuthConfig) -> None:
+        self._pools = pools
+        self._auth = auth
+        self._notices = NoticeBoard()
+        self._renderer = Renderer()
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/login", self.login, methods=["POST"]),
+            Route("/logout", self.logout, methods=["POST"]),
+            Route("/undo/{notice}", self.undo, methods=["POST"]),
+            *(Route(path, self._page(show), methods=["GET"]) for path, show in PAGES.items()),
+            *(Route(path, self._change(do), methods=["POST"]) for path, do in CHANGES.items()),
+            Mount("/static", _Static(directory=os.path.join(_HERE, "static"))),
+        ]
+
+    def _page(self, show: Handler) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            ask = await read_request(request)
+            notice = request.query_params.get("notice")
+
+            def work(session: StoreSession) -> Response:
+                return self._respond(session, ask, show(session, ask), (notice, self._notices.read(notice)))
+
+            return await self._pools.reads.ask(work)
+
+        return answer
+
+    def _change(self, do: Handler) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            ask = await read_request(request)
+
+            def work(session: StoreSession) -> Response:
+                try:
+                    found = do(session.on_behalf(request.state.token.name), ask)
+                except Unavailable:
+                    raise
+                except QueuectlError as error:
+                    found = Redirect(back_to(ask.form, "/"), refused(sentence(error.message), error.hint))
+                return self._respond(session, ask, found)
+
+            # In the slow pool: cancelling waits for a running job to end. It is completed even if the client disconnects.
+            return await self._pools.slow_changes.ask(work)
+
+        return answer
+
+    async def undo(self, request: Request) -> Response:
+        ask = await read_request(request)
+        notice = self._notices.take(ask.param("notice"))
+
+        def work(session: StoreSession) -> Response:
+            return self._respond(session, ask, undo_change(session.on_behalf(request.state.token.name), ask, notice))
+
+        return await self._pools.slow_changes.ask(work)
+
+    def _respond(
+        self,
+        session: StoreSession,
+        ask: PageRequest,
+        found: View | Redirect,
+        pinned: tuple[str | None, Notice | None] = (None, None),
+    ) -> Response:
+        if isinstance(found, Redirect):
+            to = URL(found.to)
+            if found.notice is not None:
+                to = to.include_query_params(notice=self._notices.add(found.notice))
+            return RedirectResponse(str(to), HTTPStatus.SEE_OTHER)
+        name, notice = pinned
+        html = self._renderer.page(session, ask, found, notice_name=name, notice=notice)
+        return HTMLResponse(html, status_code=found.status)
+
+    async def login(self, request: Request) -> Response:
+        fields = parse_qs((await read_body(request, max_bytes=4096)).decode("ascii", "replace"))
+        token = self._auth.tokens.find(fields.get("token", [""])[0].strip())
+        if token is None:
+            raise no_token(INVALID_CREDENTIALS)
+        return with_cookie(RedirectResponse("/", HTTPStatus.SEE_OTHER), token, self._auth)
+
+    async def logout(self, request: Request) -> Response:
+        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        answer.delete_cookie(self._auth.cookie, httponly=True, samesite="strict", secure=self._auth.secure)
+        return answer
+
+    def problem(self, request: Request, error: QueuectlError | Refused) -> Response | None:
+        """Render an error for a browser that requested a page; None for other clients."""
+        if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+            return None
+        problem = to_document(error)
+        headers = error.headers if isinstance(error, Refused) else None
+        return HTMLResponse(self._renderer.problem(problem), status_code=problem["status"], headers=headers)
+
+
+class _Static(StaticFiles):
+    """Static files that the browser revalidates for every page."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response

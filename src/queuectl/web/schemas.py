@@ -1,0 +1,348 @@
+"""The schemas of the API, by their names in the OpenAPI document. Those of jobs are generated from the job model and the job spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+from queuectl import text
+from queuectl.jobs import fields, resources
+from queuectl.jobs.edit import EDITABLE
+from queuectl.jobs.model import Job, Run, Worker
+from queuectl.jobs.resources import Usage
+from queuectl.jobs.spec import parse_hook, parse_run_at, parse_secrets, parse_user_queue, readers
+from queuectl.jobs.states import State
+from queuectl.secrets import rules
+
+Schema = dict[str, Any]
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def maybe(kind: str, **more: Any) -> Schema:
+    return {"type": [kind, "null"], **more}
+
+
+def array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def exactly(**properties: Schema) -> Schema:
+    """An object with all of these properties; later versions may add more."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def optional(**properties: Schema) -> Schema:
+    """Optional properties; null is the same as omitting them."""
+    return {name: _or_null(schema) for name, schema in properties.items()}
+
+
+def _or_null(schema: Schema) -> Schema:
+    if "type" not in schema:
+        return {"oneOf": [schema, {"type": "null"}]}
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    found = {**schema, "type": [*kinds, "null"]}
+    return {**found, "enum": [*schema["enum"], None]} if "enum" in schema else found
+
+
+TEXT: Final[Schema] = {"type": "string"}
+NAME: Final[Schema] = {"type": "string", "minLength": 1}
+ID: Final[Schema] = {"type": "string", "description": "An ID, a unique prefix of one, or `last`."}
+NUMBER: Final[Schema] = {"type": "number"}
+INTEGER: Final[Schema] = {"type": "integer"}
+COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+FLAG: Final[Schema] = {"type": "boolean"}
+TIME: Final[Schema] = {"type": "string", "format": "date-time"}
+TIME_OR_NULL: Final[Schema] = maybe("string", format="date-time")
+DURATION: Final[Schema] = {"type": ["string", "number"], "description": "Seconds, or a text like 90s, 1h30m, 2d."}
+SIZE: Final[Schema] = {"type": ["string", "number"], "description": "Bytes, or a text like 512MiB, 2GiB."}
+STATE: Final[Schema] = {"type": "string", "enum": [state.value for state in State]}
+STATES: Final[Schema] = exactly(**{state.value: COUNT for state in State})
+SPREAD: Final[Schema] = exactly(
+    count=COUNT, **{name: maybe("number") for name in ("avg", "min", "max", "p50", "p95", "p99")}
+)
+ENV: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": TEXT,
+    "description": "Values are redacted: each is ***.",
+}
+DEPENDENCY: Final[Schema] = {"oneOf": [TEXT, exactly(id=TEXT)]}
+
+LIMITS: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": INTEGER,
+    "description": "Resource limits of a run: sizes in bytes, cpu_time in seconds.",
+}
+
+
+# ── generated from the job model ────────────────────────────────────────────────────────────────────────────────────
+
+_BY_TYPE: Final[dict[Any, Schema]] = {
+    str: TEXT,
+    int: INTEGER,
+    float: NUMBER,
+    bool: FLAG,
+    datetime: TIME,
+    tuple[str, ...]: array(TEXT),
+    Mapping[str, str]: {"type": "object", "additionalProperties": TEXT},
+}
+_EXAMPLES: Final[dict[Any, Any]] = {str: "", datetime: datetime.fromtimestamp(0, UTC), Mapping[str, str]: {}}
+
+
+def _of_type(hint: Any) -> Schema:
+    options = [one for one in get_args(hint) if one is not NoneType] if isinstance(hint, UnionType) else [hint]
+    if isinstance(options[0], type) and issubclass(options[0], StrEnum):
+        return {"type": "string", "enum": [one.value for one in options[0]]}
+    schema = _BY_TYPE.get(options[0], {})
+    if float in options:
+        schema = NUMBER
+    return _or_null(schema) if isinstance(hint, UnionType) and NoneType in get_args(hint) else schema
+
+
+def _example(hint: Any) -> Any:
+    if isinstance(hint, UnionType):
+        return None
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return next(iter(hint))
+    return _EXAMPLES[hint] if hint in _EXAMPLES else () if get_origin(hint) is tuple else hint()
+
+
+def record(kind: type[Job | Run | Worker], **overrides: Schema) -> Schema:
+    """The schema of the object that `to_dict` of this class returns. `overrides`: schemas that its types do not express."""
+    hints = get_type_hints(kind)
+    example = kind(**{name: _example(hint) for name, hint in hints.items()})
+    hints |= {name: get_type_hints(one.fget)["return"] for name, one in vars(kind).items() if isinstance(one, property)}
+    return exactly(**{name: overrides.get(name) or _of_type(hints[name]) for name in example.to_dict()})
+
+
+_USAGE: Final = {name: maybe("integer") for name in Usage._fields}
+JOB: Final = record(
+    Job,
+    **dict.fromkeys(("attempts", "runs", "crashes", "max_retries"), COUNT),
+    env=ENV,
+    depends_on=array(DEPENDENCY),
+    limits=LIMITS,
+)
+RUN: Final = record(Run, number={"type": "integer", "minimum": 1}, **_USAGE)
+WORKER: Final = record(
+    Worker,
+    **dict.fromkeys(("slots", "busy", "jobs_done"), COUNT),
+    state={"type": "string", "enum": ["running", "stopping", "lost"]},
+)
+
+# ── generated from the job spec ─────────────────────────────────────────────────────────────────────────────────────
+
+_NAME: Final[Schema] = {"type": "string", "pattern": f"^{text.QUEUE_PATTERN}$"}
+_KEY: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": fields.MAX_KEY_BYTES}
+_RETRIES: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": fields.MAX_RETRIES}
+
+
+# The schema of what each reader of the job spec accepts.
+_BY_READER: Final[dict[Callable[..., object], Schema]] = {
+    fields.command: {"type": "string", "minLength": 1},
+    fields.argv: {"type": "array", "items": TEXT, "minItems": 1},
+    fields.job_id: {"type": "string", "pattern": f"^{text.ID_PATTERN}$"},
+    parse_user_queue: _NAME,
+    fields.batch: _NAME,
+    fields.priority: {
+        "type": "integer",
+        "minimum": -fields.MAX_PRIORITY,
+        "maximum": fields.MAX_PRIORITY,
+    },
+    fields.retries: _RETRIES,
+    fields.backoff_base: {"type": "number", "minimum": 1},
+    fields.timeout: DURATION,
+    fields.timeout_in_ms: {"type": "integer", "minimum": 0, "description": "Milliseconds."},
+    fields.delay: DURATION,
+    parse_run_at: {"type": "string", "description": "ISO 8601. Without a zone: in the time zone of the server."},
+    fields.cwd: {"type": "string", "minLength": 1},
+    fields.env: {"type": "object", "additionalProperties": TEXT},
+    fields.tags: {"type": "array", "items": TEXT, "maxItems": fields.MAX_TAGS},
+    fields.depends_on: {**array(DEPENDENCY), "maxItems": fields.MAX_PARENTS},
+    fields.unique_key: _KEY,
+    fields.if_exists: {"type": "string", "enum": list(fields.IF_EXISTS)},
+    fields.key: _KEY,
+    fields.places: {"type": "integer", "minimum": 1, "maximum": fields.MAX_KEY_CONCURRENCY},
+    parse_secrets: {"type": "array", "items": TEXT, "maxItems": rules.MAX_SECRETS},
+    parse_hook: TEXT,
+    resources.memory: SIZE,
+    resources.cpu_time: DURATION,
+    resources.nice: {"type": "integer", "minimum": -resources.MAX_NICE - 1, "maximum": resources.MAX_NICE},
+    resources.open_files: {"type": "integer", "minimum": 0, "maximum": resources.MAX_OPEN_FILES},
+    resources.processes: {"type": "integer", "minimum": 0, "maximum": resources.MAX_PROCESSES},
+    resources.LIMITS["file_size"].read: SIZE,
+}
+
+
+def of_fields() -> Schema:
+    """Properties for every field of the job spec, in its order."""
+    found: Schema = {}
+    for name, (preferred, reader) in readers().items():
+        schema = _BY_READER.get(resources.LIMITS[name].read if name in resources.LIMITS else reader, {})
+        if name != preferred:
+            about = f"Instead of `{preferred}`. {schema.get('description', '')}".strip()
+            schema = {**schema, "description": about}
+        found[name] = schema
+    return optional(**found)
+
+
+_FIELDS: Final = of_fields()
+NEW_JOB: Final[Schema] = {
+    "type": "object",
+    "description": "A job to enqueue: `command` or `argv`, and other fields as needed. See docs/reference/json.md.",
+    "properties": _FIELDS,
+}
+CHANGE: Final[Schema] = {
+    "type": "object",
+    "description": "Fields to change of a job that is waiting. `timeout: 0` removes the limit.",
+    "properties": {name: _FIELDS[name] for name in EDITABLE},
+}
+NEW_SCHEDULE: Final[Schema] = {
+    "type": "object",
+    "description": "The schedule, its options, and the fields of its jobs.",
+    "required": ["name", "schedule"],
+    "properties": {
+        "name": TEXT,
+        "schedule": {**TEXT, "description": "A cron expression with five fields, or an interval like every 90s."},
+        **optional(
+            tz={**TEXT, "description": "Default: the time zone of the server."},
+            overlap={"type": "string", "enum": ["skip", "queue", "allow"]},
+            catch_up={"type": "string", "description": "none, one or all:N."},
+            jitter=DURATION,
+            until=TEXT,
+            replace=FLAG,
+        ),
+        **{
+            name: _FIELDS[name]
+            for name, (preferred, _) in readers().items()
+            if preferred not in {"id", "run_at", "depends_on"}
+        },
+    },
+}
+
+TICK: Final[Schema] = exactly(
+    at=TIME,
+    decided_at=TIME,
+    job=maybe("string"),
+    state={"enum": [*STATE["enum"], None]},
+    exit_code=maybe("integer"),
+    error=maybe("string"),
+    reason=maybe("string"),
+    times=COUNT,
+    by_hand=FLAG,
+)
+SCHEDULE: Final[Schema] = exactly(
+    name=TEXT,
+    schedule=TEXT,
+    tz=TEXT,
+    command=maybe("string"),
+    argv=maybe("array", items=TEXT),
+    queue=TEXT,
+    job={"type": "object"},
+    overlap=TEXT,
+    catch_up=TEXT,
+    jitter=NUMBER,
+    until=TIME_OR_NULL,
+    paused=FLAG,
+    next_at=TIME_OR_NULL,
+    last={"oneOf": [ref("Tick"), {"type": "null"}]},
+    waiting=maybe("string"),
+    created_at=TIME,
+    updated_at=TIME,
+)
+
+ANSWER: Final[Schema] = exactly(done=array(TEXT), refused=array(exactly(id=TEXT, code=TEXT, message=TEXT)))
+PREVIEW: Final[Schema] = exactly(count=COUNT, states=STATES, sample=array(TEXT))
+FINDING: Final[Schema] = exactly(code=TEXT, severity=TEXT, message=TEXT, hint=TEXT, fixable=FLAG)
+
+
+COMPONENTS: Final[dict[str, Schema]] = {
+    "Job": JOB,
+    "Run": RUN,
+    "NewJob": NEW_JOB,
+    "Change": CHANGE,
+    "Answer": ANSWER,
+    "Preview": PREVIEW,
+    "Acted": {"oneOf": [ref("Answer"), ref("Preview")]},
+    "Shown": {"allOf": [ref("Job"), exactly(history=array(ref("Run")), output=maybe("string"))]},
+    "Enqueued": {"allOf": [ref("Job"), exactly(duplicate=FLAG)]},
+    "Jobs": exactly(items=array(ref("Job")), next_cursor=maybe("string")),
+    "Explanation": exactly(id=TEXT, state=STATE, queue=TEXT, reasons=array(exactly(code=TEXT, message=TEXT))),
+    "Graph": exactly(
+        id=TEXT,
+        nodes=array(exactly(id=TEXT, state=STATE, queue=TEXT, command=maybe("string"), error=maybe("string"))),
+        edges=array(exactly(parent=TEXT, child=TEXT, when=TEXT, state=TEXT)),
+        more=FLAG,
+    ),
+    "Status": exactly(
+        total=COUNT,
+        states=STATES,
+        workers=exactly(live=COUNT, slots=COUNT, busy=COUNT),
+        queues=array(exactly(name=TEXT, paused=FLAG, states=STATES)),
+        oldest_waiting_ms=maybe("integer"),
+    ),
+    "Metrics": exactly(
+        total=COUNT,
+        states=STATES,
+        queues={"type": "object", "additionalProperties": STATES},
+        success_rate=maybe("number"),
+        average_attempts=maybe("number"),
+        duration_ms=SPREAD,
+        wait_ms=SPREAD,
+        throughput=exactly(minute=COUNT, hour=COUNT, day=COUNT),
+    ),
+    "Queue": exactly(
+        name=TEXT,
+        paused=FLAG,
+        states=STATES,
+        concurrency=maybe("integer"),
+        per_key=maybe("integer"),
+        rate=maybe("string"),
+        priority=maybe("integer"),
+        max_retries=maybe("integer"),
+        timeout=maybe("number"),
+        limits=LIMITS,
+        **dict.fromkeys(("on_success", "on_failure", "on_dead"), maybe("string")),
+        rate_now=maybe("number"),
+        next_start_at=TIME_OR_NULL,
+    ),
+    "Batch": exactly(
+        name=TEXT,
+        jobs=COUNT,
+        done=COUNT,
+        failed=COUNT,
+        running=COUNT,
+        waiting=COUNT,
+        removed=COUNT,
+        states=STATES,
+        rate=maybe("number"),
+        left_ms=maybe("integer"),
+        created_at=TIME,
+        completed_at=TIME_OR_NULL,
+        on_complete=maybe("string"),
+        on_complete_job=maybe("string"),
+    ),
+    "Schedule": SCHEDULE,
+    "ScheduleShown": {"allOf": [ref("Schedule"), exactly(ticks=array(ref("Tick")))]},
+    "NewSchedule": NEW_SCHEDULE,
+    "Tick": TICK,
+    "Worker": WORKER,
+    "Setting": exactly(key=TEXT, value={}, default={}, source=TEXT),
+    "Checkup": exactly(
+        home=TEXT,
+        store=TEXT,
+        problems=COUNT,
+        notes=COUNT,
+        fixed=array(exactly(check=TEXT, code=TEXT, done=FLAG, message=TEXT)),
+        checks=array(exactly(check=TEXT, status=TEXT, message=maybe("string"), findings=array(FINDING))),
+    ),
+    "Problem": {
+        **exactly(type=TEXT, title=TEXT, status=INTEGER, detail=TEXT, code=TEXT, hint=TEXT),
+        "description": "RFC 9457. `code` is a stable identifier, `hint` suggests an action.",
+    },
+}

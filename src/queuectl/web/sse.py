@@ -1,0 +1,208 @@
+"""Server-sent events, and streams from a thread to the event loop.
+
+One task polls the database for all listeners. Asking whether something has changed is cheap; the status is then read once, for any
+number of changes and listeners: a thousand changes a second become four messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from queuectl.clock import Cancelled
+from queuectl.errors import QueuectlError
+from queuectl.operations import inspect
+from queuectl.operations.bulk import find_jobs
+from queuectl.web.api.operation import Operation, Param
+from queuectl.web.middleware import CutOff, Refused, to_document
+from queuectl.web.store_threads import StorePool, StoreSession, WaitPool
+
+MAX_BUFFERED_CHUNKS: Final = 8  # produced ahead of the client
+STALLED_SECONDS: Final = 60.0  # a client that reads nothing for this long is disconnected, to free its thread
+
+
+Produce = Callable[[StoreSession], Iterator[bytes]]
+
+
+def stream(pool: WaitPool, produce: Produce) -> AsyncIterator[bytes]:
+    """Stream the chunks of `produce`, which runs in a thread. It starts at once, so that errors are raised before the response
+    begins. Closing the iterator stops it at its next chunk or sleep."""
+    loop = asyncio.get_running_loop()
+    chunks: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+    slots = threading.Semaphore(MAX_BUFFERED_CHUNKS)
+    cancelled = threading.Event()
+
+    def send_chunk(chunk: bytes) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+
+    def work(session: StoreSession) -> None:
+        for chunk in produce(session):
+            if not slots.acquire(timeout=STALLED_SECONDS) or cancelled.is_set():
+                raise CutOff
+            send_chunk(chunk)
+
+    def end(done: asyncio.Future[None]) -> None:
+        error = None if done.cancelled() else done.exception()
+        chunks.put_nowait(CutOff() if isinstance(error, Cancelled) else error if isinstance(error, Exception) else None)
+
+    async def take() -> AsyncIterator[bytes]:
+        try:
+            while (chunk := await chunks.get()) is not None:
+                if isinstance(chunk, Exception):
+                    raise chunk
+                slots.release()
+                yield chunk
+        finally:
+            cancelled.set()
+            slots.release()  # it may be blocked on a full buffer
+
+    pool.run(work, cancelled).add_done_callback(end)
+    return take()
+
+
+POLL_SECONDS: Final = 0.25
+REST_FACTOR: Final = 5  # pause this many times the duration of a read, so that polling does not slow down workers
+KEEPALIVE_SECONDS: Final = 15.0  # send a comment if nothing changes: proxies close idle connections
+MAX_LISTENERS: Final = 256
+
+
+def watch_events(session: StoreSession, call: object) -> None:
+    """Placeholder in the registry: app.py serves this operation with `Feed.stream`."""
+
+
+EVENTS: Final = Operation(
+    "GET",
+    "/events",
+    watch_events,
+    "Server-sent events: `status` after every change, `job` for each named job, `problem` while the database is unavailable.",
+    {"type": "string"},
+    (
+        Param("id", "Also send `job` when this job changes; up to 100 IDs.", many=True),
+        Param("brief", "Send `status` without data.", {"type": "boolean", "default": False}),
+    ),
+    tag="status",
+    media_type="text/event-stream",
+)
+
+
+class Message(NamedTuple):
+    number: int
+    event: str
+    data: Any
+
+    def encode(self) -> bytes:
+        return f"id: {self.number}\nevent: {self.event}\ndata: {json.dumps(self.data)}\n\n".encode()
+
+
+class Feed:
+    """Polls while there are listeners. Each listener gets the latest message when it is ready; a slow one misses some."""
+
+    def __init__(self, pool: StorePool) -> None:
+        self._pool = pool
+        self._listeners: set[asyncio.Event] = set()
+        self._messages: list[Message] = []
+        self._number = 0
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def check(self) -> None:
+        """Reject a listener before the response begins: later an error cannot be sent."""
+        if len(self._listeners) >= MAX_LISTENERS:
+            hint = f"at most {MAX_LISTENERS}: close some"
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE, "too-many-listeners", "too many event streams are open", hint=hint
+            )
+
+    @asynccontextmanager
+    async def listen(self) -> AsyncIterator[asyncio.Event]:
+        changed = asyncio.Event()
+        self._listeners.add(changed)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+        elif self._messages:
+            changed.set()  # send the current message
+        try:
+            yield changed
+        finally:
+            self._listeners.discard(changed)
+
+    async def stream(self, ids: Sequence[str], *, brief: bool = False) -> AsyncIterator[bytes]:
+        """Yield events: `status`, and `job` when one of these jobs changes; `problem` while the database is unavailable.
+        `brief`: without the status, which is long with very many queues; pages read what they need themselves."""
+        seen: dict[str, Any] = {}
+        yield b"retry: 2000\n\n"
+        async with self.listen() as changed:
+            while await self._wait(changed):
+                if not changed.is_set():
+                    yield b": keep-alive\n\n"
+                    continue
+                changed.clear()
+                for message in list(self._messages):
+                    yield (message._replace(data={}) if brief and message.event == "status" else message).encode()
+                if ids:
+                    for message in await self._jobs(ids, seen):
+                        yield message.encode()
+
+    async def _wait(self, changed: asyncio.Event) -> bool:
+        """Wait for a change or until a keep-alive is due. Returns whether to continue."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(changed.wait(), KEEPALIVE_SECONDS)
+        return not self._closed
+
+    async def _jobs(self, ids: Sequence[str], seen: dict[str, Any]) -> list[Message]:
+        with suppress(QueuectlError):  # `problem` reports it
+            jobs = await self._pool.ask(
+                lambda session: [job.to_dict() for job in find_jobs(session.reads, ids).values()]
+            )
+            changed = [job for job in jobs if seen.get(job["id"]) != job]
+            seen.update((job["id"], job) for job in changed)
+            return [Message(self._number, "job", job) for job in changed]
+        return []
+
+    async def _watch(self) -> None:
+        loop, is_well, is_due, rest_until = asyncio.get_running_loop(), True, False, 0.0
+        had_store: bool | None = None  # None: not read yet
+        while self._listeners and not self._closed:
+            try:
+                # Also during a pause: a missing database has to be reported at once.
+                has_store, has_changed = await self._pool.ask(_poll)
+                is_due = is_due or has_changed or has_store is not had_store or not is_well
+                began = loop.time()
+                if is_due and began >= rest_until:
+                    self._publish("status", await self._pool.ask(_read_status))
+                    had_store, is_well, is_due = has_store, True, False
+                    rest_until = loop.time() + REST_FACTOR * (loop.time() - began)
+            except Cancelled:
+                return
+            except QueuectlError as error:
+                if is_well:
+                    self._publish("problem", to_document(error))
+                is_well, rest_until = False, 0.0
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _publish(self, event: str, data: Any) -> None:
+        self._number += 1
+        self._messages = [Message(self._number, event, data)]
+        for changed in self._listeners:
+            changed.set()
+
+    def close(self) -> None:
+        self._closed = True
+        for changed in self._listeners:
+            changed.set()
+
+
+def _poll(session: StoreSession) -> tuple[bool, bool]:
+    """Whether there is a database, and whether something in it has changed since the last poll."""
+    return (True, session.reads.changed()) if session.has_store else (False, False)
+
+
+def _read_status(session: StoreSession) -> dict[str, Any]:
+    seen = inspect.status(session.reads, is_alive=session.is_serving())
+    return {**seen.to_dict(), "totals": session.reads.totals()}

@@ -1,0 +1,1 @@
+"""Webhooks: HTTP requests that report the result of a job, signed and protected against SSRF."""

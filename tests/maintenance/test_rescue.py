@@ -1,0 +1,277 @@
+"""A worker that is gone, and of whose jobs nobody will know how they end, costs none: others have them back, after ending what
+is left of them. Where the end will be known they are adopted: see test_adoption.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from queuectl.paths import runs_file
+from queuectl.process.ledger import read_ledger
+from tests.e2e.processes import is_running, process
+from tests.e2e.scene import Scene, family_of, freeze, stop
+from tests.program import WorkerProcess
+from tests.wait import wait_until
+
+# Generous: the machine that runs the tests may be busy. The promise is two seconds.
+SOON = 15.0
+
+TREE = "trap '' TERM; sh -c 'sleep 1000 & wait' & setsid sh -c 'trap \"\" TERM; sleep 1000 & wait' &"
+MEMBERS = 5
+
+
+@pytest.fixture
+def tag(scene: Scene) -> str:
+    return str(scene.directory)  # of this test alone, also among those that run beside it
+
+
+def crash_with(scene: Scene, tag: str, count: int = 1, **fields: object) -> tuple[WorkerProcess, list[str]]:
+    """A worker that runs `count` jobs, each a tree of processes in its first run and soon done in its second."""
+    first = f"{TREE} {scene.note('begun')}; {scene.until('never')}"
+    command = f"{scene.note('runs', '$QUEUECTL_JOB_ID')}; if [ $QUEUECTL_RUN = 1 ]; then {first}; fi"
+    ids = scene.enqueue_all([{"command": command, "env": {"FAMILY": tag}, **fields}] * count)
+    worker = scene.worker("--name", "w1", "--count", str(count))
+    scene.wait_for_lines("begun", count)
+    wait_until(lambda: len(family_of(tag)) >= MEMBERS * count, what="the trees to grow")
+    # Where its output begins is known from then on; of a keeper that is killed before, nobody can say it.
+    ledger = runs_file(str(scene.home), "w1")
+    wait_until(lambda: len(read_ledger(ledger).runs) >= count, what="the keeper to note them")
+    return worker, ids
+
+
+def test_another_worker_has_the_jobs_back_after_ending_what_is_left_of_them(scene: Scene, tag: str) -> None:
+    worker, ids = crash_with(scene, tag, count=2)
+    left = family_of(tag)
+    heir = scene.worker("--name", "w2", "--count", "2")
+    worker.crash()
+    died = time.monotonic()
+    # Never two copies of one job: whoever is started again finds the first one gone.
+    wait_until(lambda: len(scene.lines("runs")) > 2, timeout=SOON, what="the first second run")
+    overdue = time.monotonic() - died
+    gone = [pid for pid in left if not is_running(pid)]
+    assert gone == left, [process(pid) for pid in left if is_running(pid)]
+    scene.wait_for_all(timeout=SOON)
+    assert overdue < SOON
+    for job_id in ids:
+        job = scene.job(job_id)
+        assert (job["state"], job["crashes"], job["attempts"], job["runs"]) == ("completed", 1, 0, 2)
+        assert scene.outcomes(job_id) == ["lost", "completed"]
+        assert scene.history(job_id)[0]["error"] == "its worker died"
+        assert [run["worker"] for run in scene.history(job_id)] == ["w1", "w2"]
+    assert sorted(scene.lines("runs")) == sorted(ids * 2)
+    assert "rescued" in heir.output
+    assert scene.workers() == {"w2": "running"}
+    assert [path.name for path in (scene.home / "workers").iterdir() if path.name.startswith("w1")] == []
+
+
+def test_they_are_back_also_while_every_other_worker_is_busy(scene: Scene, tag: str) -> None:
+    worker, (job_id,) = crash_with(scene, tag)
+    busy = scene.enqueue(f"{scene.note('busy')}; {scene.until('go')}")
+    scene.worker("--name", "w2", "--count", "1")
+    scene.wait_for_file("busy")
+    worker.crash()
+    job = scene.wait_for(job_id, "pending", timeout=SOON)
+    assert (job["crashes"], job["attempts"]) == (1, 0)
+    assert family_of(tag) == []
+    assert scene.state(busy) == "processing"
+    scene.open("go")
+    scene.wait_for_all()
+
+
+def test_the_next_worker_that_is_started_rescues_before_it_does_anything_else(scene: Scene, tag: str) -> None:
+    worker, (job_id,) = crash_with(scene, tag)
+    other = scene.enqueue(scene.note("runs", "other"), priority=9)
+    worker.crash()
+    assert scene.workers() == {"w1": "lost"}
+    assert scene.state(job_id) == "processing"
+    scene.drain()
+    assert (scene.state(job_id), scene.state(other)) == ("completed", "completed")
+    assert scene.job(job_id)["crashes"] == 1
+    assert family_of(tag) == []
+    assert scene.lines("runs") == [job_id, "other", job_id]
+
+
+def test_the_log_says_that_the_run_was_lost(scene: Scene, tag: str) -> None:
+    worker, (job_id,) = crash_with(scene, tag)
+    worker.crash()
+    scene.drain()
+    assert _ends(scene, job_id) == ["lost", "rc=0"]
+
+
+def _ends(scene: Scene, job_id: str) -> list[str]:
+    return [line.split()[3] for line in scene.queuectl("logs", job_id, check=0).lines if line.startswith("--- END")]
+
+
+def test_a_job_that_kills_its_workers_is_dead_once_it_has_killed_enough(scene: Scene) -> None:
+    scene.configure(max_crashes=2)
+    # Poison: it takes down whoever runs it.
+    job_id = scene.enqueue("kill -9 $PPID; exec sleep 1000", max_retries=9)
+    for _ in range(2):
+        worker = scene.worker(ready=False)
+        assert worker.wait() == 1  # its keeper, which is the parent of the job
+    worker = scene.worker()
+    job = scene.wait_for(job_id, "dead")
+    assert (job["crashes"], job["attempts"], job["runs"]) == (2, 0, 2)
+    assert scene.outcomes(job_id) == ["lost", "lost"]
+    assert "2 times" in job["error"]
+    scene.wait_for(scene.enqueue("true"), "completed")
+    assert worker.process.poll() is None
+    scene.queuectl("dlq", "retry", job_id, check=0)
+    assert worker.wait() == 1  # its crashes are forgotten: it may try again
+    scene.queuectl("cancel", job_id, check=0)
+
+
+def test_a_cancel_that_came_before_the_rescue_holds(scene: Scene, tag: str) -> None:
+    worker, (job_id,) = crash_with(scene, tag)
+    freeze(scene, worker)
+    cancel = scene.queuectl.start("cancel", job_id)
+    wait_until(lambda: cancel_is_recorded(scene, job_id), what="the cancel to be recorded")
+    worker.kill()
+    assert cancel.wait(30) == 0
+    job = scene.job(job_id)
+    assert (job["state"], job["crashes"], job["attempts"]) == ("cancelled", 0, 0)
+    assert family_of(tag) == []
+
+
+def cancel_is_recorded(scene: Scene, job_id: str) -> bool:
+    return bool(scene.store.db.value("select cancel_requested from jobs where id = ?", (job_id,)))  # type: ignore[attr-defined]
+
+
+def test_cancel_returns_with_it_cancelled_when_its_worker_is_dead_and_nobody_else_lives(scene: Scene, tag: str) -> None:
+    worker, (job_id,) = crash_with(scene, tag)
+    worker.kill()
+    scene.queuectl("cancel", job_id, check=0, timeout=20)
+    assert scene.state(job_id) == "cancelled"
+    assert scene.outcomes(job_id) == ["cancelled"]
+    assert family_of(tag) == []
+    assert scene.workers() == {}
+
+
+def test_a_crash_right_after_the_claim_costs_nothing(scene: Scene) -> None:
+    # Killed in the moment the first of many is started: most of what it holds has no process yet.
+    ids = scene.enqueue_all([{"command": scene.note("ran", "$QUEUECTL_JOB_ID")}] * 200)
+    worker = scene.worker("--name", "w1", "--count", "200", ready=False)
+    scene.wait_for_file("ran")
+    worker.kill()
+    scene.drain("--count", "20")
+    assert {scene.state(job_id) for job_id in ids} == {"completed"}
+    twice = {job_id for job_id in ids if scene.lines("ran").count(job_id) > 1}
+    assert all("lost" in scene.outcomes(job_id) for job_id in twice)
+
+
+def test_a_child_that_hides_from_the_table_of_its_run_is_found_by_its_mark(scene: Scene, tag: str) -> None:
+    # The leader ends, its grandchild lives on in a session of its own, and the ledger of the worker is lost.
+    command = f"setsid sh -c 'sleep 1000 & wait' & {scene.note('begun')}; {scene.until('never')}"
+    job_id = scene.enqueue(command, env={"FAMILY": tag})
+    worker = scene.worker("--name", "w1")
+    scene.wait_for_file("begun")
+    wait_until(lambda: len(family_of(tag)) >= 4, what="all of them")
+    worker.kill()
+    (scene.home / "workers" / "w1.runs").unlink()
+    scene.queuectl("cancel", job_id, check=0)
+    assert family_of(tag) == []
+
+
+def test_removing_the_lock_file_of_a_living_worker_does_not_make_it_dead(scene: Scene) -> None:
+    job_id = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}")
+    worker = scene.worker("--name", "w1")
+    scene.wait_for_file("begun")
+    (scene.home / "workers" / "w1.lock").unlink()
+    other = scene.worker("--name", "w2")
+    other.wait_until_ready()
+    assert scene.workers() == {"w1": "running", "w2": "running"}
+    scene.open("go")
+    assert scene.wait_for(job_id, "completed")["worker"] == "w1"
+    assert scene.job(job_id)["runs"] == 1
+    worker.kill()
+    scene.wait_for_workers("w2")
+
+
+def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_and_goes_on_under_its_name(
+    scene: Scene, tag: str
+) -> None:
+    scene.configure(heartbeat="200ms", lease="1s")
+    worker, (job_id,) = crash_with(scene, tag)
+    left = family_of(tag)
+    freeze(scene, worker)
+    scene.worker("--name", "w2")
+    job = scene.wait_for(job_id, "completed", timeout=SOON)
+    assert (job["worker"], job["crashes"], job["attempts"], job["runs"]) == ("w2", 1, 0, 2)
+    assert [pid for pid in left if is_running(pid)] == []
+    before = (scene.job(job_id), scene.history(job_id))
+    worker.send(signal.SIGCONT)
+    wait_until(lambda: "other workers took over" in worker.output, what="the worker to notice")
+    wait_until(lambda: scene.workers() == {"w1": "running", "w2": "running"}, what="both to be there")
+    assert (scene.job(job_id), scene.history(job_id)) == before
+    assert _ends(scene, job_id) == ["lost", "rc=0"]  # each run has one, though its keeper was there all the time
+    # And it is of use again.
+    stop(scene._workers[1], signal.SIGTERM)
+    scene.wait_for_workers("w1")
+    assert scene.wait_for(scene.enqueue("true"), "completed")["worker"] == "w1"
+
+
+def test_a_worker_that_does_not_know_how_long_it_stood_still_leaves_the_log_of_what_it_lost_alone(
+    scene: Scene, tag: str
+) -> None:
+    # It has not heard yet of the shorter lease: its first look is at what has ended, and not at whether it is still somebody.
+    scene.configure(lease="1h", heartbeat="10m")
+    worker, (job_id,) = crash_with(scene, tag)
+    freeze(scene, worker)
+    scene.configure(heartbeat="200ms", lease="1s")
+    scene.worker("--name", "w2")
+    scene.wait_for(job_id, "completed", timeout=SOON)
+    worker.send(signal.SIGCONT)
+    wait_until(lambda: "taken from us" in worker.output, what="the worker to notice")
+    assert _ends(scene, job_id) == ["lost", "rc=0"]
+
+
+def test_what_a_run_printed_that_ended_while_its_worker_stood_still_has_no_line_of_ours_in_it(scene: Scene) -> None:
+    scene.configure(heartbeat="200ms", lease="1s")
+    job_id = scene.enqueue(f"echo run $QUEUECTL_RUN; {scene.note('begun')}; {scene.until('go')}")
+    worker = scene.worker("--name", "w1")
+    scene.wait_for_file("begun")
+    freeze(scene, worker)
+    scene.open("go")
+    ledger = str(scene.home / "workers" / "w1.runs")
+    wait_until(lambda: any(run.finish for run in read_ledger(ledger).runs.values()), what="its keeper to note the end")
+    scene.worker("--name", "w2")
+    scene.wait_for(job_id, "completed", timeout=SOON)
+    worker.send(signal.SIGCONT)
+    wait_until(lambda: "other workers took over" in worker.output, what="the worker to notice")
+    assert scene.outcomes(job_id) == ["lost", "completed"]
+    assert _ends(scene, job_id) == ["rc=0", "rc=0"]
+    assert scene.queuectl("logs", job_id, "--no-markers", check=0).lines == ["run 1", "run 2"]
+
+
+def test_a_worker_that_is_stopped_for_less_than_its_lease_keeps_its_jobs(scene: Scene) -> None:
+    scene.configure(heartbeat="200ms", lease="1m")
+    job_id = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}")
+    worker = scene.worker("--name", "w1")
+    scene.wait_for_file("begun")
+    freeze(scene, worker)
+    scene.worker("--name", "w2")
+    scene.open("go")
+    wait_until(lambda: beats(scene, "w2") >= 8, what="the other to have looked around")
+    assert scene.state(job_id) == "processing"
+    worker.send(signal.SIGCONT)
+    job = scene.wait_for(job_id, "completed")
+    assert (job["worker"], job["runs"], job["crashes"]) == ("w1", 1, 0)
+
+
+def beats(scene: Scene, name: str) -> int:
+    return next(worker.beats for worker in scene.store.workers() if worker.id == name)
+
+
+def test_a_pid_that_was_given_to_somebody_else_is_not_taken_for_the_worker(scene: Scene) -> None:
+    job_id = scene.enqueue(f"{scene.note('begun')}; [ $QUEUECTL_RUN = 2 ] || {scene.until('never')}")
+    worker = scene.worker("--name", "w1")
+    scene.wait_for_file("begun")
+    worker.crash()
+    # As if our own pid had been its: somebody lives under that number.
+    scene.forge("update workers set pid = ?", (os.getpid(),))
+    assert scene.workers() == {"w1": "lost"}
+    scene.drain()
+    assert scene.job(job_id)["crashes"] == 1

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from queuectl.errors import InvalidInput, UnknownName
+from queuectl.jobs.states import State
+from queuectl.operations.query import parse_count, parse_filter, parse_sort
+from queuectl.store.types import Filter, Sort
+
+NOW = 1_900_000_000_000
+
+
+def never() -> int:
+    raise AssertionError("the time is not needed")
+
+
+def test_states_are_accepted_in_any_case_and_as_a_list() -> None:
+    where = parse_filter(now_ms=never, states=["Dead, FAILED", "pending"], queues=["a", "b"], tags=["x"])
+    assert where == Filter(
+        frozenset({State.DEAD, State.FAILED, State.PENDING}), frozenset({"a", "b"}), frozenset({"x"})
+    )
+
+
+def test_an_empty_filter_matches_all_jobs() -> None:
+    assert parse_filter(now_ms=never) == Filter(calls=False)
+
+
+@pytest.mark.parametrize("text, nearest", [("deed", "'dead'"), ("complete", "'completed'"), ("", "known: blocked")])
+def test_an_unknown_state_is_rejected_with_the_closest_match(text: str, nearest: str) -> None:
+    with pytest.raises(UnknownName, match="unknown state") as caught:
+        parse_filter(now_ms=never, states=[text])
+    assert nearest in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "since, seconds_ago",
+    [("90", 90), ("1h30m", 5400), (timedelta(days=2), 172_800), (0.5, 0.5), ("5000w", 3_024_000_000)],
+)
+def test_since_may_be_a_duration(since: object, seconds_ago: float) -> None:
+    assert parse_filter(since=since, now_ms=lambda: NOW).since_ms == max(0, NOW - int(seconds_ago * 1000))
+
+
+@pytest.mark.parametrize(
+    "since", ["2026-11-15T20:30:00Z", " 2026-11-15 22:30+02:00 ", datetime(2026, 11, 15, 20, 30, tzinfo=UTC)]
+)
+def test_since_may_be_a_time(since: object) -> None:
+    assert parse_filter(since=since, now_ms=never).since_ms == 1_794_774_600_000
+
+
+@pytest.mark.parametrize("since", ["yesterday", "-5m", "", "2026-13-01", True, "5 parsecs"])
+def test_any_other_since_is_rejected(since: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^--since: "):
+        parse_filter(since=since, now_ms=never, dashes="--")
+
+
+def test_match_is_a_literal_text() -> None:
+    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=" 100% _é ", calls=False)
+
+
+@pytest.mark.parametrize("match", ["", "a\0b", "\udcff", 5, b"x"])
+def test_an_impossible_match_is_rejected(match: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^match: "):
+        parse_filter(match=match, now_ms=never)
+
+
+@pytest.mark.parametrize(
+    "text, sort, is_descending",
+    [
+        ("created", Sort.CREATED, True),
+        ("-created", Sort.CREATED, False),
+        ("-Priority", Sort.PRIORITY, False),
+        ("run-at", Sort.RUN_AT, False),
+        ("-queue", Sort.QUEUE, True),
+    ],
+)
+def test_a_minus_reverses_a_sort_key(text: str, sort: Sort, is_descending: bool) -> None:
+    assert parse_sort(text) == (sort, is_descending)
+
+
+def test_an_unknown_sort_key_is_rejected_with_the_closest_match() -> None:
+    with pytest.raises(UnknownName) as caught:
+        parse_sort("-prio")
+    assert "priority" in caught.value.hint
+
+
+def test_a_count_is_not_negative() -> None:
+    assert parse_count(None, subject="--limit") is None
+    assert parse_count(0, subject="--limit") == 0
+    with pytest.raises(InvalidInput, match="--limit"):
+        parse_count(-1, subject="--limit")
+
+
+@pytest.mark.parametrize("value", ["5", 5.0, True, [5]])
+def test_a_count_is_a_whole_number(value: object) -> None:
+    with pytest.raises(InvalidInput, match="limit: expected a whole number"):
+        parse_count(value, subject="limit")

@@ -18,7 +18,7 @@ from textwrap import wrap
 import click
 
 import queuectl
-from docs import man, topics
+from docs import man, python_api, topics
 from docs.words import COUNTS, ERRORS, IN_FORCE, NOT_OVER_HTTP, REFUSALS, STATES
 from queuectl.cli.command import GLOBAL_OPTIONS, Command, LazyGroup
 from queuectl.cli.commands.registry import COMMANDS, root
@@ -74,7 +74,7 @@ def texts_for(names: Iterable[str], words: Mapping[str, str], *, where: str) -> 
 
 
 def commands() -> Iterator[str]:
-    yield "# Commands"
+    yield "# Commands (CLI reference)"
     yield ""
     yield "The output of `--help`, on one page. `python -m queuectl` is the same program as `queuectl`."
     yield ""
@@ -158,17 +158,26 @@ def options(params: Iterable[click.Option]) -> Iterator[str]:
 
 def configuration() -> Iterator[str]:
     in_force = texts_for((key.name for key in KEYS), IN_FORCE, where="settings")
-    yield "# Settings"
+    yield "# Settings (configuration)"
     yield ""
     yield from prose(
-        "The value of a setting is that of a flag of the command, otherwise that of `QUEUECTL_<KEY>` in the environment, otherwise the "
-        "value that `queuectl config set` has stored in the database, for all its users, otherwise the default. `queuectl config list` shows "
-        "each value with its source."
+        "`queuectl config list` shows each setting with its value and the source of the value. The first of these sources that has a "
+        "value wins:"
+    )
+    yield ""
+    yield "1. the option of the command"
+    yield "2. `QUEUECTL_<KEY>` in the environment"
+    yield "3. the value that `queuectl config set` has stored in the database, for all its users"
+    yield "4. the default"
+    yield ""
+    yield from prose(
+        "Use `queuectl config set KEY VALUE` to change a setting, and `queuectl config unset KEY` to return to the default."
     )
     yield ""
     yield from prose(
-        "`max-retries` and `max_retries` are the same key. Unknown keys and invalid values are refused, with the closest key and the "
-        "accepted format. So are invalid values in the environment, with the name of the variable. Keys of a newer version are ignored."
+        "`max-retries` and `max_retries` are the same key. Unknown keys and invalid values are refused. The hint has the closest key "
+        "or the accepted format. For an invalid value in the environment, it has the name of the variable. Keys of a newer version are "
+        "ignored."
     )
     yield ""
     yield from table(
@@ -186,12 +195,12 @@ def configuration() -> Iterator[str]:
     yield from table(
         ("variable", "flag", "value"),
         (
-            ("`QUEUECTL_HOME`", "`--home`", "the [data directory](home.md); default `~/.queuectl`"),
+            ("`QUEUECTL_HOME`", "`--home`", "the [data directory](data-directory.md); default `~/.queuectl`"),
             (
                 "`QUEUECTL_DB`",
                 "`--db`",
                 (
-                    "the database: a path, `sqlite:///path` or [`postgresql://…`](../how-to/use-postgresql.md#the-address); "
+                    "the database: a path, `sqlite:///path` or [`postgresql://…`](../guides/postgresql.md#database-url); "
                     "default: the value in `queuectl.toml` in the data directory, otherwise `queue.db` there"
                 ),
             ),
@@ -200,7 +209,7 @@ def configuration() -> Iterator[str]:
                 "",
                 "the name of this host, instead of its host name; hosts that share a database need different names",
             ),
-            ("`QUEUECTL_TOKEN`", "", "your own token for [`dashboard`](../how-to/http-api.md#authentication)"),
+            ("`QUEUECTL_TOKEN`", "", "your own token for [`dashboard`](../guides/http-api.md#authentication)"),
         ),
     )
     yield ""
@@ -220,7 +229,7 @@ def setting(key: Key, in_force: str) -> Iterator[str]:
     if key.aliases:
         yield f"- also called: {', '.join(map(code, key.aliases))}"
     if key.name == "ageing":
-        yield "- environment: none, it is stored in the database; see [priorities and ageing](../how-to/priorities-and-ageing.md)"
+        yield "- environment: none, it is stored in the database; see [priorities](../guides/priorities.md)"
     else:
         yield f"- environment: {', '.join(map(code, key.variables))}"
     yield f"- a change applies to: {in_force}"
@@ -260,13 +269,13 @@ def status_of(kind: type[QueuectlError]) -> int:
 def errors() -> Iterator[str]:
     kinds = list(all_errors())
     meaning = texts_for((kind.code for kind in kinds), ERRORS, where="errors")
-    yield "# Errors"
+    yield "# Errors and error codes"
     yield ""
     yield from prose(
         "An error is printed on stderr: one line with the message and one line with a hint. With `--json` it is "
-        '`{"error": {"code", "message", "hint"}}`. The code is for programs and does not change; message and hint are for people and '
-        "may change. In Python, errors are classes of `queuectl.errors`, except for a few that only the command line raises. `code`, "
-        "`message` and `hint` are their attributes."
+        '`{"error": {"code", "message", "hint"}}`. The code is for programs and does not change. Message and hint may change. In '
+        "Python, errors are classes of `queuectl.errors`, with the attributes `code`, `message` and `hint`. Only the command line "
+        "raises a few of them."
     )
     yield ""
     yield "An error means that nothing was changed, unless its description says otherwise."
@@ -304,7 +313,7 @@ def event_words() -> dict[str, str]:
 def lifecycle() -> Iterator[str]:
     states = texts_for((state.value for state in State), STATES, where="states")
     events = texts_for((event.value for event in Event), event_words(), where="events")
-    yield "# The life of a job"
+    yield "# Job lifecycle and states"
     yield ""
     yield "```mermaid"
     yield "stateDiagram-v2"
@@ -353,11 +362,11 @@ def refusals() -> set[str]:
 
 def http() -> Iterator[str]:
     texts_for(refusals(), {code: about for code, (_, about) in REFUSALS.items()}, where="refusals")
-    yield "# HTTP API"
+    yield "# HTTP API reference"
     yield ""
     yield from prose(
-        f"`queuectl dashboard` serves the API below `{ROOT}`; [how to use it](../how-to/http-api.md). The OpenAPI 3.1 document is at "
-        f"`{ROOT}/openapi.json`, and its page at `{ROOT}/docs`. Objects are those of [JSON](json.md)."
+        f"`queuectl dashboard` serves the API below `{ROOT}`. For an introduction, see [HTTP API](../guides/http-api.md). The OpenAPI "
+        f"3.1 document is at `{ROOT}/openapi.json`, and its page at `{ROOT}/docs`. Objects are those of [JSON](json.md)."
     )
     yield ""
     tags: dict[str, list[Operation]] = {}
@@ -380,10 +389,19 @@ def http() -> Iterator[str]:
     yield "## Error responses"
     yield ""
     yield from prose(
-        "Every error response is `application/problem+json`: `type title status detail`, with `code` and `hint` in addition. The status is "
-        "422 for an invalid request, 404 for a missing object, 409 for a conflict with the current state, 503 for an unavailable database, "
-        "and 504 for a timeout. Their codes are those of [errors](errors.md). The API adds:"
+        "Every error response is `application/problem+json`: `type title status detail`, with `code` and `hint` in addition."
     )
+    yield ""
+    meanings = (
+        ("422", "invalid request"),
+        ("404", "missing object"),
+        ("409", "conflict with the current state"),
+        ("503", "unavailable database"),
+        ("504", "timeout"),
+    )
+    yield from table(("status", "meaning"), meanings)
+    yield ""
+    yield from prose("Their codes are those of [errors](errors.md). The API adds:")
     yield ""
     yield from table(
         ("code", "status", "meaning"), ((code(one), str(status), about) for one, (status, about) in REFUSALS.items())
@@ -413,10 +431,9 @@ def loader_variables() -> Iterator[str]:
     yield "# Variables that load code"
     yield ""
     yield from prose(
-        "These environment variables make programs load or run other code, or use another program or "
-        "configuration. A job that may run only one program must not set them. So no wildcard in `job-environment` of a "
-        "[policy](../how-to/policy.md) covers them: a job may set one only if the policy names it in full. Case "
-        "is ignored."
+        "These environment variables make programs load or run other code, or use another program or configuration. A job that may "
+        "run only one program must not set them. So no wildcard in `job-environment` of a [policy](../guides/policy.md) covers them. A "
+        "job may set one only if the policy names it in full. Case is ignored."
     )
     yield ""
     yield from table(
@@ -424,11 +441,11 @@ def loader_variables() -> Iterator[str]:
         ((one.program, " ".join(map(code, one.names.split()))) for one in DENYLIST),
     )
     yield ""
-    yield "## By the form of the name"
+    yield "## Patterns of names"
     yield ""
     yield from prose(
-        "No such list is complete. Variables of these forms are covered only by a wildcard that begins with a prefix of its own: "
-        "`REPORT_*` covers `REPORT_PATH`, `*` and `R*` do not."
+        "No such list is complete. A wildcard covers variables of these forms only if it begins with the full prefix of the name. For "
+        "example, `REPORT_*` covers `REPORT_PATH`, but `*` and `R*` do not."
     )
     yield ""
     yield " ".join(map(code, SHAPES))
@@ -441,6 +458,7 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "http.md": http,
     "lifecycle.md": lifecycle,
     "loader-variables.md": loader_variables,
+    "python-api.md": python_api.page,
 }
 
 

@@ -19,8 +19,8 @@ def _expanded(entry: Any) -> Any:
     if not isinstance(entry, dict):
         return entry
     ((title, target),) = entry.items()
-    folder = HERE / target
-    if not folder.is_dir():
+    folder = HERE / target if isinstance(target, str) else None
+    if folder is None or not folder.is_dir():
         return entry
     pages = sorted(folder.glob("*.md"), key=lambda path: (path.name != "README.md", path.name))
     return {title: [path.relative_to(HERE).as_posix() for path in pages]}

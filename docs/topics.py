@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
 
 HERE = Path(__file__).parent
 WIDTH = 78
-# In addition to how-to/. Commands, settings and errors are omitted, because queuectl prints them itself.
-REFERENCE = ("environment", "exit-codes", "guarantees", "home", "json", "lifecycle", "loader-variables", "metrics")
+GAP = 2
+NARROWEST = 16  # a narrower column of prose cannot be read
+# In addition to guides/. Commands, settings and errors are omitted, because queuectl prints them itself.
+GET_STARTED = ("concepts", "faq", "installation", "tutorial")
+REFERENCE = (
+    "data-directory",
+    "environment",
+    "exit-codes",
+    "guarantees",
+    "json",
+    "lifecycle",
+    "loader-variables",
+    "metrics",
+)
 
 
 def topics() -> Mapping[str, str]:
-    pages = {path.stem: path for path in sorted((HERE / "how-to").glob("*.md"))}
+    pages = {path.stem: path for path in (HERE / "guides").glob("*.md")}
+    pages |= {name: HERE / "get-started" / f"{name}.md" for name in GET_STARTED}
     pages |= {name: HERE / "reference" / f"{name}.md" for name in REFERENCE}
-    pages["tutorial"] = HERE / "tutorial.md"
-    pages["security"] = HERE / "explanation" / "security.md"
     return {name: plain(path.read_text("utf-8")) for name, path in sorted(pages.items()) if path.exists()}
 
 
@@ -42,10 +54,10 @@ def _lines(page: str) -> Iterator[str]:
 def _block(block: str) -> Iterator[str]:
     lines = block.strip("\n").splitlines()
     if lines and lines[0].startswith("|"):
-        for row in lines:
-            cells = [_inline(cell.strip().replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
-            if not all(re.fullmatch(r":?-+:?", cell) for cell in cells):
-                yield from wrap("  ".join(filter(None, cells)), WIDTH, subsequent_indent="      ", initial_indent="  ")
+        rows = [
+            [_inline(cell.strip().replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in lines
+        ]
+        yield from table([row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)])
         return
     pending: list[str] = []
     for line in [*lines, ""]:
@@ -68,6 +80,40 @@ def _block(block: str) -> Iterator[str]:
             yield ""
         elif line:
             pending.append(line)
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Align the columns; wrap the wide ones. A table with too many columns becomes a list."""
+    widths = _widths([max(map(len, column)) for column in zip(*rows, strict=True)])
+    if widths is None:
+        yield from _as_list(rows)
+        return
+    for row in rows:
+        cells = [wrap(cell, width, break_on_hyphens=False) for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            columns = (part.ljust(width + GAP) for part, width in zip(parts, widths, strict=True))
+            yield f"  {''.join(columns)}".rstrip()
+
+
+def _widths(natural: list[int]) -> list[int] | None:
+    """The widths that fit into a line, None if there are none. The widest columns share what the others leave."""
+    room = WIDTH - 2 - GAP * (len(natural) - 1)
+    widths = list(natural)
+    for share in range(max(natural, default=0), NARROWEST - 1, -1):
+        if sum(widths) <= room:
+            break
+        widths = [min(width, share) for width in natural]
+    return widths if sum(widths) <= room else None
+
+
+def _as_list(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    titles, *others = rows
+    for row in others:
+        yield f"  {row[0]}"
+        for title, cell in zip(titles[1:], row[1:], strict=True):
+            if cell:
+                text = f"{title}: {cell}" if title else cell
+                yield from wrap(text, WIDTH, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
 
 
 def _inline(text: str) -> str:

@@ -147,9 +147,9 @@ COUNTS = """
 
     - A failed run makes a job `dead` when `attempts` reaches `max_retries` (0 counts as 1; one more with
       [`first-attempt-is-free`](configuration.md#first-attempt-is-free)), else `failed` with `run_at` = now +
-      `backoff_base ** attempts` seconds, at most `backoff-max`. See [retry policy](../how-to/retry-policy.md).
+      `backoff_base ** attempts` seconds, at most `backoff-max`. See [retries](../guides/retries.md).
     - A cancel that is recorded before the end of a run wins, whatever the exit code, and does not count as an attempt.
-    - A job that the [policy](../how-to/policy.md) of its worker's host refuses is `dead` at once. There is no run, and it does not count as an attempt.
+    - A job that the [policy](../guides/policy.md) of its worker's host refuses is `dead` at once. There is no run, and it does not count as an attempt.
     - A worker that is stopped at once releases its jobs: `pending`, and the run does not count as an attempt.
     - The death of a worker counts as a crash, not as an attempt: `pending`, or `dead` when `crashes` reaches `max-crashes`.
     - `retry` makes a job due now. It keeps its position in the queue, its runs and its history. Completed, pending,
@@ -157,9 +157,8 @@ COUNTS = """
 
     ## Order of jobs
 
-    Due jobs run by priority, highest first, then in the order of enqueue. This includes delayed and retried
-    jobs. With [`ageing`](configuration.md#ageing), the priority of waiting jobs rises:
-    [priorities and ageing](../how-to/priorities-and-ageing.md).
+    Due jobs run by priority, highest first, then in the order of enqueue. This includes delayed and retried jobs.
+    With [`ageing`](configuration.md#ageing), the priority of waiting jobs rises: see [priorities](../guides/priorities.md).
 """
 
 # ── HTTP: errors that no command has ────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The tree keeps its shape: layers, sizes, the addresses of effects, light imports. See docs/explanation/design.md."""
+"""The tree keeps its shape: layers, sizes, the addresses of effects, light imports. See docs/internals/design.md."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from queuectl.jobs.states import State
     from queuectl.operations.job_input import read_env_file
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 __all__ = ["Job", "Queue", "State", "__version__", "errors", "read_env_file"]
 
 _HOMES = {

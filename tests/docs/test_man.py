@@ -60,5 +60,21 @@ def test_any_text_is_shown_as_it_is(text: str, shown: str, tmp_path: Path) -> No
 
 def test_a_page_becomes_plain_text() -> None:
     page = "# A *title*\n\nSome `code` and a [link](x.md),\nwrapped.\n\n- one\n  more\n- **two**\n\n| a | b |\n| --- | --- |\n| `x\\|y` | z |\n\n```sh\nrun  this\n```\n"
-    expected = "A *title*\n=========\n\nSome code and a link, wrapped.\n\n- one more\n- two\n\n  a  b\n  x|y  z\n\n    run  this\n"
+    expected = "A *title*\n=========\n\nSome code and a link, wrapped.\n\n- one more\n- two\n\n  a    b\n  x|y  z\n\n    run  this\n"
     assert topics.plain(page) == expected
+
+
+def test_a_table_is_aligned_and_its_wide_column_is_wrapped() -> None:
+    text = "long " * 20
+    lines = list(topics.table([["option", "meaning"], ["`--x`", text.strip()], ["--longer", "short"]]))
+    assert lines[0] == "  option    meaning"
+    assert lines[1].startswith("  `--x`     long")
+    assert lines[2].startswith("            long")
+    assert lines[-1] == "  --longer  short"
+    assert all(len(line) <= topics.WIDTH for line in lines)
+
+
+def test_a_table_with_too_many_columns_is_a_list() -> None:
+    titles = ["tool", *"abcdef"]
+    lines = list(topics.table([titles, ["pueue", *("a long text about it",) * 6]]))
+    assert lines[:2] == ["  pueue", "    a: a long text about it"]

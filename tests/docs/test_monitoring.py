@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "reference" / "metrics.md"
 DASHBOARD = DOCS / "monitoring" / "grafana.json"
 ALERTS = DOCS / "monitoring" / "alerts.yml"
-HOW_TO = DOCS / "how-to" / "watch-with-prometheus.md"
+GUIDE = DOCS / "guides" / "prometheus.md"
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,6 @@ def test_the_dashboard_is_whole() -> None:
 
 def test_every_alert_is_on_the_page() -> None:
     rules = re.findall(r"^      - alert: (\w+)$", ALERTS.read_text(), re.MULTILINE)
-    assert rules == re.findall(r"^\| `(Queuectl\w+)` \|", HOW_TO.read_text(), re.MULTILINE)
+    assert rules == re.findall(r"^\| `(Queuectl\w+)` \|", GUIDE.read_text(), re.MULTILINE)
     blocks = ALERTS.read_text().split("- alert: ")[1:]
     assert all(word in block for block in blocks for word in ("expr:", "severity:", "summary:", "description:"))

@@ -13,7 +13,6 @@ from docs import generate
 from queuectl import errors
 from queuectl import paths as places
 from queuectl.cli import errors as cli_errors
-from queuectl.cli.commands.registry import COMMANDS
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.spec import _FIELDS
 from queuectl.settings import KEYS
@@ -72,15 +71,10 @@ def test_every_setting_has_its_section() -> None:
 # ── written, and compared ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_readme_names_every_command_once() -> None:
-    assert first_column(section(read("README.md"), "Commands")) == [
-        f"queuectl {name}" for name, entry in COMMANDS.items() if not entry.hidden
-    ]
-
-
-def test_the_readme_names_every_extra() -> None:
+@pytest.mark.parametrize("page, title", [("README.md", "Install"), ("docs/get-started/installation.md", "Extras")])
+def test_every_extra_is_named(page: str, title: str) -> None:
     extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
-    assert sorted(first_column(section(read("README.md"), "Install"))) == sorted(extras)
+    assert sorted(first_column(section(read(page), title))) == sorted(extras)
 
 
 @pytest.mark.parametrize("extra", ["dashboard", "postgres", "tui"])
@@ -90,13 +84,43 @@ def test_the_hint_about_a_missing_extra_names_the_packages_of_that_extra(extra: 
         assert error.hint.partition("pip install ")[2] == " ".join(f"'{one}'" for one in needed)
 
 
-def test_no_text_installs_queuectl_from_the_package_index() -> None:
-    """Another product has that name there."""
-    texts = [file for folder in ("docs", "src", "man", "deploy") for file in (ROOT / folder).rglob("*")]
-    for file in [*texts, *ROOT.glob("*.md")]:
-        if file.is_file() and file.suffix != ".pyc":
-            found = re.findall(r"\bpipx? (?:install|upgrade)(?: -\S+)* \S*?queuectl\b.*", file.read_text("utf-8"))
+INSTALLS_OTHER_PROJECT = re.compile(
+    r"\b(?:pipx?|uv tool|uv pip) (?:install|upgrade|inject|run)(?: -\S+)* ['\"]?queuectl(?![\w-])|\buvx queuectl(?![\w-])"
+)
+
+
+def test_no_text_installs_the_other_queuectl_of_the_package_index() -> None:
+    texts = [file for folder in ("docs", "src", "man", "deploy", "bench") for file in (ROOT / folder).rglob("*")]
+    for file in [*texts, *ROOT.glob("*.md"), ROOT / "pyproject.toml"]:
+        if file.is_file() and file.suffix not in (".pyc", ".png"):
+            found = INSTALLS_OTHER_PROJECT.findall(file.read_text("utf-8"))
             assert not found, f"{name(file)}: {found}"
+
+
+@pytest.mark.parametrize(
+    "text, is_other",
+    [
+        ("pip install queuectl", True),
+        ("pip install --upgrade 'queuectl[tui]'", True),
+        ("pipx install queuectl", True),
+        ("uv tool install queuectl", True),
+        ("uvx queuectl demo", True),
+        ("pipx install dist/queuectl_cli-0.9.0-py3-none-any.whl", False),
+        ("pip install '.[tui]'", False),
+        ("pip uninstall queuectl-cli", False),
+    ],
+)
+def test_an_instruction_to_install_the_other_project_is_found(text: str, is_other: bool) -> None:
+    assert bool(INSTALLS_OTHER_PROJECT.search(text)) == is_other
+
+
+def test_the_distribution_has_a_name_of_its_own() -> None:
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert project["name"] == "queuectl-cli"
+    assert project["scripts"] == {"queuectl": "queuectl.cli.main:main"}
+    for page in ("README.md", "docs/get-started/installation.md"):
+        assert "`queuectl-cli`" in read(page)
+        assert "another project" in read(page)
 
 
 def test_the_page_about_the_environment_names_the_queue_of_webhooks() -> None:
@@ -143,11 +167,13 @@ def test_a_job_finds_the_variables_of_the_page(queuectl: Program) -> None:
     queuectl("enqueue", "--db", store, "--id", "env", "--after", "first", "env", check=0)
     queuectl("worker", "start", "--db", store, "--drain", check=0)
     found = re.findall(r"^(QUEUECTL_\w+)=", queuectl("logs", "--db", store, "env", check=0).out, re.MULTILINE)
-    assert sorted(found) == sorted(first_column(section(read("docs/reference/environment.md"), "The environment")))
+    assert sorted(found) == sorted(
+        first_column(section(read("docs/reference/environment.md"), "Environment variables"))
+    )
 
 
 def test_the_files_of_a_home_are_those_of_the_page() -> None:
-    listed = first_column(read("docs/reference/home.md"))
+    listed = first_column(read("docs/reference/data-directory.md"))
     files = (places.store_file, places.logs, places.backups)
     of_workers = (places.lock_file, places.wakeup_file, places.runs_file, places.worker_log)
     names = [file("") for file in files] + [file("", "NAME") for file in of_workers]
@@ -161,7 +187,7 @@ def test_every_exit_status_is_named() -> None:
 
 
 def test_every_decision_is_in_the_index() -> None:
-    index = read("docs/adr/README.md")
+    index = read("docs/internals/adr/README.md")
     folder = Path(generate.__file__).parent / "adr"
     for path in sorted(folder.glob("0*.md")):
         title = path.read_text("utf-8").splitlines()[0].removeprefix("# ")

@@ -15,7 +15,7 @@ from tests.program import Leftovers, WorkerProcess
 
 SESSIONS = [name(path) for path in PAGES if steps(path.read_text("utf-8"))]
 # The data directory of a page, if it is not ~/.queuectl.
-HOMES = {"docs/tutorial.md": "tutorial/home"}
+HOMES = {"docs/get-started/tutorial.md": "tutorial/home"}
 
 
 def difference(step: Step, really: object) -> str:
@@ -37,7 +37,7 @@ def test_the_sessions_of_a_page_go_as_it_shows(page: str, tmp_path: Path) -> Non
 
 
 def test_the_pages_that_teach_have_sessions() -> None:
-    assert {"README.md", "docs/tutorial.md", "docs/how-to/see-what-happens.md"} <= set(SESSIONS)
+    assert {"README.md", "docs/get-started/tutorial.md", "docs/guides/inspect.md"} <= set(SESSIONS)
 
 
 def test_the_python_session_of_its_page_goes_as_it_shows(
@@ -45,7 +45,7 @@ def test_the_python_session_of_its_page_goes_as_it_shows(
 ) -> None:
     start_worker("--count", "2")
     monkeypatch.setenv("QUEUECTL_HOME", str(home))
-    text = read("docs/how-to/use-from-python.md")
+    text = read("docs/guides/python.md")
     session = doctest.DocTestParser().get_doctest(text, {}, "use-from-python.md", None, 0)
     report: list[str] = []
     doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(session, out=report.append)

@@ -55,4 +55,54 @@ def test_a_browser_loads_nothing_from_other_servers(site: Path) -> None:
 def test_the_search_index_has_the_pages(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
     places = {entry["location"].partition("#")[0] for entry in index["docs"]}
-    assert {"how-to/timeouts.html", "reference/commands.html", "explanation/design.html"} <= places
+    assert {"guides/timeouts.html", "reference/commands.html", "internals/design.html"} <= places
+
+
+@pytest.fixture(scope="module")
+def search_words(site: Path) -> dict[str, set[str]]:
+    """Return the words of each page in the search index."""
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
+    found: dict[str, set[str]] = {}
+    for entry in index["docs"]:
+        page = entry["location"].partition("#")[0]
+        text = re.sub(r"<[^>]+>", " ", f"{entry['title']} {entry['text']}").lower()
+        found.setdefault(page, set()).update(re.findall(r"[a-z]+(?:-[a-z]+)*", text))
+    return found
+
+
+# What people type, and the page that they need.
+SEARCHES = {
+    "unique": "guides/unique-jobs.html",
+    "dedupe": "guides/unique-jobs.html",
+    "deduplication": "guides/unique-jobs.html",
+    "idempotent": "guides/unique-jobs.html",
+    "rate limit": "guides/rate-limits.html",
+    "concurrency": "guides/rate-limits.html",
+    "throttling": "guides/rate-limits.html",
+    "retention": "guides/retention-and-backup.html",
+    "cleanup": "guides/retention-and-backup.html",
+    "backup": "guides/retention-and-backup.html",
+    "allow-list": "guides/policy.html",
+    "dag": "guides/dependencies.html",
+    "workflow": "guides/dependencies.html",
+    "secrets": "guides/secrets.html",
+    "password": "guides/secrets.html",
+    "webhook": "guides/webhooks.html",
+    "cron": "guides/schedules.html",
+    "systemd": "guides/systemd.html",
+    "kubernetes": "guides/containers.html",
+    "docker": "guides/containers.html",
+    "dead letter": "guides/retries.html",
+    "stuck": "guides/troubleshooting.html",
+    "monitoring": "guides/inspect.html",
+    "memory": "guides/resource-limits.html",
+    "glossary": "get-started/concepts.html",
+    "pipx": "get-started/installation.html",
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_search_finds_the_page(search_words: dict[str, set[str]], search: str) -> None:
+    words = search_words[SEARCHES[search]]
+    # The search of the site matches beginnings of words.
+    assert all(any(word.startswith(part) for word in words) for part in search.split())

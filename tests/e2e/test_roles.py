@@ -1,4 +1,4 @@
-"""The roles of docs/how-to/use-postgresql.md, made by its own words on a real server."""
+"""The roles of docs/guides/postgresql.md, made by its own words on a real server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Site:
 @pytest.fixture
 def site(home: Path) -> Iterator[Site]:
     server = postgres.server()
-    text = section(read("docs/how-to/use-postgresql.md"), "Roles")
+    text = section(read("docs/guides/postgresql.md"), "Roles and privileges")
     make, grant = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     made = Site(server, "queuectl_test_roles", home)
     try:

@@ -28,7 +28,7 @@ def receiver() -> Iterator[Receiver]:
 
 def is_genuine() -> Callable[[bytes, str, str], bool]:
     """What the page tells receivers to do."""
-    (code,) = re.findall(r"^```python\n(.*?)^```$", read("docs/how-to/webhooks.md"), re.MULTILINE | re.DOTALL)
+    (code,) = re.findall(r"^```python\n(.*?)^```$", read("docs/guides/webhooks.md"), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)
     found: Callable[[bytes, str, str], bool] = names["is_genuine"]

@@ -120,7 +120,7 @@ class Evaluator:
                 return refusal
         timeout_ms = rules.capped(request.timeout_ms)
         if request.argv is None:
-            # The policy does not apply to programs that the shell starts: see docs/how-to/policy.md.
+            # The policy does not apply to programs that the shell starts: see docs/guides/policy.md.
             return Decision(rules.name("shell"), SHELL, SHELL, cwd, place, timeout_ms)
         if rules.programs is None and rules.shell:
             return Decision("no rule", "", request.argv[0], cwd, place, timeout_ms)

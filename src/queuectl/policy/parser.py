@@ -66,7 +66,7 @@ def read_policy(path: str, *, user: int) -> LoadedPolicy:
         raise PolicyUnusable(path, exc.problem, hint=exc.hint) from exc
     except OSError as exc:
         raise PolicyUnusable(path, (exc.strerror or str(exc)).lower()) from exc
-    policy = parse_policy(parse_toml(text, path, hint="docs/how-to/policy.md shows one"), subject=path)
+    policy = parse_policy(parse_toml(text, path, hint="queuectl help policy shows one"), subject=path)
     return LoadedPolicy(path, policy, find_accounts(policy, path), _version_of(found))
 
 

@@ -2,7 +2,7 @@
 
 Pure: policy/evaluator.py resolves paths and passes them in as names.
 
-To add a rule, also change policy/parser.py, policy/evaluator.py and docs/how-to/policy.md.
+To add a rule, also change policy/parser.py, policy/evaluator.py and docs/guides/policy.md.
 
 A policy never rejects a job because of a variable that queuectl has set. A user can give a job a variable of the same name, so a
 variable counts as set by queuectl only with a value that queuectl could have set, and those of alerts only in the queue of webhook

@@ -23,7 +23,7 @@ NAME_PLACEHOLDER: Final = "{name}"  # in an argument of the command: the name of
 DEFAULT_TIMEOUT_MS: Final = 10_000
 MAX_TIMEOUT_MS: Final = 300_000
 KEYS: Final = ("command", "timeout")
-_EXAMPLE_HINT: Final = "docs/how-to/secrets.md shows one"
+_EXAMPLE_HINT: Final = "queuectl help secrets shows one"
 
 
 class Provider(NamedTuple):

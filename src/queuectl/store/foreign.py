@@ -1,7 +1,7 @@
 """The SQLite files of other tools, as records that import reads. They are looked at only.
 
 Three layouts are known, each by the columns of its table `jobs`. What their columns mean, and how each counts, is written
-down in docs/how-to/export-and-import.md.
+down in docs/guides/export-and-import.md.
 """
 
 from __future__ import annotations

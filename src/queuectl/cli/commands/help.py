@@ -17,6 +17,26 @@ from queuectl.errors import UnknownName
 
 TOPICS_DIRECTORY: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
 TOPIC_SUFFIX: Final = ".txt"
+# Names of topics before 0.9. They keep working.
+RENAMED_TOPICS: Final = {
+    "change-your-mind": "edit-jobs",
+    "choose-many-jobs": "bulk-operations",
+    "find-out-what-is-wrong": "troubleshooting",
+    "home": "data-directory",
+    "keep-house": "retention-and-backup",
+    "limit-resources": "resource-limits",
+    "limits": "rate-limits",
+    "not-twice": "unique-jobs",
+    "priorities-and-ageing": "priorities",
+    "retry-policy": "retries",
+    "run-in-a-container": "containers",
+    "run-under-systemd": "systemd",
+    "see-what-happens": "inspect",
+    "use-from-python": "python",
+    "use-postgresql": "postgresql",
+    "watch-in-the-terminal": "terminal-ui",
+    "watch-with-prometheus": "prometheus",
+}
 
 
 def topic_names() -> list[str]:
@@ -34,7 +54,7 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
     any_home=True,
     examples="""
         queuectl help
-        queuectl help retry-policy
+        queuectl help retries
         queuectl help enqueue
     """,
 )
@@ -61,6 +81,7 @@ def _title(name: str) -> str:
 
 
 def _topic_text(name: str) -> str | None:
+    name = RENAMED_TOPICS.get(name, name)
     if name not in topic_names():  # never a path outside of the directory
         return None
     with open(os.path.join(TOPICS_DIRECTORY, name + TOPIC_SUFFIX), encoding="utf-8") as file:

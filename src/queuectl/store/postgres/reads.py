@@ -25,7 +25,7 @@ from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS
 _ALL: Final = ("select", "insert", "update", "delete")
 _NO_UPDATE: Final = ("select", "insert", "delete")
 _NO_DELETE: Final = ("select", "insert", "update")
-# The privileges that a role needs. docs/how-to/use-postgresql.md has the grants.
+# The privileges that a role needs. docs/guides/postgresql.md has the grants.
 RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
     "alerts": _ALL, "audit": _NO_UPDATE, "batches": _ALL, "buckets": _NO_DELETE, "calls": _ALL,
     "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,

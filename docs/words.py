@@ -145,9 +145,10 @@ COUNTS = """
     | `attempts` | failed runs: nonzero exit code, killed by a signal, timeout, could not start | `retry` of a dead or cancelled job |
     | `crashes` | runs whose worker died | `retry` of a dead or cancelled job |
 
-    - A failed run makes a job `dead` when `attempts` reaches `max_retries` (0 counts as 1; one more with
-      [`first-attempt-is-free`](configuration.md#first-attempt-is-free)), else `failed` with `run_at` = now +
-      `backoff_base ** attempts` seconds, at most `backoff-max`. See [retries](../guides/retries.md).
+    - A failed run makes a job `dead` when `attempts` reaches `max_retries`. 0 counts as 1. With
+      [`first-attempt-is-free`](configuration.md#first-attempt-is-free), the job has one attempt more.
+    - Otherwise the job is `failed`, with `run_at` = now + `backoff_base ** attempts` seconds, at most `backoff-max`. See
+      [retries](../guides/retries.md).
     - A cancel that is recorded before the end of a run wins, whatever the exit code, and does not count as an attempt.
     - A job that the [policy](../guides/policy.md) of its worker's host refuses is `dead` at once. There is no run, and it does not count as an attempt.
     - A worker that is stopped at once releases its jobs: `pending`, and the run does not count as an attempt.

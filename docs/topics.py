@@ -41,7 +41,7 @@ def plain(page: str) -> str:
 
 
 def _lines(page: str) -> Iterator[str]:
-    page = re.sub(r"<!--.*?-->\n?", "", page, flags=re.DOTALL)
+    page = re.sub(r"<!--.*?-->\n?|<picture>.*?</picture>\n?", "", page, flags=re.DOTALL)
     for number, part in enumerate(re.split(r"^(```.*?^```$)", page, flags=re.DOTALL | re.MULTILINE)):
         if number % 2:
             yield from (f"    {line}".rstrip() for line in part.splitlines()[1:-1])

@@ -30,6 +30,21 @@ def test_no_page_knows_the_machine_it_was_written_on(page: Path) -> None:
     assert not re.findall(rf"{re.escape(str(ROOT))}|/tmp/(?!$)[a-z0-9_]*\d|/root\b", text)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_picture_exists_in_light_and_dark_and_is_small(page: Path) -> None:
+    for target in re.findall(r'(?:src|srcset)="([^"]+)"', prose(page.read_text("utf-8"))):
+        file = (page.parent / target).resolve()
+        assert file.stat().st_size < 150_000, target
+        for look in ("light", "dark"):
+            assert file.with_name(re.sub(r"(?:light|dark)(?=\.)", look, file.name)).exists(), target
+
+
+def test_pictures_load_nothing_and_show_no_path_of_the_host_that_made_them() -> None:
+    for file in (ROOT / "docs" / "images").glob("*.svg"):
+        text = file.read_text("utf-8")
+        assert not re.findall(r"url\([\"']?https?:|href=[\"']https?:|@font-face|/tmp/|/root/", text), file.name
+
+
 def test_every_page_of_the_documentation_can_be_reached_from_the_readme() -> None:
     reached: set[Path] = set()
     waiting = [ROOT / "README.md"]

@@ -50,6 +50,16 @@ def default_path(home: str) -> str:
     return os.path.join(home, FILE_NAME)
 
 
+def has_policy(home: str) -> bool:
+    """Whether policy.toml exists. True if it cannot be examined, so that reading it fails: only its absence allows everything. A
+    dangling symbolic link is no absence."""
+    try:
+        os.lstat(default_path(home))
+    except OSError as exc:
+        return not isinstance(exc, FileNotFoundError | NotADirectoryError)
+    return True
+
+
 def file_version(path: str) -> FileVersion | None:
     try:
         return _version_of(os.stat(path))

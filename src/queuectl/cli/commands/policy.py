@@ -21,7 +21,7 @@ from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
 from queuectl.operations.job_input import parse_arguments
 from queuectl.policy.evaluator import Decision, Evaluator, Request
 from queuectl.policy.lint import lint_policy, lint_wildcards
-from queuectl.policy.parser import LoadedPolicy, default_path, read_policy
+from queuectl.policy.parser import LoadedPolicy, default_path, has_policy, read_policy
 from queuectl.policy.rules import Refusal, Rules
 from queuectl.text import WEBHOOK_QUEUE, escape_control
 from queuectl.units import format_duration
@@ -162,7 +162,7 @@ def _job(app: App, arguments: tuple[str, ...], flags: Mapping[str, object]) -> N
 def _load(app: App, file: str | None) -> tuple[str, LoadedPolicy | None]:
     """The path and the policy; None if there is none and none was given."""
     path = default_path(app.home) if file is None else file_path(file, spelled="--policy")
-    if file is None and not os.path.lexists(path):
+    if file is None and not has_policy(app.home):
         return path, None
     return path, read_policy(path, user=os.geteuid())
 

@@ -1,38 +1,49 @@
-"""Jobs: list, enqueue, show, edit, clone, act on one job, and wait."""
+"""Jobs: list, enqueue, show, edit, wait; actions on one job, on many, and on the dead letter queue."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from queuectl.config import host_name
-from queuectl.errors import InvalidInput, UsageError
-from queuectl.jobs.model import Job
-from queuectl.jobs.states import FINAL, State
-from queuectl.operations import batches, inspect, job_input
+from queuectl.errors import InvalidInput, QueuectlError, UnknownName, UsageError
+from queuectl.jobs.edit import JobEdit, parse_edit
+from queuectl.jobs.model import BulkResult, Job
+from queuectl.jobs.states import FINAL, WAITING, State
+from queuectl.maintenance.prune import Plan
+from queuectl.operations import batches, control, inspect, job_input
 from queuectl.operations import explain as explaining
-from queuectl.operations import wait as use
+from queuectl.operations import wait as waiting
+from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.job_input import JobInput, ParsedJobs
-from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort
-from queuectl.store.types import Filter, Sort
-from queuectl.text import short_repr
-from queuectl.units import parse_duration_ms, parse_time_ms
+from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort, restrict_states
+from queuectl.store.protocol import MAX_DEAD_GROUPED, Store
+from queuectl.store.types import Chosen, Filter, Sort
+from queuectl.text import closest_match, short_repr
+from queuectl.units import from_ms, iso, parse_duration_ms, parse_time_ms
 from queuectl.web.api.operation import (
     CURSOR,
     LIMIT,
     SELECTORS,
+    WHERE_SCHEMA,
     ApiRequest,
     Created,
-    Operation,
+    Operations,
     Param,
+    parse_flag,
     parse_object,
+    parse_text,
     parse_texts,
+    parse_where,
     to_filter,
 )
-from queuectl.web.schemas import TEXT, TIME, array, optional, ref
+from queuectl.web.schemas import COUNT, FLAG, ID, TEXT, TIME, array, exactly, maybe, only, optional, ref
 from queuectl.web.store_threads import StoreSession
+
+JOBS: Final = Operations("jobs")
+DLQ: Final = Operations("dlq")
 
 MAX_KEY_LENGTH: Final = 255
 IDEMPOTENCY_KEY: Final = Param(
@@ -40,32 +51,94 @@ IDEMPOTENCY_KEY: Final = Param(
     "A repeated request with the same key, within 24 hours, adds nothing and gets the same response.",
     {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH},
 )
+SORT: Final = Param(
+    "sort",
+    f"Sort key; a leading - reverses the order. Up to {MAX_SORTED_JOBS:,} jobs are sorted; `created`, and `finished` with one final "
+    "state, have no limit.",
+    {"type": "string", "enum": [sign + sort.value for sort in Sort for sign in ("", "-")], "default": "created"},
+)
+_JOB: Final = ref("Job")
+_SHOWN: Final = ref("Shown")
+_ENQUEUED: Final = ref("Enqueued")
+_NEW_JOB: Final = ref("NewJob")
+
+# ── enqueue ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SOURCES: Final = ("jobs", "for_each", "array")
+_MANY: Final = only(
+    jobs=array(_NEW_JOB),
+    for_each={**array(TEXT), "description": "Each item replaces {} in the command of `job`."},
+    array={**TEXT, "description": "Indices and concurrency, for example 1-100 or 0-90:30%4."},
+    job={**_NEW_JOB, "description": "The fields of all jobs, or the job to run for each item."},
+    colsep=TEXT,
+    batch=TEXT,
+    on_complete=TEXT,
+)
 
 
-def list_jobs(session: StoreSession, call: ApiRequest) -> Any:
-    return job_page(session, call.query)
+@JOBS.post(
+    "/jobs/many",
+    "Add many jobs in one transaction: a list, one for each item, or an array, like `enqueue --file`, `--for-each` and `--array`.",
+    array(_ENQUEUED),
+    body=_MANY,
+    status=201,
+    headers=(IDEMPOTENCY_KEY,),
+)
+def enqueue_many(session: StoreSession, call: ApiRequest) -> Any:
+    body = parse_object(call.body, "body", known=list(_MANY["properties"]))
+    job = {} if body.get("job") is None else fields_of(body["job"])
+    jobs_input = _parse_jobs(body, job)
+    # Jobs of an array have their own fields; otherwise `job` has the fields that all of them share.
+    common = {} if body.get("array") is not None else {k: v for k, v in job.items() if k not in {"command", "argv"}}
+    batch, last = parse_text(body, "batch"), parse_text(body, "on_complete")
+    jobs = session.add(jobs_input, common, batch=batch, on_complete=last, idempotency=_request_of(call, "/jobs/many"))
+    return Created([added(one) for one in jobs], is_new=any(not one.is_duplicate for one in jobs))
 
 
-def job_page(session: StoreSession, query: Mapping[str, Any]) -> dict[str, Any]:
-    where = to_filter(query, session.reads)
-    sort, descending = parse_sort(query["sort"])
-    page = inspect.page(
-        session.reads, where, sort=sort, descending=descending, limit=query["limit"], cursor=query["cursor"]
-    )
-    return {"items": [job.to_dict() for job in page.jobs], "next_cursor": page.next_cursor}
+def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
+    chosen = [name for name in _SOURCES if body.get(name) is not None]
+    if len(chosen) != 1:
+        raise UsageError("expected one of jobs, for_each and array", hint='like {"jobs": [{"command": "true"}]}')
+    if chosen != ["for_each"] and body.get("colsep") is not None:
+        raise InvalidInput("colsep", "is allowed with for_each only", hint="omit it")
+    match chosen[0]:
+        case "jobs":
+            if not isinstance(body["jobs"], list):
+                problem = f"expected a list of jobs, got {short_repr(body['jobs'])}"
+                raise InvalidInput("jobs", problem, hint="like [{…}, {…}]")
+            return ParsedJobs([fields_of(item) for item in body["jobs"]], is_batch=True)
+        case "for_each":
+            command, argv = job.get("command"), job.get("argv")
+            if (command is None) == (argv is None):
+                hint = 'like {"for_each": ["a", "b"], "job": {"command": "gzip {}"}}'
+                raise InvalidInput("job", "expected either a command or an argv", hint=hint)
+            template = parse_texts(argv, "argv") if command is None else parse_text(job, "command") or ""
+            items = parse_texts(body["for_each"], "for_each")
+            return job_input.for_each_item(items, template, colsep=parse_text(body, "colsep"))
+        case _:
+            return job_input.make_array(job, parse_text(body, "array") or "", flags={}, subject="array")
 
 
+@JOBS.post(
+    "/jobs",
+    "Add a job, or all jobs of an array in one transaction.",
+    {"oneOf": [_ENQUEUED, array(_ENQUEUED)]},
+    body={"oneOf": [_NEW_JOB, array(_NEW_JOB)]},
+    status=201,
+    headers=(IDEMPOTENCY_KEY,),
+)
 def enqueue(session: StoreSession, call: ApiRequest) -> Any:
     """Add one job for an object; for an array, add all jobs or none."""
-    asked = request_of(call, "/jobs")
-    if isinstance(call.body, list):
-        jobs = session.add(ParsedJobs([fields_of(item) for item in call.body], is_batch=True), {}, idempotency=asked)
-        return Created([added(job) for job in jobs], is_new=any(not job.is_duplicate for job in jobs))
-    (job,) = session.add(ParsedJobs([fields_of(call.body)], is_batch=False), {}, idempotency=asked)
-    return Created(added(job), is_new=not job.is_duplicate, location=location(job))
+    is_batch = isinstance(call.body, list)
+    items = [fields_of(item) for item in (call.body if is_batch else [call.body])]
+    jobs = session.add(ParsedJobs(items, is_batch=is_batch), {}, idempotency=_request_of(call, "/jobs"))
+    is_new = any(not job.is_duplicate for job in jobs)
+    if is_batch:
+        return Created([added(job) for job in jobs], is_new=is_new)
+    return Created(added(jobs[0]), is_new=is_new, location=location(jobs[0]))
 
 
-def request_of(call: ApiRequest, path: str) -> tuple[str, str] | None:
+def _request_of(call: ApiRequest, path: str) -> tuple[str, str] | None:
     """The idempotency key of a request and the hash of its content; None without a key."""
     key = call.headers.get(IDEMPOTENCY_KEY.name.lower())
     if key is None:
@@ -79,9 +152,8 @@ def request_of(call: ApiRequest, path: str) -> tuple[str, str] | None:
 def fields_of(value: object) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise InvalidInput(
-        "body", "expected the fields of a job, or a list of them", hint='like {"command": "make report"}'
-    )
+    problem = "expected the fields of a job, or a list of them"
+    raise InvalidInput("body", problem, hint='like {"command": "make report"}')
 
 
 def added(job: Job) -> dict[str, Any]:
@@ -92,25 +164,144 @@ def location(job: Job) -> str:
     return f"/jobs/{job.id}"  # an ID needs no escaping in a path
 
 
+# ── actions on many jobs ────────────────────────────────────────────────────────────────────────────────────────────
+
+PREVIEW_SIZE: Final = 10
+
+
+def ANY(_: Chosen | Job) -> bool:  # noqa: N802 - the default of Action.wants, which is compared by identity
+    return True
+
+
+class Action(NamedTuple):
+    able: frozenset[State]
+    done: str  # past participle, for messages
+    do: Callable[[StoreSession, Store, Iterable[str], bool], BulkResult]
+    wants: Callable[[Chosen | Job], bool] = ANY  # whether a matching job would change
+
+
+def _action(
+    able: frozenset[State], done: str, change: Callable[..., BulkResult], wants: Callable[[Chosen | Job], bool] = ANY
+) -> Action:
+    """An action that needs the store only."""
+    return Action(able, done, lambda _, store, refs, exact: change(store, refs, exact=exact), wants)
+
+
+def _cancel(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
+    return control.cancel(store, session.clock, refs, rescue=session.rescue, exact=exact)
+
+
+def _prune(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
+    def remove(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
+        session.prune(Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(ids)))
+        left = {job.id: job.state for job in find_jobs(store, ids).values()}
+        hint = "only jobs that have ended can be pruned"
+        return find_refusals(left, left, able=(), verb="prune", hint=lambda _: hint)
+
+    return apply_to_each(store, refs, remove, exact=exact)
+
+
+ACTIONS: Final = {
+    "cancel": Action(control.CANCELLABLE, "cancelled", _cancel),
+    "retry": _action(control.RETRYABLE, "retried", control.retry),
+    "hold": _action(WAITING, "held", control.hold, lambda job: not job.held),
+    "release": _action(WAITING, "released", control.release, lambda job: job.held),
+    "run-now": _action(control.CLAIMABLE, "made due", control.run_now),
+    "prune": Action(FINAL, "pruned", _prune),
+    "purge": _action(control.DEAD, "purged", control.purge_dead),
+}
+_RETRY_DEAD: Final = _action(control.DEAD, "retried", control.retry_dead)
+_ACTION_NAMES: Final = [*ACTIONS, "edit"]
+_TARGETS: Final = {"ids": array(ID), "where": WHERE_SCHEMA, "preview": FLAG}
+
+
+@JOBS.post(
+    "/jobs/actions",
+    "Act on many jobs: those named, or all that match. `preview` only counts them.",
+    ref("Acted"),
+    body=only("action", action={"type": "string", "enum": _ACTION_NAMES}, **_TARGETS, change=ref("Change")),
+    slow=True,
+)
+def act_on_jobs(session: StoreSession, call: ApiRequest) -> Any:
+    body = parse_object(call.body, "body", known=["action", "change", *_TARGETS])
+    return _perform(session, _parse_action(body), body)
+
+
+def _perform(session: StoreSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Act on `ids`, or on the jobs that match `where`. `{}` there means all jobs, so one of the two is required."""
+    if (body.get("ids") is None) == (body.get("where") is None):
+        raise UsageError("expected either ids or where", hint='like {"where": {"queue": "mail"}} or {"ids": ["7f3a"]}')
+    is_preview = parse_flag(body, "preview")
+    if body.get("ids") is not None:
+        ids, is_exact = list(parse_texts(body["ids"], "ids")), False
+        if is_preview:
+            found = find_jobs(session.reads, resolve_ids(session.reads, ids).done).values()
+            return _preview([job for job in found if job.state in action.able])
+    else:
+        where = parse_where(body["where"], session.reads)
+        where = restrict_states(where, action.able, done=action.done, subject="state")
+        chosen = [job for job in session.reads.choose(where) if action.wants(job)]
+        if is_preview:
+            return _preview(chosen)
+        ids, is_exact = [job.id for job in chosen], True
+    if ids and not is_exact and not (picked := resolve_ids(session.reads, ids)).done:
+        return picked.to_dict()  # none of them exists: do not create a database
+    return (action.do(session, session.open_store(), ids, is_exact) if ids else BulkResult([], [])).to_dict()
+
+
+def _parse_action(body: Mapping[str, Any]) -> Action:
+    name, fields = body.get("action"), body.get("change")
+    if name == "edit":
+        if not isinstance(fields, dict) or (change := parse_edit(fields)) == JobEdit():
+            problem = f"expected fields to change, got {short_repr(fields)}"
+            raise InvalidInput("change", problem, hint='like {"priority": 5}')
+        return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
+    if fields is not None:
+        raise InvalidInput("change", "is allowed with the action edit only", hint="omit it")
+    if not isinstance(name, str):
+        hint = f"one of: {', '.join(_ACTION_NAMES)}"
+        raise InvalidInput("action", f"expected a text, got {short_repr(name)}", hint=hint)
+    if name not in ACTIONS:
+        raise UnknownName("action", name, nearest=closest_match(name, _ACTION_NAMES), known=_ACTION_NAMES)
+    return ACTIONS[name]
+
+
+def _preview(chosen: Sequence[Chosen | Job]) -> dict[str, Any]:
+    counts = {state.value: sum(job.state is state for job in chosen) for state in State}
+    return {"count": len(chosen), "states": counts, "sample": [job.id for job in chosen[:PREVIEW_SIZE]]}
+
+
+# ── one job ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@JOBS.get("/jobs", "List jobs.", ref("Jobs"), params=(*SELECTORS, SORT, LIMIT, CURSOR))
+def list_jobs(session: StoreSession, call: ApiRequest) -> Any:
+    return _job_page(session, call.query)
+
+
+def _job_page(session: StoreSession, query: Mapping[str, Any]) -> dict[str, Any]:
+    where, (sort, descending) = to_filter(query, session.reads), parse_sort(query["sort"])
+    limit, cursor = query["limit"], query["cursor"]
+    page = inspect.page(session.reads, where, sort=sort, descending=descending, limit=limit, cursor=cursor)
+    return {"items": [job.to_dict() for job in page.jobs], "next_cursor": page.next_cursor}
+
+
+@JOBS.get("/jobs/{id}", "Show a job with its history and the end of its output.", _SHOWN)
 def show_job(session: StoreSession, call: ApiRequest) -> Any:
-    return job_shown(session, call.path["id"])
+    return _job_details(session, call.path["id"])
 
 
-def job_shown(session: StoreSession, job_id: str) -> dict[str, Any]:
-    limit = session.settings.output_limit
-    return inspect.show(
-        session.reads, job_id, host=host_name(), output_limit=limit, is_alive=session.is_serving()
-    ).to_dict()
+def _job_details(session: StoreSession, job_id: str) -> dict[str, Any]:
+    limit, serves = session.settings.output_limit, session.is_serving()
+    return inspect.show(session.reads, job_id, host=host_name(), output_limit=limit, is_alive=serves).to_dict()
 
 
-def explain_job(session: StoreSession, call: ApiRequest) -> Any:
-    return explaining.explain(session.reads, call.path["id"], is_alive=session.is_serving()).to_dict()
-
-
-def show_graph(session: StoreSession, call: ApiRequest) -> Any:
-    return session.graph(call.path["id"])
-
-
+@JOBS.patch(
+    "/jobs/{id}",
+    "Change a waiting job. With `as_of`, an `updated_at` that you have read, only if the job has not changed since.",
+    _JOB,
+    body={"allOf": [ref("Change")], "properties": optional(as_of=TIME), "minProperties": 1},
+)
 def edit_job(session: StoreSession, call: ApiRequest) -> Any:
     fields = dict(fields_of(call.body))
     seen = fields.pop("as_of", None)
@@ -118,172 +309,61 @@ def edit_job(session: StoreSession, call: ApiRequest) -> Any:
     return session.change(call.path["id"], fields, as_of=as_of).to_dict()
 
 
+@JOBS.get("/jobs/{id}/explain", "Explain why a job is not running.", ref("Explanation"))
+def explain_job(session: StoreSession, call: ApiRequest) -> Any:
+    return explaining.explain(session.reads, call.path["id"], is_alive=session.is_serving()).to_dict()
+
+
+@JOBS.get("/jobs/{id}/graph", "Show the dependencies of a job, in both directions.", ref("Graph"))
+def show_graph(session: StoreSession, call: ApiRequest) -> Any:
+    return session.graph(call.path["id"])
+
+
+def _change(
+    name: str, path: str, summary: str, change: Callable[[StoreSession, str], Job], *, slow: bool = False
+) -> None:
+    """Declare an action on one job that needs nothing but its ID."""
+
+    def handler(session: StoreSession, call: ApiRequest) -> Any:
+        return change(session, call.path["id"]).to_dict()
+
+    handler.__name__ = name
+    JOBS.post(f"/jobs/{{id}}/{path}", summary, _JOB, slow=slow)(handler)
+
+
+_change("cancel_job", "cancel", "Cancel a job. Waits until a running job has ended.", StoreSession.cancel, slow=True)
+_change("retry_job", "retry", "Retry a failed, dead or cancelled job.", StoreSession.retry)
+_change("hold_job", "hold", "Hold a waiting job.", StoreSession.hold)
+_change("release_job", "release", "Release a held job.", StoreSession.release)
+_change("run_job_now", "run-now", "Make a job due now.", StoreSession.run_now)
+
+
+@JOBS.post(
+    "/jobs/{id}/clone", "Add a new job with the same fields, except those given.", _JOB, body=_NEW_JOB, status=201
+)
 def clone_job(session: StoreSession, call: ApiRequest) -> Any:
     job = session.copy(call.path["id"], {} if call.body is None else fields_of(call.body))
     return Created(job.to_dict(), location=location(job))
 
 
-def cancel_job(session: StoreSession, call: ApiRequest) -> Any:
-    return session.cancel(call.path["id"]).to_dict()
-
-
-def retry_job(session: StoreSession, call: ApiRequest) -> Any:
-    return session.retry(call.path["id"]).to_dict()
-
-
-def hold_job(session: StoreSession, call: ApiRequest) -> Any:
-    return session.hold(call.path["id"]).to_dict()
-
-
-def release_job(session: StoreSession, call: ApiRequest) -> Any:
-    return session.release(call.path["id"]).to_dict()
-
-
-def run_job_now(session: StoreSession, call: ApiRequest) -> Any:
-    return session.run_now(call.path["id"]).to_dict()
-
-
-def _act(path: str, does: Callable[[StoreSession, ApiRequest], Any], summary: str, *, slow: bool = False) -> Operation:
-    return Operation("POST", f"/jobs/{{id}}/{path}", does, summary, ref("Job"), slow=slow)
-
-
-SORT: Final = Param(
-    "sort",
-    f"Sort key; a leading - reverses the order. Up to {MAX_SORTED_JOBS:,} jobs are sorted; `created`, and `finished` with one final "
-    "state, have no limit.",
-    {"type": "string", "enum": [sign + sort.value for sort in Sort for sign in ("", "-")], "default": "created"},
-)
-
-_JOB_OPERATIONS: Final = (
-    Operation(
-        "GET",
-        "/jobs",
-        list_jobs,
-        "List jobs.",
-        ref("Jobs"),
-        (*SELECTORS, SORT, LIMIT, CURSOR),
-    ),
-    Operation(
-        "POST",
-        "/jobs",
-        enqueue,
-        "Add a job, or all jobs of an array in one transaction.",
-        {"oneOf": [ref("Enqueued"), array(ref("Enqueued"))]},
-        body={"oneOf": [ref("NewJob"), array(ref("NewJob"))]},
-        status=201,
-        headers=(IDEMPOTENCY_KEY,),
-    ),
-    Operation("GET", "/jobs/{id}", show_job, "Show a job with its history and the end of its output.", ref("Shown")),
-    Operation(
-        "PATCH",
-        "/jobs/{id}",
-        edit_job,
-        "Change a waiting job. With `as_of`, an `updated_at` that you have read, only if the job has not changed since.",
-        ref("Job"),
-        body={"allOf": [ref("Change")], "properties": optional(as_of=TIME), "minProperties": 1},
-    ),
-    Operation("GET", "/jobs/{id}/explain", explain_job, "Explain why a job is not running.", ref("Explanation")),
-    Operation(
-        "GET", "/jobs/{id}/graph", show_graph, "Show the dependencies of a job, in both directions.", ref("Graph")
-    ),
-    _act("cancel", cancel_job, "Cancel a job. Waits until a running job has ended.", slow=True),
-    _act("retry", retry_job, "Retry a failed, dead or cancelled job."),
-    _act("hold", hold_job, "Hold a waiting job."),
-    _act("release", release_job, "Release a held job."),
-    _act("run-now", run_job_now, "Make a job due now."),
-    Operation(
-        "POST",
-        "/jobs/{id}/clone",
-        clone_job,
-        "Add a new job with the same fields, except those given.",
-        ref("Job"),
-        body=ref("NewJob"),
-        status=201,
-    ),
-)
-
-
-_SOURCES: Final = ("jobs", "for_each", "array")
-_KNOWN: Final = (*_SOURCES, "job", "colsep", "batch", "on_complete")
-
-
-def enqueue_many(session: StoreSession, call: ApiRequest) -> Any:
-    body = parse_object(call.body, "body", known=list(_KNOWN))
-    job = {} if body.get("job") is None else fields_of(body["job"])
-    jobs_input = _parse_jobs(body, job)
-    # Jobs of an array have their own fields; otherwise `job` has the fields that all of them share.
-    common = {} if body.get("array") is not None else {k: v for k, v in job.items() if k not in {"command", "argv"}}
-    batch, last = _text(body, "batch"), _text(body, "on_complete")
-    jobs = session.add(jobs_input, common, batch=batch, on_complete=last, idempotency=request_of(call, "/jobs/many"))
-    return Created([added(one) for one in jobs], is_new=any(not one.is_duplicate for one in jobs))
-
-
-def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
-    chosen = [name for name in _SOURCES if body.get(name) is not None]
-    if len(chosen) != 1:
-        raise UsageError("expected one of jobs, for_each and array", hint='like {"jobs": [{"command": "true"}]}')
-    if chosen != ["for_each"] and body.get("colsep") is not None:
-        raise InvalidInput("colsep", "is allowed with for_each only", hint="omit it")
-    match chosen[0]:
-        case "jobs":
-            if not isinstance(body["jobs"], list):
-                raise InvalidInput(
-                    "jobs", f"expected a list of jobs, got {short_repr(body['jobs'])}", hint="like [{…}, {…}]"
-                )
-            return ParsedJobs([fields_of(item) for item in body["jobs"]], is_batch=True)
-        case "for_each":
-            command, argv = job.get("command"), job.get("argv")
-            if (command is None) == (argv is None):
-                hint = 'like {"for_each": ["a", "b"], "job": {"command": "gzip {}"}}'
-                raise InvalidInput("job", "expected either a command or an argv", hint=hint)
-            template = parse_texts(argv, "argv") if command is None else _text(job, "command") or ""
-            return job_input.for_each_item(
-                parse_texts(body["for_each"], "for_each"), template, colsep=_text(body, "colsep")
-            )
-        case _:
-            return job_input.make_array(job, _text(body, "array") or "", flags={}, subject="array")
-
-
-def _text(body: dict[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InvalidInput(name, f"expected text, got {short_repr(value)}", hint="write it in quotes")
-    return value
-
-
-_MANY_OPERATIONS: Final = (
-    Operation(
-        "POST",
-        "/jobs/many",
-        enqueue_many,
-        "Add many jobs in one transaction: a list, one for each item, or an array, like `enqueue --file`, `--for-each` and `--array`.",
-        array(ref("Enqueued")),
-        body={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": optional(
-                jobs=array(ref("NewJob")),
-                for_each={**array(TEXT), "description": "Each item replaces {} in the command of `job`."},
-                array={**TEXT, "description": "Indices and concurrency, for example 1-100 or 0-90:30%4."},
-                job={**ref("NewJob"), "description": "The fields of all jobs, or the job to run for each item."},
-                colsep=TEXT,
-                batch=TEXT,
-                on_complete=TEXT,
-            ),
-        },
-        status=201,
-        headers=(IDEMPOTENCY_KEY,),
-    ),
-)
-
+# ── wait ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MAX_WAIT_SECONDS: Final = 60.0  # proxies close longer requests
+_TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504.", {"type": "string", "default": "30s"})
 
 
-def wait_for_job(session: StoreSession, call: ApiRequest) -> Any:
-    return session.wait(call.path["id"], timeout=_seconds(call)).to_dict()
-
-
+@JOBS.get(
+    "/wait",
+    "Wait until jobs have ended: those named, or those that match now and have not ended.",
+    array(_JOB),
+    params=(
+        Param("id", "The ID of a job; up to 100.", many=True),
+        *SELECTORS,
+        Param("any", "Wait until one of them has ended.", {"type": "boolean", "default": False}),
+        _TIMEOUT,
+    ),
+    slow=True,
+)
 def wait_for_jobs(session: StoreSession, call: ApiRequest) -> Any:
     where, seconds = to_filter(call.query, session.reads), _seconds(call)
     if bool(call.query["id"]) == (where != Filter(calls=where.calls)):
@@ -296,10 +376,23 @@ def wait_for_jobs(session: StoreSession, call: ApiRequest) -> Any:
     ids = list(dict.fromkeys(ids))
     if not ids:
         return []
-    ended = use.wait(session.reads, session.clock, ids, any_of_them=call.query["any"], timeout=seconds)
+    ended = waiting.wait(session.reads, session.clock, ids, any_of_them=call.query["any"], timeout=seconds)
     return [job.to_dict() for job in ended]
 
 
+@JOBS.get("/jobs/{id}/wait", "Wait until a job has ended.", _JOB, params=(_TIMEOUT,), slow=True)
+def wait_for_job(session: StoreSession, call: ApiRequest) -> Any:
+    return session.wait(call.path["id"], timeout=_seconds(call)).to_dict()
+
+
+@JOBS.get(
+    "/batches/{name}/wait",
+    "Wait until no job of the batch is waiting or running.",
+    ref("Batch"),
+    params=(_TIMEOUT,),
+    tag="batches",
+    slow=True,
+)
 def wait_for_batch(session: StoreSession, call: ApiRequest) -> Any:
     return batches.wait(session.reads, session.clock, call.path["name"], timeout=_seconds(call)).to_dict()
 
@@ -308,37 +401,47 @@ def _seconds(call: ApiRequest) -> float:
     return min(parse_duration_ms(call.query["timeout"], subject="timeout") / 1000, MAX_WAIT_SECONDS)
 
 
-_TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504.", {"type": "string", "default": "30s"})
+# ── the dead letter queue ───────────────────────────────────────────────────────────────────────────────────────────
 
-_WAIT_OPERATIONS: Final = (
-    Operation(
-        "GET",
-        "/wait",
-        wait_for_jobs,
-        "Wait until jobs have ended: those named, or those that match now and have not ended.",
-        array(ref("Job")),
-        (
-            Param("id", "The ID of a job; up to 100.", many=True),
-            *SELECTORS,
-            Param("any", "Wait until one of them has ended.", {"type": "boolean", "default": False}),
-            _TIMEOUT,
-        ),
-        slow=True,
-    ),
-    Operation(
-        "GET", "/jobs/{id}/wait", wait_for_job, "Wait until a job has ended.", ref("Job"), (_TIMEOUT,), slow=True
-    ),
-    Operation(
-        "GET",
-        "/batches/{name}/wait",
-        wait_for_batch,
-        "Wait until no job of the batch is waiting or running.",
-        ref("Batch"),
-        (_TIMEOUT,),
-        tag="batches",
-        slow=True,
-    ),
+_DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "state")
+
+
+@DLQ.get("/dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, SORT, LIMIT, CURSOR))
+def list_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return _job_page(session, {**call.query, "state": (State.DEAD.value,)})
+
+
+@DLQ.get(
+    "/deaths",
+    f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, the most frequent first; `newest` is the job that died last.",
+    array(exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)),
+    params=(LIMIT,),
 )
+def dead_by_error(session: StoreSession, call: ApiRequest) -> Any:
+    return [
+        {"error": one.error, "queue": one.queue, "jobs": one.jobs, "newest": one.newest, "at": iso(from_ms(one.at_ms))}
+        for one in session.reads.dead_by_error(limit=call.query["limit"])
+    ]
 
-# A literal path comes before one with a parameter in the same position.
-OPERATIONS: Final = (*_MANY_OPERATIONS, *_JOB_OPERATIONS, *_WAIT_OPERATIONS)
+
+@DLQ.post(
+    "/dlq/retry", "Retry dead jobs: those named, or all that match.", ref("Acted"), body=only(**_TARGETS), slow=True
+)
+def retry_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return _perform(session, _RETRY_DEAD, parse_object(call.body, "body", known=list(_TARGETS)))
+
+
+@DLQ.post(
+    "/dlq/purge",
+    "Remove dead jobs with their history and logs: those named, or all that match.",
+    ref("Acted"),
+    body=only(**_TARGETS),
+    slow=True,
+)
+def purge_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return _perform(session, ACTIONS["purge"], parse_object(call.body, "body", known=list(_TARGETS)))
+
+
+@DLQ.get("/dlq/{id}", "Show a dead job.", _SHOWN)
+def show_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return _job_details(session, control.require_dead(session.reads, call.path["id"]))

@@ -41,7 +41,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
         "web/store_threads.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/sse.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
-        "tui/store_threads.py": "asks the store beside the screen, which must not wait for it",
+        "store_threads.py": "queries the store beside an event loop, which must not wait for it",
     },
     "asyncio": {
         "web/": "the server: it holds many connections, and waits for all of them at once",

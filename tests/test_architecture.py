@@ -46,6 +46,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "asyncio": {
         "web/": "the server: it holds many connections, and waits for all of them at once",
         "tui/": "the screen: it waits for keys and for the store at once",
+        "store_threads.py": "hands work from an event loop to threads",
     },
     "starlette": {"web/": "an extra that `dashboard` alone loads"},
     "uvicorn": {"web/": "an extra that `dashboard` alone loads"},

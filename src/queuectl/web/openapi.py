@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from queuectl import __version__
 from queuectl.web import sse
-from queuectl.web.api import admin, alerts, cron, jobs, logs, queues
+from queuectl.web.api import admin, alerts, bulk, jobs, logs, queues
 from queuectl.web.api.operation import Operation, Param
 from queuectl.web.middleware import MEDIA_TYPE
 from queuectl.web.pages.render import open_templates
@@ -20,12 +20,13 @@ ROOT: Final = "/api/v1"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *sse.EVENTS,
+    *bulk.BULK,
     *jobs.JOBS,
     *logs.STREAMS,
-    *jobs.DLQ,
+    *bulk.DLQ,
     *queues.QUEUES,
     *queues.BATCHES,
-    *cron.CRON,
+    *queues.CRON,
     *alerts.ALERTS,
     *admin.STATUS,
     *admin.WORKERS,

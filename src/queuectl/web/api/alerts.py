@@ -1,19 +1,27 @@
-"""Alerts: list, add, remove and test them. web/background.py evaluates them."""
+"""Alerts: list, add, remove and test them; and evaluate them while the server runs."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from http import HTTPStatus
 from typing import Any, Final
 
 from queuectl.alerts import operations as use
-from queuectl.config import working_directory
+from queuectl.alerts.delivery import AlertDelivery
+from queuectl.clock import Cancelled
+from queuectl.config import environ, working_directory
+from queuectl.errors import QueuectlError
 from queuectl.web.api.operation import PAGING, ApiRequest, Created, Operations, listing, paginate, parse_object
-from queuectl.web.background import alert_delivery
 from queuectl.web.middleware import Refused
 from queuectl.web.schemas import NEW_ALERT, TEXT, exactly, ref
-from queuectl.web.store_threads import StoreSession
+from queuectl.web.store_threads import StorePool, StoreSession
 
 ALERTS: Final = Operations("alerts")
+INTERVAL_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 30.0  # after an error
+
+_log: Final = logging.getLogger(__name__)
 
 
 @ALERTS.get("/alerts", "List alerts with their state.", listing(ref("Alert")), params=PAGING)
@@ -58,3 +66,37 @@ def test_alert(session: StoreSession, call: ApiRequest) -> Any:
     name = call.path["name"]
     session.reads.alert(name)  # before a database is created only to find that it has no such alert
     return {"name": name, "state": "test", "text": alert_delivery(session).test(name)}
+
+
+async def check_alerts(pool: StorePool) -> None:
+    """Evaluate the alerts periodically until the server stops."""
+    reported: str | None = None
+    while True:
+        seconds = INTERVAL_SECONDS
+        try:
+            await pool.ask(_check)
+            reported = None
+        except Cancelled:
+            return
+        except QueuectlError as error:
+            if error.message != reported:  # once, not at every check
+                reported = error.message
+                _log.warning("alerts cannot be evaluated: %s", error.message)
+            seconds = RETRY_SECONDS
+        await asyncio.sleep(seconds)
+
+
+def _check(session: StoreSession) -> None:
+    if not session.has_store or not session.reads.alerts():
+        return
+    for sent in alert_delivery(session).check():
+        if sent.error is not None:
+            _log.warning("the notification of the alert %s failed: %s", sent.alert.name, sent.error.message)
+
+
+def alert_delivery(session: StoreSession) -> AlertDelivery:
+    """Deliver alerts with the current policy; if its file is unusable, with the previous one."""
+    session.gate.policy.follow(lambda _: None, lambda problem: _log.warning("%s", problem))
+    return AlertDelivery(
+        session.open_store(), lambda: session.settings, environ(), gate=session.gate, clock=session.clock
+    )

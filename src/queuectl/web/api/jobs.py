@@ -1,49 +1,41 @@
-"""Jobs: list, enqueue, show, edit, wait; actions on one job, on many, and on the dead letter queue."""
+"""Jobs: enqueue, list, show, edit and wait; actions on one job."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from queuectl.config import host_name
-from queuectl.errors import InvalidInput, QueuectlError, UnknownName, UsageError
-from queuectl.jobs.edit import JobEdit, parse_edit
-from queuectl.jobs.model import BulkResult, Job
-from queuectl.jobs.states import FINAL, WAITING, State
-from queuectl.maintenance.prune import Plan
-from queuectl.operations import batches, control, inspect, job_input
+from queuectl.errors import InvalidInput, UsageError
+from queuectl.jobs.model import Job
+from queuectl.jobs.states import FINAL, State
+from queuectl.operations import batches, inspect, job_input
 from queuectl.operations import explain as explaining
 from queuectl.operations import wait as waiting
-from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.job_input import JobInput, ParsedJobs
-from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort, restrict_states
-from queuectl.store.protocol import MAX_DEAD_GROUPED, Store
-from queuectl.store.types import Chosen, Filter, Sort
-from queuectl.text import closest_match, short_repr
-from queuectl.units import from_ms, iso, parse_duration_ms, parse_time_ms
+from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort
+from queuectl.store.types import Filter, Sort
+from queuectl.text import short_repr
+from queuectl.units import parse_duration_ms, parse_time_ms
 from queuectl.web.api.operation import (
     CURSOR,
     LIMIT,
     SELECTORS,
-    WHERE_SCHEMA,
     ApiRequest,
     Created,
     Operations,
     Param,
-    parse_flag,
     parse_object,
     parse_text,
     parse_texts,
-    parse_where,
     to_filter,
 )
-from queuectl.web.schemas import COUNT, FLAG, ID, TEXT, TIME, array, exactly, maybe, only, optional, ref
+from queuectl.web.schemas import TEXT, TIME, array, only, optional, ref
 from queuectl.web.store_threads import StoreSession
 
 JOBS: Final = Operations("jobs")
-DLQ: Final = Operations("dlq")
 
 MAX_KEY_LENGTH: Final = 255
 IDEMPOTENCY_KEY: Final = Param(
@@ -164,122 +156,15 @@ def location(job: Job) -> str:
     return f"/jobs/{job.id}"  # an ID needs no escaping in a path
 
 
-# ── actions on many jobs ────────────────────────────────────────────────────────────────────────────────────────────
-
-PREVIEW_SIZE: Final = 10
-
-
-def ANY(_: Chosen | Job) -> bool:  # noqa: N802 - the default of Action.wants, which is compared by identity
-    return True
-
-
-class Action(NamedTuple):
-    able: frozenset[State]
-    done: str  # past participle, for messages
-    do: Callable[[StoreSession, Store, Iterable[str], bool], BulkResult]
-    wants: Callable[[Chosen | Job], bool] = ANY  # whether a matching job would change
-
-
-def _action(
-    able: frozenset[State], done: str, change: Callable[..., BulkResult], wants: Callable[[Chosen | Job], bool] = ANY
-) -> Action:
-    """An action that needs the store only."""
-    return Action(able, done, lambda _, store, refs, exact: change(store, refs, exact=exact), wants)
-
-
-def _cancel(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
-    return control.cancel(store, session.clock, refs, rescue=session.rescue, exact=exact)
-
-
-def _prune(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
-    def remove(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
-        session.prune(Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(ids)))
-        left = {job.id: job.state for job in find_jobs(store, ids).values()}
-        hint = "only jobs that have ended can be pruned"
-        return find_refusals(left, left, able=(), verb="prune", hint=lambda _: hint)
-
-    return apply_to_each(store, refs, remove, exact=exact)
-
-
-ACTIONS: Final = {
-    "cancel": Action(control.CANCELLABLE, "cancelled", _cancel),
-    "retry": _action(control.RETRYABLE, "retried", control.retry),
-    "hold": _action(WAITING, "held", control.hold, lambda job: not job.held),
-    "release": _action(WAITING, "released", control.release, lambda job: job.held),
-    "run-now": _action(control.CLAIMABLE, "made due", control.run_now),
-    "prune": Action(FINAL, "pruned", _prune),
-    "purge": _action(control.DEAD, "purged", control.purge_dead),
-}
-_RETRY_DEAD: Final = _action(control.DEAD, "retried", control.retry_dead)
-_ACTION_NAMES: Final = [*ACTIONS, "edit"]
-_TARGETS: Final = {"ids": array(ID), "where": WHERE_SCHEMA, "preview": FLAG}
-
-
-@JOBS.post(
-    "/jobs/actions",
-    "Act on many jobs: those named, or all that match. `preview` only counts them.",
-    ref("Acted"),
-    body=only("action", action={"type": "string", "enum": _ACTION_NAMES}, **_TARGETS, change=ref("Change")),
-    slow=True,
-)
-def act_on_jobs(session: StoreSession, call: ApiRequest) -> Any:
-    body = parse_object(call.body, "body", known=["action", "change", *_TARGETS])
-    return _perform(session, _parse_action(body), body)
-
-
-def _perform(session: StoreSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Act on `ids`, or on the jobs that match `where`. `{}` there means all jobs, so one of the two is required."""
-    if (body.get("ids") is None) == (body.get("where") is None):
-        raise UsageError("expected either ids or where", hint='like {"where": {"queue": "mail"}} or {"ids": ["7f3a"]}')
-    is_preview = parse_flag(body, "preview")
-    if body.get("ids") is not None:
-        ids, is_exact = list(parse_texts(body["ids"], "ids")), False
-        if is_preview:
-            found = find_jobs(session.reads, resolve_ids(session.reads, ids).done).values()
-            return _preview([job for job in found if job.state in action.able])
-    else:
-        where = parse_where(body["where"], session.reads)
-        where = restrict_states(where, action.able, done=action.done, subject="state")
-        chosen = [job for job in session.reads.choose(where) if action.wants(job)]
-        if is_preview:
-            return _preview(chosen)
-        ids, is_exact = [job.id for job in chosen], True
-    if ids and not is_exact and not (picked := resolve_ids(session.reads, ids)).done:
-        return picked.to_dict()  # none of them exists: do not create a database
-    return (action.do(session, session.open_store(), ids, is_exact) if ids else BulkResult([], [])).to_dict()
-
-
-def _parse_action(body: Mapping[str, Any]) -> Action:
-    name, fields = body.get("action"), body.get("change")
-    if name == "edit":
-        if not isinstance(fields, dict) or (change := parse_edit(fields)) == JobEdit():
-            problem = f"expected fields to change, got {short_repr(fields)}"
-            raise InvalidInput("change", problem, hint='like {"priority": 5}')
-        return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
-    if fields is not None:
-        raise InvalidInput("change", "is allowed with the action edit only", hint="omit it")
-    if not isinstance(name, str):
-        hint = f"one of: {', '.join(_ACTION_NAMES)}"
-        raise InvalidInput("action", f"expected a text, got {short_repr(name)}", hint=hint)
-    if name not in ACTIONS:
-        raise UnknownName("action", name, nearest=closest_match(name, _ACTION_NAMES), known=_ACTION_NAMES)
-    return ACTIONS[name]
-
-
-def _preview(chosen: Sequence[Chosen | Job]) -> dict[str, Any]:
-    counts = {state.value: sum(job.state is state for job in chosen) for state in State}
-    return {"count": len(chosen), "states": counts, "sample": [job.id for job in chosen[:PREVIEW_SIZE]]}
-
-
 # ── one job ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @JOBS.get("/jobs", "List jobs.", ref("Jobs"), params=(*SELECTORS, SORT, LIMIT, CURSOR))
 def list_jobs(session: StoreSession, call: ApiRequest) -> Any:
-    return _job_page(session, call.query)
+    return job_page(session, call.query)
 
 
-def _job_page(session: StoreSession, query: Mapping[str, Any]) -> dict[str, Any]:
+def job_page(session: StoreSession, query: Mapping[str, Any]) -> dict[str, Any]:
     where, (sort, descending) = to_filter(query, session.reads), parse_sort(query["sort"])
     limit, cursor = query["limit"], query["cursor"]
     page = inspect.page(session.reads, where, sort=sort, descending=descending, limit=limit, cursor=cursor)
@@ -288,10 +173,10 @@ def _job_page(session: StoreSession, query: Mapping[str, Any]) -> dict[str, Any]
 
 @JOBS.get("/jobs/{id}", "Show a job with its history and the end of its output.", _SHOWN)
 def show_job(session: StoreSession, call: ApiRequest) -> Any:
-    return _job_details(session, call.path["id"])
+    return job_details(session, call.path["id"])
 
 
-def _job_details(session: StoreSession, job_id: str) -> dict[str, Any]:
+def job_details(session: StoreSession, job_id: str) -> dict[str, Any]:
     limit, serves = session.settings.output_limit, session.is_serving()
     return inspect.show(session.reads, job_id, host=host_name(), output_limit=limit, is_alive=serves).to_dict()
 
@@ -399,49 +284,3 @@ def wait_for_batch(session: StoreSession, call: ApiRequest) -> Any:
 
 def _seconds(call: ApiRequest) -> float:
     return min(parse_duration_ms(call.query["timeout"], subject="timeout") / 1000, MAX_WAIT_SECONDS)
-
-
-# ── the dead letter queue ───────────────────────────────────────────────────────────────────────────────────────────
-
-_DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "state")
-
-
-@DLQ.get("/dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, SORT, LIMIT, CURSOR))
-def list_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return _job_page(session, {**call.query, "state": (State.DEAD.value,)})
-
-
-@DLQ.get(
-    "/deaths",
-    f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, the most frequent first; `newest` is the job that died last.",
-    array(exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)),
-    params=(LIMIT,),
-)
-def dead_by_error(session: StoreSession, call: ApiRequest) -> Any:
-    return [
-        {"error": one.error, "queue": one.queue, "jobs": one.jobs, "newest": one.newest, "at": iso(from_ms(one.at_ms))}
-        for one in session.reads.dead_by_error(limit=call.query["limit"])
-    ]
-
-
-@DLQ.post(
-    "/dlq/retry", "Retry dead jobs: those named, or all that match.", ref("Acted"), body=only(**_TARGETS), slow=True
-)
-def retry_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return _perform(session, _RETRY_DEAD, parse_object(call.body, "body", known=list(_TARGETS)))
-
-
-@DLQ.post(
-    "/dlq/purge",
-    "Remove dead jobs with their history and logs: those named, or all that match.",
-    ref("Acted"),
-    body=only(**_TARGETS),
-    slow=True,
-)
-def purge_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return _perform(session, ACTIONS["purge"], parse_object(call.body, "body", known=list(_TARGETS)))
-
-
-@DLQ.get("/dlq/{id}", "Show a dead job.", _SHOWN)
-def show_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return _job_details(session, control.require_dead(session.reads, call.path["id"]))

@@ -13,8 +13,8 @@ from queuectl.cron.zones import find_zone, local_zone_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName
 from queuectl.text import closest_match
 from queuectl.units import from_ms
-from queuectl.web.pages.formats import part
 from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.render import part
 from queuectl.web.store_threads import StoreSession
 
 UPCOMING: Final = 5

@@ -17,8 +17,8 @@ from queuectl.text import closest_match, is_valid_id
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.actions import VERBS, Selection
-from queuectl.web.pages.formats import part, plural
 from queuectl.web.pages.http import PageRequest, Pairs, Redirect, View, back_to, confirm, with_query
+from queuectl.web.pages.render import part, plural
 from queuectl.web.store_threads import StoreSession
 
 LIMITS: Final = (25, 50, 100, 250)

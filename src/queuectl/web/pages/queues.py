@@ -14,8 +14,8 @@ from queuectl.operations.queues import QueueView
 from queuectl.text import closest_match
 from queuectl.web.pages.charts import last_hour
 from queuectl.web.pages.enqueue import limit_texts
-from queuectl.web.pages.formats import plural
 from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.render import plural
 from queuectl.web.store_threads import StoreSession
 from queuectl.webhooks.rules import redact_url
 

@@ -139,7 +139,7 @@ STARTERS: Mapping[str, str] = {
     "secrets/provider.py": GATED + "the secret provider: its command",
     "secrets/resolver.py": GATED + "the secret provider",
     "worker/launch.py": GATED + "jobs",
-    "cli/editor.py": "the editor of the user at the terminal, as that user",
+    "cli/commands/edit.py": "the editor of the user at the terminal, as that user",
     "cli/commands/demo.py": "queuectl itself, for the demo",
     "cli/working.py": "queuectl itself, when a worker restarts; hands the gate to what starts programs",
     "service/manager.py": "systemctl and launchctl",

@@ -1,4 +1,4 @@
-"""Administration: prune, reset, doctor, audit."""
+"""Administration: settings, prune, reset, doctor, audit."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command, integer
+from queuectl.cli.command import Entry, command, group, integer
 from queuectl.cli.commands.control import BulkAction, apply_to_ids
-from queuectl.cli.completion import complete_jobs
+from queuectl.cli.completion import complete_jobs, complete_keys
 from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
 from queuectl.cli.filters import Selection, ids_and_filters
-from queuectl.cli.render import Details, Result, Table
+from queuectl.cli.render import Details, Lines, Result, Table
 from queuectl.cli.tables import Column, plural, size_text
 from queuectl.cli.watch import progress
-from queuectl.cli.worker_status import is_alive, rescuer
+from queuectl.cli.worker_status import is_alive, rescuer, store_line
+from queuectl.config import reset_settings, store_settings
 from queuectl.diagnosis import open_for_diagnosis
 from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
 from queuectl.jobs.model import BulkResult
@@ -33,7 +34,7 @@ from queuectl.operations.audit import Recorded
 from queuectl.operations.backup import count_kept, require_no_workers
 from queuectl.operations.backup import reset_store as reset_store
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
-from queuectl.settings import retention
+from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
 from queuectl.store.protocol import Reads, Store
 from queuectl.text import escape_control
@@ -351,3 +352,143 @@ def _value_text(value: object) -> str:
             return "; ".join(map(_value_text, value))
         case _:
             return str(value)
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MAX_VALUE_BYTES: Final = 16 * 1024  # read from stdin
+
+
+_TABLE = {
+    "list": Entry("admin", "config_list", "List settings with values and sources."),
+    "show": Entry("admin", "config_list", "The same as list.", hidden=True),
+    "get": Entry("admin", "config_get", "Print a setting."),
+    "set": Entry("admin", "config_set", "Store a setting, for all users of this database."),
+    "unset": Entry("admin", "config_unset", "Restore the default of a setting."),
+    "reset": Entry("admin", "config_reset", "Restore all defaults."),
+}
+
+
+config = group(
+    "config",
+    "Show and change settings. A flag overrides QUEUECTL_<KEY> in the environment, which overrides the stored value.",
+    _TABLE,
+    examples="""
+        queuectl config list
+        queuectl config set max-retries 5
+        queuectl config get max-retries
+    """,
+)
+
+
+_key_argument = click.argument("key", shell_complete=complete_keys)
+
+
+@command(
+    "list",
+    examples="""
+        queuectl config list
+        queuectl config list --json | jq '.[] | select(.source != "default")'
+    """,
+)
+def config_list(app: App) -> Result:
+    """List settings: value, default, and the source of the value."""
+    entries = app.settings.entries()
+    if not app.stdout_is_terminal:
+        return Lines(
+            [f"{entry.key} = {entry.text}" for entry in entries], [_setting_to_json(entry) for entry in entries]
+        )
+    about = {key.name: key for key in KEYS}
+    return Table(
+        entries,
+        columns=[
+            Column("KEY", lambda entry: entry.key),
+            Column("VALUE", lambda entry: entry.text, style=lambda entry: _SOURCE_STYLE[entry.source]),
+            Column(
+                "FROM", lambda entry: entry.source, style=lambda entry: _SOURCE_STYLE[entry.source] or "dim", spare=1
+            ),
+            Column("DEFAULT", lambda entry: about[entry.key].text(about[entry.key].default), style="dim", spare=2),
+            Column("DECIDES", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
+        ],
+        to_json=_setting_to_json,
+        footer=store_line(app),
+    )
+
+
+_SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": None}
+
+
+def _setting_to_json(entry: SettingEntry) -> dict[str, object]:
+    return {"key": entry.key, "value": entry.value, "default": entry.default, "source": entry.source}
+
+
+@command(
+    "get",
+    examples="""
+        queuectl config get backoff-base
+        queuectl config get max_retries
+    """,
+)
+@_key_argument
+def config_get(app: App, key: str) -> Result:
+    """Print the value in force, in its canonical form."""
+    resolve_key(key)  # before the data directory is opened
+    entry = app.settings.entry(key)
+    return Lines([entry.text], _setting_to_json(entry))
+
+
+@command(
+    "set",
+    signed_arguments=True,
+    examples="""
+        queuectl config set max-retries 5
+        queuectl config set timeout 1h30m
+        queuectl config set priority -5
+        # from stdin: arguments are visible in the list of processes
+        openssl rand -hex 32 | queuectl config set webhook-secret -
+    """,
+)
+@_key_argument
+@click.argument("value")
+def config_set(app: App, key: str, value: str) -> Result:
+    """Store a setting. Running workers apply it at their next heartbeat; enqueued jobs keep their values.
+
+    The value - is read from stdin: an argument can be seen by others, in the list of processes and in the history of the
+    shell.
+    """
+    return _change_setting(app, key, _from_stdin(app) if value == "-" else value)
+
+
+@command("unset", examples="queuectl config unset max-retries")
+@_key_argument
+def config_unset(app: App, key: str) -> Result:
+    """Remove the stored value of a setting: its default applies again."""
+    return _change_setting(app, key, None)
+
+
+@command("reset", examples="queuectl config reset")
+def config_reset(app: App) -> Result:
+    """Remove all stored settings: all defaults apply again. Jobs are not affected."""
+    keys = reset_settings(reads=app.open_reads, open_store=app.open_store)
+    return Lines([f"{key} is back to its default" for key in keys] or ["nothing was set"], {"unset": keys})
+
+
+def _change_setting(app: App, key: str, value: str | None) -> Result:
+    changed = store_settings({key: value}, reads=app.open_reads, open_store=app.open_store)
+    (name,) = changed
+    entry = app.settings.entry(name)
+    if entry.source == "env":
+        app.say(f"overridden by the environment here: {name} = {entry.text}")
+    return Details(
+        _setting_to_json(entry), text=lambda: [f"{name} = {_redacted(name, changed[name]) or entry.text}"], id=name
+    )
+
+
+def _from_stdin(app: App) -> str:
+    return app.stdin_bytes.read(MAX_VALUE_BYTES).decode("utf-8", "replace")
+
+
+def _redacted(name: str, text: str | None) -> str | None:
+    """The written value, redacted if it is secret."""
+    key = resolve_key(name)
+    return None if text is None else key.redacted(key.parse(text, subject=name))

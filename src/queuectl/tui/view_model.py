@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -17,7 +16,7 @@ from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
 from queuectl.operations.queues import QueueView
 from queuectl.store.types import Filter
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control, plural
 from queuectl.tui.session import Detail, JobFilter, Page, Snapshot
 from queuectl.units import humanize_duration, humanize_elapsed, humanize_time, to_ms
 
@@ -84,11 +83,7 @@ _GAP: Final = "  "
 
 
 def command(job: Job) -> str:
-    return escape_control(job.command if job.command is not None else shlex.join(job.argv or ()))
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return escape_control(command_line(job.command, job.argv))
 
 
 # ── header ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +92,7 @@ def count(number: int, noun: str) -> str:
 def head(snapshot: Snapshot, rate: str, width: int) -> Text:
     live, slots, busy = snapshot.status.workers
     if live:
-        right = Text(f"{count(live, 'worker')}{_GAP}{busy:,}/{slots:,} busy{_GAP}{rate}", style="bold")
+        right = Text(f"{plural(live, 'worker')}{_GAP}{busy:,}/{slots:,} busy{_GAP}{rate}", style="bold")
     else:
         right = Text("no workers: queuectl worker start", style="bold yellow")
     if snapshot.status.lost:

@@ -71,10 +71,7 @@ def document() -> dict[str, Any]:
         },
         "security": [{"bearer": []}],
         "paths": paths,
-        "components": {
-            "schemas": COMPONENTS,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": COMPONENTS, "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
     }
 
 

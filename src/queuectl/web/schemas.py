@@ -174,11 +174,7 @@ _BY_READER: Final[dict[Callable[..., object], Schema]] = {
     fields.job_id: {"type": "string", "pattern": f"^{text.ID_PATTERN}$"},
     parse_user_queue: _NAME,
     fields.batch: _NAME,
-    fields.priority: {
-        "type": "integer",
-        "minimum": -fields.MAX_PRIORITY,
-        "maximum": fields.MAX_PRIORITY,
-    },
+    fields.priority: {"type": "integer", "minimum": -fields.MAX_PRIORITY, "maximum": fields.MAX_PRIORITY},
     fields.retries: _RETRIES,
     fields.backoff_base: {"type": "number", "minimum": 1},
     fields.timeout: DURATION,

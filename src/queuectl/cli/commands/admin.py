@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import click
@@ -17,17 +16,16 @@ from queuectl.cli.completion import complete_jobs, complete_keys
 from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
 from queuectl.cli.filters import Selection, ids_and_filters
 from queuectl.cli.render import Details, Lines, Result, Table
-from queuectl.cli.tables import Column, plural, size_text
+from queuectl.cli.tables import Column, size_text
 from queuectl.cli.watch import progress
 from queuectl.cli.worker_status import is_alive, rescuer, store_line
 from queuectl.config import reset_settings, store_settings
-from queuectl.diagnosis import open_for_diagnosis
+from queuectl.diagnosis import run_doctor
 from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
 from queuectl.maintenance import prune as pruner
-from queuectl.maintenance.doctor.checks import Checked, Fixed, count, examine, report
-from queuectl.maintenance.doctor.checks import fix as do_fix
+from queuectl.maintenance.doctor.checks import Checked, Fixed, count, report
 from queuectl.maintenance.doctor.finding import Severity
 from queuectl.operations import audit as audit_log
 from queuectl.operations.audit import Recorded
@@ -37,7 +35,7 @@ from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, re
 from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
 from queuectl.store.protocol import Reads, Store
-from queuectl.text import escape_control
+from queuectl.text import escape_control, plural
 from queuectl.units import humanize_time, parse_duration_ms
 
 _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job that waits or runs"
@@ -211,15 +209,8 @@ def doctor(app: App, fix: bool) -> Result:
     Exit 1 if there is a problem; notes are for information. Nothing is changed without --fix, which restricts the
     permissions of files, removes files of dead workers and rescues their jobs. A missing data directory is not created.
     """
-    look = partial(
-        open_for_diagnosis, app.home, lambda: app.db, environ=app.environ, clock=app.clock, on_wait=app.on_locked
-    )
-    with look() as found:
-        checked = examine(found)
-        fixed = do_fix(checked) if fix else []
-    if fixed:
-        with look() as found:
-            checked = examine(found)
+    surroundings: dict[str, Any] = {"environ": app.environ, "clock": app.clock, "on_wait": app.on_locked}
+    found, checked, fixed = run_doctor(app.home, lambda: app.db, to_fix=fix, **surroundings)
     counts = count(checked)
     return Details(
         report(found, checked, fixed),
@@ -395,9 +386,7 @@ def config_list(app: App) -> Result:
     """List settings: value, default, and the source of the value."""
     entries = app.settings.entries()
     if not app.stdout_is_terminal:
-        return Lines(
-            [f"{entry.key} = {entry.text}" for entry in entries], [_setting_to_json(entry) for entry in entries]
-        )
+        return Lines([f"{entry.key} = {entry.text}" for entry in entries], [entry.to_dict() for entry in entries])
     about = {key.name: key for key in KEYS}
     return Table(
         entries,
@@ -410,16 +399,12 @@ def config_list(app: App) -> Result:
             Column("DEFAULT", lambda entry: about[entry.key].text(about[entry.key].default), style="dim", spare=2),
             Column("DECIDES", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
         ],
-        to_json=_setting_to_json,
+        to_json=SettingEntry.to_dict,
         footer=store_line(app),
     )
 
 
 _SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": None}
-
-
-def _setting_to_json(entry: SettingEntry) -> dict[str, object]:
-    return {"key": entry.key, "value": entry.value, "default": entry.default, "source": entry.source}
 
 
 @command(
@@ -434,7 +419,7 @@ def config_get(app: App, key: str) -> Result:
     """Print the value in force, in its canonical form."""
     resolve_key(key)  # before the data directory is opened
     entry = app.settings.entry(key)
-    return Lines([entry.text], _setting_to_json(entry))
+    return Lines([entry.text], entry.to_dict())
 
 
 @command(
@@ -479,9 +464,7 @@ def _change_setting(app: App, key: str, value: str | None) -> Result:
     entry = app.settings.entry(name)
     if entry.source == "env":
         app.say(f"overridden by the environment here: {name} = {entry.text}")
-    return Details(
-        _setting_to_json(entry), text=lambda: [f"{name} = {_redacted(name, changed[name]) or entry.text}"], id=name
-    )
+    return Details(entry.to_dict(), text=lambda: [f"{name} = {_redacted(name, changed[name]) or entry.text}"], id=name)
 
 
 def _from_stdin(app: App) -> str:

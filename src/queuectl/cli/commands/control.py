@@ -15,7 +15,6 @@ from queuectl.cli.completion import complete_jobs_after_a_number
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options, ids_and_filters, require_ids_or_filters
 from queuectl.cli.render import Done, Result
-from queuectl.cli.tables import plural
 from queuectl.cli.watch import Advance, progress
 from queuectl.cli.worker_status import rescuer
 from queuectl.errors import InvalidInput
@@ -26,7 +25,7 @@ from queuectl.operations import control
 from queuectl.operations.bulk import BULK_BATCH_SIZE, resolve_ids
 from queuectl.store.protocol import Store
 from queuectl.store.types import Chosen, Filter
-from queuectl.text import escape_control
+from queuectl.text import escape_control, plural
 
 # Between two batches of a bulk change: other writers that wait for the lock try every 2 ms.
 BULK_PAUSE_SECONDS: Final = 0.003

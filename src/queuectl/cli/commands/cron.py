@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group, integer
+from queuectl.cli.command import Entry, command, group, integer, show_env_option
 from queuectl.cli.commands.enqueue import single
 from queuectl.cli.completion import complete_schedules
 from queuectl.cli.job_options import PARENT_OPTIONS, JobCommand, command_input, job_options, read_fields, refuse_parents
@@ -26,7 +26,7 @@ from queuectl.jobs.import_record import HIDDEN_VALUE
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.spec import Defaults, merge_fields
 from queuectl.operations.enqueue import Queued
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control
 from queuectl.units import format_duration, from_ms, humanize_time
 from queuectl.webhooks.rules import redact_url
 
@@ -54,11 +54,7 @@ def zone_of(schedule: Schedule) -> tzinfo | None:
 
 
 def command_of(schedule: Schedule) -> str:
-    if (command := schedule.fields.get("command")) is not None:
-        return str(command)
-    import shlex
-
-    return shlex.join(schedule.fields.get("argv") or ())
+    return command_line(schedule.fields.get("command"), schedule.fields.get("argv"))
 
 
 def result_of(tick: PastRun | None) -> str:
@@ -291,15 +287,12 @@ def list_schedules(app: App) -> Result:
 
 @command("show", examples="queuectl cron show nightly")
 @_name
-@click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
+@show_env_option
 def show(app: App, name: str, show_env: bool) -> Result:
     """Show a schedule and its last runs: the job of each, or the reason why there was none."""
     reads = app.open_reads()
     shown = use.show(reads, name)
-    value = {
-        **shown.schedule.to_dict(shown.last, show_env=show_env),
-        "ticks": [tick.to_dict() for tick in shown.ticks],
-    }
+    value = {**shown.schedule.to_dict(shown.last, show_env=show_env), "ticks": [tick.to_dict() for tick in shown.ticks]}
     lines = lambda: _schedule_lines(app, shown, now_ms=reads.now_ms(), show_env=show_env)  # noqa: E731 - one line
     return Details(value, text=lines, id=name)
 

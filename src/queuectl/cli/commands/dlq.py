@@ -14,11 +14,11 @@ from queuectl.cli.completion import complete_jobs
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options, ids_and_filters, require_ids_or_filters
 from queuectl.cli.render import Result
-from queuectl.cli.tables import plural
 from queuectl.errors import UsageError
 from queuectl.jobs.states import State
 from queuectl.operations import control as use
 from queuectl.operations.query import parse_state
+from queuectl.text import plural
 
 _HERE: Final = "dlq"
 _RETRY: Final = BulkAction(use.retry_dead, "retry", "queued again", use.DEAD)

@@ -53,10 +53,7 @@ from queuectl.units import format_duration, iso, to_ms
 )
 @click.option("--no-secrets", is_flag=True, help="Remove all secrets.")
 @click.option(
-    "--move-to",
-    metavar="NAME",
-    shell_complete=complete_queues,
-    help="New queue. With ids, --queue is the same.",
+    "--move-to", metavar="NAME", shell_complete=complete_queues, help="New queue. With ids, --queue is the same."
 )
 @yes_option
 def edit(

@@ -12,9 +12,9 @@ from queuectl.cli.command import combine_options, command, integer, show_env_opt
 from queuectl.cli.completion import complete_jobs
 from queuectl.cli.errors import DONE, REFUSED
 from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
-from queuectl.cli.job_view import columns, command_text, job_lines
+from queuectl.cli.job_view import columns, job_lines
 from queuectl.cli.render import Details, Nothing, Raw, Result, Table, table_lines
-from queuectl.cli.tables import STATE_STYLE, Column, plural
+from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.cli.watch import watch as redraw
 from queuectl.cli.worker_status import is_serving, store_line
 from queuectl.jobs.dependencies import Need, Otherwise
@@ -30,7 +30,7 @@ from queuectl.operations.prometheus import format_metrics
 from queuectl.operations.query import parse_count, parse_sort
 from queuectl.store.histograms import Spread
 from queuectl.store.types import Filter, Link
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control, plural
 from queuectl.units import humanize_duration, humanize_elapsed
 
 DEFAULT_LIMIT: Final = 50  # rows of a table
@@ -138,9 +138,7 @@ def show_job(app: App, ref: str, *, show_env: bool) -> Result:
     limit = app.settings.output_limit
     shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=limit, is_alive=is_serving(app))
     return Details(
-        value=shown.to_dict(show_env=show_env),
-        text=lambda: job_lines(app, shown, show_env=show_env),
-        id=shown.job.id,
+        value=shown.to_dict(show_env=show_env), text=lambda: job_lines(app, shown, show_env=show_env), id=shown.job.id
     )
 
 
@@ -330,7 +328,7 @@ class _Drawing:
         ]
         if link is not None and (condition := _condition(link)):
             parts.append(app.paint(condition, "dim"))
-        parts.append(app.paint(_cut(escape_control(command_text(job))), "dim"))
+        parts.append(app.paint(_cut(escape_control(command_line(job.command, job.argv))), "dim"))
         return branch + "  ".join(parts)
 
 

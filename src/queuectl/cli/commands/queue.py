@@ -10,12 +10,13 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.completion import complete_jobs, complete_queues
 from queuectl.cli.render import Details, Done, Result, Table
-from queuectl.cli.tables import Column, plural
+from queuectl.cli.tables import Column
 from queuectl.jobs.queue_limits import QueueSettings, format_rate
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.states import State
 from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
+from queuectl.text import plural
 from queuectl.units import format_duration
 from queuectl.webhooks.rules import redact_url
 

@@ -18,7 +18,7 @@ from queuectl.cli.command import command
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options
 from queuectl.cli.render import Details, Raw, Result, table_lines
-from queuectl.cli.tables import Column, plural, size_text
+from queuectl.cli.tables import Column, size_text
 from queuectl.cli.watch import progress
 from queuectl.cli.worker_status import is_alive, rescuer
 from queuectl.config import actor, working_directory
@@ -60,7 +60,7 @@ from queuectl.store.open import (
     store_path,
 )
 from queuectl.store.transfer import Copyable
-from queuectl.text import escape_control, escape_json
+from queuectl.text import escape_control, escape_json, plural
 
 BACKUP_HINT = "name a file that queuectl backup made; what export wrote is read by: queuectl import FILE"
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 from queuectl import config
 from queuectl.config import environ
-from queuectl.diagnosis import open_for_diagnosis
+from queuectl.diagnosis import run_doctor
 from queuectl.errors import InvalidInput, WorkerNotFound
 from queuectl.jobs.serialize import point_to_dict
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
 from queuectl.maintenance import prune as pruner
-from queuectl.maintenance.doctor.checks import examine, fix, report
+from queuectl.maintenance.doctor.checks import report
 from queuectl.operations import audit, inspect
 from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states
 from queuectl.operations.queues import check_queue
-from queuectl.settings import SettingEntry, retention
+from queuectl.settings import retention
 from queuectl.store.types import StopMode
 from queuectl.text import short_repr
 from queuectl.units import parse_duration_ms
@@ -124,9 +123,7 @@ def stop_worker(session: StoreSession, call: ApiRequest) -> Any:
 
 
 @WORKERS.post(
-    "/workers/{id}/restart",
-    "Ask a worker to restart while its jobs continue. Does not wait for it.",
-    ref("Answer"),
+    "/workers/{id}/restart", "Ask a worker to restart while its jobs continue. Does not wait for it.", ref("Answer")
 )
 def restart_worker(session: StoreSession, call: ApiRequest) -> Any:
     return _request_stop(session, [_known_worker(session, call)], StopMode.RESTART)
@@ -155,7 +152,7 @@ def _request_stop(session: StoreSession, names: list[str], mode: StopMode) -> di
 
 @CONFIG.get("/config", "List settings with the source of each value.", listing(ref("Setting")), params=PAGING)
 def list_settings(session: StoreSession, call: ApiRequest) -> Any:
-    return paginate(call, [_shown(entry) for entry in session.settings.entries()], name="key")
+    return paginate(call, [entry.to_dict() for entry in session.settings.entries()], name="key")
 
 
 @CONFIG.delete("/config", "Reset all settings to their defaults.", exactly(unset=array(TEXT)))
@@ -165,7 +162,7 @@ def reset_settings(session: StoreSession, call: ApiRequest) -> Any:
 
 @CONFIG.get("/config/{key}", "Show a setting.", ref("Setting"))
 def get_setting(session: StoreSession, call: ApiRequest) -> Any:
-    return _shown(session.settings.entry(call.path["key"]))
+    return session.settings.entry(call.path["key"]).to_dict()
 
 
 @CONFIG.put(
@@ -189,11 +186,7 @@ def unset_setting(session: StoreSession, call: ApiRequest) -> Any:
 
 def _change_setting(session: StoreSession, key: str, value: str | None) -> Any:
     (name,) = config.store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
-    return _shown(session.settings.entry(name))
-
-
-def _shown(entry: SettingEntry) -> dict[str, Any]:
-    return {"key": entry.key, "value": entry.value, "default": entry.default, "source": entry.source}
+    return session.settings.entry(name).to_dict()
 
 
 # ── doctor and prune ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -210,14 +203,7 @@ def doctor_fix(session: StoreSession, call: ApiRequest) -> Any:
 
 
 def _examine(session: StoreSession, *, to_fix: bool) -> dict[str, Any]:
-    look = partial(open_for_diagnosis, session.home, lambda: session.db, environ=environ(), clock=session.clock)
-    with look() as found:
-        checked = examine(found)
-        fixed = fix(checked) if to_fix else []
-    if fixed:
-        with look() as found:
-            checked = examine(found)
-    return report(found, checked, fixed)
+    return report(*run_doctor(session.home, lambda: session.db, to_fix=to_fix, environ=environ(), clock=session.clock))
 
 
 _PRUNED: Final = exactly(

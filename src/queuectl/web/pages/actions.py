@@ -13,7 +13,7 @@ from queuectl.operations.bulk import find_jobs
 from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Chosen, Filter
-from queuectl.text import closest_match
+from queuectl.text import closest_match, plural
 from queuectl.web.api.bulk import ACTIONS, ANY
 from queuectl.web.api.operation import SELECTORS, to_filter
 from queuectl.web.pages.http import (
@@ -28,7 +28,7 @@ from queuectl.web.pages.http import (
     refused,
     with_query,
 )
-from queuectl.web.pages.render import plural, sentence
+from queuectl.web.pages.render import sentence
 from queuectl.web.store_threads import StoreSession
 
 

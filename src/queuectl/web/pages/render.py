@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -16,7 +15,7 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.resources import LIMITS, format_limits, format_usage
 from queuectl.jobs.states import State
 from queuectl.operations.inspect import without_webhook_queue
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control, plural
 from queuectl.units import humanize_time, to_ms
 from queuectl.web.pages.http import Notice, PageRequest, View
 from queuectl.web.store_threads import StoreSession
@@ -79,16 +78,11 @@ def safe(text: str) -> str:
 
 
 def _command(job: Job | dict[str, Any]) -> str:
-    text, argv = (job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))
-    return str(text) if text is not None else shlex.join(argv or ())
+    return command_line(*((job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))))
 
 
 def percent(share: float | None) -> str:
     return NOTHING if share is None else f"{share * 100:.1f}".removesuffix(".0") + " %"
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def part(text: str) -> str:

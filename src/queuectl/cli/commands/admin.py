@@ -41,18 +41,7 @@ from queuectl.units import humanize_time, parse_duration_ms
 _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job that waits or runs"
 
 
-@command(
-    "prune",
-    examples="""
-        # by the settings retain-completed and retain-dead
-        queuectl prune
-        # only count
-        queuectl prune --older-than 7d --dry-run
-        queuectl prune --older-than 90d --state dead --yes
-        queuectl prune --older-than 1d --queue thumbnails
-        queuectl prune 7f3a
-    """,
-)
+@command("prune")
 @ids_and_filters()
 @click.option("--older-than", metavar="D", help="Minimum time since the end, like 7d (default: by settings).")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
@@ -64,6 +53,15 @@ def prune(
 
     Without --older-than, the settings retain-completed (also for cancelled jobs) and retain-dead apply, as when workers
     prune. Jobs by id are removed at any age. Jobs that wait or run are never removed.
+
+    Examples:
+        # by the settings retain-completed and retain-dead
+        queuectl prune
+        # only count
+        queuectl prune --older-than 7d --dry-run
+        queuectl prune --older-than 90d --state dead --yes
+        queuectl prune --older-than 1d --queue thumbnails
+        queuectl prune 7f3a
     """
     age = None if older_than is None else parse_duration_ms(older_than, subject="--older-than")
     if ids:
@@ -188,18 +186,7 @@ _MARKS: Final = {"ok": ("âœ“", "green"), "note": ("!", "yellow"), "problem": ("â
 _WIDTH: Final = 12
 
 
-@command(
-    "doctor",
-    examples="""
-        queuectl doctor
-        # fix permissions, files and jobs of dead workers
-        queuectl doctor --fix
-        # in a crontab: output only if there is a problem
-        queuectl doctor > /tmp/doctor.txt || cat /tmp/doctor.txt
-    """,
-    any_environment=True,
-    any_home=True,
-)
+@command("doctor", any_environment=True, any_home=True)
 @click.option(
     "--fix", is_flag=True, help="Fix what is safe to fix, then check again. Jobs and settings are not changed."
 )
@@ -208,6 +195,13 @@ def doctor(app: App, fix: bool) -> Result:
 
     Exit 1 if there is a problem; notes are for information. Nothing is changed without --fix, which restricts the
     permissions of files, removes files of dead workers and rescues their jobs. A missing data directory is not created.
+
+    Examples:
+        queuectl doctor
+        # fix permissions, files and jobs of dead workers
+        queuectl doctor --fix
+        # in a crontab: output only if there is a problem
+        queuectl doctor > /tmp/doctor.txt || cat /tmp/doctor.txt
     """
     surroundings: dict[str, Any] = {"environ": app.environ, "clock": app.clock, "on_wait": app.on_locked}
     found, checked, fixed = run_doctor(app.home, lambda: app.db, to_fix=fix, **surroundings)
@@ -246,14 +240,7 @@ DEFAULT_AUDIT_LIMIT: Final = 50
 MAX_LISTED_SUBJECTS: Final = 3
 
 
-@command(
-    "audit",
-    examples="""
-        queuectl audit --since 1d
-        queuectl audit --id 7f3a
-        queuectl audit --who alice --json
-    """,
-)
+@command("audit")
 @click.option("--since", metavar="WHEN", help="Only records since 90m or 2d ago, or 2026-11-15 20:30.")
 @click.option(
     "--id",
@@ -271,7 +258,13 @@ MAX_LISTED_SUBJECTS: Final = 3
     help=f"Maximum number of records (default {DEFAULT_AUDIT_LIMIT}).",
 )
 def audit(app: App, limit: int, **options: Any) -> Result:
-    """List who changed what, newest first."""
+    """List who changed what, newest first.
+
+    Examples:
+        queuectl audit --since 1d
+        queuectl audit --id 7f3a
+        queuectl audit --who alice --json
+    """
     reads = app.open_reads()
     options["subject"] = _subject(reads, options["subject"])
     rows = audit_log.records(reads, **options, limit=limit, now_ms=reads.now_ms, dashes="--")
@@ -375,15 +368,14 @@ config = group(
 _key_argument = click.argument("key", shell_complete=complete_keys)
 
 
-@command(
-    "list",
-    examples="""
+@command("list")
+def config_list(app: App) -> Result:
+    """List settings: value, default, and the source of the value.
+
+    Examples:
         queuectl config list
         queuectl config list --json | jq '.[] | select(.source != "default")'
-    """,
-)
-def config_list(app: App) -> Result:
-    """List settings: value, default, and the source of the value."""
+    """
     entries = app.settings.entries()
     if not app.stdout_is_terminal:
         return Lines([f"{entry.key} = {entry.text}" for entry in entries], [entry.to_dict() for entry in entries])
@@ -407,32 +399,21 @@ def config_list(app: App) -> Result:
 _SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": None}
 
 
-@command(
-    "get",
-    examples="""
-        queuectl config get backoff-base
-        queuectl config get max_retries
-    """,
-)
+@command("get")
 @_key_argument
 def config_get(app: App, key: str) -> Result:
-    """Print the value in force, in its canonical form."""
+    """Print the value in force, in its canonical form.
+
+    Examples:
+        queuectl config get backoff-base
+        queuectl config get max_retries
+    """
     resolve_key(key)  # before the data directory is opened
     entry = app.settings.entry(key)
     return Lines([entry.text], entry.to_dict())
 
 
-@command(
-    "set",
-    signed_arguments=True,
-    examples="""
-        queuectl config set max-retries 5
-        queuectl config set timeout 1h30m
-        queuectl config set priority -5
-        # from stdin: arguments are visible in the list of processes
-        openssl rand -hex 32 | queuectl config set webhook-secret -
-    """,
-)
+@command("set", signed_arguments=True)
 @_key_argument
 @click.argument("value")
 def config_set(app: App, key: str, value: str) -> Result:
@@ -440,6 +421,13 @@ def config_set(app: App, key: str, value: str) -> Result:
 
     The value - is read from stdin: an argument can be seen by others, in the list of processes and in the history of the
     shell.
+
+    Examples:
+        queuectl config set max-retries 5
+        queuectl config set timeout 1h30m
+        queuectl config set priority -5
+        # from stdin: arguments are visible in the list of processes
+        openssl rand -hex 32 | queuectl config set webhook-secret -
     """
     return _change_setting(app, key, _from_stdin(app) if value == "-" else value)
 

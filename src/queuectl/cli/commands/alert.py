@@ -51,19 +51,7 @@ _POLICY: Final = click.option(
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
 
-@command(
-    "add",
-    examples="""
-        # ten jobs died within the last hour
-        queuectl alert add deaths --dead 10 --within 1h --webhook https://example.org/hooks/queue
-
-        # a due job of mail has waited for ten minutes; repeated each hour
-        queuectl alert add late --oldest 10m --queue mail --repeat 1h --command './page.sh'
-
-        # no live worker: needs the dashboard or `alert check` in a crontab
-        queuectl alert add no-worker --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
-    """,
-)
+@command("add")
 @click.argument("name", metavar="NAME")
 @click.option("--dead", metavar="N", help="Fire at this number of dead jobs.")
 @click.option("--within", metavar="TIME", help="With --dead: only jobs that died within this time.")
@@ -76,7 +64,18 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 @click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
 def add(app: App, name: str, command_: str | None, **values: str | None) -> Result:
     """Add an alert. It fires when its value has been at the threshold or above for a time (--for), and is resolved when it has
-    been below four fifths of it for the same time. Each sends one notification."""
+    been below four fifths of it for the same time. Each sends one notification.
+
+    Examples:
+        # ten jobs died within the last hour
+        queuectl alert add deaths --dead 10 --within 1h --webhook https://example.org/hooks/queue
+
+        # a due job of mail has waited for ten minutes; repeated each hour
+        queuectl alert add late --oldest 10m --queue mail --repeat 1h --command './page.sh'
+
+        # no live worker: needs the dashboard or `alert check` in a crontab
+        queuectl alert add no-worker --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
+    """
     wish = use.AlertRequest(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **values)
     added = use.add(wish, cwd=working_directory(), reads=app.open_reads, open_store=app.open_store)
     return Details(added.to_dict(), text=lambda: [f"{escape_control(added.name)}: {_when(added)}"], id=added.name)
@@ -116,14 +115,7 @@ def show(app: App, name: str) -> Result:
     return Details(value, text=lambda: _alert_lines(app, found, message, reads.now_ms()), id=name)
 
 
-@command(
-    "check",
-    examples="""
-        # in a crontab, where no worker and no dashboard may be alive
-        * * * * * queuectl alert check
-        queuectl alert check --json
-    """,
-)
+@command("check")
 @_POLICY
 def check(app: App, policy: str | None) -> Result:
     """Evaluate all alerts now, and send notifications: by a job if a worker is alive, otherwise from this process.
@@ -131,6 +123,11 @@ def check(app: App, policy: str | None) -> Result:
     Prints the notifications, so nothing if nothing has changed. Exit 1 if one could not be delivered; the next check
     tries again. Workers and the dashboard evaluate alerts by themselves: this is for a crontab or a systemd timer, to
     report that no worker is alive.
+
+    Examples:
+        # in a crontab, where no worker and no dashboard may be alive
+        * * * * * queuectl alert check
+        queuectl alert check --json
     """
     sent: list[Sent] = []
     if app.open_reads().alerts():  # without alerts, create no database

@@ -95,15 +95,7 @@ def _jobs_text(chosen: Sequence[Chosen], what: str) -> str:
     return f"{plural(len(chosen), what)} ({states})" if what == "job" else plural(len(chosen), what)
 
 
-@command(
-    "cancel",
-    examples="""
-        queuectl cancel 7f3a
-        # all waiting jobs of a queue; asks first
-        queuectl cancel --state pending --queue mail
-        queuectl cancel --match ffmpeg --since 1h --yes
-    """,
-)
+@command("cancel")
 @ids_and_filters()
 @yes_option
 def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
@@ -111,6 +103,12 @@ def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> R
 
     A waiting job is cancelled at once. A running job is stopped with all of its processes (TERM, then KILL after
     kill-grace); the command returns after that.
+
+    Examples:
+        queuectl cancel 7f3a
+        # all waiting jobs of a queue; asks first
+        queuectl cancel --state pending --queue mail
+        queuectl cancel --match ffmpeg --since 1h --yes
     """
 
     def on_wait(waiting: Sequence[str]) -> None:
@@ -125,21 +123,19 @@ def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> R
 _RETRY: Final = BulkAction(control.retry, "retry", "queued again", control.RETRYABLE)
 
 
-@command(
-    "retry",
-    examples="""
-        # do not wait for the backoff
-        queuectl retry 7f3a
-        # all jobs cancelled today; asks first
-        queuectl retry --state cancelled --since 24h
-    """,
-)
+@command("retry")
 @ids_and_filters()
 @yes_option
 def retry(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Retry failed, dead or cancelled jobs now.
 
     They keep their position in the queue. The failed attempts of dead and cancelled jobs are reset to 0.
+
+    Examples:
+        # do not wait for the backoff
+        queuectl retry 7f3a
+        # all jobs cancelled today; asks first
+        queuectl retry --state cancelled --since 24h
     """
     return apply(app, _RETRY, ids, selection, yes=yes)
 
@@ -149,64 +145,52 @@ _RELEASE: Final = BulkAction(control.release, "release", "released", WAITING, wa
 _RUN_NOW: Final = BulkAction(control.run_now, "run", "due now", control.CLAIMABLE)
 
 
-@command(
-    "hold",
-    examples="""
-        queuectl hold 7f3a
-        # all waiting jobs of a queue; asks first
-        queuectl hold --queue mail
-    """,
-)
+@command("hold")
 @ids_and_filters()
 @yes_option
 def hold(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Hold waiting jobs: workers do not start them until they are released.
 
     They keep their state and their position in the queue. A worker with --drain does not wait for them.
+
+    Examples:
+        queuectl hold 7f3a
+        # all waiting jobs of a queue; asks first
+        queuectl hold --queue mail
     """
     return apply(app, _HOLD, ids, selection, yes=yes)
 
 
-@command(
-    "release",
-    examples="""
-        queuectl release 7f3a
-        queuectl release --queue mail --yes
-    """,
-)
+@command("release")
 @ids_and_filters()
 @yes_option
 def release(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
-    """Release held jobs: they run when they are due and a worker has a free slot."""
+    """Release held jobs: they run when they are due and a worker has a free slot.
+
+    Examples:
+        queuectl release 7f3a
+        queuectl release --queue mail --yes
+    """
     return apply(app, _RELEASE, ids, selection, yes=yes)
 
 
-@command(
-    "run-now",
-    examples="""
-        queuectl run-now 7f3a
-        # do not wait for the backoff
-        queuectl run-now --state failed --queue mail
-    """,
-)
+@command("run-now")
 @ids_and_filters()
 @yes_option
 def run_now(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Make delayed jobs, and failed ones that wait for a retry, due now.
 
     They keep their attempts and their position in the queue. A held job is released.
+
+    Examples:
+        queuectl run-now 7f3a
+        # do not wait for the backoff
+        queuectl run-now --state failed --queue mail
     """
     return apply(app, _RUN_NOW, ids, selection, yes=yes)
 
 
-@command(
-    "priority",
-    signed_arguments=True,
-    examples="""
-        queuectl priority 10 7f3a 91bc
-        queuectl priority -5 --queue thumbnails
-    """,
-)
+@command("priority", signed_arguments=True)
 @click.argument("arguments", nargs=-1, metavar="N [ID...]", shell_complete=complete_jobs_after_a_number)
 @filter_options()
 @yes_option
@@ -214,6 +198,10 @@ def priority(app: App, arguments: tuple[str, ...], selection: Selection, yes: bo
     """Change the priority of waiting jobs: higher runs first.
 
     The number comes first, so that any number of ids can follow. After a single id it is accepted, too.
+
+    Examples:
+        queuectl priority 10 7f3a 91bc
+        queuectl priority -5 --queue thumbnails
     """
     number, ids = _priority_and_ids(arguments)
     change = parse_edit({"priority": number})

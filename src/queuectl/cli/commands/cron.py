@@ -193,21 +193,7 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_schedules
 _names = click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_schedules)
 
 
-@command(
-    "add",
-    cls=CronCommand,
-    examples="""
-        # minute hour day-of-month month day-of-week, in the time zone of this host
-        queuectl cron add report '30 7 * * MON-FRI' './report.sh' --queue low --timeout 1h
-
-        # in another time zone; catch up on at most three missed runs
-        queuectl cron add books '@monthly' --tz America/New_York --catch-up all:3 -- ./close --month
-
-        # with seconds as the first field, or at an interval from now on
-        queuectl cron add blink '*/10 * * * * *' 'curl -s localhost/health'
-        queuectl cron add poll 'every 90s' ./poll.sh --overlap queue
-    """,
-)
+@command("add", cls=CronCommand)
 @_name
 @click.argument("schedule", metavar="SCHEDULE")
 @click.option("--tz", metavar="ZONE", help="Time zone, like Europe/Berlin (default: of this host).")
@@ -236,6 +222,17 @@ def add(
 
     SCHEDULE is five fields as in crontab, six with seconds first, @hourly @daily @midnight @weekly @monthly @yearly
     @annually, or 'every 90s', counted from now. Names (MON, JAN), ranges, lists and steps are supported.
+
+    Examples:
+        # minute hour day-of-month month day-of-week, in the time zone of this host
+        queuectl cron add report '30 7 * * MON-FRI' './report.sh' --queue low --timeout 1h
+
+        # in another time zone; catch up on at most three missed runs
+        queuectl cron add books '@monthly' --tz America/New_York --catch-up all:3 -- ./close --month
+
+        # with seconds as the first field, or at an interval from now on
+        queuectl cron add blink '*/10 * * * * *' 'curl -s localhost/health'
+        queuectl cron add poll 'every 90s' ./poll.sh --overlap queue
     """
     refuse_parents(options, "not for a schedule", hint=use.NO_PARENTS)
     flags = read_fields(options, app)

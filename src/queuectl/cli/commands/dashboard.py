@@ -28,21 +28,7 @@ _PACKAGES: Final = frozenset({"anyio", "h11", "jinja2", "markupsafe", "starlette
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-@command(
-    "dashboard",
-    examples="""
-        # on this host only; prints the URL to open
-        queuectl dashboard
-        # for programs, with the header Authorization: Bearer
-        queuectl dashboard --token-file ~/.queuectl-tokens
-        # for other hosts, over TLS
-        queuectl dashboard --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
-        # clients may add alerts that run a command, if the policy allows it
-        queuectl dashboard --allow-alert-commands --policy /etc/queuectl/policy.toml
-        # behind a proxy that terminates TLS and forwards Host
-        queuectl dashboard --token-file tokens --behind-proxy --allow-host queue.example.org
-    """,
-)
+@command("dashboard")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).")
 @click.option("--port", default="8420", metavar="N", help="Port (default 8420); 0 for any free one.")
 @click.option("--token-file", metavar="FILE", help="File of tokens, one per line: [[NAME] full|read] TOKEN.")
@@ -70,6 +56,18 @@ def dashboard(
 
     The printed URL contains a token that is generated at each start, unless a file or $QUEUECTL_TOKEN has one. Listening
     for other hosts requires such a token, and TLS files or --behind-proxy.
+
+    Examples:
+        # on this host only; prints the URL to open
+        queuectl dashboard
+        # for programs, with the header Authorization: Bearer
+        queuectl dashboard --token-file ~/.queuectl-tokens
+        # for other hosts, over TLS
+        queuectl dashboard --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
+        # clients may add alerts that run a command, if the policy allows it
+        queuectl dashboard --allow-alert-commands --policy /etc/queuectl/policy.toml
+        # behind a proxy that terminates TLS and forwards Host
+        queuectl dashboard --token-file tokens --behind-proxy --allow-host queue.example.org
     """
     number = port_number(port)
     names = frozenset(map(_host_name, hosts))
@@ -160,18 +158,16 @@ def _configured_tokens(app: App, token_file: str | None) -> list[Token]:
     return found
 
 
-@command(
-    "top",
-    examples="""
-        queuectl top
-        # a shared database
-        queuectl --db postgresql://queue@db/jobs top
-    """,
-)
+@command("top")
 def top(app: App) -> Result:
     """Show a live view of queues, workers, jobs and logs in the terminal, with actions on keys. ? lists the keys, q quits.
 
     Requires the extra tui: pip install '.[tui]' in a checkout.
+
+    Examples:
+        queuectl top
+        # a shared database
+        queuectl --db postgresql://queue@db/jobs top
     """
     if app.flags.json or not (app.stdin.isatty() and app.stdout_is_terminal and app.stderr_is_terminal):
         raise UsageError("top needs a terminal", hint="elsewhere: queuectl status --watch")

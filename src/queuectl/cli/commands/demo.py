@@ -118,21 +118,18 @@ def demo_directory(app: App) -> Iterator[Demo]:
             app.say("\nended early; nothing of it is left")
 
 
-@command(
-    "demo",
-    any_home=True,
-    examples="""
-        queuectl demo
-        # with continuous traffic, in a browser, until Ctrl-C
-        queuectl demo --dashboard
-    """,
-)
+@command("demo", any_home=True)
 @click.option("--dashboard", is_flag=True, help="Create continuous traffic and show it in the dashboard.")
 @click.option("--port", metavar="N", help="Port of the dashboard (default: any free one).")
 def demo(app: App, dashboard: bool, port: str | None) -> Result:
     """Run a demonstration in less than 20 seconds, in a temporary data directory.
 
     Every line after a $ is a real command. Everything is removed at the end, also after Ctrl-C.
+
+    Examples:
+        queuectl demo
+        # with continuous traffic, in a browser, until Ctrl-C
+        queuectl demo --dashboard
     """
     if port is not None and not dashboard:
         raise InvalidInput("--port", "goes with --dashboard", hint="give both, or neither")

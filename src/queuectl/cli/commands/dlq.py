@@ -61,20 +61,19 @@ def dlq_show(app: App, id: str, show_env: bool) -> Result:
     return show_job(app, use.require_dead(app.open_reads(), id), show_env=show_env)
 
 
-@command(
-    "retry",
-    examples="""
-        queuectl dlq retry 7f3a
-        queuectl dlq retry --all
-        # dead jobs of a queue enqueued today; asks first
-        queuectl dlq retry --queue mail --since 24h
-    """,
-)
+@command("retry")
 @ids_and_filters()
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
 @yes_option
 def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
-    """Retry dead jobs now. Their failed attempts are reset to 0."""
+    """Retry dead jobs now. Their failed attempts are reset to 0.
+
+    Examples:
+        queuectl dlq retry 7f3a
+        queuectl dlq retry --all
+        # dead jobs of a queue enqueued today; asks first
+        queuectl dlq retry --queue mail --since 24h
+    """
     _check(ids, selection, all_of_them=all_of_them)
     if ids:
         return apply_to_ids(app, _RETRY, ids)
@@ -82,19 +81,18 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Sele
     return _apply_to_dead(app, _RETRY, selection, yes=yes or all_of_them)
 
 
-@command(
-    "purge",
-    examples="""
-        queuectl dlq purge 7f3a
-        queuectl dlq purge --all --yes
-        queuectl dlq purge --match ffmpeg
-    """,
-)
+@command("purge")
 @ids_and_filters()
 @click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
 @yes_option
 def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
-    """Remove dead jobs with their history and logs."""
+    """Remove dead jobs with their history and logs.
+
+    Examples:
+        queuectl dlq purge 7f3a
+        queuectl dlq purge --all --yes
+        queuectl dlq purge --match ffmpeg
+    """
     _check(ids, selection, all_of_them=all_of_them)
     if not ids:
         return _apply_to_dead(app, _PURGE, selection, yes=yes, loses=_LOSES)

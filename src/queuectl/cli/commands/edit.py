@@ -29,18 +29,7 @@ from queuectl.operations import control
 from queuectl.units import format_duration, iso, to_ms
 
 
-@command(
-    "edit",
-    examples="""
-        # in your editor ($VISUAL, $EDITOR)
-        queuectl edit 7f3a
-        queuectl edit 7f3a --command 'make all' --timeout 1h
-        # to another queue
-        queuectl edit 7f3a --queue slow
-        # all that match; asks first
-        queuectl edit --match ffmpeg --max-retries 5 --move-to slow
-    """,
-)
+@command("edit")
 @ids_and_filters()
 @editable_options
 @click.option(
@@ -69,6 +58,15 @@ def edit(
 
     A job that runs, has ended, or was changed while it was in your editor is refused. Its position in the queue is that of
     a job enqueued with the new values.
+
+    Examples:
+        # in your editor ($VISUAL, $EDITOR)
+        queuectl edit 7f3a
+        queuectl edit 7f3a --command 'make all' --timeout 1h
+        # to another queue
+        queuectl edit 7f3a --queue slow
+        # all that match; asks first
+        queuectl edit --match ffmpeg --max-retries 5 --move-to slow
     """
     if no_secrets and fields["secrets"]:
         raise UsageError("--secret and --no-secrets at once", hint=ONE_OF_THEM)

@@ -52,9 +52,13 @@ page_options: Final = combine_options(
 )
 
 
-@command(
-    "list",
-    examples="""
+@command("list")
+@ids_and_filters()
+@page_options
+def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
+    """List jobs, newest first: all of them, or by id or filter.
+
+    Examples:
         queuectl list
         # failed and dead jobs
         queuectl list --state dead,failed
@@ -64,12 +68,7 @@ page_options: Final = combine_options(
         queuectl list --match ffmpeg --since 2d --quiet
         # single jobs
         queuectl list 7f3a 91bc
-    """,
-)
-@ids_and_filters()
-@page_options
-def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
-    """List jobs, newest first: all of them, or by id or filter."""
+    """
     if not ids:
         return list_table(app, selection.where(app), is_narrow=bool(selection), **options)
     found = find_jobs(app, ids, selection, default=frozenset(State))
@@ -118,19 +117,18 @@ def list_table(
     )
 
 
-@command(
-    "show",
-    examples="""
+@command("show")
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
+@show_env_option
+def show(app: App, id: str, show_env: bool) -> Result:
+    """Show a job: its fields, its history, the end of its output.
+
+    Examples:
         queuectl show 7f3a
         # the job enqueued last
         queuectl show last
         queuectl show last --json
-    """,
-)
-@click.argument("id", metavar="ID", shell_complete=complete_jobs)
-@show_env_option
-def show(app: App, id: str, show_env: bool) -> Result:
-    """Show a job: its fields, its history, the end of its output."""
+    """
     return show_job(app, id, show_env=show_env)
 
 
@@ -142,17 +140,16 @@ def show_job(app: App, ref: str, *, show_env: bool) -> Result:
     )
 
 
-@command(
-    "status",
-    examples="""
+@command("status")
+@click.option("--watch", "-w", is_flag=True, help="Update until Ctrl-C.")
+def status(app: App, watch: bool) -> Result:
+    """Show the number of jobs by state, the workers, the queues, and the age of the oldest waiting job.
+
+    Examples:
         queuectl status
         queuectl status --watch
         queuectl status --json | jq .states.dead
-    """,
-)
-@click.option("--watch", "-w", is_flag=True, help="Update until Ctrl-C.")
-def status(app: App, watch: bool) -> Result:
-    """Show the number of jobs by state, the workers, the queues, and the age of the oldest waiting job."""
+    """
 
     def look() -> Status:
         return inspect.status(app.open_reads(), is_alive=is_serving(app))
@@ -216,20 +213,18 @@ def _count_column(state: str) -> Column[QueueCount]:
     )
 
 
-@command(
-    "explain",
-    examples="""
-        queuectl explain last
-        # the decisive reason, for a script
-        queuectl explain 7f3a --json | jq -r '.reasons[0].code'
-    """,
-)
+@command("explain")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def explain(app: App, id: str) -> Result:
     """Explain why a job is not running: all reasons that apply, the decisive one first.
 
     Not due, held, waiting for a retry, no worker for its queue, all slots busy, other jobs before it. Of a job that runs or
     has ended: how, and what to do next.
+
+    Examples:
+        queuectl explain last
+        # the decisive reason, for a script
+        queuectl explain 7f3a --json | jq -r '.reasons[0].code'
     """
     explanation = explain_job(app.open_reads(), id, is_alive=is_serving(app))
     return Details(explanation.to_dict(), text=lambda: _explanation_lines(app, explanation), id=explanation.job.id)
@@ -246,20 +241,18 @@ MAX_SIBLINGS: Final = 10  # jobs drawn for one parent or child
 MAX_DEPTH: Final = 30
 
 
-@command(
-    "graph",
-    examples="""
-        queuectl graph last
-        # all jobs that it still waits for
-        queuectl graph deploy --json | jq -r '.edges[] | select(.state == "waiting") | .parent'
-    """,
-)
+@command("graph")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def graph(app: App, id: str) -> Result:
     """Draw the dependencies of a job above it and the jobs that depend on it below, with their states.
 
     A job that is reached twice is drawn once and then marked with ^. Of many dependencies of one job the first are drawn and
     the others counted. --json prints all of them, as nodes and edges.
+
+    Examples:
+        queuectl graph last
+        # all jobs that it still waits for
+        queuectl graph deploy --json | jq -r '.edges[] | select(.state == "waiting") | .parent'
     """
     found = graph_of(app.open_reads(), id)
     return Details(found.to_dict(), text=lambda: _Drawing(app, found).lines(), id=found.root)
@@ -344,18 +337,17 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-@command(
-    "metrics",
-    examples="""
+@command("metrics")
+@click.option("--prometheus", is_flag=True, help="Print the text format of Prometheus.")
+def metrics(app: App, prometheus: bool) -> Result:
+    """Show success rate, run times, waiting times and throughput.
+
+    Examples:
         queuectl metrics
         queuectl metrics --json | jq .duration_ms.p95
         # for node_exporter's textfile collector
         queuectl metrics --prometheus > /var/lib/node_exporter/queuectl.prom
-    """,
-)
-@click.option("--prometheus", is_flag=True, help="Print the text format of Prometheus.")
-def metrics(app: App, prometheus: bool) -> Result:
-    """Show success rate, run times, waiting times and throughput."""
+    """
     if prometheus:
         return Raw([format_metrics(app.open_reads(), is_alive=is_serving(app), clock=app.clock).encode()])
     seen = inspect.metrics(app.open_reads())

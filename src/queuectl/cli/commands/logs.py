@@ -22,18 +22,7 @@ from queuectl.operations.query import parse_count
 from queuectl.text import escape_control
 
 
-@command(
-    "logs",
-    examples="""
-        queuectl logs 7f3a
-        # from the beginning to the end; also for a job that has not started
-        queuectl logs -f last
-        # the exact output of its second run
-        queuectl logs --run 2 --no-markers 7f3a > out.bin
-        # the last lines of jobs that died today
-        queuectl logs --state dead --since 24h --tail 5
-    """,
-)
+@command("logs")
 @ids_and_filters()
 @click.option("--follow", "-f", is_flag=True, help="Follow until the job has ended.")
 @click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
@@ -48,7 +37,17 @@ def logs(
     run: int | None,
     no_markers: bool,
 ) -> Result:
-    """Print the output of jobs, of all their runs. With several jobs, each line begins with the id."""
+    """Print the output of jobs, of all their runs. With several jobs, each line begins with the id.
+
+    Examples:
+        queuectl logs 7f3a
+        # from the beginning to the end; also for a job that has not started
+        queuectl logs -f last
+        # the exact output of its second run
+        queuectl logs --run 2 --no-markers 7f3a > out.bin
+        # the last lines of jobs that died today
+        queuectl logs --state dead --since 24h --tail 5
+    """
     tail = parse_count(tail, subject="--tail")
     if run is not None and run < 1:
         raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")

@@ -46,19 +46,7 @@ _FILE: Final = click.option(
 )
 
 
-@command(
-    "check",
-    cls=JobCommand,
-    examples="""
-        # several arguments: a program without a shell
-        queuectl policy check rsync -a /srv/in/ /srv/out/
-        # one argument: a command for the shell
-        queuectl policy check 'cat /etc/passwd | mail me'
-        # the command of an alert
-        queuectl policy check --queue queuectl.webhooks './page.sh'
-        queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
-    """,
-)
+@command("check", cls=JobCommand)
 @click.argument("arguments", nargs=-1, metavar="[COMMAND | JSON | ARG...]")
 @click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Apply the rules of this queue.")
 @click.option("--cwd", metavar="DIR", help="Working directory (default: the current one).")
@@ -78,6 +66,15 @@ def policy_check(
     """Check whether a command may run on this host, and by which rule. Exit 1 if not. Nothing is run.
 
     The decision is that of a worker started here and now by this user, for the program that would be executed.
+
+    Examples:
+        # several arguments: a program without a shell
+        queuectl policy check rsync -a /srv/in/ /srv/out/
+        # one argument: a command for the shell
+        queuectl policy check 'cat /etc/passwd | mail me'
+        # the command of an alert
+        queuectl policy check --queue queuectl.webhooks './page.sh'
+        queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
     """
     flags = {name: value for name, value in options.items() if value is not None}
     if env:

@@ -40,15 +40,14 @@ queue = group(
 )
 
 
-@command(
-    "list",
-    examples="""
+@command("list")
+def queue_list(app: App) -> Result:
+    """List queues: waiting and running jobs, whether it is paused, its limits, and its current rate.
+
+    Examples:
         queuectl queue list
         queuectl queue list --json | jq '.[] | select(.paused) | .name'
-    """,
-)
-def queue_list(app: App) -> Result:
-    """List queues: waiting and running jobs, whether it is paused, its limits, and its current rate."""
+    """
     queues = use.list_queues(app.open_reads())
     if not app.flags.json:
         # A queue is stored for ever: omit those without jobs and rules.
@@ -112,16 +111,15 @@ def _defaults(one: QueueView) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
 
 
-@command(
-    "pause",
-    examples="""
-        queuectl queue pause mail
-        queuectl queue pause mail reports
-    """,
-)
+@command("pause")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_pause(app: App, names: tuple[str, ...]) -> Result:
-    """Pause queues: no job of them is started. Running jobs continue; jobs can be enqueued."""
+    """Pause queues: no job of them is started. Running jobs continue; jobs can be enqueued.
+
+    Examples:
+        queuectl queue pause mail
+        queuectl queue pause mail reports
+    """
     return _set_paused(app, names, paused=True)
 
 
@@ -149,24 +147,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
     return Done(list(dict.fromkeys(names)), verb=verb)
 
 
-@command(
-    "set",
-    signed_arguments=True,
-    examples="""
-        # two at a time, over all workers and hosts
-        queuectl queue set mail --concurrency 2
-        # ten starts in any minute, retries included
-        queuectl queue set mail --rate 10/m
-        # two running jobs per customer: enqueue --key customer-7
-        queuectl queue set mail --per-key 2
-        # defaults for its jobs
-        queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
-        queuectl queue set reports --memory 2GiB --nice 5
-        # a webhook for dead jobs
-        queuectl queue set reports --on-dead https://example.org/hooks/queue
-        queuectl queue set mail --rate none
-    """,
-)
+@command("set", signed_arguments=True)
 @click.argument("name", metavar="NAME", shell_complete=complete_queues)
 @click.option("--concurrency", metavar="N", help="Maximum number of running jobs, over all workers and hosts.")
 @click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key (enqueue --key).")
@@ -187,6 +168,20 @@ def queue_set(app: App, name: str, **values: str | None) -> Result:
     """Set limits of a queue, and defaults for its jobs. The value none removes a rule.
 
     A limit applies to all workers and hosts from now on; running jobs continue. Defaults apply to jobs enqueued later.
+
+    Examples:
+        # two at a time, over all workers and hosts
+        queuectl queue set mail --concurrency 2
+        # ten starts in any minute, retries included
+        queuectl queue set mail --rate 10/m
+        # two running jobs per customer: enqueue --key customer-7
+        queuectl queue set mail --per-key 2
+        # defaults for its jobs
+        queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
+        queuectl queue set reports --memory 2GiB --nice 5
+        # a webhook for dead jobs
+        queuectl queue set reports --on-dead https://example.org/hooks/queue
+        queuectl queue set mail --rate none
     """
     found = use.set_rules(app.open_store, name, values, by_option=True)
     return Details(found.to_dict(), text=lambda: [_summary(found)], id=name)
@@ -204,21 +199,20 @@ def _summary(one: QueueView) -> str:
     return f"{one.name}: {'; '.join(filter(None, parts)) or 'no limits'}"
 
 
-@command(
-    "move",
-    examples="""
-        # all waiting jobs of a queue
-        queuectl queue move mail mail-slow
-        # single jobs
-        queuectl queue move mail mail-slow 7f3a 81bc
-    """,
-)
+@command("move")
 @click.argument("source", metavar="FROM", shell_complete=complete_queues)
 @click.argument("target", metavar="TO", shell_complete=complete_queues)
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)
 def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Result:
     """Move waiting jobs of a queue to another one: all of them, or by id. They keep their priority and their time of enqueue.
-    Running jobs stay."""
+    Running jobs stay.
+
+    Examples:
+        # all waiting jobs of a queue
+        queuectl queue move mail mail-slow
+        # single jobs
+        queuectl queue move mail mail-slow 7f3a 81bc
+    """
     answer = use.move(source, target, ids, reads=app.open_reads, open_store=app.open_store)
     if not answer.done and not answer.refused:
         app.say(app.paint(f"nothing waits in {source}", "dim"))

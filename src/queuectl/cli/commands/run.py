@@ -25,19 +25,7 @@ from queuectl.operations.wait import exit_code, retry_store, wait
 from queuectl.text import escape_control
 
 
-@command(
-    "run",
-    cls=JobCommand,
-    examples="""
-        queuectl run 'make test'
-        # with options of enqueue
-        queuectl run --queue builds --timeout 10m -- make -j4 all
-        # from a file
-        queuectl run --file job.json
-        # all fields of the ended job as JSON
-        queuectl run --json 'make test'
-    """,
-)
+@command("run", cls=JobCommand)
 @job_options
 @file_options
 @show_env_option
@@ -48,6 +36,15 @@ def run(
 
     The exit status is its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled
     before. After Ctrl-C the job keeps running.
+
+    Examples:
+        queuectl run 'make test'
+        # with options of enqueue
+        queuectl run --queue builds --timeout 10m -- make -j4 all
+        # from a file
+        queuectl run --file job.json
+        # all fields of the ended job as JSON
+        queuectl run --json 'make test'
     """
     flags = read_flags({**options, "file": "-" if arguments == ("-",) else file}, app)
     if not arguments and file is None and "command" not in flags:

@@ -58,20 +58,18 @@ def secret_list(app: App) -> Result:
     )
 
 
-@command(
-    "set",
-    examples="""
-        # from a prompt without echo
-        queuectl secret set db-password
-        openssl rand -hex 32 | queuectl secret set api-token
-    """,
-)
+@command("set")
 @_name
 def secret_set(app: App, name: str) -> Result:
     """Store a secret in a file that only you can read. Jobs get it from their next run on.
 
     The value is read from stdin, or from a prompt without echo; never from an argument, which other users could see in
     the list of processes. One newline at its end is removed.
+
+    Examples:
+        # from a prompt without echo
+        queuectl secret set db-password
+        openssl rand -hex 32 | queuectl secret set api-token
     """
     parse_entry(name, "NAME")
     value = _typed(app, name) if app.stdin.isatty() else app.stdin_bytes.read(MAX_TOTAL_BYTES + 2)

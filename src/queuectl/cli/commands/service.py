@@ -210,20 +210,7 @@ _SYSTEM = click.option(
 _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
 
 
-@command(
-    "install",
-    any_home=True,
-    examples="""
-        # a user service, with your data directory
-        queuectl service install --count 4
-        # a system service, as the user queuectl, in /var/lib/queuectl
-        sudo queuectl service install --system --count 4
-        # only print the unit
-        queuectl service install --count 4 --print
-        # a second service
-        queuectl service install --name mail --queue mail --count 2
-    """,
-)
+@command("install", any_home=True)
 @_SYSTEM
 @worker_options
 @_NAME
@@ -261,6 +248,16 @@ def service_install(
 
     It is started now and at boot, monitored, and restarted after a failure. A restart does not affect running jobs.
     Installing it again applies changed options.
+
+    Examples:
+        # a user service, with your data directory
+        queuectl service install --count 4
+        # a system service, as the user queuectl, in /var/lib/queuectl
+        sudo queuectl service install --system --count 4
+        # only print the unit
+        queuectl service install --count 4 --print
+        # a second service
+        queuectl service install --name mail --queue mail --count 2
     """
     if not is_system and (run_as is not None or allow_sudo):
         option = "--allow-sudo" if allow_sudo else "--run-as"

@@ -200,15 +200,7 @@ def _restored_lines(done: RestoreResult) -> Iterator[str]:
         yield f"what there was is kept: {escape_control(done.kept)}"
 
 
-@command(
-    "copy",
-    any_home=True,
-    examples="""
-        # with the password in ~/.pgpass: others can read arguments
-        queuectl copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
-        queuectl copy --from postgresql:///work --to /backup/work.db
-    """,
-)
+@command("copy", any_home=True)
 @click.option("--from", "source", required=True, metavar="ADDRESS", help="Database to copy: a path or a URL.")
 @click.option("--to", "target", required=True, metavar="ADDRESS", help="Target without jobs; created if it is missing.")
 @click.option("--force", is_flag=True, help="Also while workers run; running jobs are pending in the copy.")
@@ -217,6 +209,11 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
 
     Jobs, history, settings, counters and stored output, all or nothing. Refused while workers of the source are alive or
     jobs run, and if the target is not empty. Logs are files and are not copied.
+
+    Examples:
+        # with the password in ~/.pgpass: others can read arguments
+        queuectl copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
+        queuectl copy --from postgresql:///work --to /backup/work.db
     """
     shown = {name: parse_address(address).shown() for name, address in (("from", source), ("to", target))}
     for address in () if app.flags.trust_home else (source, target):
@@ -259,18 +256,7 @@ _COUNT_COLUMNS: list[Column[TableCount]] = [
 CHUNK_BYTES = 2**16
 
 
-@command(
-    "export",
-    examples="""
-        # with the history
-        queuectl export --history jobs.json
-        # one job per line, for other programs; without values of environments
-        queuectl export --format jsonl | jq -r .command
-        queuectl export --state dead --queue mail dead.jsonl
-        # everything for a new data directory
-        queuectl export --history --rules all.json
-    """,
-)
+@command("export")
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option(
     "--format",
@@ -286,6 +272,15 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
 
     To stdout, or into a new FILE that only you can read; only the file contains values of environments. The output of jobs
     is not included.
+
+    Examples:
+        # with the history
+        queuectl export --history jobs.json
+        # one job per line, for other programs; without values of environments
+        queuectl export --format jsonl | jq -r .command
+        queuectl export --state dead --queue mail dead.jsonl
+        # everything for a new data directory
+        queuectl export --history --rules all.json
     """
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a new file, or omit it for stdout")
@@ -334,19 +329,7 @@ def _encode(pieces: list[str]) -> bytes:
     return escape_json("".join(pieces)).encode()
 
 
-@command(
-    "import",
-    examples="""
-        queuectl import jobs.json
-        # only check
-        queuectl import --dry-run jobs.json
-        # everything that `export --rules` wrote
-        queuectl import --rules all.json
-        # the database of another tool
-        queuectl import ~/old/queue.db
-        ssh build.example.org queuectl export --format jsonl | queuectl import -
-    """,
-)
+@command("import")
 @click.argument("file", metavar="FILE")
 @click.option("--rules", is_flag=True, help="Also import queues, schedules, alerts and ends of batches.")
 @click.option("--dry-run", is_flag=True, help="Print what would be imported, change nothing.")
@@ -356,6 +339,16 @@ def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
 
     All or nothing. An identical job that exists is skipped; another job with the same id refuses the import. Running jobs
     become pending. - is stdin.
+
+    Examples:
+        queuectl import jobs.json
+        # only check
+        queuectl import --dry-run jobs.json
+        # everything that `export --rules` wrote
+        queuectl import --rules all.json
+        # the database of another tool
+        queuectl import ~/old/queue.db
+        ssh build.example.org queuectl export --format jsonl | queuectl import -
     """
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a file, or - for stdin")

@@ -153,7 +153,7 @@ def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterato
     yield "Batch", job.batch or ""
     yield "Schedule", escape_control(job.cron or "")
     yield (
-        "Calls",
+        "Webhooks",
         ", ".join(f"{name}: {escape_control(url)}" for name, (url, _) in redact_hooks(job.hooks or {}).items()),
     )
     if job.env:
@@ -242,7 +242,7 @@ def _output(app: App, job: Job, output: str, gone: int) -> Iterator[str]:
         if not gone:
             yield app.paint("  no output", "dim")
         return
-    whole = "all that is left" if gone else "all of it"
+    whole = "all that is kept" if gone else "all of it"
     cut = len(lines) > MAX_OUTPUT_LINES
     more = f", the last {MAX_OUTPUT_LINES} lines; {whole}: queuectl logs {job.id}" if cut else ""
     yield app.paint(f"  Output of run {job.runs}{more}", "dim")

@@ -49,7 +49,7 @@ def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
             await pools.reads.ask(lambda session: session.reads.now_ms())
         except QueuectlError:
             # Without the reason: it contains the address of the database, and this page needs no token.
-            return PlainTextResponse("the store cannot serve\n", HTTPStatus.SERVICE_UNAVAILABLE)
+            return PlainTextResponse("the database is unavailable\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
     # Not starlette.Starlette: it handles errors itself, before ErrorMiddleware sees them.

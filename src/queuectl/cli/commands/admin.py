@@ -43,7 +43,7 @@ _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job t
 
 @command("prune")
 @ids_and_filters()
-@click.option("--older-than", metavar="D", help="Minimum time since the end, like 7d (default: by settings).")
+@click.option("--older-than", metavar="D", help="Minimum time since the end, like 7d (default by settings).")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
 @yes_option
 def prune(
@@ -66,7 +66,9 @@ def prune(
     age = None if older_than is None else parse_duration_ms(older_than, subject="--older-than")
     if ids:
         if selection or older_than is not None or dry_run:
-            raise UsageError("jobs by id, and options that choose others", hint="use only one of them")
+            raise UsageError(
+                "ids cannot be combined with filters, --older-than or --dry-run", hint="use one or the other"
+            )
         return _prune_named(app, ids, yes=yes)
     where = selection.where(app)
     wanted = _ended_states(where.states)
@@ -82,7 +84,7 @@ def prune(
     found = pruner.count(reads, plan)
     total = sum(found.values())
     if only and not total and age is None:
-        app.say(app.paint(f"{plural(len(only), 'job')} like that, kept for longer: --older-than 0s removes any", "dim"))
+        app.say(app.paint(f"{plural(len(only), 'matching job')} kept for longer: --older-than 0s removes any", "dim"))
     if total:
         confirm(app, f"Remove {_jobs_text(found)} with history and logs?", yes=yes)
     if not store_exists(app.home, app.db):
@@ -178,7 +180,7 @@ def reset(app: App, yes: bool) -> Result:
     if stays := [plural(many, what) for many, what in named if many]:
         lines.append(f"kept: the settings, {', '.join(stays)}" + (" with rules" if done.queues else ""))
     if store.is_shared:
-        lines.append("the logs of this home are gone; those of other homes and hosts are files there, and stay")
+        lines.append("logs of this data directory are removed; those of other hosts and data directories stay")
     return Details(done._asdict(), text=lambda: lines)
 
 
@@ -187,9 +189,7 @@ _WIDTH: Final = 12
 
 
 @command("doctor", any_environment=True, any_home=True)
-@click.option(
-    "--fix", is_flag=True, help="Fix what is safe to fix, then check again. Jobs and settings are not changed."
-)
+@click.option("--fix", is_flag=True, help="Fix what is safe to fix, then check again.")
 def doctor(app: App, fix: bool) -> Result:
     """Check the data directory, the database and the workers, and print problems with hints.
 
@@ -221,13 +221,13 @@ def _doctor_lines(
         yield app.paint(f"{'✓' if one.done else '✗'} {one.check:<{_WIDTH}} {escape_control(message)}", "cyan")
     for check in checked:
         if not check.findings:
-            yield _doctor_line(app, check.status, check.name, check.fine or "not looked at: there is no store to ask")
+            yield _doctor_line(app, check.status, check.name, check.fine or "skipped: there is no database")
         for number, finding in enumerate(check.findings):
             yield _doctor_line(app, finding.severity, "" if number else check.name, finding.message)
             yield f"  {'':<{_WIDTH}} {app.paint(f'→ {escape_control(finding.hint)}', 'dim')}"
     problems, notes = counts[Severity.PROBLEM], counts[Severity.NOTE]
     yield ""
-    summary = f"{plural(problems, 'problem')}, {plural(notes, 'note')}" if problems or notes else "nothing is wrong"
+    summary = f"{plural(problems, 'problem')}, {plural(notes, 'note')}" if problems or notes else "no problems found"
     yield app.paint(summary, "bold red" if problems else "bold green")
 
 
@@ -241,13 +241,13 @@ MAX_LISTED_SUBJECTS: Final = 3
 
 
 @command("audit")
-@click.option("--since", metavar="WHEN", help="Only records since 90m or 2d ago, or 2026-11-15 20:30.")
+@click.option("--since", metavar="WHEN", help="Only changes since 90m or 2d ago, or 2026-11-15 20:30.")
 @click.option(
     "--id",
     "subject",
     metavar="ID",
     shell_complete=complete_jobs,
-    help="Only records about this job, queue, schedule, worker or setting.",
+    help="Only for this job, queue, schedule, worker or setting.",
 )
 @click.option("--who", metavar="WHO", help="Only changes by this user, uid, host, program or token.")
 @click.option(
@@ -389,7 +389,7 @@ def config_list(app: App) -> Result:
                 "FROM", lambda entry: entry.source, style=lambda entry: _SOURCE_STYLE[entry.source] or "dim", spare=1
             ),
             Column("DEFAULT", lambda entry: about[entry.key].text(about[entry.key].default), style="dim", spare=2),
-            Column("DECIDES", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
+            Column("DESCRIPTION", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
         ],
         to_json=SettingEntry.to_dict,
         footer=store_line(app),
@@ -443,7 +443,7 @@ def config_unset(app: App, key: str) -> Result:
 def config_reset(app: App) -> Result:
     """Remove all stored settings: all defaults apply again. Jobs are not affected."""
     keys = reset_settings(reads=app.open_reads, open_store=app.open_store)
-    return Lines([f"{key} is back to its default" for key in keys] or ["nothing was set"], {"unset": keys})
+    return Lines([f"{key} reset to its default" for key in keys] or ["nothing was set"], {"unset": keys})
 
 
 def _change_setting(app: App, key: str, value: str | None) -> Result:

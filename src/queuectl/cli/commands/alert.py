@@ -46,7 +46,7 @@ alert = group(
 )
 
 _POLICY: Final = click.option(
-    "--policy", metavar="FILE", help="Policy for its command (default: policy.toml of the home)."
+    "--policy", metavar="FILE", help="Policy for its command (default policy.toml in --home)."
 )
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
@@ -58,7 +58,7 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 @click.option("--oldest", metavar="TIME", help="Fire when a due job has waited for this time.")
 @click.option("--no-worker", metavar="TIME", help="Fire when there has been no live worker for this time.")
 @click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Only for this queue.")
-@click.option("--for", "hold", metavar="TIME", help="Fire only after the condition has held for this time (default 0).")
+@click.option("--for", "hold", metavar="TIME", help="Time that the condition has to hold (default 0).")
 @click.option("--repeat", metavar="TIME", help="While it fires, repeat the notification at this interval.")
 @click.option("--webhook", metavar="URL", help="Webhook to call.")
 @click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
@@ -96,7 +96,7 @@ def list_alerts(app: App) -> Result:
             Column("NOW", _value),
             Column("CHECKED", lambda one: _ago(one.checked_ms, now_ms), right=True, spare=1),
             Column("MESSAGE", lambda one: _fate(messages, one), style=lambda one: _fate_style(messages, one), spare=3),
-            Column("TELLS", _target, flexible=True, spare=2),
+            Column("TARGET", _target, flexible=True, spare=2),
         ],
         to_json=lambda one: one.to_dict(_fate(messages, one) or None),
         to_id=lambda one: str(one.name),
@@ -176,7 +176,7 @@ def _settings(app: App) -> Settings:
 
 def _sent_line(one: Sent) -> str:
     line = f"{one.alert.name} {one.notification.event}: {one.alert.describe(one.notification.value)}"
-    return escape_control(line if one.error is None else f"{line}; not told: {one.error.message}")
+    return escape_control(line if one.error is None else f"{line}; not delivered: {one.error.message}")
 
 
 def _when(one: Alert) -> str:
@@ -241,7 +241,7 @@ def _alert_lines(app: App, one: Alert, message: LastNotification | None, now_ms:
         "Checked": _ago(one.checked_ms, now_ms),
         "Message": _message(one, message, now_ms),
         "Again": "" if one.repeat_ms is None else f"each {format_duration(one.repeat_ms)} while it fires",
-        "Calls" if one.url is not None else "Runs": _target(one),
+        "Webhook" if one.url is not None else "Command": _target(one),
         "In": "" if one.url is not None else one.cwd,
     }
     yield from field_lines(app, ((label, escape_control(text)) for label, text in fields.items()))

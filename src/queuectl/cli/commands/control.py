@@ -67,8 +67,8 @@ def apply_to_matching(
     """Change the jobs that match, after a confirmation. `loses`: what is removed with them, for the question."""
     chosen = [job for job in app.open_reads().choose(where) if action.wants(job)]
     if not chosen:
-        like_that = "" if where.names_states_only else " like that"
-        app.say(app.paint(f"no {what}s{like_that} to {action.name}", "dim"))
+        matching = "" if where.names_states_only else "matching "
+        app.say(app.paint(f"no {matching}{what}s to {action.name}", "dim"))
         return Done([], verb=action.done)
     confirm(app, f"{action.name.capitalize()} {_jobs_text(chosen, what)}{loses}?", yes=yes)
     return _run(app, action, [job.id for job in chosen], exact=True)
@@ -112,7 +112,7 @@ def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> R
     """
 
     def on_wait(waiting: Sequence[str]) -> None:
-        app.say(app.paint(f"ending {', '.join(map(escape_control, waiting))} …", "dim"))
+        app.say(app.paint(f"cancelling {', '.join(map(escape_control, waiting))} …", "dim"))
 
     def cancel_jobs(store: Store, refs: Iterable[str], /, *, exact: bool = False) -> BulkResult:
         return control.cancel(store, app.clock, refs, rescue=rescuer(app, spare=True), on_wait=on_wait, exact=exact)
@@ -120,7 +120,7 @@ def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> R
     return apply(app, BulkAction(cancel_jobs, "cancel", "cancelled", control.CANCELLABLE), ids, selection, yes=yes)
 
 
-_RETRY: Final = BulkAction(control.retry, "retry", "queued again", control.RETRYABLE)
+_RETRY: Final = BulkAction(control.retry, "retry", "requeued", control.RETRYABLE)
 
 
 @command("retry")

@@ -196,7 +196,7 @@ _names = click.argument("names", nargs=-1, metavar="NAME...", required=True, she
 @command("add", cls=CronCommand)
 @_name
 @click.argument("schedule", metavar="SCHEDULE")
-@click.option("--tz", metavar="ZONE", help="Time zone, like Europe/Berlin (default: of this host).")
+@click.option("--tz", metavar="ZONE", help="Time zone, like Europe/Berlin (default that of this host).")
 @click.option(
     "--overlap", default="skip", metavar="WHAT", help="While the previous job runs: skip (default), queue, allow."
 )
@@ -256,7 +256,7 @@ def _fields(arguments: tuple[str, ...], flags: dict[str, object]) -> dict[str, o
         raise UsageError("nothing to run", hint="for example: queuectl cron add NAME SCHEDULE 'echo hello'")
     jobs = command_input(arguments, flags)
     if jobs.is_batch:
-        raise UsageError("a schedule has one job, and here is a list", hint="add a schedule for each of them")
+        raise UsageError("a schedule has one job, not a list", hint="add a schedule for each of them")
     ((_, fields),) = jobs
     return merge_fields(fields, flags)
 
@@ -312,7 +312,7 @@ def next_times(app: App, name: str, number: int) -> Result:
         ],
         to_json=format_time,
         to_id=lambda at: str(format_time(at)),
-        empty="never again" if number else "nothing to show",
+        empty="no more runs" if number else "nothing to show",
         footer="it is paused" if schedule.is_paused else None,
     )
 

@@ -37,9 +37,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 @click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name.")
 @click.option("--allow-alert-commands", is_flag=True, help="Accept alerts with a command over HTTP.")
-@click.option(
-    "--policy", metavar="FILE", help="Policy for alert commands (default: policy.toml in the data directory)."
-)
+@click.option("--policy", metavar="FILE", help="Policy for alert commands (default policy.toml in --home).")
 def dashboard(
     app: App,
     host: str,
@@ -116,8 +114,8 @@ def _print_url(app: App, config: ServerConfig, bound: int, generated: Token | No
     address = f"{'https' if config.certificate else 'http'}://{shown}:{bound}/"
     url = f"{address}?token={generated.secret}" if generated else address
     app.print(json.dumps({"url": url, "pid": os.getpid()}) if app.flags.json else url, flush=True)
-    whose = "the token in it is for this time only" if generated else "it asks for your token"
-    app.say(f"the dashboard of {escape_control(app.home)} is at this address; {whose}. Ctrl-C ends it")
+    whose = "its token is valid until then" if generated else "sign in with your token"
+    app.say(f"open this URL for the dashboard of {escape_control(app.home)}; {whose}. Ctrl-C stops the server")
 
 
 class _Log(logging.Handler):

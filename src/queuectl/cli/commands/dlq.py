@@ -21,7 +21,7 @@ from queuectl.operations.query import parse_state
 from queuectl.text import plural
 
 _HERE: Final = "dlq"
-_RETRY: Final = BulkAction(use.retry_dead, "retry", "queued again", use.DEAD)
+_RETRY: Final = BulkAction(use.retry_dead, "retry", "requeued", use.DEAD)
 _PURGE: Final = BulkAction(use.purge_dead, "remove", "purged", use.DEAD)
 _LOSES: Final = " with history and logs"
 
@@ -29,9 +29,9 @@ dlq = group(
     "dlq",
     "The dead letter queue: jobs that failed for good.",
     {
-        "list": Entry(_HERE, "dlq_list", "The dead jobs, newest first."),
-        "show": Entry(_HERE, "dlq_show", "Everything about a dead job."),
-        "retry": Entry(_HERE, "dlq_retry", "Let dead jobs run again."),
+        "list": Entry(_HERE, "dlq_list", "List dead jobs, newest first."),
+        "show": Entry(_HERE, "dlq_show", "Show a dead job with its history and output."),
+        "retry": Entry(_HERE, "dlq_retry", "Retry dead jobs."),
         "purge": Entry(_HERE, "dlq_purge", "Remove dead jobs, their history and logs."),
     },
     examples="""
@@ -46,24 +46,24 @@ dlq = group(
 @filter_options(but=["states"])
 @page_options
 def dlq_list(app: App, states: tuple[str, ...], selection: Selection, limit: int | None, **options: Any) -> Result:
-    """The dead jobs, newest first."""
+    """List dead jobs, newest first."""
     if states and State.DEAD not in map(parse_state, ",".join(states).split(",")):
         limit = 0
     where = selection.where(app)._replace(states=use.DEAD)
-    return list_table(app, where, limit=limit, **options, empty="no dead jobs", is_narrow=bool(selection))
+    return list_table(app, where, limit=limit, **options, what="dead jobs", is_narrow=bool(selection))
 
 
 @command("show", examples="queuectl dlq show 7f3a")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 @show_env_option
 def dlq_show(app: App, id: str, show_env: bool) -> Result:
-    """Everything about a dead job."""
+    """Show a dead job with its history and output."""
     return show_job(app, use.require_dead(app.open_reads(), id), show_env=show_env)
 
 
 @command("retry")
 @ids_and_filters()
-@click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
+@click.option("--all", "all_of_them", is_flag=True, help="All dead jobs.")
 @yes_option
 def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
     """Retry dead jobs now. Their failed attempts are reset to 0.
@@ -83,7 +83,7 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Sele
 
 @command("purge")
 @ids_and_filters()
-@click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
+@click.option("--all", "all_of_them", is_flag=True, help="All dead jobs.")
 @yes_option
 def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
     """Remove dead jobs with their history and logs.
@@ -106,7 +106,7 @@ def _check(ids: tuple[str, ...], selection: Selection, *, all_of_them: bool) -> 
     if not all_of_them:
         require_ids_or_filters(ids, selection)
     elif ids or selection:
-        raise UsageError("--all and something less at once", hint="use ids, filters or --all")
+        raise UsageError("--all cannot be combined with ids or filters", hint="use one of them")
 
 
 def _apply_to_dead(app: App, action: BulkAction, selection: Selection, *, yes: bool, loses: str = "") -> Result:

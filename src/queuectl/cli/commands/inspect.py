@@ -45,8 +45,7 @@ page_options: Final = combine_options(
         "--sort",
         default="created",
         metavar="KEY",
-        help="created, priority, finished, duration: descending; run_at, queue, state: ascending. "
-        "A - reverses: -created. Default: created.",
+        help="Sort key; a leading - reverses the order (default created).",
     ),
     show_env_option,
 )
@@ -57,6 +56,9 @@ page_options: Final = combine_options(
 @page_options
 def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
     """List jobs, newest first: all of them, or by id or filter.
+
+    Sort keys are created, priority, finished and duration, which are descending, and run_at, queue and state, which are
+    ascending.
 
     Examples:
         queuectl list
@@ -86,7 +88,7 @@ def list_table(
     offset: int,
     sort: str,
     show_env: bool,
-    empty: str = "no jobs",
+    what: str = "jobs",
     is_narrow: bool = False,
     exit_code: int = DONE,
 ) -> Result:
@@ -111,7 +113,7 @@ def list_table(
         columns(rows, store.now_ms(), width=app.width),
         to_json=to_json,
         to_id=lambda job: job.id,
-        empty=f"{empty} like that" if is_narrow else empty,
+        empty=f"no matching {what}" if is_narrow else f"no {what}",
         footer=f"… and {more:,} more" if more > 0 else None,
         exit_code=exit_code,
     )
@@ -164,7 +166,7 @@ def status(app: App, watch: bool) -> Result:
 def _status_lines(app: App, seen: Status) -> Iterator[str]:
     yield app.paint(_workers_text(seen), "bold" if seen.workers.live else "yellow")
     if seen.lost:
-        yield app.paint(f"{plural(seen.lost, 'worker')} lost, with jobs to be dealt with: queuectl worker list", "red")
+        yield app.paint(f"{plural(seen.lost, 'worker')} lost, with jobs to rescue: queuectl worker list", "red")
     if seen.firing:
         names = ", ".join(seen.firing)
         yield app.paint(f"{plural(len(seen.firing), 'alert')} firing: {names}: queuectl alert list", "red")
@@ -275,7 +277,7 @@ class _Drawing:
         yield self._node(root, "", None)
         yield from self._children(root, "", MAX_DEPTH)
         if self._graph.is_cut:
-            yield self._app.paint(f"there is more of it than the {MAX_DEPENDENCIES:,} that were followed", "dim")
+            yield self._app.paint(f"truncated: only {MAX_DEPENDENCIES:,} dependencies were followed", "dim")
 
     def _parents(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
         """Top down: the parents of a parent are drawn above it."""
@@ -328,7 +330,7 @@ class _Drawing:
 def _condition(link: Link) -> str:
     """The condition of a dependency, if it is not the default."""
     when = {Need.COMPLETED: "", Need.ENDED: "any end", Need.FAILED: "if it fails"}[link.when]
-    otherwise = "else runs all the same" if link.otherwise is Otherwise.RUN else ""
+    otherwise = "else runs anyway" if link.otherwise is Otherwise.RUN else ""
     text = ", ".join(filter(None, (when, otherwise)))
     return f"({text})" if text else ""
 

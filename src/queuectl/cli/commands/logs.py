@@ -27,7 +27,7 @@ from queuectl.text import escape_control
 @click.option("--follow", "-f", is_flag=True, help="Follow until the job has ended.")
 @click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
 @click.option("--run", type=integer, metavar="N", help="Only this run, counted from 1.")
-@click.option("--no-markers", is_flag=True, help="Omit the START and END lines: print only the bytes of the job.")
+@click.option("--no-markers", is_flag=True, help="Print only the output, without START and END lines.")
 def logs(
     app: App,
     ids: tuple[str, ...],
@@ -79,7 +79,7 @@ def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
         if (path := missing_log(app.open_reads(), job_id, host=app.host)) is not None:
             app.warn(f"{escape_control(job_id)}: its log {escape_control(path)} is gone")
         else:
-            app.say(app.paint(f"{escape_control(job_id)} has printed nothing", "dim"))
+            app.say(app.paint(f"{escape_control(job_id)}: no output", "dim"))
 
 
 def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:

@@ -61,14 +61,14 @@ def queue_list(app: App) -> Result:
             Column("RUNNING", _running, right=True),
             Column("DEAD", lambda one: f"{one.states[State.DEAD]:,}", right=True, spare=1),
             Column(
-                "OF A KEY", lambda one: f"{one.rules.per_key:,}" if one.rules.per_key else "", right=True, optional=True
+                "PER KEY", lambda one: f"{one.rules.per_key:,}" if one.rules.per_key else "", right=True, optional=True
             ),
             Column("RATE", _rate, optional=True),
-            Column("JOBS GET", _defaults, style="dim", flexible=True, optional=True, spare=2),
+            Column("DEFAULTS", _defaults, style="dim", flexible=True, optional=True, spare=2),
         ],
         to_json=QueueView.to_dict,
         to_id=lambda one: one.name,
-        empty="no queues yet: a queue is there as soon as it has a job",
+        empty="no queues yet: the first job of a queue creates it",
     )
 
 
@@ -141,7 +141,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
         counts = {one.name: one.states[State.PROCESSING] for one in use.list_queues(app.open_reads())}
         for name in changed:
             if name not in known:
-                app.say(app.paint(f"{name}: nothing was ever in it", "dim"))
+                app.say(app.paint(f"{name}: it has never had a job", "dim"))
             if counts.get(name):
                 app.say(app.paint(f"{name}: {plural(counts[name], 'job')} still running", "dim"))
     return Done(list(dict.fromkeys(names)), verb=verb)
@@ -150,7 +150,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
 @command("set", signed_arguments=True)
 @click.argument("name", metavar="NAME", shell_complete=complete_queues)
 @click.option("--concurrency", metavar="N", help="Maximum number of running jobs, over all workers and hosts.")
-@click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key (enqueue --key).")
+@click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key.")
 @click.option("--rate", metavar="N/TIME", help="Rate limit: N starts per time: 10/m, 5/s, 100/h, 5/10s.")
 @click.option("--priority", metavar="N", help="Default priority.")
 @click.option("--max-retries", metavar="N", help="Default number of failed runs until a job is dead.")
@@ -192,9 +192,9 @@ def _summary(one: QueueView) -> str:
     parts = [
         "paused" if rules.paused else "",
         f"{rules.concurrency:,} at a time" if rules.concurrency is not None else "",
-        f"{rules.per_key:,} of a key at a time" if rules.per_key is not None else "",
+        f"{rules.per_key:,} per key" if rules.per_key is not None else "",
         f"{format_rate(rules.rate)}" if rules.rate is not None else "",
-        f"jobs get {_defaults(one)}" if _defaults(one) else "",
+        f"defaults {_defaults(one)}" if _defaults(one) else "",
     ]
     return f"{one.name}: {'; '.join(filter(None, parts)) or 'no limits'}"
 
@@ -215,5 +215,5 @@ def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Resu
     """
     answer = use.move(source, target, ids, reads=app.open_reads, open_store=app.open_store)
     if not answer.done and not answer.refused:
-        app.say(app.paint(f"nothing waits in {source}", "dim"))
+        app.say(app.paint(f"no jobs wait in {source}", "dim"))
     return Done(answer.done, refused=answer.refused, verb=f"moved to {target}")

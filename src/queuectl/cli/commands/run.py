@@ -121,9 +121,9 @@ def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
 
 def _with_follow_hint(error: Unavailable, job_id: str) -> Unavailable:
     """The error without the hint to try again, which would enqueue a second job."""
-    error.hint = f"the job is queued and goes on; to follow it again: queuectl logs -f {job_id}"
+    error.hint = f"the job is queued; to follow it: queuectl logs -f {job_id}"
     return error
 
 
 def _warn_still_running(app: App, job_id: str) -> None:
-    app.warn(f"{escape_control(job_id)} goes on; to follow it again: queuectl logs -f {escape_control(job_id)}")
+    app.warn(f"{escape_control(job_id)} keeps running; to follow it: queuectl logs -f {escape_control(job_id)}")

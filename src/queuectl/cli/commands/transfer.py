@@ -69,7 +69,7 @@ class FileInUse(Conflict):
     code = "file-in-use"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is the store itself", hint="name a backup of it: queuectl backup FILE makes one")
+        super().__init__(f"{path} is the database itself", hint="name a backup of it: queuectl backup FILE makes one")
 
 
 @command("backup", examples="queuectl backup /backup/queue-$(date +%F).db")
@@ -150,9 +150,8 @@ def _open_backup_file(app: App, path: str) -> Iterator[_Source]:
 
 
 def _check_target(app: App) -> None:
-    with contextlib.suppress(
-        *_unusable_store_errors(app)
-    ):  # unreadable: the locks of the data directory are checked later
+    # If the database is unreadable, the locks of the data directory are checked later.
+    with contextlib.suppress(*_unusable_store_errors(app)):
         require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=is_alive(app))
 
 
@@ -192,18 +191,19 @@ def _restored_lines(done: RestoreResult) -> Iterator[str]:
     counts = {count.what: count.target for count in done.copied.counts}
     yield f"restored {plural(counts['jobs'], 'job')} with {plural(counts['runs'], 'run')}"
     if done.copied.given_back:
-        which = (
-            "1 job that ran waits" if done.copied.given_back == 1 else f"{done.copied.given_back:,} jobs that ran wait"
-        )
-        yield f"{which} again, with nothing charged"
+        yield _given_back_text(done.copied.given_back)
     if done.kept is not None:
-        yield f"what there was is kept: {escape_control(done.kept)}"
+        yield f"the replaced database is kept: {escape_control(done.kept)}"
+
+
+def _given_back_text(jobs: int) -> str:
+    return f"{plural(jobs, 'running job')} returned to pending, without an attempt counted"
 
 
 @command("copy", any_home=True)
 @click.option("--from", "source", required=True, metavar="ADDRESS", help="Database to copy: a path or a URL.")
 @click.option("--to", "target", required=True, metavar="ADDRESS", help="Target without jobs; created if it is missing.")
-@click.option("--force", is_flag=True, help="Also while workers run; running jobs are pending in the copy.")
+@click.option("--force", is_flag=True, help="Copy while workers run; running jobs become pending.")
 def copy(app: App, source: str, target: str, force: bool) -> Result:
     """Copy a whole database into another one, between SQLite and PostgreSQL in any combination.
 
@@ -241,8 +241,7 @@ def _copied_lines(app: App, done: CopyResult, target: str) -> Iterator[str]:
     rate = f", {jobs / done.seconds:,.0f} jobs a second" if done.seconds > 0.5 else ""
     yield f"copied to {escape_control(target)} in {done.seconds:.1f} s{rate}"
     if done.given_back:
-        which = "1 job that ran waits" if done.given_back == 1 else f"{done.given_back:,} jobs that ran wait"
-        yield f"{which} again in the copy, with nothing charged"
+        yield f"{_given_back_text(done.given_back)} in the copy"
     yield "logs are files and were not copied: they stay where they are"
 
 
@@ -262,10 +261,10 @@ CHUNK_BYTES = 2**16
     "--format",
     "form",
     type=click.Choice([form.value for form in exporter.ExportFormat]),
-    help="JSON array or JSON lines (default: by the suffix of FILE, else json).",
+    help="JSON array or JSON lines (default by suffix, else json).",
 )
 @click.option("--history", is_flag=True, help="Include all runs of each job.")
-@click.option("--rules", is_flag=True, help="Include rules of queues, schedules, alerts and ends of batches.")
+@click.option("--rules", is_flag=True, help="Include queue rules, schedules, alerts and batch ends.")
 @filter_options()
 def export(app: App, file: str | None, form: str | None, history: bool, rules: bool, selection: Selection) -> Result:
     """Write jobs as JSON, in the order of enqueue, for programs and import.
@@ -387,18 +386,13 @@ def _imported_lines(done: ImportResult, *, dry_run: bool) -> Iterator[str]:
     beside = [_count_text(kind, len(names)) for kind, many in KINDS.items() if (names := getattr(done, many))]
     yield f"{'would import' if dry_run else 'imported'} {', '.join([plural(done.imported, 'job'), *beside])}"
     if done.skipped:
-        yield f"{plural(done.skipped, 'job')} skipped: there already"
+        yield f"{plural(done.skipped, 'job')} skipped: already present"
     if done.given_back:
-        which = (
-            "1 of them was running and waits"
-            if done.given_back == 1
-            else f"{done.given_back:,} of them were running and wait"
-        )
-        yield f"{which} again, with nothing charged"
+        yield _given_back_text(done.given_back)
     for key, value in done.settings.items():
         yield f"{key} = {escape_control(value)}"
     if done.ignored:
-        yield f"ignored, for there is nothing like it here: {escape_control(', '.join(done.ignored))}"
+        yield f"ignored, without an equivalent here: {escape_control(', '.join(done.ignored))}"
 
 
 # Kind of a record -> key of its number in the result.

@@ -161,7 +161,7 @@ def _batch_lines(app: App, found: Progress) -> Iterator[str]:
         then = f"queued as {batch.on_complete_job}" if batch.on_complete_job else "when all have ended"
         yield f"on complete: {escape_control(batch.on_complete)} ({then})"
     if found.failed:
-        yield app.paint(f"what failed: queuectl list --batch {batch.name} --state dead,cancelled", "dim")
+        yield app.paint(f"failed jobs: queuectl list --batch {batch.name} --state dead,cancelled", "dim")
 
 
 def _batch_columns(now_ms: int) -> list[Column[Progress]]:

@@ -19,37 +19,24 @@ from queuectl.operations.query import parse_filter, restrict_states
 from queuectl.store.types import Filter
 
 Function = Callable[..., Any]
+_Decorator = Callable[[Function], Function]
+
+
+def _filter(*names: str, metavar: str, about: str, complete: Callable[..., Any] | None = None) -> _Decorator:
+    return click.option(*names, multiple=True, metavar=metavar, shell_complete=complete, help=f"Only jobs {about}.")
+
 
 # Parameter of parse_filter -> option. A new filter needs only a line here.
-_OPTIONS: Final[Mapping[str, Callable[[Function], Function]]] = {
-    "states": click.option(
-        "--state",
-        "-s",
-        "states",
-        multiple=True,
-        metavar="S[,S]",
-        shell_complete=complete_states,
-        help="Only jobs in one of these states.",
+_OPTIONS: Final[Mapping[str, _Decorator]] = {
+    "states": _filter(
+        "--state", "-s", "states", metavar="S[,S]", about="in one of these states", complete=complete_states
     ),
-    "queues": click.option(
-        "--queue",
-        "-q",
-        "queues",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=complete_queues,
-        help="Only jobs of this queue; repeatable (any of them).",
+    "queues": _filter(
+        "--queue", "-q", "queues", metavar="NAME", about="of this queue; repeatable (any)", complete=complete_queues
     ),
-    "tags": click.option(
-        "--tag", "tags", multiple=True, metavar="TAG", help="Only jobs with this tag; repeatable (all of them)."
-    ),
-    "batches": click.option(
-        "--batch",
-        "batches",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=complete_batches,
-        help="Only jobs of this batch; repeatable (any of them).",
+    "tags": _filter("--tag", "tags", metavar="TAG", about="with this tag; repeatable (all)"),
+    "batches": _filter(
+        "--batch", "batches", metavar="NAME", about="of this batch; repeatable (any)", complete=complete_batches
     ),
     "since": click.option(
         "--since", metavar="WHEN", help="Only jobs enqueued since 90m or 2d ago, or 2026-11-15 20:30."

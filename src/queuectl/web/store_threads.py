@@ -61,14 +61,14 @@ class StoreSession(store_threads.StoreSession):
 
     def add(
         self,
-        intake: JobInput,
+        jobs: JobInput,
         fields: Fields,
         *,
         batch: str | None = None,
         on_complete: str | None = None,
         idempotency: tuple[str, str] | None = None,
     ) -> list[Job]:
-        return self._add(intake, fields, batch=batch, on_complete=on_complete, idempotency=idempotency)
+        return self._add(jobs, fields, batch=batch, on_complete=on_complete, idempotency=idempotency)
 
     def change(self, job_id: str, fields: Fields, *, as_of: int | None) -> Job:
         """`as_of`: see control.edit."""

@@ -76,8 +76,8 @@ def add(app: App, name: str, command_: str | None, **values: str | None) -> Resu
         # no live worker: needs the dashboard or `alert check` in a crontab
         queuectl alert add no-worker --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
     """
-    wish = use.AlertRequest(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **values)
-    added = use.add(wish, cwd=working_directory(), reads=app.open_reads, open_store=app.open_store)
+    request = use.AlertRequest(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **values)
+    added = use.add(request, cwd=working_directory(), reads=app.open_reads, open_store=app.open_store)
     return Details(added.to_dict(), text=lambda: [f"{escape_control(added.name)}: {_when(added)}"], id=added.name)
 
 

@@ -236,7 +236,7 @@ def add(
     """
     refuse_parents(options, "not for a schedule", hint=use.NO_PARENTS)
     flags = read_fields(options, app)
-    wish = use.ScheduleRequest(
+    request = use.ScheduleRequest(
         name,
         schedule,
         local_zone_name(app.environ) if tz is None else tz,
@@ -247,7 +247,7 @@ def add(
         until=until,
         spelled=lambda field: f"--{field.replace('_', '-')}",
     )
-    added = use.add(wish, _shop(app), replace=replace)
+    added = use.add(request, _context(app), replace=replace)
     return Details(lambda: added.to_dict(None), text=lambda: _added(app, added), id=added.name)
 
 
@@ -321,7 +321,7 @@ def next_times(app: App, name: str, number: int) -> Result:
 @_name
 def run(app: App, name: str) -> Result:
     """Add its job now and print the id. The next run is not affected."""
-    return single(app, Queued(use.run(name, _shop(app)), is_duplicate=False))
+    return single(app, Queued(use.run(name, _context(app)), is_duplicate=False))
 
 
 @command("pause", examples="queuectl cron pause nightly")
@@ -348,11 +348,11 @@ def remove(app: App, names: tuple[str, ...]) -> Result:
 def _all(
     app: App, names: tuple[str, ...], act: Callable[[tuple[str, ...], use.CronContext], BulkResult], *, verb: str
 ) -> Done:
-    answer = act(names, _shop(app))
+    answer = act(names, _context(app))
     return Done(answer.done, refused=answer.refused, verb=verb)
 
 
-def _shop(app: App) -> use.CronContext:
+def _context(app: App) -> use.CronContext:
     return use.CronContext(
         reads=app.open_reads,
         open_store=app.open_store,

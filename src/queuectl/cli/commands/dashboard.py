@@ -135,7 +135,7 @@ def _set_up_logging(app: App) -> None:
     ours, servers = logging.getLogger("queuectl.web"), logging.getLogger("uvicorn.error")
     ours.addHandler(_Log(app))
     ours.propagate = False
-    # Our log has everything but reports of invalid HTTP from strangers.
+    # Only reports of invalid HTTP from any client are lost: our log has all other problems.
     servers.setLevel(logging.CRITICAL)
 
 

@@ -103,8 +103,10 @@ class Demo:
 def demo_directory(app: App) -> Iterator[Demo]:
     made = Demo(app)
     # Under nohup SIGHUP stays ignored.
-    heard = [number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, made.on_signal) for number in heard}
+    handled = [
+        number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    before = {number: signal.signal(number, made.on_signal) for number in handled}
     home = tempfile.mkdtemp(prefix="queuectl-demo-")
     try:
         made.open(home)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group, show_env_option
+from queuectl.cli.command import Entry, combine_options, command, group, show_env_option
 from queuectl.cli.commands.control import BulkAction, apply_to_ids, apply_to_matching
 from queuectl.cli.commands.inspect import list_table, page_options, show_job
 from queuectl.cli.completion import complete_jobs
@@ -24,6 +24,10 @@ _HERE: Final = "dlq"
 _RETRY: Final = BulkAction(use.retry_dead, "retry", "requeued", use.DEAD)
 _PURGE: Final = BulkAction(use.purge_dead, "remove", "purged", use.DEAD)
 _LOSES: Final = " with history and logs"
+
+_dead_jobs: Final = combine_options(
+    ids_and_filters(), click.option("--all", "all_of_them", is_flag=True, help="All dead jobs."), yes_option
+)
 
 dlq = group(
     "dlq",
@@ -62,9 +66,7 @@ def dlq_show(app: App, id: str, show_env: bool) -> Result:
 
 
 @command("retry")
-@ids_and_filters()
-@click.option("--all", "all_of_them", is_flag=True, help="All dead jobs.")
-@yes_option
+@_dead_jobs
 def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
     """Retry dead jobs now. Their failed attempts are reset to 0.
 
@@ -82,9 +84,7 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Sele
 
 
 @command("purge")
-@ids_and_filters()
-@click.option("--all", "all_of_them", is_flag=True, help="All dead jobs.")
-@yes_option
+@_dead_jobs
 def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
     """Remove dead jobs with their history and logs.
 

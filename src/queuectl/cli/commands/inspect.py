@@ -183,7 +183,7 @@ def _status_lines(app: App, seen: Status) -> Iterator[str]:
     if seen.oldest_waiting_ms is not None:
         yield ""
         yield f"oldest waiting job: {humanize_duration(seen.oldest_waiting_ms)}"
-    # A queue is stored for ever: omit those without jobs.
+    # Queues are never removed: omit those without jobs.
     queues = [queue for queue in seen.queues if queue.paused or any(queue.states.values())]
     if len(queues) > 1 or any(queue.paused for queue in queues):
         yield ""

@@ -50,7 +50,7 @@ def queue_list(app: App) -> Result:
     """
     queues = use.list_queues(app.open_reads())
     if not app.flags.json:
-        # A queue is stored for ever: omit those without jobs and rules.
+        # Queues are never removed: omit those without jobs and rules.
         queues = [one for one in queues if one.rules != QueueSettings() or any(one.states.values())]
     return Table(
         queues,

@@ -179,16 +179,16 @@ def _preview(session: StoreSession, ask: PageRequest) -> View:
     verb, chosen = find_verb(ask.query.one("action")), Selection.of(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
-    meant = _all(session.reads, chosen.where(session.reads), verb) if is_all else _named(session.reads, ids, verb)
+    affected = _all(session.reads, chosen.where(session.reads), verb) if is_all else _named(session.reads, ids, verb)
     values: dict[str, Any] = {
         "verb": verb,
         "is_all": is_all,
         "ids": ids,
         "chosen": chosen,
-        "able": {state.value: count for state, count in meant.able.items() if count},
-        "count": sum(meant.able.values()),
-        "first": meant.first,
-        "others": meant.others,
+        "able": {state.value: count for state, count in affected.able.items() if count},
+        "count": sum(affected.able.values()),
+        "first": affected.first,
+        "others": affected.others,
         "back": back_to(ask.query, "/jobs"),
     }
     return View("act.html", f"{verb.label} jobs", values)

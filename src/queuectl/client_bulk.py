@@ -194,7 +194,7 @@ class Selection:
     def _restrict(self, able: frozenset[State], *, done: str) -> Filter:
         if self._where.names_states_only and not self._where.states:
             # An empty list or a None is more likely than the wish to change every job.
-            raise UsageError("which jobs?", hint="choose them by state, queue, tag, batch, since or match")
+            raise UsageError("no jobs are selected", hint="choose them by state, queue, tag, batch, since or match")
         return restrict_states(self._where, able, done=done, subject="state")
 
     def _act(

@@ -278,6 +278,9 @@ class SettingEntry(NamedTuple):
     source: str  # flag | env | stored | default
     text: str
 
+    def to_dict(self) -> dict[str, Json]:
+        return {"key": self.key, "value": self.value, "default": self.default, "source": self.source}
+
 
 class Settings(NamedTuple):
     max_retries: int

@@ -30,7 +30,7 @@ def test_a_batch_shows_its_progress(queuectl: Program) -> None:
     queuectl("worker", "start", "--drain", check=0)
     line, hint = queuectl("batch", "show", "b", check=0).lines
     assert "100 %  5 of 5, 4 done, 1 failed, 0 running" in line
-    assert hint == "what failed: queuectl list --batch b --state dead,cancelled"
+    assert hint == "failed jobs: queuectl list --batch b --state dead,cancelled"
     shown = queuectl("batch", "show", "b", "--json", check=0).json
     assert (shown["jobs"], shown["done"], shown["failed"], shown["states"]["dead"]) == (5, 4, 1, 1)
     (listed,) = queuectl("batch", "list", "--json", check=0).json

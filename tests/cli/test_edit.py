@@ -160,7 +160,7 @@ def test_priority_takes_the_number_first_or_after_a_single_id(waiting: Program) 
     assert show(waiting, "b")["priority"] == 3
     assert waiting("priority", check=2).err.startswith("error: N: which priority?\n")
     assert waiting("priority", "a", "b", check=2).err.startswith("error: N: not a whole number: 'a'\n")
-    assert waiting("priority", "5", check=2).err.startswith("error: which jobs?\n")
+    assert waiting("priority", "5", check=2).err.startswith("error: no jobs are selected\n")
     assert waiting("priority", "5000000", "a", check=2).err.startswith("error: priority: expected an integer")
 
 

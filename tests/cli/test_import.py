@@ -78,7 +78,7 @@ def test_a_job_that_has_gone_on_since_is_still_the_same(
     assert start_worker("--drain").wait() == 0
     assert queuectl("import", tmp_path / "jobs.json", check=0).lines == [
         "imported 0 jobs",
-        "1 job skipped: there already",
+        "1 job skipped: already present",
     ]
     assert queuectl("show", "a", "--json", check=0).json["state"] == "completed"
 
@@ -147,7 +147,7 @@ def test_a_dry_run_prints_the_result_and_changes_nothing(
     path = write(tmp_path / "jobs.json", {"id": "a"}, {"id": "b", "state": "processing"})
     assert queuectl("import", "--dry-run", path, check=0).lines == [
         "would import 2 jobs",
-        "1 of them was running and waits again, with nothing charged",
+        "1 running job returned to pending, without an attempt counted",
     ]
     assert not home.exists()
     queuectl("import", write(tmp_path / "one.json", {"id": "a"}), check=0)
@@ -174,7 +174,7 @@ def test_a_running_job_is_imported_as_pending(
     queuectl("export", "--history", tmp_path / "jobs.json", check=0)
     worker.end()
     done = elsewhere("import", tmp_path / "jobs.json", check=0)
-    assert done.lines == ["imported 1 job", "1 of them was running and waits again, with nothing charged"]
+    assert done.lines == ["imported 1 job", "1 running job returned to pending, without an attempt counted"]
     (tmp_path / "go").touch()
     assert elsewhere("worker", "start", "--drain", check=0)
     job = elsewhere("show", "a", "--json", check=0).json

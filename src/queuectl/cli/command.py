@@ -212,12 +212,16 @@ class LazyGroup(click.Group):
 
 
 def command(
-    name: str, *, examples: str, cls: type[Command] = Command, **rest: Any
+    name: str, *, examples: str = "", cls: type[Command] = Command, **rest: Any
 ) -> Callable[[Callable[..., Result]], Command]:
-    """Turn a function with options and arguments of click into a Command. Its docstring is the help page."""
+    """Turn a function with options and arguments of click into a Command. Its docstring is the help page, with the examples after a
+    line `Examples:`, unless `examples` has them in one line."""
+    from inspect import cleandoc
 
     def wrap(function: Callable[..., Result]) -> Command:
-        return click.command(name, cls=cls, examples=examples, context_settings=dict(SETTINGS), **rest)(function)
+        page, _, listed = cleandoc(function.__doc__ or "").partition("\nExamples:\n")
+        more = {"help": page.rstrip(), "examples": examples or listed, "context_settings": dict(SETTINGS), **rest}
+        return click.command(name, cls=cls, **more)(function)
 
     return wrap
 

@@ -25,19 +25,7 @@ from queuectl.operations.wait import exit_code, retry_store, wait
 from queuectl.text import escape_control
 
 
-@command(
-    "run",
-    cls=JobCommand,
-    examples="""
-        queuectl run 'make test'
-        # with options of enqueue
-        queuectl run --queue builds --timeout 10m -- make -j4 all
-        # from a file
-        queuectl run --file job.json
-        # all fields of the ended job as JSON
-        queuectl run --json 'make test'
-    """,
-)
+@command("run", cls=JobCommand)
 @job_options
 @file_options
 @show_env_option
@@ -48,6 +36,15 @@ def run(
 
     The exit status is its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled
     before. After Ctrl-C the job keeps running.
+
+    Examples:
+        queuectl run 'make test'
+        # with options of enqueue
+        queuectl run --queue builds --timeout 10m -- make -j4 all
+        # from a file
+        queuectl run --file job.json
+        # all fields of the ended job as JSON
+        queuectl run --json 'make test'
     """
     flags = read_flags({**options, "file": "-" if arguments == ("-",) else file}, app)
     if not arguments and file is None and "command" not in flags:
@@ -124,9 +121,9 @@ def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
 
 def _with_follow_hint(error: Unavailable, job_id: str) -> Unavailable:
     """The error without the hint to try again, which would enqueue a second job."""
-    error.hint = f"the job is queued and goes on; to follow it again: queuectl logs -f {job_id}"
+    error.hint = f"the job is queued; to follow it: queuectl logs -f {job_id}"
     return error
 
 
 def _warn_still_running(app: App, job_id: str) -> None:
-    app.warn(f"{escape_control(job_id)} goes on; to follow it again: queuectl logs -f {escape_control(job_id)}")
+    app.warn(f"{escape_control(job_id)} keeps running; to follow it: queuectl logs -f {escape_control(job_id)}")

@@ -34,7 +34,7 @@ from queuectl.policy.rules import Refusal
 from queuectl.secrets.provider import parse_provider
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.address import parse_address, shown
-from queuectl.store.address import parse_pointer as parse_pointer
+from queuectl.store.open import parse_pointer
 from queuectl.text import parse_json
 from queuectl.units import parse_array, parse_duration_ms, parse_size, parse_time_ms
 from queuectl.web.middleware import parse_body

@@ -7,20 +7,25 @@ The address is from `--db`, `$QUEUECTL_DB` or `queuectl.toml` in the data direct
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
 from queuectl.paths import check_links, check_trusted, lock_file, make_folders, make_home, store_file
-from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address, read_pointer
+from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address
 
 if TYPE_CHECKING:
     from queuectl.store.postgres.store import PostgresStore
     from queuectl.store.protocol import Enqueuer, Store
     from queuectl.store.sqlite.connection import OnWait
     from queuectl.store.transfer import Copyable
+
+POINTER_FILE: Final = "queuectl.toml"
+_POINTER_FORM: Final = 'write one line: db = "postgresql://…"'
 
 
 def open_store(
@@ -63,8 +68,8 @@ def open_enqueuer(
     address = _address(home, db)
     if isinstance(address, PostgresUrl):
         return open_store(home, db, clock)  # loading the driver takes longer than loading the rest
+    from queuectl.store.sqlite.connection import connect
     from queuectl.store.sqlite.enqueue import SqliteEnqueueStore
-    from queuectl.store.sqlite.migrate import connect
 
     _place(home, address.path)
     clock = clock or SystemClock()
@@ -320,3 +325,46 @@ def _in_read_only_directory(path: Callable[[], str]) -> str | None:
         return None
     is_readable = os.path.isfile(store) and os.access(store, os.R_OK)
     return store if is_readable and not os.access(os.path.dirname(store), os.W_OK) else None
+
+
+# ── queuectl.toml ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_pointer(home: str) -> str | None:
+    """The address in `queuectl.toml`; None if there is no such file.
+
+    The file has one key, `db`. It is for a URL with a password, which must not be in a command line or in the environment of every
+    job. Raises InvalidInput for other content, HomeUnusable if other users can read it.
+    """
+    path = os.path.join(home, POINTER_FILE)
+    try:
+        file = open(path, "rb")  # noqa: SIM115 # closed below, after its mode was checked
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise errors.HomeUnusable(home, f"{POINTER_FILE}: {exc.strerror}") from exc
+    with file:
+        if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise errors.HomeUnusable(home, f"others can read its {POINTER_FILE}", hint=f"chmod 600 {path}")
+        text = file.read()
+    return parse_pointer(text, path)
+
+
+def parse_pointer(text: bytes, path: str) -> str | None:
+    import tomllib  # here, since most data directories have no such file
+
+    try:
+        found = tomllib.loads(text.decode())
+    except ValueError as exc:
+        # Not `from` it, and without its text: that may quote the password.
+        line = re.search(r"at line \d+", str(exc)) if isinstance(exc, tomllib.TOMLDecodeError) else None
+        where = f" {line[0]}" if line else ""
+        raise errors.InvalidInput(path, f"is not TOML{where}", hint=_POINTER_FORM) from None
+    for key in found:
+        if key != "db":
+            hint = f"{_POINTER_FORM}; settings are in the store: queuectl config set KEY VALUE"
+            raise errors.InvalidInput(path, f"unknown key {key!r}", hint=hint)
+    address = found.get("db")
+    if address is None or (isinstance(address, str) and address):
+        return address
+    raise errors.InvalidInput(path, "db is not an address", hint=_POINTER_FORM)

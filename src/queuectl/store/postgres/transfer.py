@@ -17,8 +17,7 @@ from queuectl.store.postgres.connection import SQL
 from queuectl.store.postgres.enqueue import PostgresEnqueuer, raise_duplicate
 from queuectl.store.postgres.errors import UniqueViolation
 from queuectl.store.postgres.transactions import PostgresTransactions
-from queuectl.store.sqlite.connection import SqliteTransactions
-from queuectl.store.sqlite.migrate import connect
+from queuectl.store.sqlite.connection import SqliteTransactions, connect
 from queuectl.store.sqlite.transfer import SqliteLoad
 from queuectl.store.transactions import Transitions
 from queuectl.store.transfer import (

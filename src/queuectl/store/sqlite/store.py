@@ -10,11 +10,10 @@ from queuectl.store.composed import ComposedStore, Parts
 from queuectl.store.counters import Samples
 from queuectl.store.schedules import Schedules
 from queuectl.store.sqlite.claims import SqliteClaims
-from queuectl.store.sqlite.connection import OnWait, SqliteTransactions
+from queuectl.store.sqlite.connection import OnWait, SqliteTransactions, connect
 from queuectl.store.sqlite.dependencies import SqliteResolver
 from queuectl.store.sqlite.enqueue import SqliteEnqueuer
 from queuectl.store.sqlite.maintenance import SqliteMaintenance
-from queuectl.store.sqlite.migrate import connect
 from queuectl.store.sqlite.reads import SqliteReads
 from queuectl.store.sqlite.transfer import SqliteTransfers
 from queuectl.store.transfer import ImportParts

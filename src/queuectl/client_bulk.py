@@ -19,7 +19,7 @@ from queuectl.jobs.spec import Defaults
 from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations import control
 from queuectl.operations import wait as waiting
-from queuectl.operations.job_input import Fields
+from queuectl.operations.enqueue import Fields
 from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.types import Chosen, Filter

@@ -27,9 +27,9 @@ from queuectl.errors import (
 from queuectl.jobs.import_record import find_difference, parse_record, unpack_record
 from queuectl.jobs.model import Job
 from queuectl.jobs.spec import Defaults
-from queuectl.operations.enqueue import Advance
+from queuectl.operations.enqueue import Advance, Fields
 from queuectl.operations.export import KIND, ConfigRecords, parse_config_record, without_existing
-from queuectl.operations.job_input import BOM, WHITESPACE, Fields, as_fields, decode
+from queuectl.operations.job_input import BOM, WHITESPACE, as_fields, decode
 from queuectl.settings import resolve_key
 from queuectl.store.foreign import HEADER, MAGIC, Foreign
 from queuectl.store.import_staging import Stage

@@ -157,18 +157,19 @@ def check_trust(home: str, db: str | None) -> None:
     if not db:
         check_trusted(home)
         check_links(home)  # before `queuectl.toml` is read
-    check_trusted_address(store_path(home, db), home=home)
+    _check_trusted(_address(home, db), home)
 
 
-def check_trusted_address(address: str, *, home: str | None = None) -> None:
-    """The same for a database by its address; a server checks who may connect."""
-    match parse_address(address):
-        case SqliteFile(path):
-            check_trusted(path)
-            if (folder := os.path.dirname(path)) != home:
-                check_trusted(folder, may_be_sticky=True)
-        case PostgresUrl():
-            pass
+def check_trusted_address(address: str) -> None:
+    """The same for a database by its address."""
+    _check_trusted(parse_address(address), None)
+
+
+def _check_trusted(address: Address, home: str | None) -> None:
+    if isinstance(address, SqliteFile):  # a server checks who may connect
+        check_trusted(address.path)
+        if (folder := os.path.dirname(address.path)) != home:
+            check_trusted(folder, may_be_sticky=True)
 
 
 def store_file_of(home: str, db: str | None) -> str | None:

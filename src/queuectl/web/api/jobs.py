@@ -14,7 +14,7 @@ from queuectl.jobs.states import FINAL, State
 from queuectl.operations import batches, inspect, job_input
 from queuectl.operations import explain as explaining
 from queuectl.operations import wait as use
-from queuectl.operations.job_input import JobInput, ParsedJobs
+from queuectl.operations.enqueue import JobInput, ParsedJobs
 from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort
 from queuectl.store.types import Filter, Sort
 from queuectl.text import short_repr

@@ -286,7 +286,7 @@ def wait_for_job(session: StoreSession, call: ApiRequest) -> Any:
 
 def wait_for_jobs(session: StoreSession, call: ApiRequest) -> Any:
     where, seconds = to_filter(call.query, session.reads), _seconds(call)
-    if bool(call.query["id"]) == (where != Filter(calls=where.calls)):
+    if bool(call.query["id"]) == (where != Filter(includes_webhooks=where.includes_webhooks)):
         raise UsageError("expected either ids or selectors", hint="like ?id=7f3a&id=81bc, or ?queue=mail")
     if call.query["id"]:
         ids = [session.reads.resolve(one) for one in call.query["id"]]

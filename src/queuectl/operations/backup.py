@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from queuectl import paths as places
 from queuectl.clock import Clock
@@ -23,7 +23,6 @@ from queuectl.logs.bounds import BESIDE as ROTATED_SUFFIX
 from queuectl.logs.parents import FOLDER, SUFFIX, remove_folders
 from queuectl.operations.copy import Advance, CopyResult, copy_store
 from queuectl.store.protocol import Reads, Store
-from queuectl.store.transfer import Copyable
 from queuectl.units import from_ms
 
 PARTIAL = ".partial"
@@ -124,10 +123,6 @@ def _remove_logs(home: str) -> None:
 SQLITE_SUFFIXES = ("", "-wal", "-shm")  # the files of a SQLite database
 
 
-class FillableStore(Store, Copyable, Protocol):
-    """A store that `copy_store` can fill."""
-
-
 class RestoreResult(NamedTuple):
     copied: CopyResult
     kept: str | None  # backup of the previous content; None if there was none
@@ -140,12 +135,12 @@ class RestoreTarget(NamedTuple):
     file: str | None  # of SQLite; None for PostgreSQL
     unusable: tuple[type[QueuectlError], ...]  # errors of a database that cannot be used as it is
     is_there: Callable[[], bool]
-    open: Callable[[], FillableStore]
+    open: Callable[[], Store]
     refuse_while_locked: Callable[[], None]  # by the lock files of workers, if the database cannot be read
 
 
 def restore_backup(
-    source: Copyable,
+    source: Store,
     name: str,
     place: RestoreTarget,
     *,
@@ -189,7 +184,7 @@ def move_damaged(path: str, *, home: str, clock: Clock) -> str:
     return kept
 
 
-def _fill(source: Copyable, name: str, target: FillableStore, clock: Clock, advance: Advance) -> CopyResult:
+def _fill(source: Store, name: str, target: Store, clock: Clock, advance: Advance) -> CopyResult:
     return copy_store(
         source,
         lambda: target,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from queuectl.store.postgres.store import PostgresStore
     from queuectl.store.protocol import Enqueuer, Store
     from queuectl.store.sqlite.connection import OnWait
-    from queuectl.store.transfer import Copyable
 
 POINTER_FILE: Final = "queuectl.toml"
 _POINTER_FORM: Final = 'write one line: db = "postgresql://…"'
@@ -119,9 +118,7 @@ def open_reads(
     return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
 
 
-def open_at(
-    address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None
-) -> Copyable | None:
+def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None) -> Store | None:
     """The store at this address, whatever the data directory; None if there is no database and `create` is False."""
     match parse_address(address):
         case PostgresUrl() as url:
@@ -138,7 +135,7 @@ def open_at(
             assert_never(unreachable)
 
 
-def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = None) -> Copyable | None:
+def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = None) -> Store | None:
     """The content of a backup, in a private copy: the file itself is not changed, also if it is of an older version.
 
     None if there is no such file. Raises StoreForeign, StoreTooNew or StoreDamaged, all before `scratch` is called for the path of

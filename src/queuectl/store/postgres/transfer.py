@@ -23,12 +23,10 @@ from queuectl.store.transactions import Transitions
 from queuectl.store.transfer import (
     TABLES,
     Dump,
+    Importer,
     ImportParts,
-    JobImporter,
     Load,
     Table,
-    TableDump,
-    TableLoad,
     Transfers,
 )
 from queuectl.store.types import Row
@@ -50,7 +48,7 @@ _COLUMNS: Final = """
 """
 
 
-class PostgresImporter(JobImporter):
+class PostgresImporter(Importer):
     def __init__(
         self, tx: PostgresTransactions, parts: ImportParts, transitions: Transitions, enqueuer: PostgresEnqueuer
     ) -> None:
@@ -81,7 +79,7 @@ class PostgresImporter(JobImporter):
             raise_duplicate(self._postgres, self._last_ids, exc)
 
 
-class PostgresDump(TableDump):
+class PostgresDump(Dump):
     prefix = "queuectl."
 
     def columns(self, table: Table) -> Sequence[str]:
@@ -94,7 +92,7 @@ class PostgresDump(TableDump):
         return super().select(table)
 
 
-class PostgresLoad(TableLoad):
+class PostgresLoad(Load):
     """Within a transaction that holds `change_ageing`, which blocks changes to jobs and settings."""
 
     prefix = "queuectl."
@@ -158,7 +156,7 @@ def backup(tx: PostgresTransactions, path: str) -> None:
 
 
 def _copy(dump: PostgresDump, load: SqliteLoad) -> None:
-    load.make_room()
+    load.clear_unused()
     for table in (*TABLES, _WORKERS):
         columns = dump.columns(table)
         for page in dump.pages(table):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queuectl.errors import Conflict, NotFound, QueuectlError, Unavailable, UsageError
+from queuectl.errors import Conflict, NotFound, Unavailable, UsageError
 
 
 class BatchNotFound(NotFound):
@@ -220,15 +220,6 @@ class RuleDiffers(Conflict):
             f"there is another {kind} {name!r} already: its {field} differs",
             hint=f"nothing was imported; look at it: {look}",
         )
-
-
-class InvalidRow(UsageError):
-    """One row of a table of another tool is wrong, so nothing was imported."""
-
-    code = "invalid-row"
-
-    def __init__(self, number: int, cause: QueuectlError) -> None:
-        super().__init__(f"row {number}: {cause.message}", hint=cause.hint)
 
 
 class UnknownLayout(Unavailable):

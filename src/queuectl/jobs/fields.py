@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from queuectl.errors import InvalidInput
@@ -112,23 +112,23 @@ def job_id(value: object, name: str) -> str:
     raise InvalidInput(name, problem, hint="1 to 128 letters, digits and . _ : - beginning with a letter or digit")
 
 
-def queue(value: object, name: str) -> str:
-    return _name_of("queue", value, name)
+def _name_of(kind: str) -> Callable[[object, str], str]:
+    def parse(value: object, name: str) -> str:
+        if isinstance(value, str) and is_valid_queue(value):
+            return value
+        hint = "1 to 64 letters, digits and . _ - beginning with a letter or digit"
+        raise InvalidInput(name, f"not the name of {kind}: {short_repr(value)}", hint=hint)
+
+    return parse
 
 
-def schedule(value: object, name: str) -> str:
-    return _name_of("schedule", value, name)
+queue, schedule, batch, alert = map(_name_of, ("a queue", "a schedule", "a batch", "an alert"))
 
 
-def batch(value: object, name: str) -> str:
-    return _name_of("batch", value, name)
-
-
-def _name_of(kind: str, value: object, name: str) -> str:
-    if isinstance(value, str) and is_valid_queue(value):
+def flag(value: object, name: str) -> bool:
+    if isinstance(value, bool):
         return value
-    hint = "1 to 64 letters, digits and . _ - beginning with a letter or digit"
-    raise InvalidInput(name, f"not the name of a {kind}: {short_repr(value)}", hint=hint)
+    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like "{name}": false')
 
 
 def priority(value: object, name: str) -> int:

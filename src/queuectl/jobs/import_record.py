@@ -181,12 +181,6 @@ def _text(value: object, name: str) -> str:
     return read.text(value, name, example=f'like "{name}": "…"')
 
 
-def _flag(value: object, name: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like "{name}": false')
-
-
 _RUN_FIELDS: Final[dict[str, Reader]] = {
     "number": _integer(1, MAX_COUNT),
     **dict.fromkeys(("worker", "host", "error"), _text),
@@ -277,7 +271,7 @@ _JOB_FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "state": ("state", _one_of(State, "a state")),
     "effective_priority": ("effective_priority", _integer(-(2**53), 2**53)),
     **{name: (name, _count) for name in ("attempts", "runs", "crashes", "signal")},
-    **{name: (name, _flag) for name in ("first_attempt_is_free", "held")},
+    **{name: (name, read.flag) for name in ("first_attempt_is_free", "held")},
     **dict.fromkeys(("run_at", "available_at", "run_after", "next_run_at", "next_retry_at"), ("run_at", _time)),
     **{name: (name, _time) for name in ("created_at", "updated_at", "started_at", "finished_at")},
     "duration_ms": ("duration_ms", _duration_ms),

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from queuectl.jobs.model import Job, Run, Worker
 from queuectl.jobs.states import State
+from queuectl.jobs.stats import Spread, Throughput
 from queuectl.operations.explain import running_of_key, with_reason
 from queuectl.operations.logs import read_output_tail
 from queuectl.operations.query import MAX_SORTED_JOBS, check_sortable, cursor_position, format_cursor, parse_cursor
-from queuectl.store.histograms import Spread, Throughput
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.text import WEBHOOK_QUEUE

@@ -14,6 +14,7 @@ from queuectl.jobs.states import State
 from queuectl.jobs.stats import (
     ALL_QUEUES,
     Counts,
+    Histogram,
     Point,
     Snapshot,
     Span,
@@ -27,7 +28,6 @@ from queuectl.jobs.stats import (
     unpack_histogram,
 )
 from queuectl.store.conflicts import retry_conflicts
-from queuectl.store.histograms import Histogram
 from queuectl.store.transactions import OUTSIDE, Transactions
 from queuectl.store.types import Row
 

@@ -9,9 +9,9 @@ from queuectl import errors
 from queuectl.jobs.model import Claim, Job, Run, Worker
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.states import FINAL, State
+from queuectl.jobs.stats import Spread, Throughput, spread
 from queuectl.store import rows
 from queuectl.store.counters import oldest_of, tally_of, totals_of
-from queuectl.store.histograms import Spread, Throughput, spread
 from queuectl.store.protocol import MAX_DEAD_GROUPED
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import (

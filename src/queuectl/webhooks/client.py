@@ -1,8 +1,15 @@
-"""The HTTP client for webhooks: one POST request to an address that ssrf.py has checked."""
+"""The HTTP client for webhooks: one signed POST request to an address that ssrf.py has checked.
+
+The signature is `Queuectl-Signature: t=UNIX,v1=HEX`, the HMAC-SHA256 of `t.body` with the shared secret. It covers the time, so that a
+recorded request cannot be replayed later.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import http.client
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -13,6 +20,8 @@ from queuectl.errors import CallRefused, CallUnanswered
 from queuectl.webhooks.ssrf import CHECK_NAME, Resolver, resolve, resolve_allowed
 
 TIMEOUT_SECONDS: Final = 10.0  # to connect, and for each read of the response
+SIGNATURE_HEADER: Final = "Queuectl-Signature"
+SIGNATURE_TOLERANCE_SECONDS: Final = 300  # for clock skew and network latency
 MAX_RESPONSE_BYTES: Final = 64 * 1024  # the rest of a response is not read
 
 
@@ -78,3 +87,23 @@ def _connect(host: str, port: int, addresses: list[str], scheme: str, seconds: f
     if failure is None:
         raise CallRefused(host, "its name has no address", hint=CHECK_NAME)
     raise CallUnanswered(host, f"cannot connect: {failure}") from failure
+
+
+# ── signature ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sign(body: bytes, secret: str, *, at: int) -> str:
+    return f"t={at},v1={_digest(body, secret, at)}"
+
+
+def is_signed(body: bytes, secret: str, header: str, *, now: int, tolerance: int = SIGNATURE_TOLERANCE_SECONDS) -> bool:
+    """Whether `header` is a valid signature of `body`, at most `tolerance` seconds old. Receivers check this."""
+    found = re.fullmatch(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})", header)
+    if found is None:
+        return False
+    at = int(found[1])
+    return abs(now - at) <= tolerance and hmac.compare_digest(found[2], _digest(body, secret, at))
+
+
+def _digest(body: bytes, secret: str, at: int) -> str:
+    return hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()

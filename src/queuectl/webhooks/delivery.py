@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import InvalidInput, JobNotFound
 from queuectl.settings import Settings
 from queuectl.store.protocol import Reads, Store
-from queuectl.webhooks.client import Response, post
+from queuectl.webhooks.client import SIGNATURE_HEADER, Response, post, sign
 from queuectl.webhooks.rules import Origin, WebhookEvent, parse_url
-from queuectl.webhooks.signature import HEADER, sign
 
 
 class DeliveryRequest(NamedTuple):
@@ -55,7 +54,7 @@ def send(
         "Queuectl-Delivery": what["id"],
     }
     if settings.webhook_secret is not None:
-        headers[HEADER] = sign(body, settings.webhook_secret, at=reads.now_ms() // 1000)
+        headers[SIGNATURE_HEADER] = sign(body, settings.webhook_secret, at=reads.now_ms() // 1000)
     # Only operators may send requests into the private network, not users who can merely enqueue jobs.
     private = origin is not Origin.JOB or settings.webhook_allow_private
     return post(url, body, headers, private=private)

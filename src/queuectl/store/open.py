@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never, cast
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
@@ -19,7 +19,6 @@ from queuectl.paths import check_links, check_trusted, lock_file, make_folders, 
 from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address
 
 if TYPE_CHECKING:
-    from queuectl.store.postgres.store import PostgresStore
     from queuectl.store.protocol import Enqueuer, Store
     from queuectl.store.sqlite.connection import OnWait
 
@@ -45,10 +44,8 @@ def open_store(
             assert store is not None
             return store
         case SqliteFile(path):
-            from queuectl.store.sqlite.store import SqliteStore
-
             _place(home, path)
-            opened = SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+            opened = _open_sqlite(path, clock, patience=patience, on_wait=on_wait)
             make_folders(home)
             return opened
         case unreachable:
@@ -107,7 +104,6 @@ def open_reads(
 ) -> Store:
     """The store for reading. Without a database, an empty one in memory: nothing is created."""
     from queuectl.store.sqlite.connection import MEMORY
-    from queuectl.store.sqlite.store import SqliteStore
 
     address, path = _address(home, db), MEMORY
     if isinstance(address, PostgresUrl):
@@ -115,7 +111,7 @@ def open_reads(
             return store
     elif store_exists(home, db):
         path = address.path
-    return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+    return _open_sqlite(path, clock, patience=patience, on_wait=on_wait)
 
 
 def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None) -> Store | None:
@@ -124,13 +120,11 @@ def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: 
         case PostgresUrl() as url:
             return _open_postgres(url, clock, create=create)
         case SqliteFile(path):
-            from queuectl.store.sqlite.store import SqliteStore
-
             if not _is_there(path):
                 if not create:
                     return None
                 _place_beside(path)
-            return SqliteStore(path, clock=clock or SystemClock(), on_wait=on_wait)
+            return _open_sqlite(path, clock, on_wait=on_wait)
         case unreachable:
             assert_never(unreachable)
 
@@ -144,9 +138,8 @@ def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = Non
     if not _is_there(path):
         return None
     from queuectl.store.sqlite.migrate import copy_closed
-    from queuectl.store.sqlite.store import SqliteStore
 
-    return SqliteStore(copy_closed(path, scratch), clock=clock or SystemClock())
+    return _open_sqlite(copy_closed(path, scratch), clock)
 
 
 def check_trust(home: str, db: str | None) -> None:
@@ -235,9 +228,13 @@ def _address(home: str, db: str | None) -> Address:
     return SqliteFile(store_file(home))
 
 
-def _open_postgres(
-    url: PostgresUrl, clock: Clock | None, *, create: bool, patience: float = 30.0
-) -> PostgresStore | None:
+def _open_sqlite(path: str, clock: Clock | None, *, patience: float = 30.0, on_wait: OnWait | None = None) -> Store:
+    from queuectl.store.sqlite.store import SqliteStore
+
+    return cast("Store", SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait))
+
+
+def _open_postgres(url: PostgresUrl, clock: Clock | None, *, create: bool, patience: float = 30.0) -> Store | None:
     try:
         import psycopg as psycopg
     except ImportError as exc:
@@ -250,7 +247,7 @@ def _open_postgres(
     clock = None if isinstance(clock, SystemClock) else clock
     seconds = min(STATEMENT_SECONDS, max(patience, WORKER_SECONDS))
     connection = connect(url, clock=clock, create=create, seconds=seconds)
-    return None if connection is None else PostgresStore(connection)
+    return None if connection is None else cast("Store", PostgresStore(connection))
 
 
 def _place(home: str, path: str) -> None:

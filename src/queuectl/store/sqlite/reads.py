@@ -47,10 +47,10 @@ class SqliteReads(JobReads):
               )
         ) end"""
 
-    def __init__(self, tx: SqliteTransactions, queues: QueueAdmin) -> None:
+    def __init__(self, tx: SqliteTransactions) -> None:
         super().__init__(tx)
         self._db = tx.db
-        self._queues = queues
+        self._queues = QueueAdmin(tx)
         self._seen_version = -1
         self.reads_at_once = self._db.path == MEMORY
 

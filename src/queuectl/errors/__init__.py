@@ -103,20 +103,22 @@ class NotFound(QueuectlError):
     code = "not-found"
 
 
-class JobNotFound(NotFound):
-    code = "job-not-found"
+class NamedNotFound(NotFound):
+    kind: ClassVar[str]
+    listed_by: ClassVar[str]  # the command
 
-    def __init__(self, ref: str) -> None:
-        super().__init__(f"no job {ref!r}", hint="queuectl list shows the jobs there are")
-        self.ref = ref
+    def __init__(self, name: str) -> None:
+        hint = f"queuectl {self.listed_by} shows the {self.kind}s there are"
+        super().__init__(f"no {self.kind} {name!r}", hint=hint)
+        self.name = name
 
 
-class WorkerNotFound(NotFound):
-    code = "worker-not-found"
+class JobNotFound(NamedNotFound):
+    code, kind, listed_by = "job-not-found", "job", "list"
 
-    def __init__(self, ref: str) -> None:
-        super().__init__(f"no worker {ref!r}", hint="queuectl worker list shows the workers there are")
-        self.ref = ref
+
+class WorkerNotFound(NamedNotFound):
+    code, kind, listed_by = "worker-not-found", "worker", "worker list"
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +21,7 @@ from queuectl.jobs.model import Worker
 from queuectl.logs.bounds import BESIDE as ROTATED_SUFFIX
 from queuectl.logs.parents import FOLDER, SUFFIX, remove_folders
 from queuectl.operations.copy import Advance, CopyResult, copy_store
+from queuectl.operations.export import publish
 from queuectl.store.protocol import Reads, Store
 from queuectl.units import from_ms
 
@@ -40,29 +40,20 @@ def create_backup(store: Reads, path: str) -> int:
     store.backup(partial)
     try:
         size = os.path.getsize(partial)
-        _publish(partial, path)
+        publish(partial, path)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except FileExistsError as exc:
+        raise FileExists(path) from exc
     except OSError as exc:
         raise FileUnwritable(path, exc.strerror or str(exc)) from exc
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
     return size
-
-
-def _publish(partial: str, path: str) -> None:
-    try:
-        os.link(partial, path)  # unlike rename, link never replaces a file
-    except FileExistsError as exc:
-        raise FileExists(path) from exc
-    except OSError as exc:
-        if exc.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
-            raise
-        os.rename(partial, path)  # the file system does not support links
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def new_backup_path(home: str, clock: Clock, *, before: str) -> str:

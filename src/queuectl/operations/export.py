@@ -117,7 +117,7 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
             file.writelines(pieces)
             file.flush()
             os.fsync(fd)
-        _publish(part, path)
+        publish(part, path)
     except FileExistsError as exc:
         raise FileExists(path) from exc
     except OSError as exc:
@@ -127,7 +127,8 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
             os.unlink(part)
 
 
-def _publish(part: str, path: str) -> None:
+def publish(part: str, path: str) -> None:
+    """Give a complete file its name. Raises FileExistsError or OSError."""
     # link, not rename: it never replaces a file that was created meanwhile.
     try:
         os.link(part, path)

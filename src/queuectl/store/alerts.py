@@ -23,38 +23,25 @@ from queuectl.store.enqueue import EnqueueSteps
 from queuectl.store.protocol import Reads
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import Filter, Row
+from queuectl.store.webhook_outbox import delivery_job
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.webhooks.rules import ALERT_EVENT, DELIVER_PROGRAM, ORIGIN_VARIABLE, URL_VARIABLE, Origin
 
 NOTIFICATION_TAG: Final = "alert"
 NOTIFICATION_PRIORITY: Final = 100  # before the webhooks of jobs, which are in the same queue
-NOTIFICATION_RETRIES: Final = 10  # as of a webhook
-WEBHOOK_TIMEOUT_MS: Final = 30_000
 COMMAND_TIMEOUT_MS: Final = 300_000
 
 
-def notification_job(alert: Alert, telling: Notification) -> NewJob:
+def notification_job(alert: Alert, notification: Notification) -> NewJob:
     """The job that sends a notification. URLs are often secrets, so they go into the environment, which is not shown."""
-    env = notification_variables(alert, telling)
+    env = notification_variables(alert, notification)
     if alert.url is not None:
         # An operator configured it, so it may name a destination that is refused to others.
         env |= {URL_VARIABLE: alert.url, ORIGIN_VARIABLE: Origin.CONFIG.value}
-    return NewJob(
-        command=alert.command,
-        argv=None if alert.url is None else (DELIVER_PROGRAM, ALERT_EVENT, alert.name, telling.event.value),
-        id=telling.id,
-        queue=WEBHOOK_QUEUE,
-        priority=NOTIFICATION_PRIORITY,
-        max_retries=NOTIFICATION_RETRIES,
-        first_is_free=False,
-        backoff_base=2.0,
-        timeout_ms=COMMAND_TIMEOUT_MS if alert.url is None else WEBHOOK_TIMEOUT_MS,
-        run_at_ms=None,
-        delay_ms=None,
-        cwd=alert.cwd,
-        env=env,
-        tags=(NOTIFICATION_TAG,),
-    )
+    argv = None if alert.url is None else (DELIVER_PROGRAM, ALERT_EVENT, alert.name, notification.event.value)
+    job = delivery_job(argv=argv, env=env, tag=NOTIFICATION_TAG, command=alert.command, cwd=alert.cwd)
+    timeout_ms = COMMAND_TIMEOUT_MS if alert.url is None else job.timeout_ms
+    return job._replace(id=notification.id, priority=NOTIFICATION_PRIORITY, timeout_ms=timeout_ms)
 
 
 def alert_of(row: Row) -> Alert:

@@ -120,35 +120,14 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
         run_at = now_ms + new.delay_ms
     else:
         run_at = max(now_ms, new.run_at_ms or 0)  # a time in the past means now
+    env, tags = _json(new.env) if new.env else None, _json(new.tags) if new.tags else "[]"
+    hooks, limits, secrets = (_json(value) if value else None for value in (new.hooks, new.limits, new.secrets))
+    own_rank = rank(ageing, Standing(new.priority, seq, run_at, 0))
     return (
-        seq,
-        job_id,
-        new.command,
-        None if new.argv is None else _json(new.argv),
-        new.queue,
-        run_at <= now_ms,
-        new.priority,
-        rank(ageing, Standing(new.priority, seq, run_at, 0)),
-        run_at,
-        run_at,
-        new.max_retries,
-        new.first_is_free,
-        new.backoff_base,
-        new.timeout_ms,
-        new.cwd,
-        _json(new.env) if new.env else None,
-        _json(new.tags) if new.tags else "[]",
-        new.unique_key,
-        now_ms,
-        now_ms,
-        new.batch,
-        new.key,
-        aside and run_at <= now_ms,
-        new.places,
-        _json(new.hooks) if new.hooks else None,
-        _json(new.limits) if new.limits else None,
-        _json(new.secrets) if new.secrets else None,
-    )
+        seq, job_id, new.command, None if new.argv is None else _json(new.argv), new.queue, run_at <= now_ms, new.priority, own_rank,
+        run_at, run_at, new.max_retries, new.first_is_free, new.backoff_base, new.timeout_ms, new.cwd, env, tags, new.unique_key,
+        now_ms, now_ms, new.batch, new.key, aside and run_at <= now_ms, new.places, hooks, limits, secrets,
+    )  # fmt: skip
 
 
 def new_rows(group: InsertGroup, *, now_ms: int, ageing: Ageing, aside: Collection[int]) -> Iterator[Row]:

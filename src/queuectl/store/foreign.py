@@ -31,50 +31,28 @@ class Layout(NamedTuple):
 
 _ALL: Final = ("id", "command", "state", "attempts", "max_retries", "priority", "created_at", "updated_at")
 _SAME: Final = {name: name for name in _ALL}
+_TIMES: Final = {"started_at": "started_at", "finished_at": "finished_at"}
+# fmt: off
 _LAYOUTS: Final = (
-    # priority + waiting_time decides there who is next. waiting_time counts the enqueues since: here the order of enqueue does.
+    # Here the order of enqueue decides, in place of waiting_time, which counts later enqueues.
     Layout(
         frozenset({"waiting_time", "next_retry_at"}),
-        {
-            **_SAME,
-            "timeout": "timeout",
-            "backoff_base": "backoff_base",
-            "waiting_time": None,
-            "next_retry_at": "run_at",
-            "error_message": "error",
-            "output": None,
-            "locked_by": "worker",
-            "locked_at": None,
-        },
+        {**_SAME, "timeout": "timeout", "backoff_base": "backoff_base", "waiting_time": None, "next_retry_at": "run_at",
+         "error_message": "error", "output": None, "locked_by": "worker", "locked_at": None},
     ),
     Layout(
         frozenset({"base_backoff", "available_at"}),
-        {
-            **_SAME,
-            "base_backoff": "backoff_base",
-            "timeout_seconds": "timeout",
-            "available_at": "run_at",
-            "run_at": None,
-            "stdout_log": None,
-            "started_at": "started_at",
-            "finished_at": "finished_at",
-        },
+        {**_SAME, **_TIMES, "base_backoff": "backoff_base", "timeout_seconds": "timeout", "available_at": "run_at", "run_at": None,
+         "stdout_log": None},
     ),
     Layout(
         frozenset({"next_run_at", "locked_by"}),
-        {
-            **_SAME,
-            "next_run_at": "run_at",
-            "locked_by": "worker",
-            "locked_at": None,
-            "started_at": "started_at",
-            "finished_at": "finished_at",
-            "duration_ms": "duration_ms",
-        },
+        {**_SAME, **_TIMES, "next_run_at": "run_at", "locked_by": "worker", "locked_at": None, "duration_ms": "duration_ms"},
         is_first_run_free=True,
         is_base_a_setting=True,
     ),
 )
+# fmt: on
 
 
 class Foreign:

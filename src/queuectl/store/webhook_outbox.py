@@ -6,7 +6,7 @@ the rows into jobs, which need sequence numbers and ranks like any other. So a w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.jobs.model import Claim, Worker
@@ -71,21 +71,15 @@ def deliveries(found: Sequence[tuple[Any, ...]], workers: Sequence[Worker]) -> l
 
 
 def _delivery(row: OutboxRow, max_concurrent: int) -> NewJob:
-    return NewJob(
-        command=None,
-        argv=(DELIVER_PROGRAM, row.happening, row.job, str(row.run)),
-        id=None,
-        queue=WEBHOOK_QUEUE,
-        priority=0,
-        max_retries=DELIVERY_RETRIES,
-        first_is_free=False,
-        backoff_base=2.0,
-        timeout_ms=DELIVERY_TIMEOUT_MS,
-        run_at_ms=None,
-        delay_ms=None,
-        cwd="/",
-        env={URL_VARIABLE: row.url, ORIGIN_VARIABLE: row.said},
-        tags=(TAG,),
-        key=receiver_of(row.url),
-        places=max_concurrent,
-    )
+    argv = (DELIVER_PROGRAM, row.happening, row.job, str(row.run))
+    env = {URL_VARIABLE: row.url, ORIGIN_VARIABLE: row.said}
+    job = delivery_job(argv=argv, env=env, tag=TAG)
+    return job._replace(key=receiver_of(row.url), places=max_concurrent)
+
+
+def delivery_job(
+    *, argv: tuple[str, ...] | None, env: Mapping[str, str], tag: str, command: str | None = None, cwd: str = "/"
+) -> NewJob:
+    """A job of the queue of webhook deliveries."""
+    retries = (DELIVERY_RETRIES, False, 2.0, DELIVERY_TIMEOUT_MS)
+    return NewJob(command, argv, None, WEBHOOK_QUEUE, 0, *retries, None, None, cwd, env, (tag,))

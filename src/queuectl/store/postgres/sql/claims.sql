@@ -255,8 +255,8 @@ cursors as materialized (
 )
 
 -- name: ready_queues
--- The queues that have something to claim. Steps from name to name through jobs_ready (a loose index
--- scan), so it costs one probe a queue, not one row a job.
+-- The queues with claimable jobs. Steps from name to name through jobs_ready (a loose index scan), so it costs one probe per
+-- queue, not one row per job.
 with recursive step (queue) as (
     (
         select queue
@@ -314,9 +314,9 @@ select cursors.turn, head.rank, head.seq
   ) as head on true
 
 -- name: heads
--- The first jobs of some queues, in order, up to a number for each. Locks nothing: a claim locks the jobs it takes, and finds
--- out then whether another worker was faster. (SQLite asks queue by queue, see its `ready`.) Not those that limit their key themselves: of
--- a line in which there were some when the caller looked it takes none from here, and who has come since waits for the next look.
+-- The first jobs of some queues, in order, up to a number for each. Locks nothing: the claim locks the jobs, and finds out
+-- whether another worker was faster. Without jobs that limit their own key: the caller reads queues with such jobs by
+-- `heads_behind`, and jobs that were added since wait for the next claim. (SQLite: `ready`, queue by queue.)
 select line.rank, line.seq, line.queue
   from unnest(%(queues)s::text[], %(places)s::bigint[]) as told (queue, places)
  cross join lateral (
@@ -332,8 +332,8 @@ select line.rank, line.seq, line.queue
  ) as line
 
 -- name: heads_behind
--- The first few of one line behind a place of it, with their keys, for a queue with a limit by key: some of those
--- before may have no room. Locks nothing, as `heads`. (SQLite: `ready_behind`.)
+-- The first jobs of a queue after a position, with their keys, for a queue that limits concurrency keys: earlier jobs may have
+-- no free slot. Locks nothing, as `heads`. (SQLite: `ready_behind`.)
 select jobs.rank, jobs.seq, jobs.queue, jobs.key, jobs.places
   from queuectl.jobs
  where jobs.ready
@@ -344,9 +344,9 @@ select jobs.rank, jobs.seq, jobs.queue, jobs.key, jobs.places
  limit %(limit)s
 
 -- name: promote
--- Make jobs ready whose time has come. Bounded, so that a million due at once do not take seconds; the caller comes back
--- while the bound was reached. Rows that another worker is promoting are left to it. Returns how many, and the server's clock in
--- milliseconds, for the time that the claim behind it takes.
+-- Make due jobs claimable. Bounded, so that a million due at once do not take seconds; the caller repeats it while the bound is
+-- reached. Skips rows that another worker is promoting. Returns how many, and the server's clock in milliseconds, to measure
+-- the claim that follows.
 with due as (
     select seq
       from queuectl.jobs
@@ -370,9 +370,8 @@ select count(*), extract(epoch from clock_timestamp())::float8 * 1000
   from promoted
 
 -- name: outlook
--- What a worker has to know after an exchange: when the next job comes due, whether children wait to be told what became of
--- their parents, whether webhook deliveries wait, and the server's clock in milliseconds (see `promote`).
--- (SQLite asks before it writes.)
+-- What a worker needs after an exchange: when the next job comes due, whether dependencies are unresolved, whether webhook
+-- deliveries wait, and the server's clock in milliseconds (see `promote`). (SQLite reads it before it writes.)
 select (
            select run_at
              from queuectl.jobs
@@ -396,7 +395,7 @@ select (
        extract(epoch from clock_timestamp())::float8 * 1000
 
 -- name: waits
--- How often each waiting time occurred among the completed jobs of each queue (not the calls).
+-- The frequency of each waiting time among the completed jobs of each queue, without webhook deliveries.
 select queue, wait_ms, count(*)
   from queuectl.jobs
  where state = 'completed'
@@ -405,9 +404,10 @@ select queue, wait_ms, count(*)
  group by queue, wait_ms
 
 -- name: is_drained
--- Has everybody been told what became of their parents, is nothing due in those of these queues (null: all) that are not
--- paused, does nothing run, and waits no retry (of a call: none of the first few)? What is held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
--- paused one may have a million jobs. (SQLite asks `is_ready`, `is_due` and `is_retrying` queue by queue.)
+-- Whether, in those of these queues (null: all) that are not paused, all dependencies are resolved, nothing is due or runs, and
+-- no retry waits (of a webhook delivery: none of the first few). Held jobs do not count. Each condition uses an index that
+-- contains only rows that violate it; ready jobs are searched from queue to queue, since a paused queue may have a million.
+-- (SQLite: `is_ready`, `is_due` and `is_retrying`, queue by queue.)
 with recursive paused as (
     select name
       from queuectl.queues
@@ -473,21 +473,20 @@ select not exists (select 1 from queuectl.undecided)
        )
 
 -- name: is_awaited
--- Does a job wait for one of these, which are locked?
--- (SQLite has one writer: no new child can come in between.)
+-- Whether a job waits for one of these, which are locked. (SQLite has one writer: no new child can be added in between.)
 select exists (select 1 from queuectl.edges where parent = any(%(seqs)s) and state = 'waiting')
 
 -- name: served
--- Which queues are served, one row a set; null: all. One that is stopping claims nothing more.
--- (SQLite reads it from `workers`.)
+-- The queues that running workers serve, one row per worker; null: all. A stopping worker claims no more jobs. (SQLite:
+-- `workers`.)
 select distinct queues
   from queuectl.workers
  where state = 'running'
 
 -- name: unclaim
--- Jobs that were just settled were given back by their worker, which had not begun them: the claims have not been runs. A
--- job shows the run before it again, which was archived at the claim, or none. The number of the run is asked, too: what is sent
--- again after a lost connection is taken back once.
+-- Workers returned jobs that they had not started: the claims were not runs. A job's row shows the run before it again, which
+-- was archived at the claim, or none. The number of the run is compared, too: a repeated request after a lost connection has no
+-- effect.
 with restored as (
     update queuectl.jobs
        set runs = jobs.runs - 1,
@@ -524,9 +523,9 @@ delete from queuectl.runs
    and runs.number = restored.runs
 
 -- name: unrun
--- The policy of their host was against these jobs, so that the claims which were just settled have not been runs: they are not
--- counted, and have no place in the history. An earlier run was archived at the claim; what the row shows of it is when that began.
--- The number of the run is asked, too: what is sent again after a lost connection is taken back once.
+-- The policy of the host refused these jobs: the claims were not runs, are not counted, and are not in the history. An earlier
+-- run was archived at the claim; its start time stays in the row. The number of the run is compared, too: a repeated request
+-- after a lost connection has no effect.
 update queuectl.jobs
    set runs = runs - 1,
        started_at = (

@@ -1,6 +1,6 @@
 -- name: start
--- The processes of claimed jobs exist. The token says all: a job has one exactly while it runs. (Were the state named
--- too, the planner might go through all that run, by the index on those, to find one.)
+-- Record that the processes of claimed jobs were started. The token suffices: a job has one exactly while it runs. (With a
+-- condition on the state, the planner might scan all running jobs.)
 update queuectl.jobs
    set pid = start.pid,
        log_from = start.log_from,
@@ -13,13 +13,11 @@ update queuectl.jobs
    and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
 
 -- name: settle
--- Write the ends of runs. Matches nothing if the job has another token (see `start`)
--- or if the worker is fenced; null: another process writes for it.
--- Each end comes twice: as the worker saw it, and as it is if a cancel was recorded; the row
--- chooses. (SQLite asks, and writes one by one; here that would be a round trip each.)
--- Its webhooks are added to the outbox, see store/webhook_outbox.py.
--- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`), also if this was
--- its last run: it may be revived.
+-- Write the ends of runs. Matches nothing if the job has another token (see `start`) or if the worker is fenced; null: another
+-- process writes for it. Each end is given twice: as the worker saw it, and as it is if a cancel was recorded; the row chooses.
+-- (SQLite reads, and writes one by one; here that would be a round trip each.) Its webhooks are added to the outbox, see
+-- store/webhook_outbox.py. A job that waits again keeps its position; enqueues while it ran do not count for its rank
+-- (`missed`), also after its last run: it may be retried.
 with present as (
     select meta.ageing = 'enqueues' as by_enqueues,
            (select case when is_called then last_value else 0 end from queuectl.jobs_seq_seq) as last_seq
@@ -95,8 +93,8 @@ select token, is_cancel
   from written
 
 -- name: was_settled
--- Was the run with this token settled? Asked only by a worker that sent an end and lost
--- the connection before the answer. (SQLite has no connection that could be lost.)
+-- Whether the run with this token was settled. Only for a worker that sent an end and lost the connection before the answer.
+-- (SQLite has no connection to lose.)
 select ending
   from queuectl.jobs
  where seq = %(seq)s
@@ -109,8 +107,8 @@ select ending
    and token = %(token)s
 
 -- name: archive
--- The latest run of each of these jobs, if it is over and not there yet, becomes a row of `runs`: the job's row is
--- about to lose it. (`claim` does the same for those it claims.)
+-- Copy the latest run of each of these jobs, if it has ended and was not copied, to `runs`: the job's row is about to be
+-- overwritten. (`claim` does the same for the jobs it claims.)
 insert into queuectl.runs (
     job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
     token, usage
@@ -122,8 +120,8 @@ select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_
    and ending is not null
 
 -- name: hold_runs
--- The runs of a worker that is to be rescued, locked in order: a cancel that comes now waits, and finds them ended.
--- (SQLite has one writer.)
+-- The runs of a worker that is to be rescued, locked in order: a concurrent cancel waits, and finds them ended. (SQLite has one
+-- writer.)
 select seq
   from queuectl.jobs
  where worker = %(worker)s
@@ -132,7 +130,7 @@ select seq
    for update
 
 -- name: running
--- What a worker holds.
+-- The claims of a worker.
 select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
        cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
   from queuectl.jobs
@@ -141,9 +139,8 @@ select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retrie
  order by seq
 
 -- name: add_output
--- Store pieces of output. Changes nothing if the job has another token (see
--- `start`) or if the worker is fenced. Told twice, since the first answer got lost, the second time more may have been
--- printed: the longer one stays.
+-- Store pieces of output. Changes nothing if the job has another token (see `start`) or if the worker is fenced. If a piece is
+-- sent again because the answer was lost, it may be longer: the longer one stays.
 insert into queuectl.output (job, run, at, data)
 select jobs.seq, jobs.runs, told.at, told.data
   from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(ats)s::bigint[], %(data)b::bytea[])
@@ -169,21 +166,20 @@ delete from queuectl.output
    and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
 
 -- name: take_calls
--- Who is to be told, for as many jobs as are made at a time. What another is just taking is left to it. (SQLite has one
--- writer.)
+-- The oldest rows of the webhook outbox, without those that another worker is reading. (SQLite has one writer.)
 delete from queuectl.calls
  where ctid = any(array(select ctid from queuectl.calls limit %(limit)s for update skip locked))
 returning at, job, run, happening, url, said
 
 -- name: histories
--- The runs of some jobs but for those that stand in the jobs' rows.
+-- The runs of some jobs except those that are stored in the jobs' rows.
 select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
   from queuectl.runs
  where job = any(%(seqs)s)
  order by job, number
 
 -- name: latest_runs
--- Of some jobs, the run that stands in the row of each, and where its log is.
+-- For some jobs, the run that is stored in the job's row, and the path of its log.
 select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
        coalesce(ending, 'running'), log_from, log_to, usage
   from queuectl.jobs
@@ -191,7 +187,7 @@ select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, e
    and (state = 'processing' or ending is not null)
 
 -- name: output
--- What is kept of what a run printed, from a byte on; the first piece may begin before it.
+-- The stored output of a run, from a byte on; the first piece may begin before it.
 with job as (
     select seq
       from queuectl.jobs

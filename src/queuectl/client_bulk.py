@@ -98,7 +98,7 @@ class _BulkAction(Protocol):
 
 
 class Selection:
-    """The jobs that match a filter; evaluated by each call.
+    """The jobs that match a filter; evaluated by each method.
 
     An action applies to the selected jobs whose state allows it and returns the result that `--json` prints:
     `{"done": [ids], "refused": [{"id", "code", "message"}]}`. It raises InvalidInput if the filter names a state that does

@@ -13,9 +13,7 @@ from queuectl.store.protocol import Store
 def names(function: object) -> list[tuple[str, inspect._ParameterKind, bool]]:
     """The parameters without self: their names and kinds, and whether they may be omitted."""
     found = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
-    return [
-        (one.name, one.kind, one.default is not inspect.Parameter.empty) for one in found if one.name != "self"
-    ]
+    return [(one.name, one.kind, one.default is not inspect.Parameter.empty) for one in found if one.name != "self"]
 
 
 @pytest.mark.parametrize("method", [name for name in INTERFACE if callable(getattr(Store, name))])

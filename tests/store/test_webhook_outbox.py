@@ -254,9 +254,9 @@ def test_the_job_enqueued_last_is_one_of_a_user(store: Store, worker: Hands) -> 
 def test_a_reset_empties_the_webhook_outbox(store: Store, worker: Hands, backend: Backend) -> None:
     store.enqueue([telling("a")])
     worker.run()
-    assert len(backend.rows("calls")) == 1
+    assert len(backend.rows("webhook_outbox")) == 1
     store.reset()
-    assert backend.rows("calls") == []
+    assert backend.rows("webhook_outbox") == []
     assert store.enqueue_webhooks() == 0
 
 

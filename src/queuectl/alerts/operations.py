@@ -92,7 +92,7 @@ def firing(reads: Reads) -> list[Alert]:
 def to_dicts(reads: Reads, alerts: Sequence[Alert]) -> list[dict[str, Any]]:
     """Serialize alerts, with the delivery status of their last notification."""
     messages = last_notifications(reads, alerts)
-    return [alert.to_dict(messages[alert.name].fate if alert.name in messages else None) for alert in alerts]
+    return [alert.to_dict(messages[alert.name].status if alert.name in messages else None) for alert in alerts]
 
 
 def _condition(request: AlertRequest) -> tuple[Kind, int]:

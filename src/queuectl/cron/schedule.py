@@ -264,8 +264,8 @@ def set_next(schedule: Schedule, context: RunContext, *, after_ms: int) -> Sched
     if schedule.jitter_ms:
         following = context.next_run(tick)
         # Before the following run: a later one would count as missed.
-        room = schedule.jitter_ms if following is None else min(schedule.jitter_ms, following - tick - 1)
-        start += round(context.chance() * room)
+        most = schedule.jitter_ms if following is None else min(schedule.jitter_ms, following - tick - 1)
+        start += round(context.chance() * most)
     return schedule._replace(tick_ms=tick, start_ms=start, look_ms=start)
 
 

@@ -143,10 +143,10 @@ class DuplicateId(Conflict):
     def __init__(self, job_id: str, *, where: str | None = None, twice: bool = False) -> None:
         """`where`: the location in a batch, "line 2"; `twice`: two jobs of the batch have the ID."""
         problem = f"the id {job_id!r} is twice in this batch" if twice else f"there is a job {job_id!r} already"
-        look = f"choose another id, or look at it: queuectl show {job_id}"
+        hint = f"choose another id, or see: queuectl show {job_id}"
         super().__init__(
             problem if where is None else f"{where}: {problem}",
-            hint="give each job an id of its own, or omit it" if twice else look,
+            hint="give each job an id of its own, or omit it" if twice else hint,
         )
         self.job_id = job_id
 

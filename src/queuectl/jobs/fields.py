@@ -75,9 +75,9 @@ def command(value: object, name: str) -> str:
     ):
         return value
     example = like(name, '"echo hi"', word="'echo hi'")
-    given = text(value, name, example=f'{example}; for a list of words use "argv"')
+    given = text(value, name, example=f'{example}; for a list of arguments use "argv"')
     if not given or given.isspace():
-        raise InvalidInput(name, "blank", hint=f"say what to run, {example}")
+        raise InvalidInput(name, "blank", hint=f"give a command, {example}")
     if len(given) > MAX_ARGUMENT_BYTES or (not given.isascii() and size(given, name) > MAX_ARGUMENT_BYTES):
         raise InvalidInput(
             name,
@@ -91,10 +91,10 @@ def argv(value: object, name: str) -> tuple[str, ...]:
     example = 'like "argv": ["echo", "hi"]'
     if not isinstance(value, (list, tuple)) or not value:
         raise InvalidInput(name, f"expected a list of strings, not empty, got {short_repr(value)}", hint=example)
-    words = tuple(text(word, f"{name}[{at}]", example=example) for at, word in enumerate(value))
-    if not words[0]:
+    arguments = tuple(text(argument, f"{name}[{at}]", example=example) for at, argument in enumerate(value))
+    if not arguments[0]:
         raise InvalidInput(f"{name}[0]", "the name of the program is empty", hint=example)
-    sizes = [size(word, name) for word in words]
+    sizes = [size(argument, name) for argument in arguments]
     if max(sizes) > MAX_ARGUMENT_BYTES:
         at = sizes.index(max(sizes))
         raise InvalidInput(
@@ -102,7 +102,7 @@ def argv(value: object, name: str) -> tuple[str, ...]:
         )
     if sum(sizes) > MAX_ARGV_BYTES:
         raise InvalidInput(name, f"{sum(sizes)} bytes in all, over {MAX_ARGV_BYTES}", hint="pass them in a file")
-    return words
+    return arguments
 
 
 def job_id(value: object, name: str) -> str:

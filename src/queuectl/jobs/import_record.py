@@ -314,7 +314,7 @@ def parse_record(fields: Mapping[str, object], defaults: Defaults) -> ImportReco
         problem = "not together with command" if "argv" in parsed else "missing, and so is argv"
         raise InvalidInput("argv" if "argv" in parsed else "command", problem, hint="a job has exactly one of the two")
     if "places" in parsed and "key" not in parsed:
-        raise InvalidInput("places", "there is no key", hint="say whose places they are, by a key, or omit them")
+        raise InvalidInput("places", "there is no key", hint="add a key, or omit places")
     return _build_record(parsed, defaults)
 
 

@@ -259,7 +259,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         name = "unique_for" if draft[_UNIQUE_FOR] is not None else "if_exists"
         raise InvalidInput(name, "there is no unique_key", hint="give a unique key, like --unique report")
     if draft[_PLACES] is not None and draft[_KEY] is None:
-        raise InvalidInput("places", "there is no key", hint='say whose places: "key": "customer-7"')
+        raise InvalidInput("places", "there is no key", hint='add a key: "key": "customer-7"')
     if defaults.by_queue:
         _apply_queue_defaults(draft, fields, defaults)
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)

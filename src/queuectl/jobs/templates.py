@@ -68,14 +68,14 @@ class ShellTemplate:
 
 
 class ArgvTemplate:
-    def __init__(self, words: Sequence[str], *, columns: bool) -> None:
+    def __init__(self, arguments: Sequence[str], *, columns: bool) -> None:
         """Without a placeholder the line becomes the last argument, as with xargs."""
-        self._words = [_read_word(word, columns=columns) for word in words]
-        if all(word.is_fixed for word in self._words):
-            self._words.append(_read_word("{}", columns=columns))
+        self._arguments = [_read_argument(argument, columns=columns) for argument in arguments]
+        if all(argument.is_fixed for argument in self._arguments):
+            self._arguments.append(_read_argument("{}", columns=columns))
 
     def fill(self, line: TemplateLine) -> dict[str, object]:
-        return {"argv": [word.fill(line, str) for word in self._words]}
+        return {"argv": [argument.fill(line, str) for argument in self._arguments]}
 
 
 Template = ShellTemplate | ArgvTemplate
@@ -86,10 +86,10 @@ def shell_quote(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def _read_word(word: str, *, columns: bool) -> _Text:
+def _read_argument(argument: str, *, columns: bool) -> _Text:
     text, end = _Text(), 0
-    for hit in _ESCAPED.finditer(word):
-        text.literal(word[end : hit.start()])
+    for hit in _ESCAPED.finditer(argument):
+        text.literal(argument[end : hit.start()])
         if hit[1]:
             text.literal(hit[0][1:])
         elif hit[2].isdigit() and not columns:
@@ -97,7 +97,7 @@ def _read_word(word: str, *, columns: bool) -> _Text:
         else:
             text.placeholder(hit[2])
         end = hit.end()
-    text.literal(word[end:])
+    text.literal(argument[end:])
     return text
 
 

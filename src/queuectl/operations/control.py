@@ -220,7 +220,7 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
         fields |= {"run_at": iso(job.run_at), "depends_on": [parent.to_json() for parent in waiting]}
     fields |= job.limits or {}
     if job.hooks:
-        fields |= {f"on_{name}": url for name, (url, said) in job.hooks.items() if said == Origin.JOB}
+        fields |= {f"on_{name}": url for name, (url, origin) in job.hooks.items() if origin == Origin.JOB}
     of_job = Defaults(
         priority=job.priority,
         max_retries=job.max_retries,

@@ -100,13 +100,13 @@ def looks_like_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def parse_arguments(words: Sequence[str]) -> ParsedJobs:
+def parse_arguments(arguments: Sequence[str]) -> ParsedJobs:
     """One argument: JSON or a shell command. Several: JSON that the shell has split, or an argv."""
-    if looks_like_json(words[0]):
-        return _parse_json_argument(" ".join(words))
-    if len(words) == 1:
-        return ParsedJobs([{"command": words[0]}], is_batch=False)
-    return ParsedJobs([{"argv": list(words)}], is_batch=False)
+    if looks_like_json(arguments[0]):
+        return _parse_json_argument(" ".join(arguments))
+    if len(arguments) == 1:
+        return ParsedJobs([{"command": arguments[0]}], is_batch=False)
+    return ParsedJobs([{"argv": list(arguments)}], is_batch=False)
 
 
 def _parse_json_argument(text: str) -> ParsedJobs:
@@ -233,7 +233,7 @@ def _locate_parent_error(error: QueuectlError, intake: JobInput, jobs: Sequence[
     from queuectl.errors.jobs import ParentEnded, ParentNotFound  # imported here: few jobs have dependencies
 
     if intake.is_batch and isinstance(error, ParentNotFound | ParentEnded):
-        children = (any(parent.id == error.said for parent in job.depends_on) for job in jobs)
+        children = (any(parent.id == error.ref for parent in job.depends_on) for job in jobs)
         number = next(number for (number, _), is_it in zip(intake, children, strict=True) if is_it)
         error.message = f"{intake.noun} {number}: {error.message}"
     return error

@@ -89,7 +89,7 @@ def spool(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes, from a temporary file that holds all of them before the first is returned.
 
     Jobs are exported as they are at one moment, in one read transaction. A reader that pauses must not keep it open, or the
-    write-ahead log of SQLite grows until it goes on.
+    write-ahead log of SQLite grows until it continues.
     """
     import tempfile
 
@@ -335,7 +335,7 @@ def _parse_schedule(name: str, given: Mapping[str, object], defaults: Defaults, 
     fields = {**job, "cwd": validate(job, defaults).cwd}
     if HIDDEN_VALUE in (fields.get("env") or {}).values():
         hint = "values of the environment are only in a file that export itself has made: queuectl export FILE"
-        raise InvalidInput("job.env", "a value was left out of this export", hint=hint)
+        raise InvalidInput("job.env", "the export hides a value", hint=hint)
     until, paused = given.get("until"), given.get("paused", False)
     if not isinstance(paused, bool):
         raise InvalidInput("paused", f"expected true or false, got {short_repr(paused)}", hint='like "paused": false')

@@ -318,10 +318,10 @@ class Array(JobInput):
         return len(self._indices)
 
 
-def parse_for_each(data: bytes, words: Sequence[str], *, nul: bool, colsep: str | None) -> JobInput:
+def parse_for_each(data: bytes, arguments: Sequence[str], *, nul: bool, colsep: str | None) -> JobInput:
     """One argument is a template for the shell, several are an argv."""
     separator = None if colsep is None else _parse_separator(colsep, subject="--colsep")
-    template = _parse_template(words[0] if len(words) == 1 else words, columns=separator is not None)
+    template = _parse_template(arguments[0] if len(arguments) == 1 else arguments, columns=separator is not None)
     text = decode(data.removeprefix(BOM), first_line=1)
     if nul:  # file names: one may be " "
         return ForEach(text.split("\0"), template, colsep=separator, is_skipped=lambda item: not item)
@@ -360,7 +360,7 @@ def _parse_separator(text: str, *, subject: str) -> str:
     r"""`\t` means a tab, which is hard to type in a shell."""
     separator = text.replace("\\t", "\t")
     if not separator:
-        raise InvalidInput(subject, "empty", hint=f"say what stands between two columns, like {subject} , or '\\t'")
+        raise InvalidInput(subject, "empty", hint=f"give the text between two columns, like {subject} , or '\\t'")
     return separator
 
 

@@ -147,7 +147,7 @@ def check_queue(name: str) -> str:
     return read.queue(name, "queue")
 
 
-# ── what people say ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── input ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _count(value: object, name: str) -> int:
@@ -160,7 +160,7 @@ def _integer(value: object, name: str, *, low: int, high: int) -> int:
     if type(value) is int and low <= value <= high:
         return value
     problem = f"expected an integer from {low} to {high} or {NO_VALUE}, got {short_repr(value)}"
-    raise InvalidInput(name, problem, hint=f"like {name} {max(low, 2)}; {NO_VALUE} takes it away")
+    raise InvalidInput(name, problem, hint=f"like {name} {max(low, 2)}; {NO_VALUE} removes it")
 
 
 def _timeout(value: object, name: str) -> int:

@@ -1,4 +1,4 @@
-"""systemd: the text of a unit, and the calls of `systemctl`. docs/how-to/run-under-systemd.md explains each line of the unit."""
+"""systemd: the text of a unit, and running `systemctl`. docs/how-to/run-under-systemd.md explains each line of the unit."""
 
 from __future__ import annotations
 

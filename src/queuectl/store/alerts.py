@@ -53,7 +53,7 @@ def alert_of(row: Row) -> Alert:
 
 def alert_values(alert: Alert) -> dict[str, Any]:
     """The parameters of `add_alert` and `turn_alert`."""
-    untold = json.dumps([list(telling) for telling in alert.untold])
+    untold = json.dumps([list(notification) for notification in alert.untold])
     return {**alert._asdict(), "kind": alert.kind.value, "untold": untold}
 
 
@@ -64,20 +64,20 @@ MAX_NOTIFICATIONS_READ: Final = 1_000  # from the newest on
 
 
 class NotificationStatus(StrEnum):
-    UNTOLD = "untold"  # there was no worker, and sending it directly failed
+    UNSENT = "untold"  # there was no worker, and sending it directly failed
     QUEUED = "queued"  # its job waits, runs, or waits for a retry
     DELIVERED = "delivered"
     DEAD = "dead"  # its job has failed for good
     CANCELLED = "cancelled"
-    TOLD = "told"  # sent directly, without a worker and a job; or its job was removed
+    SENT = "told"  # sent directly, without a worker and a job; or its job was removed
 
 
 class LastNotification(NamedTuple):
-    fate: NotificationStatus
+    status: NotificationStatus
     job: str | None = None
 
 
-_FATES: Final = {
+_STATUS_OF: Final = {
     State.COMPLETED: NotificationStatus.DELIVERED,
     State.DEAD: NotificationStatus.DEAD,
     State.CANCELLED: NotificationStatus.CANCELLED,
@@ -86,7 +86,7 @@ _FATES: Final = {
 
 def last_notifications(reads: Reads, alerts: Sequence[Alert]) -> dict[str, LastNotification]:
     """The last notification of each alert that ever sent one, by name."""
-    found = {alert.name: LastNotification(NotificationStatus.UNTOLD) for alert in alerts if alert.untold}
+    found = {alert.name: LastNotification(NotificationStatus.UNSENT) for alert in alerts if alert.untold}
     # The environment of a job names its alert, and the time of the decision.
     wanted = {
         (alert.name, format_time(alert.told_ms)): alert.told_ms
@@ -100,10 +100,10 @@ def last_notifications(reads: Reads, alerts: Sequence[Alert]) -> dict[str, LastN
         env = job.env
         name, at = env.get("QUEUECTL_ALERT", ""), env.get("QUEUECTL_ALERT_AT")
         if wanted.pop((name, at), None) is not None:
-            found[name] = LastNotification(_FATES.get(job.state, NotificationStatus.QUEUED), job.id)
+            found[name] = LastNotification(_STATUS_OF.get(job.state, NotificationStatus.QUEUED), job.id)
         if not wanted:
             break
-    return {**found, **{name: LastNotification(NotificationStatus.TOLD) for name, _ in wanted}}
+    return {**found, **{name: LastNotification(NotificationStatus.SENT) for name, _ in wanted}}
 
 
 class Alerts:

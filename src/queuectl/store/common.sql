@@ -48,9 +48,9 @@ select value
 
 -- ── runs ────────────────────────────────────────────────────────────────────────────────────────────────
 
--- name: has_calls
+-- name: has_deliveries
 -- Whether the webhook outbox has rows.
-select exists (select 1 from queuectl.calls)
+select exists (select 1 from queuectl.webhook_outbox)
 
 -- name: history
 -- The runs of a job except the one that is stored in the job's row.

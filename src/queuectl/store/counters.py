@@ -122,7 +122,7 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
     totals = {queue: Counts(**counts) for queue, counts in totals_of(answers.moves).items()}
     then = {queue: Counts(*counts) for queue, *counts in answers.counters}
     first_ms = answers.first_created[0][0] if answers.first_created else now_ms
-    look = Snapshot(
+    snapshot = Snapshot(
         now_ms=now_ms,
         last_ms=first_ms if sampling.last_ms is None else sampling.last_ms,
         totals=totals,
@@ -131,7 +131,7 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
         oldest_ms=oldest_of(answers.oldest_waiting, now_ms=now_ms),
         times=times_by_queue(answers.measured),
     )
-    new = build_points(look)
+    new = build_points(snapshot)
     _, until = sampling.window(now_ms)
     return Sample(
         note_sample={"at": now_ms, "until": until, "last": sampling.last_ms, "since": sampling.until_ms}

@@ -122,7 +122,7 @@ def _judged(
     state = evaluate(wanted.when, wanted.otherwise, parent_state)
     if state is DependencyState.BROKE:
         when = {"completed": "completed", "failed": "dead", "ended": "ended"}[wanted.when]
-        raise ParentEnded(wanted.id, parent_state, when=when, child=child, said=given.id)
+        raise ParentEnded(wanted.id, parent_state, when=when, child=child, ref=given.id)
     return wanted, state
 
 

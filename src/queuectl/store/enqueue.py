@@ -114,8 +114,8 @@ def count_new(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[st
             yield queue, "pending", count - waits
 
 
-def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, aside: bool = False) -> Row:
-    """The parameters of `enqueue`, in its order. `aside`: over the limit of its key, if it is due."""
+def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, key_blocked: bool = False) -> Row:
+    """The parameters of `enqueue`, in its order. `key_blocked`: over the limit of its key, if it is due."""
     if new.delay_ms is not None:
         run_at = now_ms + new.delay_ms
     else:
@@ -126,21 +126,24 @@ def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, 
     return (
         seq, job_id, new.command, None if new.argv is None else _json(new.argv), new.queue, run_at <= now_ms, new.priority, own_rank,
         run_at, run_at, new.max_retries, new.first_is_free, new.backoff_base, new.timeout_ms, new.cwd, env, tags, new.unique_key,
-        now_ms, now_ms, new.batch, new.key, aside and run_at <= now_ms, new.places, hooks, limits, secrets,
+        now_ms, now_ms, new.batch, new.key, key_blocked and run_at <= now_ms, new.places, hooks, limits, secrets,
     )  # fmt: skip
 
 
-def new_rows(group: InsertGroup, *, now_ms: int, ageing: Ageing, aside: Collection[int]) -> Iterator[Row]:
-    """The rows of a group. `aside`: the indexes that `over_key_limit` returned."""
+def new_rows(group: InsertGroup, *, now_ms: int, ageing: Ageing, key_blocked: Collection[int]) -> Iterator[Row]:
+    """The rows of a group. `key_blocked`: the indexes that `over_key_limit` returned."""
     # Most jobs of a large group differ in number, ID and command only, and so do their rows, unless the rank depends on the number.
-    may_be_alike = not aside and not isinstance(ageing, ByEnqueues)
+    may_be_alike = not key_blocked and not isinstance(ageing, ByEnqueues)
     others: Row | None = None
     row: Row = ()
     for index, (job, id_, seq) in enumerate(zip(group.jobs, group.ids, group.seqs, strict=True)):
         if may_be_alike and job[1:] == others:
             yield (seq, id_, job[0], *row[3:])
             continue
-        row, others = new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=index in aside), job[1:]
+        row, others = (
+            new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, key_blocked=index in key_blocked),
+            job[1:],
+        )
         yield row
 
 
@@ -196,10 +199,10 @@ class EnqueueSteps:
             return
         ageing, seqs = self.take_seqs([job.id for job in jobs if job.id is not None], len(jobs))
         now = self._tx.clock.now_ms()
-        if gone := replacements(ids, seqs, replaced):
+        if old_jobs := replacements(ids, seqs, replaced):
             from queuectl.store.unique import replace  # here, since few jobs have a unique key
 
-            replace(self._tx, gone, transitions, now_ms=now, ageing=ageing)
+            replace(self._tx, old_jobs, transitions, now_ms=now, ageing=ageing)
         self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now, ageing=ageing)
 
     def take_seqs(self, given: Sequence[str], count: int) -> tuple[Ageing, Sequence[int]]:
@@ -226,15 +229,15 @@ class EnqueueSteps:
         """`blocked`: the IDs of jobs with dependencies, which `insert_links` stores."""
         jobs, ids = group.jobs, group.ids
         due = without_blocked_keys(jobs, ids, blocked)
-        aside = over_key_limit(due, dict(self._tx.all("per_key"))) if shares_keys(due) else frozenset()
-        self.insert_rows(group, new_rows(group, now_ms=now_ms, ageing=ageing, aside=aside))
+        key_blocked = over_key_limit(due, dict(self._tx.all("per_key"))) if shares_keys(due) else frozenset()
+        self.insert_rows(group, new_rows(group, now_ms=now_ms, ageing=ageing, key_blocked=key_blocked))
         for queue, state, count in count_new(jobs, ids, blocked):
             transitions.add(queue, OUTSIDE, state, jobs=count)
         # In one order for all callers, so that they do not deadlock.
         for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
             self._join_batch(batch, count, now_ms=now_ms)
-        if aside:
-            keys: Keys = sorted({(jobs[index].queue, str(jobs[index].key)) for index in aside})
+        if key_blocked:
+            keys: Keys = sorted({(jobs[index].queue, str(jobs[index].key)) for index in key_blocked})
             self._tx.admit(keys)
 
     def insert_all(

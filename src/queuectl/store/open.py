@@ -307,7 +307,7 @@ def explain_read_only(path: Callable[[], str]) -> Iterator[None]:
         yield
     except errors.StoreFailed as error:
         if store := _in_read_only_directory(path):
-            problem = "its directory is read-only, and SQLite has to write beside it even to read"
+            problem = "its directory is read-only, and SQLite has to create files there even to read"
             hint = "copy it to a directory of yours and look there: --db COPY"
             raise errors.StoreFailed(store, problem, hint=hint) from error
         raise

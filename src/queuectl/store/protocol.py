@@ -298,7 +298,7 @@ class Reads(Settings, Protocol):
         ...
 
     def batches(self) -> list[Batch]:
-        """The newest first; `lately` is 0."""
+        """The newest first; `recent` is 0."""
         ...
 
     def completion_jobs(self) -> dict[str, CompletionJob]:

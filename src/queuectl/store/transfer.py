@@ -62,7 +62,7 @@ TABLES: Final = (
     Table("ticks", "schedule, at, by_hand"),
     Table("alerts", "name"),
     Table("requests", "key"),
-    Table("calls", "at, job, run, happening"),
+    Table("webhook_outbox", "at, job, run, event"),
     Table("points", "span, queue, at"),
     Table("counters", "queue"),
     Table("buckets", "queue, what, bucket"),

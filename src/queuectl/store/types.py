@@ -252,7 +252,7 @@ class Batch(NamedTuple):
     on_complete: str | None  # the command
     on_complete_job: str | None  # the ID of the completion job
     states: Mapping[State, int]
-    lately: int  # jobs completed within RECENT_MS
+    recent: int  # jobs completed within RECENT_MS
 
     @property
     def open(self) -> int:

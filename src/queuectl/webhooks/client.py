@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from queuectl.errors import CallRefused, CallUnanswered
+from queuectl.errors import WebhookRefused, WebhookUnanswered
 from queuectl.webhooks.ssrf import CHECK_NAME, Resolver, resolve, resolve_allowed
 
 TIMEOUT_SECONDS: Final = 10.0  # to connect, and for each read of the response
@@ -41,7 +41,7 @@ def post(
 ) -> Response:
     """Send a POST request. `private`: allow private addresses.
 
-    Raises CallRefused if the address is not allowed, CallUnanswered without a response of status 2xx. Redirects are not followed:
+    Raises WebhookRefused if the address is not allowed, WebhookUnanswered without a response of status 2xx. Redirects are not followed:
     they could lead to an address that was not checked.
     """
     parts = urlsplit(url)
@@ -56,13 +56,13 @@ def post(
         response = connection.getresponse()
         text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace").strip().partition("\n")[0]
     except (OSError, http.client.HTTPException) as exc:
-        raise CallUnanswered(host, f"no answer: {str(exc) or type(exc).__name__}") from exc
+        raise WebhookUnanswered(host, f"no answer: {str(exc) or type(exc).__name__}") from exc
     finally:
         connection.close()
     if 300 <= response.status < 400:
-        raise CallUnanswered(host, f"it answered {response.status}, a redirect; redirects are not followed")
+        raise WebhookUnanswered(host, f"it answered {response.status}, a redirect; redirects are not followed")
     if not 200 <= response.status < 300:
-        raise CallUnanswered(host, f"it answered {response.status} {response.reason}".rstrip())
+        raise WebhookUnanswered(host, f"it answered {response.status} {response.reason}".rstrip())
     return Response(response.status, text)
 
 
@@ -82,11 +82,11 @@ def _connect(host: str, port: int, addresses: list[str], scheme: str, seconds: f
             )
         except OSError as exc:
             plain.close()
-            raise CallUnanswered(host, f"TLS handshake failed: {exc}") from exc
+            raise WebhookUnanswered(host, f"TLS handshake failed: {exc}") from exc
         return connection
     if failure is None:
-        raise CallRefused(host, "its name has no address", hint=CHECK_NAME)
-    raise CallUnanswered(host, f"cannot connect: {failure}") from failure
+        raise WebhookRefused(host, "its name has no address", hint=CHECK_NAME)
+    raise WebhookUnanswered(host, f"cannot connect: {failure}") from failure
 
 
 # ── signature ───────────────────────────────────────────────────────────────────────────────────────────────────────

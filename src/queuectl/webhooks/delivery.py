@@ -32,20 +32,20 @@ def parse_delivery(event: str, job: str, run: str, *, id_: str, url: str | None,
 
 
 def deliver(reads: Reads, delivery: DeliveryRequest, settings: Settings, *, version: str) -> Response:
-    """Raises CallRefused or CallUnanswered."""
+    """Raises WebhookRefused or WebhookUnanswered."""
     what = payload(reads, delivery)
     return send(reads, what, settings, url=delivery.url, origin=delivery.origin, version=version)
 
 
 def deliver_alert(reads: Reads, facts: Mapping[str, str], settings: Settings, *, url: str, version: str) -> Response:
-    """`facts`: the variables of the notification, see alerts/rules.py. Raises CallRefused or CallUnanswered."""
+    """`facts`: the variables of the notification, see alerts/rules.py. Raises WebhookRefused or WebhookUnanswered."""
     return send(reads, alert_payload(facts), settings, url=url, origin=Origin.CONFIG, version=version)
 
 
 def send(
     reads: Reads, what: Mapping[str, Any], settings: Settings, *, url: str, origin: Origin, version: str
 ) -> Response:
-    """Raises CallRefused or CallUnanswered."""
+    """Raises WebhookRefused or WebhookUnanswered."""
     body = json.dumps(what, ensure_ascii=False).encode()
     headers = {
         "Content-Type": "application/json",

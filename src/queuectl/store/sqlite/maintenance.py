@@ -75,7 +75,7 @@ class SqliteMaintenance:
                 measured = self._db.all(SQL["measured"], {"since": since, "until": EVER})
                 self._db.executemany(SQL["add_to_bucket"], measured)
             self._db.execute("delete from batches")
-            self._db.execute("delete from calls")
+            self._db.execute("delete from webhook_outbox")
             removed = self._db.execute(SQL["reset_jobs"])
             self._tx.record(Act("reset", ["jobs"], before={"jobs": removed}))
             return removed

@@ -101,7 +101,7 @@ class SqliteReads(JobReads):
         with self._db.snapshot():
             if self._tx.all("batch_due") or self._tx.value("is_undecided"):
                 return False  # a completion job or children are about to become due
-            if (queues is None or WEBHOOK_QUEUE in queues) and self._tx.value("has_calls"):
+            if (queues is None or WEBHOOK_QUEUE in queues) and self._tx.value("has_deliveries"):
                 return False  # deliveries are about to be enqueued
             tally = self.tally()
             paused = {queue for queue, rules in self._queues.rules().items() if rules.paused}

@@ -5,7 +5,7 @@
 --   candidates_webhooks       webhook deliveries, which do not use slots
 --   candidates_chosen         jobs selected before by the limits of their queues
 --   candidates_from_cursor    the first two, behind what was claimed before (see claim_cursor.py)
--- Eligible: `ready` (pending or failed, due, not held) and not `aside` (its concurrency key has a free place), by rank, then first in,
+-- Eligible: `ready` (pending or failed, due, not held) and not `key_blocked` (its concurrency key has a free place), by rank, then first in,
 -- first out. A lost worker gets nothing. No job is claimed while another one that is due waits for its promotion: it may rank
 -- higher. While a queue is paused or limited only `candidates_chosen` finds jobs.
 -- Rows that another transaction has locked are skipped: another worker is claiming them. Candidates are read in the order of an index and
@@ -73,7 +73,7 @@ update queuectl.jobs
        pid = null,
        claimed_seq = present.last_seq,
        cancel_requested = false,
-       -- the SQL twin of effective_priority in jobs/priority.py
+       -- the SQL version of effective_priority in jobs/priority.py
        effective_priority = selected.priority + case present.ageing
            when 'off' then 0
            when 'enqueues' then greatest(0, present.last_seq - selected.seq - selected.missed)
@@ -106,7 +106,7 @@ candidates as (
     select 1::bigint as turn, jobs.*
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and queue <> 'queuectl.webhooks'
        and (select is_open and is_unlimited from gate)
      order by rank, seq
@@ -125,7 +125,7 @@ candidates as (
         select *
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and (jobs.queue, jobs.rank, jobs.seq) > (served.queue, -9223372036854775808, 0)
            and jobs.queue <= served.queue
            and (select is_open and is_unlimited from gate)
@@ -145,7 +145,7 @@ any_queue as (
     select 1::bigint as turn, jobs.*
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and queue <> 'queuectl.webhooks'
        and (rank, seq) > ((select rank from cursors where queue is null), (select seq from cursors where queue is null))
        and (select is_open and is_unlimited from gate)
@@ -160,7 +160,7 @@ named_queues as (
         select *
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and (jobs.queue, jobs.rank, jobs.seq) > (cursors.queue, cursors.rank, cursors.seq)
            and jobs.queue <= cursors.queue
            and (select is_open and is_unlimited from gate)
@@ -184,7 +184,7 @@ candidates as (
       from unnest(%(chosen)s::bigint[]) with ordinality as chosen (seq, turn)
       join queuectl.jobs
         on jobs.seq = chosen.seq
-     where (jobs.ready and not jobs.aside) is true
+     where (jobs.ready and not jobs.key_blocked) is true
        and (select is_open from gate)
        for update of jobs skip locked
 )
@@ -195,7 +195,7 @@ candidates as (
     select 1::bigint as turn, jobs.*
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and (queue, rank, seq) > ('queuectl.webhooks', -9223372036854775808, 0)
        and queue <= 'queuectl.webhooks'
        and (select is_open and is_unlimited from gate)
@@ -213,7 +213,7 @@ fresh as materialized (
         select queue, rank, seq
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and ready_since >= pg_snapshot_xmax(%(seen)s::pg_snapshot)
          order by ready_since
          limit 2000
@@ -226,7 +226,7 @@ fresh as materialized (
             select queue, rank, seq
               from queuectl.jobs
              where ready
-               and not aside
+               and not key_blocked
                and ready_since >= running.xid
                and ready_since <= running.xid
              order by ready_since
@@ -262,7 +262,7 @@ with recursive step (queue) as (
         select queue
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
          order by queue, rank, seq
          limit 1
     )
@@ -271,7 +271,7 @@ with recursive step (queue) as (
         select jobs.queue
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and jobs.queue > step.queue
          order by jobs.queue, jobs.rank, jobs.seq
          limit 1
@@ -295,7 +295,7 @@ select cursors.turn, head.rank, head.seq
          where cursors.queue is null
            and queue <> 'queuectl.webhooks'
            and ready
-           and not aside
+           and not key_blocked
            and (rank, seq) > (cursors.rank, cursors.seq)
          order by rank, seq
          limit 1
@@ -305,7 +305,7 @@ select cursors.turn, head.rank, head.seq
         select rank, seq
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and (jobs.queue, jobs.rank, jobs.seq) > (cursors.queue, cursors.rank, cursors.seq)
            and jobs.queue <= cursors.queue
          order by jobs.queue, jobs.rank, jobs.seq
@@ -318,17 +318,17 @@ select cursors.turn, head.rank, head.seq
 -- whether another worker was faster. Without jobs that limit their own key: the caller reads queues with such jobs by
 -- `heads_behind`, and jobs that were added since wait for the next claim. (SQLite: `ready`, queue by queue.)
 select line.rank, line.seq, line.queue
-  from unnest(%(queues)s::text[], %(places)s::bigint[]) as told (queue, places)
+  from unnest(%(queues)s::text[], %(places)s::bigint[]) as input (queue, places)
  cross join lateral (
     select jobs.rank, jobs.seq, jobs.queue
       from queuectl.jobs
      where jobs.ready
-       and not jobs.aside
+       and not jobs.key_blocked
        and jobs.places is null
-       and (jobs.queue, jobs.rank, jobs.seq) > (told.queue, -9223372036854775808, 0)
-       and jobs.queue <= told.queue
+       and (jobs.queue, jobs.rank, jobs.seq) > (input.queue, -9223372036854775808, 0)
+       and jobs.queue <= input.queue
      order by jobs.queue, jobs.rank, jobs.seq
-     limit told.places
+     limit input.places
  ) as line
 
 -- name: heads_behind
@@ -337,7 +337,7 @@ select line.rank, line.seq, line.queue
 select jobs.rank, jobs.seq, jobs.queue, jobs.key, jobs.places
   from queuectl.jobs
  where jobs.ready
-   and not jobs.aside
+   and not jobs.key_blocked
    and (jobs.queue, jobs.rank, jobs.seq) > (%(queue)s, %(rank)s::bigint, %(seq)s::bigint)
    and jobs.queue <= %(queue)s
  order by jobs.queue, jobs.rank, jobs.seq
@@ -386,7 +386,7 @@ select (
            select true
              from queuectl.jobs
             where ready
-              and not aside
+              and not key_blocked
               and (queue, rank, seq) > ('queuectl.webhooks', -9223372036854775808, 0)
               and queue <= 'queuectl.webhooks'
             order by queue, rank, seq
@@ -435,7 +435,7 @@ step (queue) as (
 )
 select not exists (select 1 from queuectl.undecided)
    and not (
-           exists (select 1 from queuectl.calls)
+           exists (select 1 from queuectl.webhook_outbox)
            and (%(queues)s::text[] is null or 'queuectl.webhooks' = any(%(queues)s::text[]))
        )
    and not exists (
@@ -506,13 +506,13 @@ with restored as (
            usage = earlier.usage,
            wait_ms = case when jobs.runs > 1 then wait_ms end,
            log = case when jobs.runs > 1 then log end
-      from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as told (seq, token, run)
+      from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as input (seq, token, run)
       left join queuectl.runs as earlier
-        on earlier.job = told.seq
-       and earlier.number = told.run - 1
-     where jobs.seq = told.seq
-       and jobs.last_token = told.token
-       and jobs.runs = told.run
+        on earlier.job = input.seq
+       and earlier.number = input.run - 1
+     where jobs.seq = input.seq
+       and jobs.last_token = input.token
+       and jobs.runs = input.run
        and jobs.token is null
        and jobs.ending is null
     returning jobs.seq, jobs.runs
@@ -537,9 +537,9 @@ update queuectl.jobs
        wait_ms = case when runs > 1 then wait_ms end,
        duration_ms = null,
        log = case when runs > 1 then log end
-  from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as told (seq, token, run)
- where jobs.seq = told.seq
-   and last_token = told.token
-   and runs = told.run
+  from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as input (seq, token, run)
+ where jobs.seq = input.seq
+   and last_token = input.token
+   and runs = input.run
    and jobs.token is null
    and ending is null

@@ -96,7 +96,7 @@ select parent.seq, edge.child
 delete from queuectl.undecided
  where ctid = any(%(rows)s::tid[])
 
--- name: told
+-- name: clear_resolved
 -- Remove the rows that triggers added in this transaction for jobs whose children are resolved already. Rows of jobs with an
 -- outdated dependency (see `decidable`) stay, and so do those of other transactions. Dependencies are looked up for each row by
 -- the index, whatever number of rows the planner expects. (SQLite has one row per parent.)
@@ -121,13 +121,13 @@ delete from queuectl.undecided
 -- name: mark_edge
 -- Write the states of dependencies. (SQLite writes one by one, as in `settle`.)
 update queuectl.edges
-   set state = told.state
-  from json_to_recordset(%(told)s::json) as told (child bigint, parent bigint, state text)
- where edges.child = told.child
-   and edges.parent = told.parent
+   set state = input.state
+  from json_to_recordset(%(changes)s::json) as input (child bigint, parent bigint, state text)
+ where edges.child = input.child
+   and edges.parent = input.parent
 
 -- name: open_edges
--- The dependencies of some jobs, which are locked, that may still change. (SQLite: `is_waiting`, one child at a time.)
+-- The dependencies of some jobs, which are locked, that may still input. (SQLite: `is_waiting`, one child at a time.)
 select parent, child, need, otherwise, state
   from queuectl.edges
  where child = any(%(children)s)
@@ -139,8 +139,8 @@ select parent, child, need, otherwise, state
 -- that was cancelled by a job that is blocked again is blocked again. Nearest first, including the jobs themselves. `limit`
 -- keeps the planner from reading all dependencies. (SQLite handles one parent after the other in one transaction.)
 with recursive follower (seq, fate) as (
-    select told.seq, told.fate
-      from unnest(%(seqs)s::bigint[], %(fates)s::text[]) as told (seq, fate)
+    select input.seq, input.fate
+      from unnest(%(seqs)s::bigint[], %(fates)s::text[]) as input (seq, fate)
     union
     select behind.child, follower.fate
       from follower
@@ -163,39 +163,39 @@ select seq
 -- state is known (`hold_jobs`): with a condition on the state, the planner might scan all jobs of it.
 update queuectl.jobs
    set state = 'pending',
-       ready = not held and told.run_at <= %(now)s,
+       ready = not held and input.run_at <= %(now)s,
        ready_since = pg_current_xact_id(),
-       run_at = told.run_at,
-       eligible_at = told.run_at,
-       rank = told.rank,
+       run_at = input.run_at,
+       eligible_at = input.run_at,
+       rank = input.rank,
        updated_at = greatest(%(now)s, created_at)
-  from json_to_recordset(%(told)s::json) as told (seq bigint, run_at bigint, rank bigint)
- where jobs.seq = told.seq
+  from json_to_recordset(%(changes)s::json) as input (seq bigint, run_at bigint, rank bigint)
+ where jobs.seq = input.seq
 
 -- name: orphan
 -- A parent can no longer end as required: cancel these. They have never run. They are locked and their state is known
 -- (`hold_jobs`): with a condition on the state, the planner might scan all jobs of it.
 update queuectl.jobs
    set state = 'cancelled',
-       effective_priority = told.effective_priority,
-       error = told.error,
+       effective_priority = input.effective_priority,
+       error = input.error,
        finished_at = greatest(%(now)s, created_at),
        updated_at = greatest(%(now)s, created_at)
-  from json_to_recordset(%(told)s::json) as told (seq bigint, error text, effective_priority bigint)
- where jobs.seq = told.seq
+  from json_to_recordset(%(changes)s::json) as input (seq bigint, error text, effective_priority bigint)
+ where jobs.seq = input.seq
 
 -- name: reblock
 -- The parent that cancelled these was retried, and so are they. They are locked and their state is known (`hold_jobs`): with a
 -- condition on the state, the planner might scan all jobs of it.
 update queuectl.jobs
    set state = 'blocked',
-       rank = told.rank,
+       rank = input.rank,
        effective_priority = null,
        error = null,
        finished_at = null,
        updated_at = greatest(%(now)s, created_at)
-  from json_to_recordset(%(told)s::json) as told (seq bigint, rank bigint)
- where jobs.seq = told.seq
+  from json_to_recordset(%(changes)s::json) as input (seq bigint, rank bigint)
+ where jobs.seq = input.seq
 
 -- name: wait_again
 -- Jobs that are blocked again wait for all of their parents, which are then resolved next.

@@ -15,7 +15,7 @@ select count(*)
     select 1
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and (queue, rank, seq) > (%(queue)s, -9223372036854775807, 0)
        and (queue, rank, seq) < (%(queue)s, %(rank)s, %(seq)s)
      order by queue, rank, seq
@@ -29,7 +29,7 @@ select count(*)
     select 1
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and (rank, seq) < (%(rank)s, %(seq)s)
      order by rank, seq
      limit %(limit)s

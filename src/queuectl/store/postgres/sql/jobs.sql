@@ -2,7 +2,7 @@
 -- Add one job. In the order of store/enqueue.py; state is pending by default. Many come as a stream, see `enqueue_many`.
 insert into queuectl.jobs (
     seq, id, command, argv, queue, ready, priority, rank, eligible_at, run_at, max_retries, first_is_free, backoff_base,
-    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, aside, places, hooks, limits, secrets
+    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, key_blocked, places, hooks, limits, secrets
 )
 values (
     %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
@@ -12,7 +12,7 @@ values (
 -- Add jobs, as a stream of rows. In the order of store/enqueue.py; state is pending by default. (SQLite: `enqueue`.)
 copy queuectl.jobs (
     seq, id, command, argv, queue, ready, priority, rank, eligible_at, run_at, max_retries, first_is_free, backoff_base,
-    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, aside, places, hooks, limits, secrets
+    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, key_blocked, places, hooks, limits, secrets
 ) from stdin
 
 -- name: duplicate
@@ -26,11 +26,11 @@ select given.id
 -- name: block
 -- Store the dependencies of new jobs.
 update queuectl.jobs
-   set state = case when told.is_blocked then 'blocked' else state end,
-       ready = ready and not told.is_blocked,
-       depends_on = told.depends_on
-  from unnest(%(seqs)s::bigint[], %(blocked)s::boolean[], %(said)s::text[]) as told (seq, is_blocked, depends_on)
- where jobs.seq = told.seq
+   set state = case when input.is_blocked then 'blocked' else state end,
+       ready = ready and not input.is_blocked,
+       depends_on = input.depends_on
+  from unnest(%(seqs)s::bigint[], %(blocked)s::boolean[], %(depends_on)s::text[]) as input (seq, is_blocked, depends_on)
+ where jobs.seq = input.seq
 
 -- name: tag
 -- Add a tag to a job.
@@ -43,32 +43,32 @@ copy queuectl.job_tags (tag, job) from stdin
 
 -- name: admit
 -- Let jobs be claimed again whose concurrency key has free slots, in order; all of them if the key has no limit. The first job
--- sets the limit, if it has one. Other jobs of the key may have become ready behind them meanwhile: a claim sets those aside
--- that exceed the limit. Follows `hold_lines` and `hold_places`. The range is in the order of jobs_of_key, also where it means
+-- sets the limit, if it has one. Other jobs of the key may have become ready behind them meanwhile: a claim marks those
+-- that exceed the limit. Follows `lock_keyed_queues` and `hold_places`. The range is in the order of jobs_of_key, also where it means
 -- one value: no other index gives that order.
 update queuectl.jobs
-   set aside = false,
+   set key_blocked = false,
        ready_since = pg_current_xact_id()
- where aside
+ where key_blocked
    and seq in (
     select line.seq
-      from unnest(%(queues)s::text[], %(keys)s::text[]) as told (queue, key)
+      from unnest(%(queues)s::text[], %(keys)s::text[]) as input (queue, key)
      cross join lateral (
         select jobs.seq
           from queuectl.jobs
          where jobs.ready
            and jobs.key is not null
-           and (jobs.queue, jobs.key, jobs.rank, jobs.seq) > (told.queue, told.key, -9223372036854775808, 0)
-           and (jobs.queue, jobs.key) <= (told.queue, told.key)
+           and (jobs.queue, jobs.key, jobs.rank, jobs.seq) > (input.queue, input.key, -9223372036854775808, 0)
+           and (jobs.queue, jobs.key) <= (input.queue, input.key)
          order by jobs.queue, jobs.key, jobs.rank, jobs.seq
          limit (
              select case
-                        when said.places is not null
-                        then greatest(0, said.places - (
+                        when first.places is not null
+                        then greatest(0, first.places - (
                             select count(*)
                               from queuectl.jobs as other
-                             where other.queue = told.queue
-                               and other.key = told.key
+                             where other.queue = input.queue
+                               and other.key = input.key
                                and other.state = 'processing'
                         ))
                     end
@@ -80,23 +80,23 @@ update queuectl.jobs
                                  where first.ready
                                    and first.key is not null
                                    and (first.queue, first.key, first.rank, first.seq)
-                                       > (told.queue, told.key, -9223372036854775808, 0)
-                                   and (first.queue, first.key) <= (told.queue, told.key)
+                                       > (input.queue, input.key, -9223372036854775808, 0)
+                                   and (first.queue, first.key) <= (input.queue, input.key)
                                  order by first.queue, first.key, first.rank, first.seq
                                  limit 1
                             ),
-                            (select queues.per_key from queuectl.queues where queues.name = told.queue)
+                            (select queues.per_key from queuectl.queues where queues.name = input.queue)
                         ) as places
-               ) as said
+               ) as first
          )
      ) as line
    )
 
--- name: line_up
--- In a whole queue, set aside the jobs whose concurrency key has no free slot, and let the others be claimed. Needed when the
+-- name: mark_key_blocked
+-- In a whole queue, mark the jobs whose concurrency key has no free slot, and let the others be claimed. Needed when the
 -- limit or the order of the jobs changes; per_key is null if there is no limit. No claims run meanwhile, see `change_ageing`.
 update queuectl.jobs
-   set aside = line.aside,
+   set key_blocked = line.key_blocked,
        ready_since = pg_current_xact_id()
   from (
     select seq,
@@ -107,18 +107,18 @@ update queuectl.jobs
                 where other.queue = jobs.queue
                   and other.key = jobs.key
                   and other.state = 'processing'
-           ) as aside
+           ) as key_blocked
       from queuectl.jobs
      where queue = %(queue)s
        and key is not null
        and ready
   ) as line
  where jobs.seq = line.seq
-   and jobs.aside <> line.aside
+   and jobs.key_blocked <> line.key_blocked
 
--- name: hold_lines
+-- name: lock_keyed_queues
 -- Until the end of this transaction no other one claims from those of these queues that limit keys, so that `admit` sees the
--- jobs that were set aside by a claim that did not see this transaction. (SQLite has one writer.)
+-- jobs that were marked by a claim that did not see this transaction. (SQLite has one writer.)
 select name
   from queuectl.queues
  where name = any(%(queues)s)
@@ -213,7 +213,7 @@ select given.key, found.id, found.state, found.created_at
 update queuectl.jobs
    set state = 'cancelled',
        ready = false,
-       aside = false,
+       key_blocked = false,
        effective_priority = waiting.points,
        error = %(error)s,
        ending = null,
@@ -287,7 +287,7 @@ update queuectl.jobs
        eligible_at = place.eligible_at,
        run_at = place.run_at,
        ready = place.ready,
-       aside = false,
+       key_blocked = false,
        ready_since = pg_current_xact_id(),
        held = place.held,
        max_retries = coalesce(%(max_retries)s::integer, max_retries),
@@ -334,7 +334,7 @@ with found as (
 )
 update queuectl.jobs
    set queue = %(to)s,
-       aside = false,
+       key_blocked = false,
        ready_since = pg_current_xact_id(),
        updated_at = greatest(%(now)s, created_at)
   from found
@@ -363,8 +363,8 @@ names as (
 edges as (
     delete from queuectl.edges
 ),
-calls as (
-    delete from queuectl.calls
+deliveries as (
+    delete from queuectl.webhook_outbox
 ),
 undecided as (
     delete from queuectl.undecided

@@ -22,9 +22,9 @@ select id, log, host,
 -- ended jobs.
 with named as materialized (
     select jobs.seq, jobs.id, jobs.state, jobs.finished_at, jobs.log, jobs.host, jobs.runs, jobs.command, jobs.argv, jobs.env
-      from unnest(%(ids)s::text[]) as told (id)
+      from unnest(%(ids)s::text[]) as input (id)
       join queuectl.jobs
-        on jobs.id = told.id
+        on jobs.id = input.id
 )
 select id, log, host,
        greatest(1, runs)
@@ -153,7 +153,7 @@ delete from queuectl.output
 
 -- name: fold
 -- Merge rows of `moves`, if there are many. Skips those that another transaction is merging. A reader sees all of a merge or
--- nothing: the sums never change. (SQLite updates one row, since it has one writer.)
+-- nothing: the sums never input. (SQLite updates one row, since it has one writer.)
 with many as (
     select ctid
       from queuectl.moves

@@ -88,7 +88,7 @@ select queues.name
     select jobs.seq
       from queuectl.jobs
      where jobs.ready
-       and not jobs.aside
+       and not jobs.key_blocked
        and (jobs.queue, jobs.rank, jobs.seq) > (queues.name, -9223372036854775808, 0)
        and jobs.queue <= queues.name
      order by jobs.queue, jobs.rank, jobs.seq
@@ -102,7 +102,7 @@ select queues.name
 
 -- name: hold_places
 -- Until the end of this transaction no other one claims from, or admits to, those of these queues (null: all) whose jobs limit
--- their own key. Not by a row of `queues`: such a queue need not have one. Follows `hold_limits` and `hold_lines`, and in one
+-- their own key. Not by a row of `queues`: such a queue need not have one. Follows `hold_limits` and `lock_keyed_queues`, and in one
 -- order, to avoid deadlocks. (SQLite has one writer.)
 with recursive step (queue) as (
     (
@@ -126,7 +126,7 @@ with recursive step (queue) as (
       from step
      where step.queue is not null
 ),
-told as (
+wanted as (
     select queue, 2048 + (hashtext(queue) & 1023) as lock
       from step
      where queue is not null
@@ -135,15 +135,15 @@ told as (
 taken as (
     select id
       from queuectl.locks
-     where id = any(array(select lock from told))
+     where id = any(array(select lock from wanted))
      order by id
        for update
 )
 select queue
-  from told
+  from wanted
  where lock in (select id from taken)
 
--- name: take_places
+-- name: next_seqs
 -- The next sequence numbers, in order, for a batch; null if one of the given IDs is taken. Checked before and not after: a
 -- sequence never goes back, and a refused batch must not count as enqueues (see jobs/priority.py). Concurrent batches may
 -- interleave; each still gets its own numbers in order. (SQLite has one writer, which counts from `last_seq`.)
@@ -193,17 +193,17 @@ select jobs.queue, jobs.key, jobs.id
 
 -- name: running_of_keys
 -- How many jobs of a queue run with each of these keys. (SQLite: `running_of_key`, for each.)
-select told.key,
+select input.key,
        (
            select count(*)
              from queuectl.jobs
             where jobs.queue = %(queue)s
-              and jobs.key = told.key
+              and jobs.key = input.key
               and jobs.state = 'processing'
        )
-  from unnest(%(keys)s::text[]) as told (key)
+  from unnest(%(keys)s::text[]) as input (key)
 
--- name: set_aside
+-- name: block_on_key
 -- The concurrency keys of these jobs have no free slot. Exclude the jobs, so that the next claim need not step over them. Jobs
 -- that another transaction has locked are skipped: they are promoted later.
 with found as (
@@ -214,7 +214,7 @@ with found as (
        for update skip locked
 )
 update queuectl.jobs
-   set aside = true
+   set key_blocked = true
   from found
  where jobs.seq = found.seq
 

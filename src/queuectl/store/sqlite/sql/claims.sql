@@ -35,7 +35,7 @@ select rank, seq, id, runs, command, argv, queue, attempts, crashes, max_retries
   from jobs indexed by jobs_ready
  where queue = :queue
    and ready = 1
-   and aside = 0
+   and key_blocked = 0
  order by rank, seq
  limit :limit
 
@@ -47,7 +47,7 @@ select rank, seq, id, runs, command, argv, queue, attempts, crashes, max_retries
   from jobs indexed by jobs_ready
  where queue = :queue
    and ready = 1
-   and aside = 0
+   and key_blocked = 0
    and (rank, seq) > (:rank, :seq)
  order by rank, seq
  limit :limit
@@ -59,13 +59,13 @@ with recursive step (queue) as (
     select min(queue)
       from jobs
      where ready = 1
-       and aside = 0
+       and key_blocked = 0
     union all
     select (
         select min(queue)
           from jobs
          where ready = 1
-           and aside = 0
+           and key_blocked = 0
            and queue > step.queue
     )
       from step
@@ -132,7 +132,7 @@ select exists (
 )
 
 -- name: is_ready
--- Whether a queue has a due job, including those set aside. (PostgreSQL: `is_drained`, for all queues at once.)
+-- Whether a queue has a due job, including those blocked on their key. (PostgreSQL: `is_drained`, for all queues at once.)
 select exists (
     select 1
       from jobs indexed by jobs_oldest

@@ -15,7 +15,7 @@ select count(*)
       from jobs indexed by jobs_ready
      where queue = :queue
        and ready = 1
-       and aside = 0
+       and key_blocked = 0
        and (rank, seq) < (:rank, :seq)
      limit :limit
   )

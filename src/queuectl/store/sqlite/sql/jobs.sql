@@ -2,7 +2,7 @@
 -- Add one job. Positional parameters, since a bulk enqueue binds a million rows.
 insert into jobs (
     seq, id, command, argv, state, queue, ready, priority, rank, eligible_at, run_at, max_retries, first_is_free,
-    backoff_base, timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, aside, places, hooks,
+    backoff_base, timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, key_blocked, places, hooks,
     limits, secrets
 )
 values (?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -12,7 +12,7 @@ values (?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 update jobs
    set state = iif(:is_blocked, 'blocked', state),
        ready = iif(:is_blocked, 0, ready),
-       depends_on = :said
+       depends_on = :depends_on
  where seq = :seq
 
 -- name: tag
@@ -22,11 +22,11 @@ values (?, ?)
 
 -- name: admit
 -- Let jobs be claimed again whose concurrency key has free slots, in order; all of them if the key has no limit. The first job
--- sets the limit, if it has one. Other jobs of the key may have become ready behind them meanwhile: a claim sets those aside
+-- sets the limit, if it has one. Other jobs of the key may have become ready behind them meanwhile: a claim marks those
 -- that exceed the limit.
 update jobs
-   set aside = 0
- where aside = 1
+   set key_blocked = 0
+ where key_blocked = 1
    and seq in (
     select seq
       from jobs indexed by jobs_of_key
@@ -60,11 +60,11 @@ update jobs
      )
    )
 
--- name: line_up
--- In a whole queue, set aside the jobs whose concurrency key has no free slot, and let the others be claimed. Needed when the
+-- name: mark_key_blocked
+-- In a whole queue, mark the jobs whose concurrency key has no free slot, and let the others be claimed. Needed when the
 -- limit or the order of the jobs changes; per_key is null if there is no limit.
 update jobs
-   set aside = line.aside
+   set key_blocked = line.key_blocked
   from (
     select seq,
            coalesce(places, :per_key) is not null
@@ -74,14 +74,14 @@ update jobs
                 where other.queue = :queue
                   and other.key = jobs.key
                   and other.state = 'processing'
-           ) as aside
+           ) as key_blocked
       from jobs indexed by jobs_of_key
      where queue = :queue
        and key is not null
        and ready = 1
   ) as line
  where jobs.seq = line.seq
-   and jobs.aside <> line.aside
+   and jobs.key_blocked <> line.key_blocked
 
 -- name: request
 -- The stored answer to a request with this idempotency key, unless it has expired.
@@ -125,7 +125,7 @@ select given.value, jobs.id, jobs.state, jobs.created_at
 update jobs
    set state = 'cancelled',
        ready = 0,
-       aside = 0,
+       key_blocked = 0,
        effective_priority = :effective_priority,
        error = :error,
        ending = null,
@@ -189,7 +189,7 @@ update jobs
        eligible_at = :eligible_at,
        run_at = :run_at,
        ready = :ready,
-       aside = 0,
+       key_blocked = 0,
        held = :held,
        max_retries = coalesce(:max_retries, max_retries),
        first_is_free = coalesce(:first_is_free, first_is_free),
@@ -212,7 +212,7 @@ select seq, id, state, queue, worker, token, log, priority, eligible_at, missed,
 -- Move the waiting jobs of a queue, all or those with some IDs, to another one. They keep their rank.
 update jobs
    set queue = :to,
-       aside = 0,
+       key_blocked = 0,
        updated_at = max(:now, created_at)
  where queue = :queue
    and state in ('blocked', 'pending', 'failed')

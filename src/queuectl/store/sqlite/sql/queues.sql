@@ -99,10 +99,10 @@ select count(*)
    and key = :key
    and state = 'processing'
 
--- name: set_aside
+-- name: block_on_key
 -- The concurrency key of this job has no free slot. Exclude the job, so that the next claim need not step over it.
 update jobs
-   set aside = 1
+   set key_blocked = 1
  where seq = :seq
    and ready = 1
 

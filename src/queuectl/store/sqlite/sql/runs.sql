@@ -104,16 +104,16 @@ delete from runs
  where job = :seq
    and number = (select runs from jobs where seq = :seq)
 
--- name: note_call
+-- name: add_delivery
 -- Add a webhook to the outbox, in the transaction that settles the run. (PostgreSQL does so within `settle`.)
-insert into calls (job, run, happening, url, said, at)
-values (:job, :run, :happening, :url, :said, :at)
+insert into webhook_outbox (job, run, event, url, origin, at)
+values (:job, :run, :event, :url, :origin, :at)
 
--- name: take_calls
+-- name: take_deliveries
 -- The oldest rows of the webhook outbox. (PostgreSQL skips those that another worker is reading.)
-delete from calls
- where rowid in (select rowid from calls order by rowid limit :limit)
-returning at, job, run, happening, url, said
+delete from webhook_outbox
+ where rowid in (select rowid from webhook_outbox order by rowid limit :limit)
+returning at, job, run, event, url, origin
 
 -- name: histories
 -- The runs of some jobs except those that are stored in the jobs' rows. In the order of the primary key.

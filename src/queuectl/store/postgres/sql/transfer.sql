@@ -26,7 +26,7 @@ select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuect
 union all
 select 'keyed requests', (select count(*) from queuectl.requests)
 union all
-select 'webhook deliveries', (select count(*) from queuectl.webhook_outbox)
+select 'calls to make', (select count(*) from queuectl.webhook_outbox)
 union all
 select 'points for charts', (select count(*) from queuectl.points)
 

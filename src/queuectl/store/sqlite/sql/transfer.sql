@@ -25,7 +25,7 @@ select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was
 union all
 select 'keyed requests', (select count(*) from requests)
 union all
-select 'webhook deliveries', (select count(*) from webhook_outbox)
+select 'calls to make', (select count(*) from webhook_outbox)
 union all
 select 'points for charts', (select count(*) from points)
 

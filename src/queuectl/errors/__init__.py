@@ -58,26 +58,31 @@ class InvalidLine(UsageError):
     """One line of a batch is wrong, so none of the batch was written."""
 
     code = "invalid-line"
-    noun: ClassVar[str] = "line"
 
     def __init__(self, number: int, cause: QueuectlError) -> None:
-        super().__init__(f"{self.noun} {number}: {cause.message}", hint=cause.hint)
+        super().__init__(f"line {number}: {cause.message}", hint=cause.hint)
         self.number = number
         self.cause = cause
 
 
-class InvalidItem(InvalidLine):
+class InvalidItem(UsageError):
     """The same for an element of a JSON array."""
 
     code = "invalid-item"
-    noun = "item"
+
+    def __init__(self, number: int, cause: QueuectlError) -> None:
+        super().__init__(f"item {number}: {cause.message}", hint=cause.hint)
+        self.number = number
+        self.cause = cause
 
 
-class InvalidRow(InvalidLine):
+class InvalidRow(UsageError):
     """The same for a row of a table of another tool."""
 
     code = "invalid-row"
-    noun = "row"
+
+    def __init__(self, number: int, cause: QueuectlError) -> None:
+        super().__init__(f"row {number}: {cause.message}", hint=cause.hint)
 
 
 class UnknownName(UsageError):
@@ -103,22 +108,18 @@ class NotFound(QueuectlError):
     code = "not-found"
 
 
-class NamedNotFound(NotFound):
-    kind: ClassVar[str]
-    listed_by: ClassVar[str]  # the command
+class JobNotFound(NotFound):
+    code = "job-not-found"
 
-    def __init__(self, name: str) -> None:
-        hint = f"queuectl {self.listed_by} shows the {self.kind}s there are"
-        super().__init__(f"no {self.kind} {name!r}", hint=hint)
-        self.name = name
+    def __init__(self, ref: str) -> None:
+        super().__init__(f"no job {ref!r}", hint="queuectl list shows the jobs there are")
 
 
-class JobNotFound(NamedNotFound):
-    code, kind, listed_by = "job-not-found", "job", "list"
+class WorkerNotFound(NotFound):
+    code = "worker-not-found"
 
-
-class WorkerNotFound(NamedNotFound):
-    code, kind, listed_by = "worker-not-found", "worker", "worker list"
+    def __init__(self, ref: str) -> None:
+        super().__init__(f"no worker {ref!r}", hint="queuectl worker list shows the workers there are")
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────

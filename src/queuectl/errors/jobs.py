@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queuectl.errors import Conflict, NamedNotFound, NotFound, Unavailable, UsageError
+from queuectl.errors import Conflict, NotFound, Unavailable, UsageError
 
 
 class BatchNotFound(NotFound):
@@ -41,8 +41,11 @@ class KeyReused(Conflict):
         )
 
 
-class AlertNotFound(NamedNotFound):
-    code, kind, listed_by = "alert-not-found", "alert", "alert list"
+class AlertNotFound(NotFound):
+    code = "alert-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no alert {name!r}", hint="queuectl alert list shows the alerts there are")
 
 
 class AlertExists(Conflict):
@@ -55,8 +58,11 @@ class AlertExists(Conflict):
         self.name = name
 
 
-class ScheduleNotFound(NamedNotFound):
-    code, kind, listed_by = "schedule-not-found", "schedule", "cron list"
+class ScheduleNotFound(NotFound):
+    code = "schedule-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule {name!r}", hint="queuectl cron list shows the schedules there are")
 
 
 class ScheduleExists(Conflict):

@@ -109,18 +109,6 @@ def _column(name: str, line: TemplateLine) -> str:
     return columns[int(name) - 1]
 
 
-def _whole_line(line: TemplateLine) -> str:
-    return line.text
-
-
-def _number(line: TemplateLine) -> str:
-    return str(line.number)
-
-
-def _base(line: TemplateLine) -> str:
-    return line.text.rstrip("/").rpartition("/")[2] or line.text
-
-
 def _stem(line: TemplateLine) -> str:
     path = line.text
     folder, slash, name = path.rpartition("/")
@@ -130,7 +118,12 @@ def _stem(line: TemplateLine) -> str:
 
 
 # By the text inside the braces; all others are columns.
-_VALUES: Final[dict[str, Callable[[TemplateLine], str]]] = {"": _whole_line, "n": _number, "/": _base, ".": _stem}
+_VALUES: Final[dict[str, Callable[[TemplateLine], str]]] = {
+    "": lambda line: line.text,
+    "n": lambda line: str(line.number),
+    "/": lambda line: line.text.rstrip("/").rpartition("/")[2] or line.text,
+    ".": _stem,
+}
 
 
 MAX_HINT_CHARS: Final = 200

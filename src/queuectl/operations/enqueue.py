@@ -147,7 +147,10 @@ def prepare(
     """
     with gc_paused():
         jobs = make_jobs(intake, defaults, flags=flags, advance=advance)
-        last = None if on_complete is None else _last_job(on_complete, flags, defaults)
+        last = None
+        if on_complete is not None:  # in the queue of the batch, so that the same workers run it
+            fields = {name: flags[name] for name in ("batch", "queue") if name in flags}
+            last = validate({"command": on_complete, **fields}, defaults)
         return Prepared(intake, jobs, last)
 
 
@@ -166,12 +169,6 @@ def add(inbox: Enqueuer, prepared: Prepared, *, idempotency: tuple[str, str] | N
             raise _locate_key_error(error, intake) from error
         except (NotFound, Conflict) as error:
             raise _locate_parent_error(error, intake, jobs) from error
-
-
-def _last_job(command: str, flags: Flags, defaults: Defaults) -> NewJob:
-    """The job of `--on-complete`, in the queue of the batch, so that the same workers run it."""
-    fields = {"command": command, **{name: flags[name] for name in ("batch", "queue") if name in flags}}
-    return validate(fields, defaults)
 
 
 def make_jobs(

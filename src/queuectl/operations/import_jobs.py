@@ -34,7 +34,7 @@ from queuectl.settings import resolve_key
 from queuectl.store.foreign import HEADER, MAGIC, Foreign
 from queuectl.store.import_staging import Stage
 from queuectl.store.protocol import Reads, Store
-from queuectl.store.transfer import Definitions, Importer
+from queuectl.store.transfer import Importer
 from queuectl.store.types import Filter
 from queuectl.text import parse_json, short_repr
 
@@ -73,26 +73,20 @@ def import_jobs(
         config = _read_records(source, defaults, stage, rules=rules, advance=advance, now_ms=reads().now_ms())
         settings, unknown = _parse_settings(source.settings, reads=reads)
         ignored = [*source.ignored, *unknown]
-        _skip_existing(source, stage, lambda ids: _find_existing(reads(), ids))
+        _skip_existing(source, stage, lambda ids: {job.id: job for job in reads().jobs(Filter(ids=tuple(ids)))})
         if hidden := stage.first_hidden():
             raise source.blame(hidden[0], _hidden_value_error(hidden[1]))
-        config = _skip_existing_config(config, reads())
+        config = without_existing(config, reads()) if config != NO_CONFIG else config
         if not dry_run and (stage.remaining()[0] or settings or config != NO_CONFIG):
             with open_store().importer(settings, rules=config != NO_CONFIG) as target:
                 # Again, now inside the transaction: a job may have been added meanwhile.
                 _skip_existing(source, stage, target.present)
-                config = _skip_existing_config(config, target)
+                config = without_existing(config, target) if config != NO_CONFIG else config
                 _store_config(config, target, defaults, chance=chance)
                 _add_records(stage, target, advance=advance)
         new, given_back = stage.remaining()
         names = (sorted(of_a_kind) for of_a_kind in config)
         return ImportResult(new, stage.size - new, given_back, settings, ignored, *names)
-
-
-def _skip_existing_config(config: ConfigRecords, there: Definitions) -> ConfigRecords:
-    if config == NO_CONFIG:
-        return config
-    return without_existing(config, there)
 
 
 def _store_config(config: ConfigRecords, target: Importer, defaults: Defaults, *, chance: Callable[[], float]) -> None:
@@ -127,10 +121,6 @@ def _read_records(
             raise DuplicateId(record.id, where=f"{source.noun} {number}", twice=True)
         advance(number, None)
     return config
-
-
-def _find_existing(store: Reads, ids: Sequence[str]) -> dict[str, Job]:
-    return {job.id: job for job in store.jobs(Filter(ids=tuple(ids)))}
 
 
 def _skip_existing(source: RecordSource, stage: Stage, present: Present) -> None:

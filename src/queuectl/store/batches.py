@@ -21,17 +21,9 @@ def batch_of(row: Row, states: Iterable[tuple[str, int]], *, recent: int = 0) ->
     """From a row of `batch` or `batches`."""
     name, added, created_at, completed_at, on_complete, job_id = row
     counts = {**dict.fromkeys(State, 0), **{State(state): jobs for state, jobs in states}}
-    command = None if on_complete is None else _command(unpack_job(on_complete))
+    job = None if on_complete is None else unpack_job(on_complete)
+    command = None if job is None else job.command or " ".join(job.argv or ())
     return Batch(name, added, created_at, completed_at, command, job_id, counts, recent)
-
-
-def completion_jobs_of(rows: Iterable[Row]) -> dict[str, CompletionJob]:
-    """From rows of `batches`."""
-    return {
-        name: CompletionJob(unpack_job(packed), completed_at is not None)
-        for name, _, _, completed_at, packed, _ in rows
-        if packed is not None
-    }
 
 
 def pack_job(job: NewJob) -> str:
@@ -58,10 +50,6 @@ def completion_job(text: str, states: Iterable[tuple[str, int]], *, batch: str) 
     return job._replace(env=env, batch=None)
 
 
-def _command(job: NewJob) -> str:
-    return job.command if job.command is not None else " ".join(job.argv or ())
-
-
 class Batches:
     def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
         self._tx = tx
@@ -84,7 +72,11 @@ class Batches:
         return [batch_of(row, states.get(row[0], ())) for row in found]
 
     def completion_jobs(self) -> dict[str, CompletionJob]:
-        return completion_jobs_of(self._tx.all("batches"))
+        return {
+            name: CompletionJob(unpack_job(packed), completed_at is not None)
+            for name, _, _, completed_at, packed, _ in self._tx.all("batches")
+            if packed is not None
+        }
 
     def complete_batches(self) -> list[CompletedBatch]:
         due = self._tx.all("batch_due")

@@ -148,11 +148,6 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
     )
 
 
-def points_asked(now_ms: int) -> list[dict[str, Any]]:
-    """The values of `points_of`, for this minute and this hour."""
-    return [{"span": span.value, "at": span.begin(now_ms)} for span in _SPANS]
-
-
 def point_of(row: Row) -> Point:
     """From the columns of `points` and `points_of`."""
     at, queue, covers, *counts, waiting, running, oldest, run, wait = row
@@ -195,10 +190,6 @@ def bucket_rows(jobs: Iterable[tuple[str, int | None, int | None]]) -> list[Row]
     return [(*bucket, *sums) for bucket, sums in found.items()]
 
 
-def histograms_of(buckets: Iterable[Row]) -> dict[str, tuple[Histogram, Histogram]]:
-    return {queue: (Histogram.of(run), Histogram.of(wait)) for queue, (run, wait) in times_by_queue(buckets).items()}
-
-
 class Samples:
     """The samples of a store, and the distributions of its run times."""
 
@@ -214,7 +205,8 @@ class Samples:
         with self._tx.snapshot():
             since = self._state().since(self._tx.clock.now_ms())
             counted, measured = self._tx.each(("buckets", ()), ("measured", {"since": since, "until": EVER}))
-        return histograms_of(counted + measured)
+        times = times_by_queue(counted + measured)
+        return {queue: (Histogram.of(run), Histogram.of(wait)) for queue, (run, wait) in times.items()}
 
     def sample(self) -> bool:
         for _ in range(SAMPLE_ATTEMPTS):
@@ -235,7 +227,7 @@ class Samples:
             ("counters", ()),
             ("measured", {"since": since, "until": until}),
             ("first_created", ()),
-            *(("points_of", values) for values in points_asked(now)),
+            *(("points_of", values) for values in ({"span": span.value, "at": span.begin(now)} for span in _SPANS)),
         )
         sample = sampled(state, SampleInput(*found), now_ms=now)
         with self._tx.write():

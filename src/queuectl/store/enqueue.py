@@ -71,11 +71,6 @@ class InsertGroup(NamedTuple):
     replaced: Sequence[Replaced] = ()
 
 
-def replacements(ids: Sequence[str], seqs: Sequence[int], replaced: Mapping[str, str]) -> list[Replaced]:
-    """`replaced`: by the ID of a new job, the job that it replaces."""
-    return [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
-
-
 def over_key_limit(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[int]:
     """The indexes of jobs that cannot be claimed at first because of the limit of their concurrency key. `per_key`: the limit of each
     queue that has one. Call `admit` afterwards; it decides the order within a key."""
@@ -88,19 +83,6 @@ def over_key_limit(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[in
             if seen[job.queue, job.key] > limit:
                 found.add(index)
     return found
-
-
-def shares_keys(jobs: Sequence[NewJob]) -> bool:
-    """Whether two of these have the same concurrency key in the same queue: a single one never exceeds a limit."""
-    keys = [(job.queue, job.key) for job in jobs if job.key is not None]
-    return len(set(keys)) < len(keys)
-
-
-def without_blocked_keys(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Sequence[NewJob]:
-    """The same without the keys of blocked jobs, which do not count against the limits."""
-    if not blocked:
-        return jobs
-    return [job._replace(key=None) if id_ in blocked else job for job, id_ in zip(jobs, ids, strict=True)]
 
 
 def count_new(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Iterator[tuple[str, str, int]]:
@@ -199,10 +181,11 @@ class EnqueueSteps:
             return
         ageing, seqs = self.take_seqs([job.id for job in jobs if job.id is not None], len(jobs))
         now = self._tx.clock.now_ms()
-        if old_jobs := replacements(ids, seqs, replaced):
+        if replaced:
             from queuectl.store.unique import replace  # here, since few jobs have a unique key
 
-            replace(self._tx, old_jobs, transitions, now_ms=now, ageing=ageing)
+            old = [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
+            replace(self._tx, old, transitions, now_ms=now, ageing=ageing)
         self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now, ageing=ageing)
 
     def take_seqs(self, given: Sequence[str], count: int) -> tuple[Ageing, Sequence[int]]:
@@ -228,8 +211,16 @@ class EnqueueSteps:
     ) -> None:
         """`blocked`: the IDs of jobs with dependencies, which `insert_links` stores."""
         jobs, ids = group.jobs, group.ids
-        due = without_blocked_keys(jobs, ids, blocked)
-        key_blocked = over_key_limit(due, dict(self._tx.all("per_key"))) if shares_keys(due) else frozenset()
+        # Blocked jobs do not count against the limits of their keys.
+        due = (
+            [job._replace(key=None) if id_ in blocked else job for job, id_ in zip(jobs, ids, strict=True)]
+            if blocked
+            else jobs
+        )
+        keyed = [(job.queue, job.key) for job in due if job.key is not None]
+        key_blocked = (
+            over_key_limit(due, dict(self._tx.all("per_key"))) if len(set(keyed)) < len(keyed) else frozenset()
+        )
         self.insert_rows(group, new_rows(group, now_ms=now_ms, ageing=ageing, key_blocked=key_blocked))
         for queue, state, count in count_new(jobs, ids, blocked):
             transitions.add(queue, OUTSIDE, state, jobs=count)

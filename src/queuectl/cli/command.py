@@ -42,6 +42,14 @@ def _help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
+def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and isinstance(ctx.obj, App) and not ctx.resilient_parsing:
+        from queuectl import __version__
+
+        ctx.obj.print(f"queuectl {__version__}")
+        ctx.exit()
+
+
 def _global(*names: str, **settings: Any) -> click.Option:
     return click.Option(list(names), expose_value=False, **{"callback": _note, **settings})
 
@@ -91,7 +99,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self.signed_arguments:
-            args = [_guard(word) for word in args]
+            args = [_GUARD + word if re.match(r"-[\d.]", word) else word for word in args]
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -243,11 +251,6 @@ def _write_examples(formatter: click.HelpFormatter, examples: str) -> None:
 
 # No argument can contain a NUL, so click's parser cannot mistake a marked one for an option.
 _GUARD = "\0"
-
-
-def _guard(word: str) -> str:
-    is_signed = len(word) > 1 and word[0] == "-" and (word[1].isdigit() or word[1] == ".")
-    return _GUARD + word if is_signed else word
 
 
 def _unguard(value: object) -> object:

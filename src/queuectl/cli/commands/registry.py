@@ -6,8 +6,7 @@ from typing import Final
 
 import click
 
-from queuectl.cli.app import App
-from queuectl.cli.command import Entry, group
+from queuectl.cli.command import Entry, group, print_version
 
 _ADD, _INSPECT, _CONTROL, _ADMIN = "Add jobs", "Inspect", "Control", "Administration"
 
@@ -56,14 +55,6 @@ COMMANDS: Final = {
     "help": Entry("help", "help_topic", "Read about a topic or a command.", _ADMIN),
     "completion": Entry("help", "completion", "Print the completion script for a shell.", _ADMIN),
 }
-
-
-def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value and isinstance(ctx.obj, App) and not ctx.resilient_parsing:
-        from queuectl import __version__
-
-        ctx.obj.print(f"queuectl {__version__}")
-        ctx.exit()
 
 
 root = group(

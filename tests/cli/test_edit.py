@@ -147,7 +147,7 @@ def test_an_edit_of_a_job_changed_meanwhile_is_refused(waiting: Program, home: P
     waiting("priority", "9", "a", check=0)
     go.touch()
     assert terminal.end() == 1
-    assert "error: job 'a' has changed since it was shown: it stays as it is" in plain(terminal.shown)
+    assert "error: job 'a' has changed since it was shown, and was not edited" in plain(terminal.shown)
     assert list(tmp_path.glob("queuectl-edit-*.toml"))
     assert show(waiting, "a")["priority"] == 9
 

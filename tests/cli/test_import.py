@@ -160,7 +160,7 @@ def test_omitted_values_are_never_invented(queuectl: Program, elsewhere: Program
     queuectl("enqueue", "--id", "a", "--env", "TOKEN=secret", "true", check=0)
     text = queuectl("export", "--format", "jsonl", check=0).out
     message, hint = refused(elsewhere, "-", code=2, input=text)
-    assert message == "line 1: env.TOKEN: its value was left out of this export"
+    assert message == "line 1: env.TOKEN: the export hides its value"
     assert "queuectl export FILE" in hint
     assert queuectl("import", "-", "--json", input=text, check=0).json["skipped"] == 1
 
@@ -214,7 +214,7 @@ def test_jobs_without_history_can_be_retried(queuectl: Program, tmp_path: Path) 
 def test_a_queuectl_database_is_refused_by_import(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     message, hint = refused(queuectl, home / "queue.db", code=1)
-    assert message == f"cannot import {home / 'queue.db'}: it is a store of queuectl itself"
+    assert message == f"cannot import {home / 'queue.db'}: it is a queuectl database"
     assert "copy" in hint
 
 
@@ -406,7 +406,7 @@ def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
                 "tz": "UTC",
                 "job": {"command": "true", "env": {"A": "***"}},
             },
-            "item 1: job.env: a value was left out of this export",
+            "item 1: job.env: the export hides a value",
         ),
     ],
 )

@@ -261,7 +261,7 @@ def test_an_invalid_setting_is_refused(queuectl: Program, home: Path, tmp_path: 
     [
         (
             "create table jobs (id text, body text)",
-            "its table jobs is of no layout that is known here (columns id, body)",
+            "the layout of its table jobs is unknown (columns id, body)",
         ),
         ("create table tasks (id text)", "it has no table jobs"),
     ],

@@ -92,7 +92,7 @@ def test_the_grants_of_the_page_are_those_that_a_worker_needs_on_every_table(sit
 @pytest.mark.parametrize(
     "taken,said",
     [
-        ("delete on queuectl.calls", "this role lacks delete on calls"),
+        ("delete on queuectl.webhook_outbox", "this role lacks delete on webhook_outbox"),
         (
             "all on queuectl.alerts",
             "this role lacks select on alerts; insert on alerts; update on alerts; delete on alerts",

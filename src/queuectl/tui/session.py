@@ -177,7 +177,9 @@ def _jobs(reads: Reads, job_filter: JobFilter) -> Iterator[Job]:
         counted = tally if job_filter.queue is None else {job_filter.queue: tally.get(job_filter.queue, {})}
         if not any(states.get(state) for states in counted.values()):
             continue
-        where = Filter(frozenset({state}), queues, match=job_filter.text or None, calls=job_filter.queue is not None)
+        where = Filter(
+            frozenset({state}), queues, match=job_filter.text or None, includes_webhooks=job_filter.queue is not None
+        )
         most = MAX_JOBS_BY_STATE[state] if job_filter.state is None else MAX_JOBS_OF_STATE
         yield from reads.jobs(where, descending=state not in _OLDEST_FIRST, limit=most)
 

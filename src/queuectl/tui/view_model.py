@@ -128,7 +128,7 @@ def title(page: Page, snapshot: Snapshot | None) -> Text:
     line = Text.assemble(("JOBS", "bold"), _GAP, f"{shown:,}")
     if snapshot is not None and not job_filter.text:
         where = Filter(
-            queues=frozenset(() if job_filter.queue is None else (job_filter.queue,)), calls=False
+            queues=frozenset(() if job_filter.queue is None else (job_filter.queue,)), includes_webhooks=False
         )  # as in the list
         counted = [queue.states for queue in snapshot.queues if where.has_queue(queue.name)]
         of = sum(states[state] for states in counted for state in states if job_filter.state in (None, state))

@@ -28,7 +28,7 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.spec import Defaults
 from queuectl.maintenance.prune import ROWS_AT_ONCE, Plan, Pruned, Pruner, prune
 from queuectl.operations import control
-from queuectl.operations.job_input import Fields, JobInput
+from queuectl.operations.enqueue import Fields, JobInput
 from queuectl.policy.gate import Gate
 from queuectl.store.protocol import Store
 from queuectl.web.middleware import Refused

@@ -120,7 +120,7 @@ def test_the_statement_that_begins_a_transaction_is_not_compiled(
         server.execute(f"alter database {name} set {setting} = {value}")
     store.db.close()
     plans: list[str] = []
-    store.db._open().add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
+    store.db.open().add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
     with store.db.transaction():
         pass
     assert any("set_config" in plan for plan in plans)

@@ -111,7 +111,7 @@ def show(app: App, name: str) -> Result:
     reads = app.open_reads()
     found = reads.alert(name)
     message = last_notifications(reads, [found]).get(name)
-    value = found.to_dict(None if message is None else message.fate)
+    value = found.to_dict(None if message is None else message.status)
     return Details(value, text=lambda: _alert_lines(app, found, message, reads.now_ms()), id=name)
 
 
@@ -204,11 +204,11 @@ def _style(one: Any) -> str:
 
 
 def _fate(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return messages[one.name].fate.value if one.name in messages else ""
+    return messages[one.name].status.value if one.name in messages else ""
 
 
 def _fate_style(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return "bold red" if _fate(messages, one) in (NotificationStatus.DEAD, NotificationStatus.UNTOLD) else ""
+    return "bold red" if _fate(messages, one) in (NotificationStatus.DEAD, NotificationStatus.UNSENT) else ""
 
 
 def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
@@ -216,8 +216,8 @@ def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
     if message is None:
         return "never"
     ago = _ago(one.told_ms, now_ms)
-    match message.fate:
-        case NotificationStatus.UNTOLD:
+    match message.status:
+        case NotificationStatus.UNSENT:
             return f"{ago}: not delivered yet, {len(one.untold)} to send"
         case NotificationStatus.QUEUED:
             return f"{ago}: queued, not delivered yet: queuectl show {message.job}"
@@ -227,7 +227,7 @@ def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
             return f"{ago}: cancelled: queuectl show {message.job}"
         case NotificationStatus.DELIVERED:
             return f"{ago}: delivered"
-        case NotificationStatus.TOLD:
+        case NotificationStatus.SENT:
             return f"{ago}: sent without a job, or the job was removed"
 
 

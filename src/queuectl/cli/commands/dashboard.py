@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command, port_number
+from queuectl.cli.command import command
 from queuectl.cli.render import Nothing, Result
 from queuectl.clock import Clock
 from queuectl.config import file_path
@@ -183,3 +183,9 @@ def top(app: App) -> Result:
     if view.fault is not None:
         raise view.fault
     return Nothing()
+
+
+def port_number(text: str) -> int:
+    if re.fullmatch("[0-9]{1,5}", text) and int(text) < 65_536:
+        return int(text)
+    raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")

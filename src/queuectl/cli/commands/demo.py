@@ -17,7 +17,8 @@ from typing import Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command, port_number
+from queuectl.cli.command import command
+from queuectl.cli.commands.dashboard import port_number
 from queuectl.cli.render import Nothing, Result
 from queuectl.errors import InvalidInput
 

@@ -20,6 +20,7 @@ from queuectl.cli.worker_status import is_serving, store_line
 from queuectl.jobs.dependencies import Need, Otherwise
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
+from queuectl.jobs.stats import Spread
 from queuectl.operations import inspect
 from queuectl.operations.explain import Explanation
 from queuectl.operations.explain import explain as explain_job
@@ -28,7 +29,6 @@ from queuectl.operations.graph import graph as graph_of
 from queuectl.operations.inspect import Metrics, QueueCount, Status
 from queuectl.operations.prometheus import format_metrics
 from queuectl.operations.query import parse_count, parse_sort
-from queuectl.store.histograms import Spread
 from queuectl.store.types import Filter, Link
 from queuectl.text import command_line, escape_control, plural
 from queuectl.units import humanize_duration, humanize_elapsed

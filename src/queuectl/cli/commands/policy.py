@@ -18,7 +18,7 @@ from queuectl.config import file_path, job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs.resources import CEILINGS, LIMITS
 from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
-from queuectl.operations.job_input import parse_arguments
+from queuectl.operations.enqueue import parse_arguments
 from queuectl.policy.evaluator import Decision, Evaluator, Request
 from queuectl.policy.lint import lint_policy, lint_wildcards
 from queuectl.policy.parser import LoadedPolicy, default_path, has_policy, read_policy

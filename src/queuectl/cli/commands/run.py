@@ -9,7 +9,7 @@ from typing import Any
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command, show_env_option
-from queuectl.cli.commands.enqueue import add, file_options, read_file, source
+from queuectl.cli.commands.enqueue import add, file_options, read_document, source
 from queuectl.cli.commands.logs import warn_missing_output
 from queuectl.cli.errors import INTERRUPTED, REFUSED, Interrupted
 from queuectl.cli.job_options import JobCommand, command_input, job_options, read_flags
@@ -19,7 +19,6 @@ from queuectl.cli.worker_status import unserved_watch
 from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailable, UsageError
 from queuectl.jobs.model import Job
 from queuectl.operations import inspect, logs
-from queuectl.operations.job_input import InputFormat, parse_document
 from queuectl.operations.logs import LogView
 from queuectl.operations.wait import exit_code, retry_store, wait
 from queuectl.text import escape_control
@@ -50,8 +49,7 @@ def run(
     if not arguments and file is None and "command" not in flags:
         raise UsageError("nothing to run", hint="for example: queuectl run 'echo hello'")
     arguments, file = source(arguments, file, flags=flags, stream=False, form=form)
-    wanted = InputFormat(form) if form else None
-    jobs = parse_document(read_file(app, file), wanted) if file else command_input(arguments, flags)
+    jobs = read_document(app, file, form) if file else command_input(arguments, flags)
     if len(list(islice(jobs, 2))) != 1:
         raise UsageError("run takes one job", hint="queuectl enqueue adds several, queuectl wait waits for them")
     (job_id,) = add(app, jobs, flags=flags)

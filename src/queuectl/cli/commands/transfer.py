@@ -34,7 +34,6 @@ from queuectl.errors import (
 from queuectl.operations import export as exporter
 from queuectl.operations.backup import (
     SQLITE_SUFFIXES,
-    FillableStore,
     RestoreResult,
     RestoreTarget,
     new_backup_path,
@@ -59,7 +58,7 @@ from queuectl.store.open import (
     store_file_of,
     store_path,
 )
-from queuectl.store.transfer import Copyable
+from queuectl.store.protocol import Store
 from queuectl.text import escape_control, escape_json, plural
 
 BACKUP_HINT = "name a file that queuectl backup made; what export wrote is read by: queuectl import FILE"
@@ -117,7 +116,7 @@ def restore(app: App, file: str, yes: bool) -> Result:
 
 
 class _Source:
-    def __init__(self, store: Copyable) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         with store.dump() as dump:
             self.counts = dump.counts()
@@ -173,7 +172,7 @@ def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
 
 
 def _restore_target(app: App, own: str | None) -> RestoreTarget:
-    def open_whole() -> FillableStore:
+    def open_whole() -> Store:
         app.close()  # the file may have been replaced
         return app.open_store()
 
@@ -222,7 +221,7 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
     if opened is None:
         raise StoreNotFound(shown["from"])
 
-    def open_target() -> Copyable:
+    def open_target() -> Store:
         made = open_at(target, app.clock, create=True, on_wait=app.on_locked)
         assert made is not None
         made.actor = actor(app.environ)

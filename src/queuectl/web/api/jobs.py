@@ -14,7 +14,7 @@ from queuectl.jobs.states import FINAL, State
 from queuectl.operations import batches, inspect, job_input
 from queuectl.operations import explain as explaining
 from queuectl.operations import wait as waiting
-from queuectl.operations.job_input import JobInput, ParsedJobs
+from queuectl.operations.enqueue import JobInput, ParsedJobs
 from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort
 from queuectl.store.types import Filter, Sort
 from queuectl.text import short_repr
@@ -251,7 +251,7 @@ _TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504."
 )
 def wait_for_jobs(session: StoreSession, call: ApiRequest) -> Any:
     where, seconds = to_filter(call.query, session.reads), _seconds(call)
-    if bool(call.query["id"]) == (where != Filter(calls=where.calls)):
+    if bool(call.query["id"]) == (where != Filter(includes_webhooks=where.includes_webhooks)):
         raise UsageError("expected either ids or selectors", hint="like ?id=7f3a&id=81bc, or ?queue=mail")
     if call.query["id"]:
         ids = [session.reads.resolve(one) for one in call.query["id"]]

@@ -144,7 +144,7 @@ def _job_id(session: StoreSession, wanted: str) -> str | None:
 
 MAX_ERROR_GROUPS: Final = 50
 MAX_LATEST_DEAD: Final = 25
-DEAD: Final = Filter(frozenset({State.DEAD}), calls=False)
+DEAD: Final = Filter(frozenset({State.DEAD}), includes_webhooks=False)
 _DLQ_ACTIONS: Final = ("retry", "purge")
 
 

@@ -209,5 +209,5 @@ def _busiest(queues: set[str], tally: Mapping[str, Mapping[State, int]]) -> list
 def _last_dead(reads: Reads, dead: int) -> Any:
     if not dead:
         return None
-    latest = reads.jobs(Filter(frozenset({State.DEAD}), calls=False), sort=Sort.FINISHED, limit=1)
+    latest = reads.jobs(Filter(frozenset({State.DEAD}), includes_webhooks=False), sort=Sort.FINISHED, limit=1)
     return next((job.finished_at for job in latest), None)

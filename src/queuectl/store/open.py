@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, assert_never, cast
+from typing import TYPE_CHECKING, Final, assert_never
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
@@ -231,7 +231,7 @@ def _address(home: str, db: str | None) -> Address:
 def _open_sqlite(path: str, clock: Clock | None, *, patience: float = 30.0, on_wait: OnWait | None = None) -> Store:
     from queuectl.store.sqlite.store import SqliteStore
 
-    return cast("Store", SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait))
+    return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
 
 
 def _open_postgres(url: PostgresUrl, clock: Clock | None, *, create: bool, patience: float = 30.0) -> Store | None:
@@ -247,7 +247,7 @@ def _open_postgres(url: PostgresUrl, clock: Clock | None, *, create: bool, patie
     clock = None if isinstance(clock, SystemClock) else clock
     seconds = min(STATEMENT_SECONDS, max(patience, WORKER_SECONDS))
     connection = connect(url, clock=clock, create=create, seconds=seconds)
-    return None if connection is None else cast("Store", PostgresStore(connection))
+    return None if connection is None else PostgresStore(connection)
 
 
 def _place(home: str, path: str) -> None:

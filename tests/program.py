@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.e2e.processes import children, has_let_go
-from tests.wait import wait_until
+from tests.wait import PATIENCE, wait_until
 from tests.warm import Ended, Forked, living, warm
 
 COMMAND = (sys.executable, "-m", "queuectl")
@@ -153,7 +153,7 @@ class WorkerProcess:
         workers = self._queuectl("worker", "list", "--json", check=0).json
         return next((worker for worker in workers if worker["pid"] == self.pid), None)
 
-    def wait_until_ready(self, timeout: float = 20) -> WorkerProcess:
+    def wait_until_ready(self, timeout: float = PATIENCE) -> WorkerProcess:
         """Wait until it is registered, or has exited (`--drain` without jobs)."""
 
         def is_ready() -> bool:
@@ -225,7 +225,7 @@ class Leftovers:
                 killed.append(f"{pid}: {' '.join(words).strip()}")
         return killed
 
-    def wait_until_none(self, timeout: float = 10) -> None:
+    def wait_until_none(self, timeout: float = 20) -> None:
         wait_until(lambda: not list(self), timeout=timeout, what="all started processes to exit")
 
     def end_the_late(self) -> list[str]:

@@ -419,7 +419,7 @@ def test_an_empty_selection_changes_no_jobs(queue: Queue, said: dict[str, Any]) 
     every = queue.select(**said)
     assert len(every) == 1
     for change in (every.cancel, every.hold, every.run_now, every.prune, every.purge, lambda: every.edit(priority=5)):
-        with pytest.raises(errors.UsageError, match=r"^which jobs\?$"):
+        with pytest.raises(errors.UsageError, match=r"^no jobs are selected$"):
             change()
     assert queue.get("a").priority == 0
     assert queue.select(state=list(State)[:2]).hold()["done"] == ["a"]

@@ -128,7 +128,7 @@ def test_an_invalid_variable_is_rejected_by_name(value: str) -> None:
 
 def test_two_variables_of_one_key_may_agree_but_not_differ() -> None:
     assert load_settings({}, {"QUEUECTL_TIMEOUT": "5s", "QUEUECTL_JOB_TIMEOUT": "5s"}).timeout_ms == 5_000
-    with pytest.raises(InvalidInput, match="QUEUECTL_JOB_TIMEOUT: means the same as QUEUECTL_TIMEOUT"):
+    with pytest.raises(InvalidInput, match="QUEUECTL_JOB_TIMEOUT: is an alias of QUEUECTL_TIMEOUT"):
         load_settings({}, {"QUEUECTL_TIMEOUT": "5s", "QUEUECTL_JOB_TIMEOUT": "6s"})
 
 

@@ -10,10 +10,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 AT_MOST = 0.2
+PATIENCE = 30.0  # seconds: a loaded host needs several for what takes milliseconds otherwise
 
 
 def wait_until(
-    condition: Callable[[], T], *, timeout: float = 20, every: float = 0.02, what: str = "the condition"
+    condition: Callable[[], T], *, timeout: float = PATIENCE, every: float = 0.02, what: str = "the condition"
 ) -> T:
     """Return the value of `condition` as soon as it is true. Raise AssertionError with `what` after `timeout` seconds.
 
@@ -33,7 +34,7 @@ def wait_until(
 
 async def until(condition: Callable[[], object], *, what: str) -> None:
     """Like `wait_until`, for a test that runs in the event loop that it waits for."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < deadline, f"timeout after 20 s waiting for {what}"
+        assert time.monotonic() < deadline, f"timeout after {PATIENCE:g} s waiting for {what}"
         await asyncio.sleep(0.02)

@@ -31,8 +31,7 @@ from queuectl.operations import batches, control, inspect, job_input, logs, queu
 from queuectl.operations import graph as graphs
 from queuectl.operations import wait as waiting
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.enqueue import add, job_defaults, prepare, queued
-from queuectl.operations.job_input import Fields, JobInput, ParsedJobs
+from queuectl.operations.enqueue import Fields, JobInput, ParsedJobs, add, job_defaults, prepare, queued
 from queuectl.operations.query import parse_count, parse_filter, parse_sort
 from queuectl.paths import trusts_home
 from queuectl.settings import Settings

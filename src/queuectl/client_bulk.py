@@ -19,7 +19,7 @@ from queuectl.jobs.spec import Defaults
 from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations import control
 from queuectl.operations import wait as waiting
-from queuectl.operations.job_input import Fields
+from queuectl.operations.enqueue import Fields
 from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.types import Chosen, Filter
@@ -98,7 +98,7 @@ class _BulkAction(Protocol):
 
 
 class Selection:
-    """The jobs that match a filter; evaluated by each call.
+    """The jobs that match a filter; evaluated by each method.
 
     An action applies to the selected jobs whose state allows it and returns the result that `--json` prints:
     `{"done": [ids], "refused": [{"id", "code", "message"}]}`. It raises InvalidInput if the filter names a state that does
@@ -194,7 +194,7 @@ class Selection:
     def _restrict(self, able: frozenset[State], *, done: str) -> Filter:
         if self._where.names_states_only and not self._where.states:
             # An empty list or a None is more likely than the wish to change every job.
-            raise UsageError("which jobs?", hint="choose them by state, queue, tag, batch, since or match")
+            raise UsageError("no jobs are selected", hint="choose them by state, queue, tag, batch, since or match")
         return restrict_states(self._where, able, done=done, subject="state")
 
     def _act(

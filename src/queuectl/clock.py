@@ -45,7 +45,7 @@ class CancelEvent(Protocol):
 
 
 class Cancelled(Exception):
-    """The client disconnected."""
+    """The work is not needed any more: the client disconnected, or the thread was closed."""
 
 
 class CancellableClock(SystemClock):

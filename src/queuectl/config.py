@@ -150,7 +150,7 @@ def _variable(key: Key, environ: Mapping[str, str]) -> str | None:
         )
     for other in found[1:]:
         if environ[other] != environ[found[0]]:
-            raise InvalidInput(other, f"means the same as {found[0]} and says otherwise", hint="unset one of the two")
+            raise InvalidInput(other, f"is an alias of {found[0]} with another value", hint="unset one of the two")
     return found[0]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queuectl.clock import Clock
 from queuectl.config import here
 from queuectl.errors import QueuectlError, StoreDamaged
+from queuectl.maintenance.doctor.checks import Checked, Fixed, examine, fix
 from queuectl.maintenance.doctor.finding import Patient
 from queuectl.store.address import PostgresUrl, parse_address
 from queuectl.store.open import explain_read_only, open_reads, store_exists, store_path
@@ -19,8 +21,28 @@ if TYPE_CHECKING:
     from queuectl.store.sqlite.connection import OnWait
 
 
+def run_doctor(
+    home: str,
+    db: Callable[[], str | None],
+    *,
+    to_fix: bool,
+    environ: Mapping[str, str],
+    clock: Clock,
+    on_wait: OnWait | None = None,
+) -> tuple[Patient, list[Checked], list[Fixed]]:
+    """Run all checks. With `to_fix`, fix what is safe to fix, and check again if something was fixed."""
+    look = partial(_open_for_diagnosis, home, db, environ=environ, clock=clock, on_wait=on_wait)
+    with look() as found:
+        checked = examine(found)
+        fixed = fix(checked) if to_fix else []
+    if fixed:
+        with look() as found:
+            checked = examine(found)
+    return found, checked, fixed
+
+
 @contextmanager
-def open_for_diagnosis(
+def _open_for_diagnosis(
     home: str,
     db: Callable[[], str | None],
     *,

@@ -1,15 +1,15 @@
 """The paths of the files of a data directory. Only `make_home` and `make_folders` change the disk.
 
-queue.db            the store (with -wal and -shm beside it, and -new while it is made)
+queue.db            the database (with -wal and -shm, and -new while it is created)
 logs/ID.log         the output of a job
-logs/ID.log.cut     what is to stay of it, while it is being cut
+logs/ID.log.cut     its new content while it is being cut
 logs/ID.parents/    the output of its parents on other hosts, while it runs
 workers/NAME.lock   locked while the worker is alive
-workers/NAME.bell   a pipe that wakes it
-workers/NAME.runs   which processes it has made
-workers/NAME.N.kept the same of a worker that is gone, as long as some of them run on
+workers/NAME.bell   its wake-up pipe
+workers/NAME.runs   the processes it has started
+workers/NAME.N.kept the same of a dead worker, while some of them still run
 workers/NAME.log    the log of a detached worker
-workers/NAME.gone   logs that are to be removed
+workers/NAME.gone   logs to be removed
 backups/            backups made before a reset or restore
 secrets/NAME        a secret for jobs of this host
 secrets.toml        external providers of secrets
@@ -114,7 +114,7 @@ def check_trusted(path: str, *, may_be_sticky: bool = False) -> None:
 
 
 def check_links(home: str) -> None:
-    """Raise HomeUnusable if a part of the data directory is a symbolic link: it would lead to a file of someone else."""
+    """Raise HomeUnusable if a part of the data directory is a symbolic link: it could point to a file of another user."""
     for name in _NO_LINKS:
         if os.path.islink(os.path.join(home, name)):
             raise errors.HomeUnusable(

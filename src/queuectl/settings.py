@@ -146,7 +146,7 @@ def _url() -> Kind:
 
         return parse_url_or_none(text, subject) or None
 
-    def told(url: str | None) -> str:
+    def redacted(url: str | None) -> str:
         from queuectl.webhooks.rules import redact_url
 
         return "none" if url is None else redact_url(url)
@@ -155,8 +155,8 @@ def _url() -> Kind:
         form="an http or https URL, or none",
         parse=parse,
         text=lambda url: url or "none",
-        json=lambda url: None if url is None else told(url),
-        redacted=told,
+        json=lambda url: None if url is None else redacted(url),
+        redacted=redacted,
     )
 
 
@@ -277,6 +277,9 @@ class SettingEntry(NamedTuple):
     default: Json
     source: str  # flag | env | stored | default
     text: str
+
+    def to_dict(self) -> dict[str, Json]:
+        return {"key": self.key, "value": self.value, "default": self.default, "source": self.source}
 
 
 class Settings(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NoReturn
 
@@ -30,6 +30,20 @@ def short_repr(value: object) -> str:
     if isinstance(value, dict):
         return "an object"
     return f"a Python {type(value).__name__}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 job`, `2 jobs`; with `many` for other plurals."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def command_line(command: str | None, argv: Sequence[str] | None) -> str:
+    """The command of a job; an argv is quoted for a shell."""
+    if command is not None:
+        return command
+    import shlex
+
+    return shlex.join(argv or ())
 
 
 def truncate(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput
@@ -123,15 +123,11 @@ def format_size(size: int) -> str:
 TIME_HINT: Final = "a time like 2026-11-15T20:30:00Z, 2026-11-15 20:30+02:00, or local: 2026-11-15 20:30, 2026-11-15"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_UTC_OFFSET: Final = r" ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
+_UTC_OFFSET: Final = r"(?: ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?))?"
 _EXTENDED: Final = (
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
-    r"(?:[T ]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?)?" + _UTC_OFFSET + ")?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}(?::[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?)?)" + _UTC_OFFSET + ")?"
 )
-_BASIC: Final = (
-    r"([0-9]{4})([0-9]{2})([0-9]{2})"
-    r"(?:T([0-9]{2})(?:([0-9]{2})(?:([0-9]{2})(?:[.,]([0-9]{1,9}))?)?)?" + _UTC_OFFSET + ")?"
-)
+_BASIC: Final = r"([0-9]{8})(?:T([0-9]{2}(?:[0-9]{2}(?:[0-9]{2}(?:[.,][0-9]{1,9})?)?)?)" + _UTC_OFFSET + ")?"
 
 
 def parse_time_ms(value: object, *, subject: str, local: tzinfo | None) -> int:
@@ -161,33 +157,13 @@ def _parse_time_text(value: object, subject: str) -> datetime:
     found = re.fullmatch(_EXTENDED, text, re.IGNORECASE) or re.fullmatch(_BASIC, text, re.IGNORECASE)
     if not found:
         raise InvalidInput(subject, f"not a time: {short_repr(value)}", hint=TIME_HINT)
-    year, month, day, hour, minute, second, fraction, zone = found.groups(default="0")
+    date, time, zone = found.groups(default="")
     try:
-        return datetime(
-            int(year),
-            int(month),
-            int(day),
-            int(hour),
-            int(minute),
-            int(second),
-            int(fraction.ljust(6, "0")[:6]),
-            _parse_utc_offset(zone),
-        )
+        if zone[-2:] > "59" and len(zone) > 3:
+            raise ValueError("zone minutes must be in 0..59")
+        return datetime.fromisoformat(f"{date}T{time}{zone.upper()}" if time else date)
     except ValueError as error:
         raise InvalidInput(subject, f"there is no such time: {short_repr(value)} ({error})", hint=TIME_HINT) from error
-
-
-def _parse_utc_offset(text: str) -> tzinfo | None:
-    if text == "0":
-        return None
-    if text in {"Z", "z"}:
-        return UTC
-    digits = text[1:].replace(":", "").ljust(4, "0")
-    hours, minutes = int(digits[:2]), int(digits[2:])
-    if minutes > 59:
-        raise ValueError("zone minutes must be in 0..59")
-    offset = timedelta(hours=hours, minutes=minutes)
-    return timezone(-offset if text[0] == "-" else offset)
 
 
 def humanize_time(moment_ms: int, now_ms: int) -> str:

@@ -21,7 +21,7 @@ from queuectl.alerts.evaluator import (
 from queuectl.alerts.operations import AlertRequest, parse_alert
 from queuectl.alerts.rules import RETRY_AFTER_MS, Alert, Kind, Notification
 from queuectl.config import Here, load_settings
-from queuectl.errors import CallUnanswered, StoreRefused
+from queuectl.errors import StoreRefused, WebhookUnanswered
 from queuectl.events import AlertTold, Event, StoreTrouble
 from queuectl.jobs.states import State
 from queuectl.paths import make_folders, make_home, store_file
@@ -267,7 +267,7 @@ def test_a_new_worker_resolves_the_alert_with_a_job(system: AlertSystem, clock: 
 
 def test_a_failed_delivery_is_retried_after_a_minute_with_the_same_id(system: AlertSystem, clock: FakeClock) -> None:
     system.add(Kind.NO_WORKER, 1000)
-    system.trouble = CallUnanswered("example.org", "it answered 500")
+    system.trouble = WebhookUnanswered("example.org", "it answered 500")
     clock.advance(1)
     (told,) = system.check()
     assert (told.error, told.by_job) == (system.trouble, False)
@@ -285,7 +285,7 @@ def test_a_failed_delivery_is_retried_after_a_minute_with_the_same_id(system: Al
 
 def test_a_new_worker_sends_the_unsent_notifications_in_order(system: AlertSystem, clock: FakeClock) -> None:
     system.add(Kind.NO_WORKER, 1000)
-    system.trouble = CallUnanswered("example.org", "no answer")
+    system.trouble = WebhookUnanswered("example.org", "no answer")
     clock.advance(1)
     system.check()
     hands = system.start_worker()

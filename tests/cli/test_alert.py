@@ -56,7 +56,7 @@ def test_an_added_alert_is_shown_with_its_options(queuectl: Program, tmp_path: P
     }
     assert queuectl("alert", "list", "--quiet", check=0).lines == ["deaths"]
     header, row = queuectl("alert", "list", check=0).lines
-    assert header.split() == ["NAME", "STATE", "WHEN", "NOW", "CHECKED", "MESSAGE", "TELLS"]
+    assert header.split() == ["NAME", "STATE", "WHEN", "NOW", "CHECKED", "MESSAGE", "TARGET"]
     assert "10 jobs dead within 1h in mail" in row
     assert "never" in row
 

@@ -138,7 +138,7 @@ def test_a_restore_restores_everything_and_keeps_the_replaced_database(
 def test_a_restore_prints_a_summary(queuectl: Program, saved: Path, home: Path) -> None:
     first, second = queuectl("restore", saved, "--yes", check=0).lines
     assert first == "restored 2 jobs with 1 run"
-    assert second.startswith(f"what there was is kept: {home}/backups/restore-")
+    assert second.startswith(f"the replaced database is kept: {home}/backups/restore-")
 
 
 def test_a_restore_creates_a_missing_data_directory(queuectl: Program, saved: Path, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_jobs_running_at_the_backup_are_pending_after_the_restore(
     assert (message, hint) == ("cannot restore while workers run: bee", "queuectl worker stop")
     worker.kill()
     done = queuectl("restore", tmp_path / "b.db", "--yes", check=0)
-    assert done.lines[1] == "1 job that ran waits again, with nothing charged"
+    assert done.lines[1] == "1 running job returned to pending, without an attempt counted"
     leftovers.wait_until_none()  # the run of the dead worker was stopped first
     job = queuectl("show", "long", "--json", check=0).json
     assert (job["state"], job["attempts"], job["crashes"], job["runs"]) == ("pending", 0, 0, 1)
@@ -203,7 +203,8 @@ def test_a_damaged_backup_is_refused(queuectl: Program, tmp_path: Path) -> None:
 def test_the_database_itself_is_refused_as_a_backup(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     assert (
-        refused(queuectl("restore", home / "queue.db", "--yes", check=1))[0] == f"{home}/queue.db is the store itself"
+        refused(queuectl("restore", home / "queue.db", "--yes", check=1))[0]
+        == f"{home}/queue.db is the database itself"
     )
 
 

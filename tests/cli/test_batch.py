@@ -30,7 +30,7 @@ def test_a_batch_shows_its_progress(queuectl: Program) -> None:
     queuectl("worker", "start", "--drain", check=0)
     line, hint = queuectl("batch", "show", "b", check=0).lines
     assert "100 %  5 of 5, 4 done, 1 failed, 0 running" in line
-    assert hint == "what failed: queuectl list --batch b --state dead,cancelled"
+    assert hint == "failed jobs: queuectl list --batch b --state dead,cancelled"
     shown = queuectl("batch", "show", "b", "--json", check=0).json
     assert (shown["jobs"], shown["done"], shown["failed"], shown["states"]["dead"]) == (5, 4, 1, 1)
     (listed,) = queuectl("batch", "list", "--json", check=0).json
@@ -59,7 +59,7 @@ def test_waiting_draws_a_bar_on_a_terminal(queuectl: Program, start_worker: Star
 @pytest.mark.parametrize("width", [30, 60, 79, 200])
 def test_the_bar_of_a_batch_fits_its_terminal(width: int) -> None:
     states = dict.fromkeys(State, 0) | {State.COMPLETED: 400_000, State.DEAD: 1_000, State.PROCESSING: 8}
-    batch = Batch("b", 1_000_000, 0, None, None, None, states | {State.PENDING: 598_992}, lately=60_000)
+    batch = Batch("b", 1_000_000, 0, None, None, None, states | {State.PENDING: 598_992}, recent=60_000)
     app = App(stdin=io.StringIO(), stdout=io.StringIO(), stderr=io.StringIO())
     line = bar_line(app, Progress(batch, now_ms=100_000), width=width)
     assert len(line) <= max(width, len("░" * MIN_BAR_WIDTH + "  40 %  401,000 of 1,000,000"))

@@ -31,7 +31,7 @@ def test_on_a_terminal_the_settings_are_a_table(home: Path, queuectl: Program) -
     terminal = Terminal(home, "config", "list", columns=120)
     assert terminal.end() == 0
     header, first, *_ = plain(terminal.shown).splitlines()
-    assert header.split() == ["KEY", "VALUE", "FROM", "DEFAULT", "DECIDES"]
+    assert header.split() == ["KEY", "VALUE", "FROM", "DEFAULT", "DESCRIPTION"]
     assert first.split()[:4] == ["max-retries", "5", "stored", "3"]
 
 

@@ -128,7 +128,7 @@ def test_a_running_job_is_pending_in_a_forced_copy(
     message, _ = refused(queuectl, store, copy)
     assert message == f"1 job runs in the store {store}"
     done = queuectl("copy", "--from", store, "--to", copy, "--force", check=0)
-    assert "1 job that ran waits again in the copy, with nothing charged" in done.lines
+    assert "1 running job returned to pending, without an attempt counted in the copy" in done.lines
     job = queuectl("--db", copy, "show", "long", "--json", check=0).json
     assert (job["state"], job["attempts"], job["crashes"], job["runs"]) == ("pending", 0, 0, 1)
     leftovers.end()

@@ -138,7 +138,7 @@ def test_a_job_of_a_schedule_joins_a_batch_and_takes_the_place_of_one_that_waits
         (("s", "@daily", "true", "--unique", "k", "--if-exists", "error"), "--if-exists: error is not for a schedule"),
         (("s", "@daily", "true", "--if-exists", "replace"), "if_exists: there is no unique_key"),
         (("s", "@daily", '{"command": "true", "run_after": "2030-01-01"}'), "--run-after: not for a schedule"),
-        (("s", "@daily", "[]"), "a schedule has one job, and here is a list"),
+        (("s", "@daily", "[]"), "a schedule has one job, not a list"),
         (("s", "@daily", "true", "--priority", "9999999"), "--priority: expected an integer from -1000000 to 1000000"),
         (("s", "@daily", '{"command": "true", "color": 1}'), "unknown field 'color'"),
     ],

@@ -41,7 +41,7 @@ def test_the_demo_runs_all_commands_and_removes_everything(queuectl: Program, te
         "hello from job hello, run 1",
         "timeout after 1s",
         "cancelled hour",
-        "queued again flaky",
+        "requeued flaky",
         "try 3",
         "83.3%",
     ):

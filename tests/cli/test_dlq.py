@@ -36,7 +36,7 @@ def test_dlq_show_refuses_jobs_that_are_not_dead(dead: Program) -> None:
 
 
 def test_a_dead_job_is_retried(dead: Program) -> None:
-    assert dead("dlq", "retry", "d1", check=0).out == "queued again d1\n"
+    assert dead("dlq", "retry", "d1", check=0).out == "requeued d1\n"
     job = dead("show", "d1", "--json", check=0).json
     assert (job["state"], job["attempts"], job["runs"]) == ("pending", 0, 1)
     done = dead("dlq", "retry", "ok", "d1", "d2", "--json", check=1).json
@@ -45,7 +45,7 @@ def test_a_dead_job_is_retried(dead: Program) -> None:
 
 
 def test_all_dead_jobs_are_retried(dead: Program) -> None:
-    assert dead("dlq", "retry", "--all", check=0).lines == ["queued again d1", "queued again d2"]
+    assert dead("dlq", "retry", "--all", check=0).lines == ["requeued d1", "requeued d2"]
     assert dead("dlq", "retry", "--all", check=0).out == ""
     assert dead("dlq", "retry", "--all", "--json", check=0).json == {"done": [], "refused": []}
 
@@ -79,7 +79,7 @@ def test_purge_does_not_ask_about_jobs_that_are_not_dead(dead: Program, home: Pa
     assert dead("list", "--quiet", check=0).lines == ["d2", "ok"]
 
 
-@pytest.mark.parametrize("verb, done", [("retry", "queued again"), ("purge", "purged")])
+@pytest.mark.parametrize("verb, done", [("retry", "requeued"), ("purge", "purged")])
 def test_all_filters_apply_to_dead_jobs(dead: Program, verb: str, done: str) -> None:
     printed = dead("dlq", verb, "--state", "completed", "--yes", check=2).err
     assert printed == f"error: --state: completed jobs cannot be {done}\nhint: one of: dead\n"
@@ -97,13 +97,13 @@ def test_retry_requeues_failed_jobs_and_refuses_others(dead: Program) -> None:
     dead("enqueue", "--id", "w", "true", check=0)
     dead("cancel", "w", check=0)
     done = dead("retry", "w", "d1", "ok", check=1)
-    assert done.lines == ["queued again w", "queued again d1"]
+    assert done.lines == ["requeued w", "requeued d1"]
     assert done.err == "error: job 'ok' is completed: cannot retry it\n"
     assert dead("retry", "w", check=1).err.startswith("error: job 'w' is pending: cannot retry it\nhint: ")
 
 
 def test_an_empty_dlq_is_not_blamed_on_the_filter(home: Path) -> None:
-    for arguments, printed in (([], "no dead jobs\n"), (["--queue", "mail"], "no dead jobs like that\n")):
+    for arguments, printed in (([], "no dead jobs\n"), (["--queue", "mail"], "no matching dead jobs\n")):
         terminal = Terminal(home, "dlq", "list", *arguments)
         assert terminal.end() == 0
         assert plain(terminal.shown) == printed

@@ -147,7 +147,7 @@ def test_an_edit_of_a_job_changed_meanwhile_is_refused(waiting: Program, home: P
     waiting("priority", "9", "a", check=0)
     go.touch()
     assert terminal.end() == 1
-    assert "error: job 'a' has changed since it was shown: it stays as it is" in plain(terminal.shown)
+    assert "error: job 'a' has changed since it was shown, and was not edited" in plain(terminal.shown)
     assert list(tmp_path.glob("queuectl-edit-*.toml"))
     assert show(waiting, "a")["priority"] == 9
 
@@ -160,7 +160,7 @@ def test_priority_takes_the_number_first_or_after_a_single_id(waiting: Program) 
     assert show(waiting, "b")["priority"] == 3
     assert waiting("priority", check=2).err.startswith("error: N: which priority?\n")
     assert waiting("priority", "a", "b", check=2).err.startswith("error: N: not a whole number: 'a'\n")
-    assert waiting("priority", "5", check=2).err.startswith("error: which jobs?\n")
+    assert waiting("priority", "5", check=2).err.startswith("error: no jobs are selected\n")
     assert waiting("priority", "5000000", "a", check=2).err.startswith("error: priority: expected an integer")
 
 

@@ -51,8 +51,10 @@ def test_list_and_export_filter_alike(full: Program, arguments: list[str], found
 @pytest.mark.parametrize("command", [["cancel"], ["retry"], ["dlq", "retry"], ["dlq", "purge"], ["logs"], ["wait"]])
 def test_ids_and_filters_exclude_each_other(queuectl: Program, command: list[str]) -> None:
     printed = queuectl(*command, "a", "--queue", "mail", check=2).err
-    assert printed.startswith("error: ids and selectors at once\nhint: name jobs by id, or choose them by --state, ")
-    assert queuectl(*command, check=2).err.startswith("error: which jobs?\nhint: name jobs by id, ")
+    assert printed.startswith(
+        "error: ids and filters cannot be combined\nhint: name jobs by id, or choose them by --state, "
+    )
+    assert queuectl(*command, check=2).err.startswith("error: no jobs are selected\nhint: name jobs by id, ")
     assert not queuectl.home.exists()
 
 
@@ -96,7 +98,7 @@ def test_a_bulk_change_asks_on_a_terminal(full: Program, home: Path, answer: str
 def test_a_bulk_change_skips_jobs_in_other_states(full: Program) -> None:
     full("cancel", "m1", check=0)
     assert full("cancel", "--queue", "mail", "--yes", "--json", check=0).json == {"done": ["m2"], "refused": []}
-    assert full("retry", "--since", "1h", "--yes", check=0).lines == ["queued again m1", "queued again m2"]
+    assert full("retry", "--since", "1h", "--yes", check=0).lines == ["requeued m1", "requeued m2"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_no_match_is_reported_and_no_error(full: Program, home: Path) -> None:
     assert full("logs", "--queue", "none", check=0).out == ""
     terminal = Terminal(home, "cancel", "--queue", "none")
     assert terminal.end() == 0
-    assert plain(terminal.shown) == "no jobs like that to cancel\n"
+    assert plain(terminal.shown) == "no matching jobs to cancel\n"
 
 
 def test_filters_create_no_data_directory(queuectl: Program) -> None:
@@ -129,7 +131,7 @@ def test_many_matches_are_a_number_on_a_terminal_and_a_list_in_a_pipe(queuectl: 
     assert len(queuectl("cancel", "--match", "true", "--yes", check=0).lines) == 1200
     terminal = Terminal(home, "retry", "--state", "cancelled", "--yes")
     assert terminal.end() == 0
-    assert "queued again 1,200 jobs" in plain(terminal.shown)
+    assert "requeued 1,200 jobs" in plain(terminal.shown)
     assert len(queuectl("cancel", "--match", "true", "--yes", "--quiet", check=0).lines) == 1200
 
 
@@ -162,9 +164,9 @@ def test_dead_jobs_are_filtered_by_everything_but_the_state(queuectl: Program, s
     assert printed.startswith("error: Remove 1 dead job with history and logs? Confirmation needs a terminal\n")
     assert queuectl("dlq", "purge", "--match", "# a1", "--yes", check=0).out == "purged a1\n"
     assert "Retry 1 dead job?" in queuectl("dlq", "retry", "--match", "# a", check=2).err
-    assert queuectl("dlq", "retry", "--match", "# a", "--yes", check=0).out == "queued again a2\n"
+    assert queuectl("dlq", "retry", "--match", "# a", "--yes", check=0).out == "requeued a2\n"
     queuectl("dlq", "retry", "--all", "--match", "x", check=2)
-    assert queuectl("dlq", "retry", "--all", check=0).out == "queued again b\n"
+    assert queuectl("dlq", "retry", "--all", check=0).out == "requeued b\n"
 
 
 def test_prune_takes_ids_and_filters(queuectl: Program, start_worker: StartWorker) -> None:

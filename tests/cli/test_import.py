@@ -78,7 +78,7 @@ def test_a_job_that_has_gone_on_since_is_still_the_same(
     assert start_worker("--drain").wait() == 0
     assert queuectl("import", tmp_path / "jobs.json", check=0).lines == [
         "imported 0 jobs",
-        "1 job skipped: there already",
+        "1 job skipped: already present",
     ]
     assert queuectl("show", "a", "--json", check=0).json["state"] == "completed"
 
@@ -147,7 +147,7 @@ def test_a_dry_run_prints_the_result_and_changes_nothing(
     path = write(tmp_path / "jobs.json", {"id": "a"}, {"id": "b", "state": "processing"})
     assert queuectl("import", "--dry-run", path, check=0).lines == [
         "would import 2 jobs",
-        "1 of them was running and waits again, with nothing charged",
+        "1 running job returned to pending, without an attempt counted",
     ]
     assert not home.exists()
     queuectl("import", write(tmp_path / "one.json", {"id": "a"}), check=0)
@@ -160,7 +160,7 @@ def test_omitted_values_are_never_invented(queuectl: Program, elsewhere: Program
     queuectl("enqueue", "--id", "a", "--env", "TOKEN=secret", "true", check=0)
     text = queuectl("export", "--format", "jsonl", check=0).out
     message, hint = refused(elsewhere, "-", code=2, input=text)
-    assert message == "line 1: env.TOKEN: its value was left out of this export"
+    assert message == "line 1: env.TOKEN: the export hides its value"
     assert "queuectl export FILE" in hint
     assert queuectl("import", "-", "--json", input=text, check=0).json["skipped"] == 1
 
@@ -174,7 +174,7 @@ def test_a_running_job_is_imported_as_pending(
     queuectl("export", "--history", tmp_path / "jobs.json", check=0)
     worker.end()
     done = elsewhere("import", tmp_path / "jobs.json", check=0)
-    assert done.lines == ["imported 1 job", "1 of them was running and waits again, with nothing charged"]
+    assert done.lines == ["imported 1 job", "1 running job returned to pending, without an attempt counted"]
     (tmp_path / "go").touch()
     assert elsewhere("worker", "start", "--drain", check=0)
     job = elsewhere("show", "a", "--json", check=0).json
@@ -214,7 +214,7 @@ def test_jobs_without_history_can_be_retried(queuectl: Program, tmp_path: Path) 
 def test_a_queuectl_database_is_refused_by_import(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     message, hint = refused(queuectl, home / "queue.db", code=1)
-    assert message == f"cannot import {home / 'queue.db'}: it is a store of queuectl itself"
+    assert message == f"cannot import {home / 'queue.db'}: it is a queuectl database"
     assert "copy" in hint
 
 
@@ -406,7 +406,7 @@ def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
                 "tz": "UTC",
                 "job": {"command": "true", "env": {"A": "***"}},
             },
-            "item 1: job.env: a value was left out of this export",
+            "item 1: job.env: the export hides a value",
         ),
     ],
 )

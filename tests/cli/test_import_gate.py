@@ -117,7 +117,7 @@ def test_settings_that_decide_what_is_called_are_not_imported(
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"max_retries": 5, **settings}))
     error = queuectl("import", file, check=2).err
-    assert "no file sets it" in error
+    assert "no file can set it" in error
     assert queuectl("config", "get", "max-retries", check=0).out != "5\n"
 
 

@@ -166,7 +166,7 @@ def test_a_queue_with_waiting_times_is_taken_over(queuectl: Program, tmp_path: P
 
 def test_a_queue_with_available_times_is_taken_over(queuectl: Program, tmp_path: Path) -> None:
     done = queuectl("import", make(tmp_path / "queue.db", DELAYED), check=0)
-    assert done.lines == ["imported 3 jobs", "ignored, for there is nothing like it here: column mood"]
+    assert done.lines == ["imported 3 jobs", "ignored, without an equivalent here: column mood"]
     found = jobs(queuectl)
     assert facts(found["later"], "state", "attempts", "priority", "backoff_base") == ["pending", 1, 7, 2.5]
     assert facts(found["later"], "run_at", "timeout") == ["2099-01-01T00:00:00.000Z", None]
@@ -242,7 +242,7 @@ def test_settings_in_a_json_file_are_taken_over(queuectl: Program, tmp_path: Pat
         "max-retries = 5",
         "backoff-base = 2",
         "worker-count = 4",
-        "ignored, for there is nothing like it here: setting theme",
+        "ignored, without an equivalent here: setting theme",
     ]
     assert queuectl("config", "get", "worker-count", check=0).out == "4\n"
 
@@ -261,7 +261,7 @@ def test_an_invalid_setting_is_refused(queuectl: Program, home: Path, tmp_path: 
     [
         (
             "create table jobs (id text, body text)",
-            "its table jobs is of no layout that is known here (columns id, body)",
+            "the layout of its table jobs is unknown (columns id, body)",
         ),
         ("create table tasks (id text)", "it has no table jobs"),
     ],

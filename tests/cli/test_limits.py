@@ -75,7 +75,7 @@ def test_a_clone_has_the_limits_of_the_other_job_unless_overridden(queuectl: Pro
 
 def test_a_queue_has_default_limits_for_its_jobs(queuectl: Program) -> None:
     printed = queuectl("queue", "set", "q", "--memory", "1GiB", "--nice", "3", "--open-files", "64", check=0)
-    assert printed.out == "q: jobs get memory 1GiB, nice 3, open-files 64\n"
+    assert printed.out == "q: defaults memory 1GiB, nice 3, open-files 64\n"
     assert queuectl("queue", "set", "q", "--open-files", "none", "--json", check=0).json["limits"] == {
         "memory": 2**30,
         "nice": 3,

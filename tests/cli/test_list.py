@@ -102,7 +102,7 @@ def test_jobs_are_listed_by_id(filled: Program) -> None:
     done = filled("list", "a", "missing", "--json", check=1)
     assert done.out == ""
     assert json.loads(done.err)["error"]["code"] == "job-not-found"
-    assert filled("list", "a", "--queue", "mail", check=2).err.startswith("error: ids and selectors at once\n")
+    assert filled("list", "a", "--queue", "mail", check=2).err.startswith("error: ids and filters cannot be combined\n")
 
 
 def test_the_table_shows_fifty_and_says_how_many_more(queuectl: Program) -> None:

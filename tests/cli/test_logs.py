@@ -96,7 +96,7 @@ def test_a_job_that_has_not_run_has_an_empty_log(queuectl: Program) -> None:
         (["j", "--run", "1"], 1, "has no run 1"),
         (["j", "--run", "0"], 2, "runs are counted from 1"),
         (["j", "--tail", "-1"], 2, "cannot be negative"),
-        ([], 2, "which jobs?"),
+        ([], 2, "no jobs are selected"),
     ],
 )
 def test_an_invalid_run_is_refused(queuectl: Program, args: list[str], code: int, printed: str) -> None:

@@ -58,7 +58,7 @@ def test_prune_without_options_applies_the_settings(used: Program) -> None:
 def test_prune_reports_matching_jobs_that_are_retained_longer(used: Program, home: Path) -> None:
     terminal = Terminal(home, "prune", "--match", "echo")
     assert terminal.end() == 0
-    reported = "1 job like that, kept for longer: --older-than 0s removes any\nnothing to remove\n"
+    reported = "1 matching job kept for longer: --older-than 0s removes any\nnothing to remove\n"
     assert plain(terminal.shown) == reported
     assert used("prune", "--match", "echo", check=0).err == ""
 

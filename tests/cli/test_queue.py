@@ -25,7 +25,7 @@ def test_rules_of_a_queue_are_listed(queuectl: Program) -> None:
     printed = queuectl(
         "queue", "set", "mail", "--concurrency", "2", "--rate", "10/60s", "--timeout", "90", "--priority", "-5", check=0
     )
-    assert printed.out == "mail: 2 at a time; 10/m; jobs get priority -5, timeout 1m30s\n"
+    assert printed.out == "mail: 2 at a time; 10/m; defaults priority -5, timeout 1m30s\n"
     (mail,) = queuectl("queue", "list", "--json", check=0).json
     assert mail["states"]["pending"] == 1
     assert {name: mail[name] for name in mail if name not in ("states", "name")} == {
@@ -119,7 +119,7 @@ def test_pausing_an_unknown_queue_is_reported_on_a_terminal(home: Path, queuectl
         terminal = Terminal(home, "queue", "pause", name)
         assert terminal.end() == 0
         assert f"paused {name}" in plain(terminal.shown)
-        assert (f"{name}: nothing was ever in it" in plain(terminal.shown)) is is_new
+        assert (f"{name}: it has never had a job" in plain(terminal.shown)) is is_new
 
 
 def test_a_worker_claims_jobs_of_a_paused_queue_after_it_is_resumed(
@@ -197,11 +197,11 @@ def test_one_queue_can_be_drained_while_others_wait(queuectl: Program) -> None:
 
 
 def test_a_limit_per_key_is_set_and_listed(queuectl: Program) -> None:
-    assert queuectl("queue", "set", "mail", "--per-key", "2", check=0).out == "mail: 2 of a key at a time\n"
+    assert queuectl("queue", "set", "mail", "--per-key", "2", check=0).out == "mail: 2 per key\n"
     assert queuectl("queue", "list", "--json", check=0).json[0]["per_key"] == 2
     assert queuectl("queue", "list", check=0).lines == [
-        "QUEUE  STATE  WAITING  RUNNING  DEAD  OF A KEY",
-        "mail   open         0        0     0         2",
+        "QUEUE  STATE  WAITING  RUNNING  DEAD  PER KEY",
+        "mail   open         0        0     0        2",
     ]
     assert queuectl("queue", "set", "mail", "--per-key", "none", check=0).out == "mail: no limits\n"
 

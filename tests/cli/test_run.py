@@ -77,7 +77,7 @@ def test_ctrl_c_leaves_the_job_running_and_prints_how_to_follow_it(
         assert running.stdout.readline() == b"on\n"
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=20) == 130
-        assert running.stderr.read() == b"j goes on; to follow it again: queuectl logs -f j\n"
+        assert running.stderr.read() == b"j keeps running; to follow it: queuectl logs -f j\n"
     assert queuectl("show", "j", "--json", check=0).json["state"] == "processing"
     go.touch()
     assert queuectl("logs", "-f", "j", "--no-markers", check=0).out == "on\noff\n"
@@ -97,7 +97,7 @@ def test_ctrl_c_with_json_names_the_running_job(queuectl: Program, worker: Worke
     (job_id,) = queuectl("list", "--quiet", check=0).lines
     error = json.loads(err)["error"]
     assert (running.returncode, out, error["code"]) == (130, b"", "interrupted")
-    assert error["message"] == f"{job_id} goes on"
+    assert error["message"] == f"{job_id} keeps running"
     assert error["hint"].endswith(f"queuectl logs -f {job_id}")
     queuectl("cancel", job_id, check=0)
 

@@ -159,7 +159,7 @@ def test_launchd_gets_a_property_list_once_and_loses_it_again(launchd: Program, 
     assert calls.read_text().count("bootstrap") == before == 1
     assert launchd(*arguments, "--count", "3", check=0).json["changed"] is True
     assert calls.read_text().count("bootstrap") == 2
-    assert launchd("service", "uninstall", "--manager", "launchd", check=0).out == "the service queuectl is gone\n"
+    assert launchd("service", "uninstall", "--manager", "launchd", check=0).out == "removed the service queuectl\n"
     assert not path.exists()
     assert [found.name for found in (tmp_path / "loaded").iterdir()] == ["calls"]
 

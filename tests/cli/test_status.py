@@ -45,7 +45,7 @@ def test_a_worker_that_was_killed_is_not_counted(queuectl: Program, start_worker
     assert queuectl("status", "--json", check=0).json["workers"]["live"] == 0
     lines = queuectl("status", check=0).lines
     assert lines[0] == "no workers: queuectl worker start"
-    assert lines[1] == "1 worker lost, with jobs to be dealt with: queuectl worker list"
+    assert lines[1] == "1 worker lost, with jobs to rescue: queuectl worker list"
 
 
 def test_a_database_that_is_not_the_default_is_named(queuectl: Program, tmp_path: Path) -> None:

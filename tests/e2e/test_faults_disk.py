@@ -152,7 +152,7 @@ def test_a_home_with_spaces_and_other_letters_survives_a_crash_and_a_stop(scene:
     again = scene.worker("--name", "w2")
     assert scene.wait_for(job_id, "completed")["crashes"] == 1
     assert scene.queuectl("logs", job_id, "--no-markers", "--tail", "1", check=0).out == f"{scene.home}\n"
-    assert scene.queuectl("doctor", check=0).lines[-1] == "nothing is wrong"
+    assert scene.queuectl("doctor", check=0).lines[-1] == "no problems found"
     again.send(signal.SIGTERM)
     assert again.wait() == 0
     scene.leftovers_gone()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.tui.screens import JobScreen, LogPane
+from queuectl.tui.screens import JobScreen
+from queuectl.tui.widgets import LogPane
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
 from tests.postgres import dump as text_of_postgres

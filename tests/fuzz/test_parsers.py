@@ -24,8 +24,9 @@ from queuectl.jobs.import_record import parse_record
 from queuectl.jobs.priority import parse_ageing
 from queuectl.jobs.queue_limits import parse_rate
 from queuectl.jobs.spec import Defaults, validate
+from queuectl.operations.enqueue import parse_arguments
 from queuectl.operations.import_jobs import open_records
-from queuectl.operations.job_input import parse_arguments, parse_document, parse_env_file
+from queuectl.operations.job_input import parse_document, parse_env_file
 from queuectl.operations.query import parse_since, parse_sort, parse_state
 from queuectl.policy.accounts import find_accounts
 from queuectl.policy.evaluator import Decision, Evaluator, Request
@@ -34,7 +35,7 @@ from queuectl.policy.rules import Refusal
 from queuectl.secrets.provider import parse_provider
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.address import parse_address, shown
-from queuectl.store.address import parse_pointer as parse_pointer
+from queuectl.store.open import parse_pointer
 from queuectl.text import parse_json
 from queuectl.units import parse_array, parse_duration_ms, parse_size, parse_time_ms
 from queuectl.web.middleware import parse_body

@@ -7,7 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuectl.jobs.audit import Act, Actor, alike, entry_row
+from queuectl.jobs.audit import Act, Actor, alike
+from queuectl.store.transactions import audit_values
 
 ALICE = Actor(1000, "alice", "box", "queuectl")
 VALUES = st.recursive(
@@ -19,7 +20,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_an_entry_holds_its_values_as_json(value: object) -> None:
-    row = entry_row(ALICE, Act("edit", ["j"], {"x": value}, None), at_ms=5)
+    row = audit_values(ALICE, Act("edit", ["j"], {"x": value}, None), at_ms=5)
     assert json.loads(row["before"]) == {"x": value}
     assert json.loads(row["actor"]) == ALICE._asdict()
     assert (row["at"], row["action"], json.loads(row["targets"]), row["after"]) == (5, "edit", ["j"], None)

@@ -105,7 +105,7 @@ def test_a_job_of_a_paused_queue_is_explained_with_how_to_resume_it(store: Store
     paused, unserved = reasons(store)
     assert paused == {
         "code": "queue-paused",
-        "message": "Its queue 'mail' is paused: queuectl queue resume mail lets it go on.",
+        "message": "Its queue 'mail' is paused: queuectl queue resume mail continues it.",
         "queue": "mail",
     }
     assert unserved["code"] == "no-worker"

@@ -24,7 +24,7 @@ def test_states_are_accepted_in_any_case_and_as_a_list() -> None:
 
 
 def test_an_empty_filter_matches_all_jobs() -> None:
-    assert parse_filter(now_ms=never) == Filter(calls=False)
+    assert parse_filter(now_ms=never) == Filter(includes_webhooks=False)
 
 
 @pytest.mark.parametrize("text, nearest", [("deed", "'dead'"), ("complete", "'completed'"), ("", "known: blocked")])
@@ -56,7 +56,7 @@ def test_any_other_since_is_rejected(since: object) -> None:
 
 
 def test_match_is_a_literal_text() -> None:
-    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=" 100% _é ", calls=False)
+    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=" 100% _é ", includes_webhooks=False)
 
 
 @pytest.mark.parametrize("match", ["", "a\0b", "\udcff", 5, b"x"])

@@ -8,7 +8,8 @@ import pwd
 import pytest
 
 from queuectl.errors import PolicyUnusable
-from queuectl.policy.accounts import find_account, find_accounts, user_name
+from queuectl.paths import user_name
+from queuectl.policy.accounts import find_account, find_accounts
 from queuectl.policy.evaluator import Evaluator
 from queuectl.policy.parser import parse_policy
 from queuectl.policy.rules import Account, Identity, Refusal

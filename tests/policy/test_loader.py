@@ -46,6 +46,13 @@ def test_a_policy_is_loaded_when_its_file_appears(home: Path) -> None:
     assert follow(loader) == []
 
 
+def test_a_home_that_cannot_be_examined_does_not_count_as_one_without_a_policy(tmp_path: Path) -> None:
+    """As with a directory that another user may not enter. A link to itself has the same effect for root."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(PolicyUnusable, match="too many levels"):
+        open_policy(str(tmp_path / "loop"), None, user=USER)
+
+
 def test_an_unusable_change_keeps_the_previous_policy(home: Path) -> None:
     path = home / "policy.toml"
     write(path, "shell = false")

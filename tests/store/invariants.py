@@ -119,18 +119,18 @@ def _check_rows(store: Store, rows: Rows) -> None:
 
 
 def _check_keys(store: Store, rows: Rows) -> None:
-    """A job is set aside only for others of its key that run or go first."""
+    """A job is blocked on its key only by others of its key that run or go first."""
     limits = {queue: rules.per_key for queue, rules in store.rules().items()}
     keyed = [row for row in rows.jobs if row["key"] is not None]
     for row in keyed:
-        if row["aside"]:
+        if row["key_blocked"]:
             per_key = row["places"] or limits.get(row["queue"])
             assert per_key is not None, row
             others = [other for other in keyed if (other["queue"], other["key"]) == (row["queue"], row["key"])]
             running = sum(other["state"] == State.PROCESSING for other in others)
             place = (row["rank"], row["seq"])
             before = sum(
-                bool(other["ready"] and not other["aside"]) and (other["rank"], other["seq"]) < place
+                bool(other["ready"] and not other["key_blocked"]) and (other["rank"], other["seq"]) < place
                 for other in others
             )
             assert running + before >= per_key, row

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
-from queuectl.store.address import read_pointer
-from queuectl.store.open import open_store, store_path
+from queuectl.store.open import open_store, read_pointer, store_path
 from tests.clock import FakeClock
 from tests.factories import new_job
 

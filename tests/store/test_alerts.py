@@ -101,11 +101,11 @@ def test_the_fate_of_the_last_message_is_that_of_its_job(
     store.cancel(["second"])
     assert last_notifications(store, [second]) == {"a": LastNotification(NotificationStatus.CANCELLED, "second")}
     assert last_notifications(store, [add_unsent(second, TELLING)]) == {
-        "a": LastNotification(NotificationStatus.UNTOLD)
+        "a": LastNotification(NotificationStatus.UNSENT)
     }
     clock.advance(60)
     assert last_notifications(store, [second._replace(told_ms=clock.now_ms())]) == {
-        "a": LastNotification(NotificationStatus.TOLD)
+        "a": LastNotification(NotificationStatus.SENT)
     }
 
 

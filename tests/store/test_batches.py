@@ -42,7 +42,7 @@ def test_a_batch_counts_its_jobs_by_state(store: Store, worker: Hands) -> None:
     batch = store.batch("b")
     counted = {state: jobs for state, jobs in batch.states.items() if jobs}
     assert counted == {State.COMPLETED: 1, State.PROCESSING: 1, State.DEAD: 1, State.PENDING: 1}
-    assert (batch.added, batch.open, batch.lately) == (4, 2, 1)
+    assert (batch.added, batch.open, batch.recent) == (4, 2, 1)
     assert set(batch.states) == set(State)
 
 

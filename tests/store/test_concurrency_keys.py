@@ -11,7 +11,7 @@ from queuectl.clock import SystemClock
 from queuectl.jobs.edit import HOLD, JobEdit
 from queuectl.jobs.queue_limits import QueueSettings, Rate
 from queuectl.jobs.states import State
-from queuectl.store.admission import MAX_SET_ASIDE
+from queuectl.store.admission import MAX_KEY_BLOCKED
 from queuectl.store.protocol import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -34,8 +34,8 @@ def fill(store: Store, *keys: str | None, each: int = 3, **fields: Any) -> None:
             store.enqueue([new_job(f"{key}{n}", key=key, **fields)])
 
 
-def aside(backend: Backend) -> list[str]:
-    return sorted(row["id"] for row in backend.rows() if row["aside"])
+def key_blocked(backend: Backend) -> list[str]:
+    return sorted(row["id"] for row in backend.rows() if row["key_blocked"])
 
 
 # ── never more ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,7 +110,7 @@ def test_a_limit_held_by_a_worker_that_is_gone_frees_itself_with_the_rescue(
     assert successor.claim(1) == []
     store.rescue("w1", max_crashes=1)
     assert store.get("a0").state is State.DEAD
-    assert (ids(successor.claim(2)), aside(backend)) == (["a1"], [])
+    assert (ids(successor.claim(2)), key_blocked(backend)) == (["a1"], [])
 
 
 def test_a_job_that_waits_for_its_retry_holds_no_place(store: Store, worker: Hands, clock: FakeClock) -> None:
@@ -152,9 +152,9 @@ def test_who_goes_first_of_a_key_is_who_goes_first_in_the_line(store: Store, wor
 def test_those_that_come_at_once_stand_aside_from_the_beginning(store: Store, worker: Hands, backend: Backend) -> None:
     store.set_rules("default", {"per_key": 2})
     store.enqueue([new_job(f"a{n}", key="a", priority=n) for n in range(9)] + [new_job("b", key="b")])
-    assert aside(backend) == ["a2", "a3", "a4", "a5", "a6"], "the first two stay until a claim has met them"
+    assert key_blocked(backend) == ["a2", "a3", "a4", "a5", "a6"], "the first two stay until a claim has met them"
     assert ids(worker.claim(9)) == ["a8", "a7", "b"]
-    assert aside(backend) == [f"a{n}" for n in range(7)]
+    assert key_blocked(backend) == [f"a{n}" for n in range(7)]
 
 
 def test_those_that_come_at_once_and_later_are_let_in_and_stay_in_order(
@@ -185,11 +185,11 @@ def test_who_leaves_the_line_makes_room_for_the_next_of_its_key(
     fill(store, "a", each=4)
     held = worker.claim_one()
     worker.claim(9)
-    assert aside(backend) == ["a1", "a2", "a3"]
+    assert key_blocked(backend) == ["a1", "a2", "a3"]
     worker.end(held)
-    assert aside(backend) == ["a2", "a3"], "one has been let back"
+    assert key_blocked(backend) == ["a2", "a3"], "one has been let back"
     leave(store)
-    assert aside(backend) == ["a3"]
+    assert key_blocked(backend) == ["a3"]
     assert "a2" in ids(worker.claim(9))
 
 
@@ -206,7 +206,7 @@ def test_a_job_that_was_set_aside_can_be_cancelled_and_retried(store: Store, wor
     held = worker.claim_one()
     worker.claim(9)
     store.cancel(["a1"])
-    assert aside(backend) == []
+    assert key_blocked(backend) == []
     store.retry(["a1"], states=frozenset({State.CANCELLED}))
     assert worker.claim(9) == []
     worker.end(held)
@@ -239,7 +239,7 @@ def test_more_than_one_claim_sets_aside_are_passed_in_some_claims(
     store: Store, worker: Hands, clock: FakeClock
 ) -> None:
     store.set_rules("default", {"per_key": 1})
-    for part in ([new_job("a0", key="a")], [new_job(key="a") for _ in range(MAX_SET_ASIDE + 50)]):
+    for part in ([new_job("a0", key="a")], [new_job(key="a") for _ in range(MAX_KEY_BLOCKED + 50)]):
         store.enqueue([job._replace(delay_ms=1000) for job in part])
     clock.advance(2)
     worker.exchange()  # lets the first thousand in, and comes again for the rest
@@ -260,7 +260,7 @@ def test_a_limit_is_set_raised_lowered_and_taken_away_while_jobs_wait_and_run(
     fill(store, "a", each=8)
     held = worker.claim(3)
     store.set_rules("default", {"per_key": 2})
-    assert aside(backend) == ["a3", "a4", "a5", "a6", "a7"]
+    assert key_blocked(backend) == ["a3", "a4", "a5", "a6", "a7"]
     worker.end(held[0])
     assert worker.claim(9) == [], "what runs goes on, and there are two"
     store.set_rules("default", {"per_key": 3})
@@ -270,7 +270,7 @@ def test_a_limit_is_set_raised_lowered_and_taken_away_while_jobs_wait_and_run(
         worker.end(claim)
         assert worker.claim(9) == []
     assert store.set_rules("default", {"per_key": None}) == QueueSettings()
-    assert aside(backend) == []
+    assert key_blocked(backend) == []
     assert ids(worker.claim(9)) == ["a4", "a5", "a6", "a7"]
 
 

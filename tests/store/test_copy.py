@@ -21,7 +21,7 @@ from queuectl.jobs.states import State
 from queuectl.operations.copy import CopyResult, copy_store
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP
 from queuectl.store.protocol import Store
-from queuectl.store.transfer import SAMPLES, TABLES, Copyable
+from queuectl.store.transfer import SAMPLES, TABLES
 from queuectl.store.types import End, Filter, OutputPiece
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
@@ -70,7 +70,7 @@ class Move:
             backend.close()
 
 
-def movable(store: Store) -> Copyable:
+def movable(store: Store) -> Store:
     assert hasattr(store, "dump")
     return store  # type: ignore[return-value]
 

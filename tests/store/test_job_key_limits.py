@@ -11,7 +11,7 @@ from queuectl.clock import SystemClock
 from queuectl.jobs.dependencies import Dependency
 from queuectl.jobs.edit import HOLD
 from queuectl.jobs.states import State
-from queuectl.store.admission import MAX_SET_ASIDE
+from queuectl.store.admission import MAX_KEY_BLOCKED
 from queuectl.store.protocol import Store
 from queuectl.store.types import End
 from tests.clock import FakeClock
@@ -62,7 +62,7 @@ def test_what_a_job_says_itself_goes_before_what_its_queue_says(
     assert len(worker.claim(9)) == begun
     store.set_rules("default", {"per_key": None})
     assert worker.claim(9) == []
-    assert [row["id"] for row in backend.rows() if row["aside"]] == ["a3"]
+    assert [row["id"] for row in backend.rows() if row["key_blocked"]] == ["a3"]
 
 
 def test_other_limits_hold_beside_it(store: Store, worker: Hands) -> None:
@@ -133,7 +133,7 @@ def test_when_all_have_ended_nothing_is_limited_any_more(store: Store, worker: H
 
 def test_more_than_one_claim_looks_through_do_not_keep_others_back(store: Store, worker: Hands) -> None:
     for portion in range(2):
-        array(store, f"{portion}x", jobs=MAX_SET_ASIDE, places=1, priority=9)
+        array(store, f"{portion}x", jobs=MAX_KEY_BLOCKED, places=1, priority=9)
     store.enqueue([new_job("other")])
     assert sorted(ids(worker.claim(9))) == ["0x0", "1x0", "other"]
 

@@ -12,8 +12,7 @@ from queuectl import errors
 from queuectl.jobs.model import Job
 from queuectl.jobs.outcome import Ending, Exited, Outcome, Released, Signalled, TimedOut
 from queuectl.jobs.states import State
-from queuectl.jobs.stats import Span
-from queuectl.store.histograms import Histogram, Spread, Throughput
+from queuectl.jobs.stats import Histogram, Span, Spread, Throughput
 from queuectl.store.protocol import Store
 from queuectl.store.types import Filter, Sort
 from queuectl.text import WEBHOOK_QUEUE

@@ -254,9 +254,9 @@ def test_the_job_enqueued_last_is_one_of_a_user(store: Store, worker: Hands) -> 
 def test_a_reset_empties_the_webhook_outbox(store: Store, worker: Hands, backend: Backend) -> None:
     store.enqueue([telling("a")])
     worker.run()
-    assert len(backend.rows("calls")) == 1
+    assert len(backend.rows("webhook_outbox")) == 1
     store.reset()
-    assert backend.rows("calls") == []
+    assert backend.rows("webhook_outbox") == []
     assert store.enqueue_webhooks() == 0
 
 
@@ -279,9 +279,13 @@ def test_the_webhooks_of_a_job_can_be_changed_while_it_waits(store: Store, worke
 
 def test_lists_and_counts_have_calls_in_them_only_if_that_is_asked(store: Store, worker: Hands) -> None:
     waiting(store, worker, 2)
-    for where, found in ((Filter(), 4), (Filter(calls=False), 2), (Filter(queues=frozenset({WEBHOOK_QUEUE})), 2)):
+    for where, found in (
+        (Filter(), 4),
+        (Filter(includes_webhooks=False), 2),
+        (Filter(queues=frozenset({WEBHOOK_QUEUE})), 2),
+    ):
         assert (store.count(where), len(list(store.jobs(where))), len(store.choose(where))) == (found,) * 3
-    assert store.count(Filter(match="queuectl:webhook", calls=False)) == 0
+    assert store.count(Filter(match="queuectl:webhook", includes_webhooks=False)) == 0
 
 
 def test_a_call_takes_a_slot_only_of_who_was_given_its_queue(store: Store, hire: Hire) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import select
 
 from queuectl.store.protocol import Wakeup
+from tests.wait import PATIENCE
 
 
-def wakes(wakeup: Wakeup, within: float = 5) -> bool:
+def wakes(wakeup: Wakeup, within: float = PATIENCE) -> bool:
     """Whether a process that sleeps on it would wake up. A notification may have to come from another host."""
     ready, _, _ = select.select([wakeup], [], [], within)
     return bool(ready)

@@ -9,8 +9,8 @@ import pytest
 
 from queuectl.client import Queue
 from queuectl.jobs.states import State
-from queuectl.tui.dialogs import Prompt
-from queuectl.tui.screens import JobScreen, LogPane
+from queuectl.tui.screens import JobScreen, Prompt
+from queuectl.tui.widgets import LogPane
 from tests.postgres import FragileServer, fragile_server
 from tests.program import WorkerProcess
 from tests.tui.view import play, rows_of, states_of, text_of, view

@@ -21,8 +21,8 @@ from queuectl.paths import store_file
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.tui.app import Top
-from queuectl.tui.dialogs import Confirm, Help, Prompt
-from queuectl.tui.screens import MAX_LINES, JobScreen, LogPane
+from queuectl.tui.screens import Confirm, Help, JobScreen, Prompt
+from queuectl.tui.widgets import MAX_LINES, LogPane
 from tests.factories import new_job
 from tests.program import WorkerProcess
 from tests.tui.view import play, rows_of, states_of, text_of, view

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from queuectl.tui.app import Top
-from queuectl.tui.table import Rows
+from queuectl.tui.widgets import Rows
 
 
 @asynccontextmanager

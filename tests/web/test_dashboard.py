@@ -117,7 +117,7 @@ def test_a_token_may_come_from_the_environment(queuectl: Program) -> None:
 def test_a_token_file_that_others_may_read_is_refused(queuectl: Program, tokens: Path, mode: int) -> None:
     tokens.chmod(mode)
     done = queuectl("dashboard", "--token-file", tokens, check=2)
-    assert f"others may read it (mode {mode:o})" in done.err
+    assert f"others can read it (mode {mode:o})" in done.err
     assert "chmod 600" in done.err
     assert SECRET not in done.err
 

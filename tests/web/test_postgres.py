@@ -41,7 +41,7 @@ def test_a_database_that_comes_back_is_noticed_without_a_restart(postgres: Fragi
     health = server.http.get(server.url + "/healthz")
     assert (health.status_code, health.text) == (
         503,
-        "the store cannot serve\n",
+        "the database is unavailable\n",
     )  # without a token, so without its address
     postgres.start()
     wait_until(lambda: server.http.get("/status").status_code == 200, what="the server to be well again")

@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from queuectl.errors import CallRefused
+from queuectl.errors import WebhookRefused
 from queuectl.webhooks.ssrf import is_public, resolve, resolve_allowed
 
 PRIVATE = [
@@ -66,14 +66,14 @@ def test_a_global_address_is_public(address: str) -> None:
 
 
 def test_a_name_with_a_private_address_is_refused_for_a_job() -> None:
-    with pytest.raises(CallRefused, match="private") as caught:
+    with pytest.raises(WebhookRefused, match="private") as caught:
         resolve_allowed("localhost", 80, private=False)
     assert "webhook-allow-private" in caught.value.hint
     assert resolve_allowed("localhost", 80, private=True)
 
 
 def test_a_name_with_public_and_private_addresses_is_refused() -> None:
-    with pytest.raises(CallRefused, match=r"10\.0\.0\.1"):
+    with pytest.raises(WebhookRefused, match=r"10\.0\.0\.1"):
         resolve_allowed("mixed.example", 80, private=False, resolver=lambda host, port: ["1.1.1.1", "10.0.0.1"])
 
 
@@ -90,6 +90,6 @@ def test_a_name_is_resolved_once() -> None:
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
 def test_an_unknown_host_name_is_refused(host: str) -> None:
-    with pytest.raises(CallRefused, match="cannot resolve") as caught:
+    with pytest.raises(WebhookRefused, match="cannot resolve") as caught:
         resolve(host, 80)
     assert caught.value.hint == "check the name, and whether this host can resolve it"

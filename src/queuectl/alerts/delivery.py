@@ -46,7 +46,7 @@ class AlertDelivery:
     def test(self, name: str) -> str:
         """Send a test notification now. Only the audit log changes, before anything runs.
 
-        Returns the response as text. Raises AlertNotFound, CallRefused, CallUnanswered, CommandRefused or CommandFailed."""
+        Returns the response as text. Raises AlertNotFound, WebhookRefused, WebhookUnanswered, CommandRefused or CommandFailed."""
         alert = self._store.alert(name)
         self._store.note(alert_tested(alert))
         figures = measure(self._store, [alert], here=here(self._environ), settings=self._settings)

@@ -103,14 +103,14 @@ def check(
 def measure(reads: Reads, alerts: Sequence[Alert], *, here: Here, settings: Callable[[], Settings]) -> Measurements:
     """Read the values that these alerts need, and always the running workers."""
     now_ms, kinds = reads.now_ms(), {alert.kind for alert in alerts}
-    lately = {alert.within_ms for alert in alerts if alert.within_ms is not None}
+    periods = {alert.within_ms for alert in alerts if alert.within_ms is not None}
     tally = reads.tally() if Kind.DEAD in kinds else {}
     workers = [worker for worker in reads.workers(busy=False) if worker.state == "running"]
     lease_ms = settings().lease_ms if workers else 0
     return Measurements(
         now_ms,
         dead={queue: states.get(State.DEAD, 0) for queue, states in tally.items()},
-        died={within: reads.died_since(now_ms - within) for within in lately},
+        died={within: reads.died_since(now_ms - within) for within in periods},
         oldest=reads.oldest_waiting_ms() if Kind.OLDEST in kinds else {},
         served=[
             (worker.queues, seen_ms)

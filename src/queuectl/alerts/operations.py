@@ -11,7 +11,7 @@ from queuectl.jobs import fields
 from queuectl.jobs.model import BulkResult, Refusal
 from queuectl.store.alerts import last_notifications
 from queuectl.store.protocol import Reads, Store
-from queuectl.text import is_valid_queue, short_repr
+from queuectl.text import short_repr
 from queuectl.units import parse_duration_ms
 from queuectl.webhooks.rules import parse_url
 
@@ -47,7 +47,7 @@ def parse_alert(request: AlertRequest, *, cwd: str, now_ms: int) -> Alert:
         problem = "neither a webhook nor a command" if request.webhook is None else "both a webhook and a command"
         raise UsageError(f"{problem} for an alert", hint=hint)
     return Alert(
-        name=_name(request.name),
+        name=fields.alert(request.name, "name"),
         kind=kind,
         threshold=threshold,
         within_ms=within,
@@ -92,7 +92,7 @@ def firing(reads: Reads) -> list[Alert]:
 def to_dicts(reads: Reads, alerts: Sequence[Alert]) -> list[dict[str, Any]]:
     """Serialize alerts, with the delivery status of their last notification."""
     messages = last_notifications(reads, alerts)
-    return [alert.to_dict(messages[alert.name].fate if alert.name in messages else None) for alert in alerts]
+    return [alert.to_dict(messages[alert.name].status if alert.name in messages else None) for alert in alerts]
 
 
 def _condition(request: AlertRequest) -> tuple[Kind, int]:
@@ -123,10 +123,3 @@ def _duration(value: object, subject: str) -> int:
     if ms == 0:
         raise InvalidInput(subject, "must be longer than 0", hint=f"like {subject} 10m")
     return ms
-
-
-def _name(value: object) -> str:
-    if isinstance(value, str) and is_valid_queue(value):
-        return value
-    hint = "1 to 64 letters, digits and . _ - beginning with a letter or digit"
-    raise InvalidInput("name", f"not the name of an alert: {short_repr(value)}", hint=hint)

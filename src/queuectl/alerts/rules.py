@@ -109,8 +109,8 @@ class Alert(NamedTuple):
         where = "" if self.queue is None else f" in {self.queue}"
         match self.kind:
             case Kind.DEAD:
-                lately = "" if self.within_ms is None else f" within {format_duration(self.within_ms)}"
-                return f"{_jobs(self.threshold)} dead{lately}{where}"
+                period = "" if self.within_ms is None else f" within {format_duration(self.within_ms)}"
+                return f"{_jobs(self.threshold)} dead{period}{where}"
             case Kind.OLDEST:
                 return f"oldest job waits {format_duration(self.threshold)}{where}"
             case Kind.NO_WORKER:
@@ -124,9 +124,9 @@ class Alert(NamedTuple):
         whole = format_duration(value - value % 1000)
         match self.kind:
             case Kind.DEAD:
-                lately = "are dead" if self.within_ms is None else f"died within {format_duration(self.within_ms)}"
-                lately = lately.replace("are", "is") if value == 1 else lately
-                return f"{_jobs(value)}{where} {lately}"
+                verb = "are dead" if self.within_ms is None else f"died within {format_duration(self.within_ms)}"
+                verb = verb.replace("are", "is") if value == 1 else verb
+                return f"{_jobs(value)}{where} {verb}"
             case Kind.OLDEST:
                 return f"the oldest job{where} has waited for {whole}" if value else f"no job{where} waits"
             case Kind.NO_WORKER:

@@ -2,13 +2,15 @@
 
 How to write a command (`commands/<subject>.py`):
 
-    @command("cancel", examples=\"\"\"
-        # cancel a waiting job, or stop a running one
-        queuectl cancel 7f3a
-    \"\"\")
+    @command("cancel")
     @click.argument("ids", nargs=-1, required=True, metavar="ID...")
     def cancel(app: App, ids: tuple[str, ...]) -> Result:
-        \"\"\"Cancel jobs. A running job is stopped with all of its processes.\"\"\"
+        \"\"\"Cancel jobs. A running job is stopped with all of its processes.
+
+        Examples:
+            # cancel a waiting job, or stop a running one
+            queuectl cancel 7f3a
+        \"\"\"
         outcome = control.cancel(app.open_store(), ids)
         return Done(outcome.done, refused=outcome.refused, verb="cancelled")
 

@@ -12,7 +12,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.render import Nothing, Result
 from queuectl.config import check_environment
-from queuectl.errors import InvalidInput, UnknownName, UsageError
+from queuectl.errors import UnknownName, UsageError
 
 COMMANDS_PACKAGE: Final = "queuectl.cli.commands"
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -50,35 +50,25 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
         ctx.exit()
 
 
+def _global(*names: str, **settings: Any) -> click.Option:
+    return click.Option(list(names), expose_value=False, **{"callback": _note, **settings})
+
+
 # Shared by all commands: an option keeps no state.
 GLOBAL_OPTIONS: list[click.Option] = [
-    click.Option(
-        ["--home"],
-        metavar="DIR",
-        expose_value=False,
-        callback=_note,
-        help="Data directory (default $QUEUECTL_HOME, ~/.queuectl).",
-    ),
-    click.Option(
-        ["--db"],
+    _global("--home", metavar="DIR", help="Data directory (default $QUEUECTL_HOME, ~/.queuectl)."),
+    _global(
+        "--db",
         metavar="URL",
-        expose_value=False,
-        callback=_note,
         help="Database: a path or postgresql://USER@HOST/DB (default $QUEUECTL_DB, queuectl.toml, a file in the data directory).",
     ),
-    click.Option(
-        ["--trust-home"],
-        is_flag=True,
-        expose_value=False,
-        callback=_note,
-        help="Use a data directory or database that other users own or can write to.",
+    _global(
+        "--trust-home", is_flag=True, help="Use a data directory or database that other users own or can write to."
     ),
-    click.Option(["--json"], is_flag=True, expose_value=False, callback=_note, help="Print JSON."),
-    click.Option(["--quiet"], is_flag=True, expose_value=False, callback=_note, help="Print ids only."),
-    click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_note, help="No colors."),
-    click.Option(
-        ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_help, help="Show this page."
-    ),
+    _global("--json", is_flag=True, help="Print JSON."),
+    _global("--quiet", is_flag=True, help="Print ids only."),
+    _global("--no-color", is_flag=True, help="No colors."),
+    _global("-h", "--help", is_flag=True, is_eager=True, callback=_help, help="Show this page."),
 ]
 
 
@@ -109,7 +99,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self.signed_arguments:
-            args = [_guard(word) for word in args]
+            args = [_GUARD + word if re.match(r"-[\d.]", word) else word for word in args]
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -212,12 +202,16 @@ class LazyGroup(click.Group):
 
 
 def command(
-    name: str, *, examples: str, cls: type[Command] = Command, **rest: Any
+    name: str, *, examples: str = "", cls: type[Command] = Command, **rest: Any
 ) -> Callable[[Callable[..., Result]], Command]:
-    """Turn a function with options and arguments of click into a Command. Its docstring is the help page."""
+    """Turn a function with options and arguments of click into a Command. Its docstring is the help page, with the examples after a
+    line `Examples:`, unless `examples` has them in one line."""
+    from inspect import cleandoc
 
     def wrap(function: Callable[..., Result]) -> Command:
-        return click.command(name, cls=cls, examples=examples, context_settings=dict(SETTINGS), **rest)(function)
+        page, _, listed = cleandoc(function.__doc__ or "").partition("\nExamples:\n")
+        more = {"help": page.rstrip(), "examples": examples or listed, "context_settings": dict(SETTINGS), **rest}
+        return click.command(name, cls=cls, **more)(function)
 
     return wrap
 
@@ -261,11 +255,6 @@ def _write_examples(formatter: click.HelpFormatter, examples: str) -> None:
 
 # No argument can contain a NUL, so click's parser cannot mistake a marked one for an option.
 _GUARD = "\0"
-
-
-def _guard(word: str) -> str:
-    is_signed = len(word) > 1 and word[0] == "-" and (word[1].isdigit() or word[1] == ".")
-    return _GUARD + word if is_signed else word
 
 
 def _unguard(value: object) -> object:
@@ -312,9 +301,3 @@ def number(value: str | float) -> float:
     if re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", value, re.IGNORECASE):
         return float(value)
     raise click.BadParameter(f"{value!r} is not a number")
-
-
-def port_number(text: str) -> int:
-    if re.fullmatch("[0-9]{1,5}", text) and int(text) < 65_536:
-        return int(text)
-    raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")

@@ -45,7 +45,7 @@ class Interrupted(QueuectlError):
     code = "interrupted"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"{job_id} goes on", hint=f"to follow it again: queuectl logs -f {job_id}")
+        super().__init__(f"{job_id} keeps running", hint=f"to follow it: queuectl logs -f {job_id}")
 
 
 def report(app: App, error: QueuectlError, *, as_json: bool | None = None) -> None:
@@ -90,7 +90,7 @@ def from_click(error: click.ClickException) -> QueuectlError:
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "queuectl"
     message = (error.message or error.format_message()).strip()
-    hint = f"{path} --help shows what is possible"
+    hint = f"{path} --help lists the options"
     if isinstance(error, click.NoSuchOption):
         message = f"no such option {error.option_name!r}"
         if error.possibilities:

@@ -19,42 +19,29 @@ from queuectl.operations.query import parse_filter, restrict_states
 from queuectl.store.types import Filter
 
 Function = Callable[..., Any]
+_Decorator = Callable[[Function], Function]
+
+
+def _filter(*names: str, metavar: str, about: str, complete: Callable[..., Any] | None = None) -> _Decorator:
+    return click.option(*names, multiple=True, metavar=metavar, shell_complete=complete, help=f"Only jobs {about}.")
+
 
 # Parameter of parse_filter -> option. A new filter needs only a line here.
-_OPTIONS: Final[Mapping[str, Callable[[Function], Function]]] = {
-    "states": click.option(
-        "--state",
-        "-s",
-        "states",
-        multiple=True,
-        metavar="S[,S]",
-        shell_complete=complete_states,
-        help="Only in one of these states.",
+_OPTIONS: Final[Mapping[str, _Decorator]] = {
+    "states": _filter(
+        "--state", "-s", "states", metavar="S[,S]", about="in one of these states", complete=complete_states
     ),
-    "queues": click.option(
-        "--queue",
-        "-q",
-        "queues",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=complete_queues,
-        help="Only of this queue; repeatable: either.",
+    "queues": _filter(
+        "--queue", "-q", "queues", metavar="NAME", about="of this queue; repeatable (any)", complete=complete_queues
     ),
-    "tags": click.option(
-        "--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; repeatable: all of them."
-    ),
-    "batches": click.option(
-        "--batch",
-        "batches",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=complete_batches,
-        help="Only of this batch; repeatable: either.",
+    "tags": _filter("--tag", "tags", metavar="TAG", about="with this tag; repeatable (all)"),
+    "batches": _filter(
+        "--batch", "batches", metavar="NAME", about="of this batch; repeatable (any)", complete=complete_batches
     ),
     "since": click.option(
-        "--since", metavar="WHEN", help="Only those enqueued since: 90m or 2d ago, or 2026-11-15 20:30."
+        "--since", metavar="WHEN", help="Only jobs enqueued since 90m or 2d ago, or 2026-11-15 20:30."
     ),
-    "match": click.option("--match", metavar="TEXT", help="Only with this text in the command, letter by letter."),
+    "match": click.option("--match", metavar="TEXT", help="Only jobs with this exact text in the command."),
 }
 HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --batch, --since or --match"
 
@@ -113,9 +100,9 @@ def ids_and_filters(*, but: Iterable[str] = ()) -> Callable[[Function], Function
 def require_ids_or_filters(ids: tuple[str, ...], selection: Selection) -> None:
     """Raise unless there is exactly one of ids and filters: with both, the intention is ambiguous."""
     if ids and selection:
-        raise UsageError("ids and selectors at once", hint=HINT)
+        raise UsageError("ids and filters cannot be combined", hint=HINT)
     if not ids and not selection:
-        raise UsageError("which jobs?", hint=HINT)
+        raise UsageError("no jobs are selected", hint=HINT)
 
 
 def find_jobs(app: App, ids: tuple[str, ...], selection: Selection, *, default: frozenset[State]) -> BulkResult:
@@ -127,7 +114,7 @@ def find_jobs(app: App, ids: tuple[str, ...], selection: Selection, *, default: 
     where = where if where.states else where._replace(states=default)
     chosen = app.open_reads().choose(where)
     if not chosen:
-        app.say(app.paint("no jobs like that", "dim"))
+        app.say(app.paint("no matching jobs", "dim"))
     return BulkResult([job.id for job in chosen], [])
 
 

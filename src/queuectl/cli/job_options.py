@@ -17,17 +17,7 @@ from queuectl.cli.completion import complete_batches, complete_job_list, complet
 from queuectl.cli.errors import from_click
 from queuectl.errors import FileUnreadable, InvalidInput, UsageError
 from queuectl.jobs.spec import check_field
-from queuectl.operations.job_input import (
-    MAX_ENV_FILE_BYTES,
-    JobInput,
-    ParsedJobs,
-    looks_like_json,
-    make_array,
-    parse_arguments,
-    parse_env_file,
-    parse_for_each,
-    read_env_file,
-)
+from queuectl.operations.enqueue import JobInput, ParsedJobs, looks_like_json, parse_arguments
 
 STDIN: Final = "-"
 ONE_OF_THEM: Final = "use only one of them"
@@ -218,6 +208,10 @@ def _read_env_files(paths: Sequence[str], app: App, options: Mapping[str, Any]) 
     readers += [option_name(name) for name in ("file", "for_each") if options.get(name) == STDIN]
     if STDIN in paths and len(readers) > 1:
         raise UsageError(f"{readers[0]} and {readers[-1]} both read stdin", hint="give one of them a file")
+    from queuectl.operations.job_input import (
+        read_env_file,  # here, as below: a plain `enqueue` does without this module
+    )
+
     variables: dict[str, str] = {}
     for path in paths:
         variables |= _variables_of_stdin(app) if path == STDIN else read_env_file(path)
@@ -225,6 +219,8 @@ def _read_env_files(paths: Sequence[str], app: App, options: Mapping[str, Any]) 
 
 
 def _variables_of_stdin(app: App) -> dict[str, str]:
+    from queuectl.operations.job_input import MAX_ENV_FILE_BYTES, parse_env_file
+
     try:
         data = app.stdin_bytes.read(MAX_ENV_FILE_BYTES + 1)
     except OSError as error:
@@ -275,6 +271,8 @@ class Many(NamedTuple):
         self, arguments: tuple[str, ...], flags: dict[str, object], *, read: Callable[[str], bytes]
     ) -> JobInput:
         """The jobs. With --for-each, --command is removed from `flags`: it is a template."""
+        from queuectl.operations.job_input import make_array, parse_for_each
+
         if self.path is None:
             given = command_input(arguments, flags)
             if given.is_batch:

@@ -8,7 +8,7 @@ from typing import Final
 
 from queuectl.cli.app import App
 from queuectl.cli.render import field_lines, table_lines
-from queuectl.cli.tables import STATE_STYLE, Column, plural
+from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.jobs.dependencies import Dependency, Need, Otherwise
 from queuectl.jobs.model import Job, Run
 from queuectl.jobs.outcome import Ending
@@ -16,22 +16,13 @@ from queuectl.jobs.resources import format_limits, usage_text
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
 from queuectl.operations.inspect import JobDetails
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control, plural
 from queuectl.units import format_duration, humanize_duration, humanize_elapsed, humanize_time, to_ms
 from queuectl.webhooks.rules import redact_hooks
 
 DEFAULT_QUEUE = "default"
 # Shorter in a list, where they would take the width of the commands.
 _SHORT_REASONS = {"no live worker serves its queue": "no worker", "waits for a free slot": ""}
-
-
-def command_text(job: Job) -> str:
-    """The command line, quoted for a shell."""
-    if job.command is not None:
-        return job.command
-    import shlex
-
-    return shlex.join(job.argv or ())
 
 
 def attempts_text(job: Job) -> str:
@@ -67,7 +58,7 @@ def columns(jobs: Sequence[Job], now_ms: int, *, width: int | None) -> list[Colu
         Column("FAILED", attempts_text, right=True, optional=True, spare=2),
         Column("ENQUEUED", lambda job: humanize_time(to_ms(job.created_at), now_ms), right=True, spare=1),
         Column("TOOK", lambda job: _took(job, now_ms), right=True, optional=True, spare=3),
-        Column("COMMAND", command_text, flexible=True),
+        Column("COMMAND", lambda job: command_line(job.command, job.argv), flexible=True),
     ]
     if available >= 100:
         wanted.append(
@@ -151,7 +142,7 @@ def _title(app: App, job: Job, now_ms: int) -> str:
 
 
 def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterator[tuple[str, str]]:
-    yield ("Command" if job.command is not None else "Arguments"), escape_control(command_text(job))
+    yield ("Command" if job.command is not None else "Arguments"), escape_control(command_line(job.command, job.argv))
     yield "Directory", escape_control(job.cwd)
     earned = f", now {job.effective_priority}" if job.effective_priority != job.priority else ""
     yield "Queue", f"{escape_control(job.queue)}, priority {job.priority}{earned}"
@@ -162,7 +153,7 @@ def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterato
     yield "Batch", job.batch or ""
     yield "Schedule", escape_control(job.cron or "")
     yield (
-        "Calls",
+        "Webhooks",
         ", ".join(f"{name}: {escape_control(url)}" for name, (url, _) in redact_hooks(job.hooks or {}).items()),
     )
     if job.env:
@@ -251,7 +242,7 @@ def _output(app: App, job: Job, output: str, gone: int) -> Iterator[str]:
         if not gone:
             yield app.paint("  no output", "dim")
         return
-    whole = "all that is left" if gone else "all of it"
+    whole = "all that is kept" if gone else "all of it"
     cut = len(lines) > MAX_OUTPUT_LINES
     more = f", the last {MAX_OUTPUT_LINES} lines; {whole}: queuectl logs {job.id}" if cut else ""
     yield app.paint(f"  Output of run {job.runs}{more}", "dim")

@@ -167,7 +167,3 @@ def _line(cells: list[str], widths: list[int], rights: list[bool], styles: Seque
 
 def _style(column: Column[Any], row: Any) -> str | None:
     return column.style(row) if callable(column.style) else column.style
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -112,7 +112,10 @@ def parse_expression(text: str) -> Expression:
         raise InvalidInput(SUBJECT, f"found {count} in {short_repr(text)}, expected 5, or 6 with seconds", hint=HINT)
     if len(words) == 5:
         words = ["0", *words]
-    words = [_parse_field(word, field) for word, field in zip(words, _FIELDS, strict=True)]
+    words = [
+        ",".join(_parse_term(term, field) for term in word.split(","))
+        for word, field in zip(words, _FIELDS, strict=True)
+    ]
     return Cron(" ".join(words), has_fixed_times=not words[1].startswith("*") and not words[2].startswith("*"))
 
 
@@ -134,11 +137,6 @@ def _parse_nickname(words: list[str]) -> list[str]:
         hint = f"did you mean {meant!r}?" if meant and meant != name else f"known names: {', '.join(NICKNAMES)}"
         raise InvalidInput(SUBJECT, f"found {short_repr(' '.join(words))}, expected a name like @daily", hint=hint)
     return NICKNAMES[name].split()
-
-
-def _parse_field(word: str, field: Field) -> str:
-    """Return the field as cronsim takes it."""
-    return ",".join(_parse_term(term, field) for term in word.split(","))
 
 
 def _parse_term(term: str, field: Field) -> str:

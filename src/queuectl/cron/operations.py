@@ -36,7 +36,7 @@ from queuectl.units import parse_duration_ms, parse_time_ms
 MAX_PREVIEWED_RUNS: Final = 1000
 
 NO_PARENTS: Final = (
-    "it makes its jobs later, when those named now may be gone; let the job itself enqueue what comes after"
+    "its jobs are added later, when these parents may have been removed; let the job itself enqueue the next one"
 )
 _FIELDS_OF_ONE_JOB: Final = {
     "id": "each job has an id of its own",
@@ -112,8 +112,8 @@ def start_imported(schedule: Schedule, defaults: Defaults, *, now_ms: int, chanc
 
 def _in_place_of(old: Schedule, new: Schedule) -> Schedule:
     # A held job still has to be released.
-    look = new.look_ms if old.waiting is None else new.updated_ms
-    return new._replace(created_ms=old.created_ms, waiting=old.waiting, look_ms=look)
+    check_ms = new.look_ms if old.waiting is None else new.updated_ms
+    return new._replace(created_ms=old.created_ms, waiting=old.waiting, look_ms=check_ms)
 
 
 def _parse_request(request: ScheduleRequest, defaults: Defaults, *, now_ms: int) -> Schedule:
@@ -154,7 +154,7 @@ def _parse_request(request: ScheduleRequest, defaults: Defaults, *, now_ms: int)
     )
 
 
-# ── look ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── list ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def list_schedules(reads: Reads) -> list[ScheduleDetails]:

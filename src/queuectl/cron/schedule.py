@@ -195,6 +195,9 @@ class RunContext(NamedTuple):
     new_id: Callable[[], str]
     since_ms: int  # when this scheduler started
 
+    def new_job(self) -> NewJob:
+        return self.job._replace(id=self.new_id())
+
     @classmethod
     def of(
         cls,
@@ -226,7 +229,9 @@ def decide_due_runs(view: ScheduleView, context: RunContext) -> ScheduleChange |
         ticks = tuple(_decide(schedule, due, others, view.now_ms, context))
         schedule = schedule._replace(last_ms=due.last)
         schedule = set_next(schedule, context, after_ms=max(view.now_ms, due.last))
-        schedule = schedule._replace(waiting=next((_id(tick) for tick in ticks if tick.is_held), schedule.waiting))
+        schedule = schedule._replace(
+            waiting=next((tick.job.id for tick in ticks if tick.is_held and tick.job), schedule.waiting)
+        )
     schedule = _set_look(schedule, view.now_ms)
     changed = schedule._replace(look_ms=None) != view.schedule._replace(look_ms=None)
     return ScheduleChange(schedule, ticks, release) if changed else None
@@ -234,7 +239,7 @@ def decide_due_runs(view: ScheduleView, context: RunContext) -> ScheduleChange |
 
 def run_now(view: ScheduleView, context: RunContext) -> ScheduleChange:
     """Add a job now, independent of the schedule and of `overlap`: a user asked for it."""
-    tick = RunDecision(view.now_ms, context.job._replace(id=context.new_id()), is_by_hand=True)
+    tick = RunDecision(view.now_ms, context.new_job(), is_by_hand=True)
     return ScheduleChange(view.schedule, (tick,))
 
 
@@ -264,8 +269,8 @@ def set_next(schedule: Schedule, context: RunContext, *, after_ms: int) -> Sched
     if schedule.jitter_ms:
         following = context.next_run(tick)
         # Before the following run: a later one would count as missed.
-        room = schedule.jitter_ms if following is None else min(schedule.jitter_ms, following - tick - 1)
-        start += round(context.chance() * room)
+        most = schedule.jitter_ms if following is None else min(schedule.jitter_ms, following - tick - 1)
+        start += round(context.chance() * most)
     return schedule._replace(tick_ms=tick, start_ms=start, look_ms=start)
 
 
@@ -324,22 +329,14 @@ def _decide(
         may_wait = schedule.overlap is Overlap.QUEUE and schedule.waiting is None
         for at in chosen:
             if may_wait and at == due.last:
-                decided.append(RunDecision(at, _job(context), is_held=True))
+                decided.append(RunDecision(at, context.new_job(), is_held=True))
             elif schedule.waiting is not None:
                 decided.append(RunDecision(at, None, f"job {schedule.waiting} of an earlier run still waits"))
             else:
                 decided.append(RunDecision(at, None, f"job {busy[0]} of an earlier run has not ended"))
         return decided
     # Runs that are caught up are added together: `overlap` is about jobs of earlier runs.
-    return [*decided, *(RunDecision(at, _job(context)) for at in chosen)]
-
-
-def _job(context: RunContext) -> NewJob:
-    return context.job._replace(id=context.new_id())
-
-
-def _id(tick: RunDecision) -> str | None:
-    return None if tick.job is None else tick.job.id
+    return [*decided, *(RunDecision(at, context.new_job()) for at in chosen)]
 
 
 def _until(schedule: Schedule, tick: int | None) -> int | None:

@@ -42,9 +42,9 @@ class Scheduler:
         if now < self._again and now < self._looked + MIN_POLL_SECONDS:
             return min(self._again, self._looked + MIN_POLL_SECONDS)
         self._looked, self._again = now, now + POLL_SECONDS
-        looks = self._store.schedule_checks(limit=MAX_SCHEDULES_PER_POLL)
-        self._not_before = {look.name: self._not_before.get(look.name, 0.0) for look in looks}
-        for name, in_ms in looks:
+        checks = self._store.schedule_checks(limit=MAX_SCHEDULES_PER_POLL)
+        self._not_before = {check.name: self._not_before.get(check.name, 0.0) for check in checks}
+        for name, in_ms in checks:
             at = max(now + in_ms / 1000, self._not_before[name])
             self._again = min(self._again, at if at > now else self._check(name, now))
         return self._again

@@ -1,38 +1,11 @@
 """Every error that queuectl raises on purpose.
 
     QueuectlError
-    ├── UsageError             the input is invalid                               exit 2
-    │   ├── InvalidInput       a value of the wrong type, range or form
-    │   ├── InvalidJson        text that is not JSON, with the position
-    │   ├── InvalidLine        one line of a batch, with its number
-    │   ├── InvalidItem        one element of a JSON array, with its number
-    │   ├── InvalidRow         one row of a table of another tool, with its number
-    │   ├── UnknownName        a field, key or state that does not exist
-    │   ├── StoreUnsupported   an address of another kind of database
-    │   └── NeedsConfirmation  a destructive command without --yes
-    ├── NotFound               the object does not exist                          exit 1
-    │   └── JobNotFound  WorkerNotFound  BatchNotFound  ScheduleNotFound  ParentNotFound  StoreNotFound  SecretNotFound
-    ├── Conflict               rejected because of the current state              exit 1
-    │   ├── AmbiguousId  DuplicateId  WrongState  KeyTaken
-    │   ├── StaleEdit          the job changed after it was shown
-    │   ├── KeyReused          another request had the same idempotency key
-    │   ├── BatchComplete  BatchDiffers  ParentEnded  ScheduleExists  NotMovable
-    │   ├── WorkerNameTaken  WorkersAlive
-    │   ├── FileExists  StoreNotEmpty  SameStore  JobsRunning  JobDiffers  RuleDiffers
-    │   └── Refusals           several IDs, some of which were refused
-    ├── Unavailable            the database, the data directory or the host fails exit 1
-    │   ├── HomeUnusable  NotTrusted  FileUnreadable  FileUnwritable  OutputFailed  UnknownLayout
-    │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
-    │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone  CopyDiffers
-    │   ├── StoreUnreachable  StoreRefused  DriverMissing  ExtraMissing  CannotListen
-    │   ├── SqliteTooOld  SystemUnsupported  SystemRefused  ZonesMissing
-    │   ├── CallRefused  CallUnanswered   of a webhook
-    │   ├── ServiceManagerMissing  ServiceFailed
-    │   ├── PolicyUnusable     not trusted, or missing
-    │   ├── SecretUnusable     readable by others, or without a value
-    │   ├── SupervisorGone         the supervisor of a worker ended
-    │   └── WorkerFailed       a detached worker did not start
-    └── WaitTimeout            a wait timed out (also a TimeoutError)             exit 124
+    ├── UsageError    the input is invalid                                exit 2
+    ├── NotFound      the object does not exist                           exit 1
+    ├── Conflict      rejected because of the current state               exit 1
+    ├── Unavailable   the database, the data directory or the host fails  exit 1
+    └── WaitTimeout   a wait timed out (also a TimeoutError)              exit 124
 
 An error is built from facts and has a `code` (a stable slug for programs), a message (one line) and a `hint` (one line, what to do).
 The branch of the tree determines the exit code and the HTTP status; this package knows neither.
@@ -93,7 +66,7 @@ class InvalidLine(UsageError):
 
 
 class InvalidItem(UsageError):
-    """One element of a JSON array is wrong, so none of the array was written."""
+    """The same for an element of a JSON array."""
 
     code = "invalid-item"
 
@@ -103,8 +76,17 @@ class InvalidItem(UsageError):
         self.cause = cause
 
 
+class InvalidRow(UsageError):
+    """The same for a row of a table of another tool."""
+
+    code = "invalid-row"
+
+    def __init__(self, number: int, cause: QueuectlError) -> None:
+        super().__init__(f"row {number}: {cause.message}", hint=cause.hint)
+
+
 class UnknownName(UsageError):
-    """`what` is the class of thing ("field", "key", "state"), `nearest` the closest name that exists."""
+    """`what` is the class of thing ("field", "key", "state"). The hint is the most similar name."""
 
     code = "unknown-name"
 
@@ -131,7 +113,6 @@ class JobNotFound(NotFound):
 
     def __init__(self, ref: str) -> None:
         super().__init__(f"no job {ref!r}", hint="queuectl list shows the jobs there are")
-        self.ref = ref
 
 
 class WorkerNotFound(NotFound):
@@ -139,7 +120,6 @@ class WorkerNotFound(NotFound):
 
     def __init__(self, ref: str) -> None:
         super().__init__(f"no worker {ref!r}", hint="queuectl worker list shows the workers there are")
-        self.ref = ref
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,10 +144,10 @@ class DuplicateId(Conflict):
     def __init__(self, job_id: str, *, where: str | None = None, twice: bool = False) -> None:
         """`where`: the location in a batch, "line 2"; `twice`: two jobs of the batch have the ID."""
         problem = f"the id {job_id!r} is twice in this batch" if twice else f"there is a job {job_id!r} already"
-        look = f"choose another id, or look at it: queuectl show {job_id}"
+        hint = f"choose another id, or see: queuectl show {job_id}"
         super().__init__(
             problem if where is None else f"{where}: {problem}",
-            hint="give each job an id of its own, or omit it" if twice else look,
+            hint="give each job an id of its own, or omit it" if twice else hint,
         )
         self.job_id = job_id
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queuectl.errors import Conflict, NotFound, QueuectlError, Unavailable, UsageError
+from queuectl.errors import Conflict, NotFound, Unavailable, UsageError
 
 
 class BatchNotFound(NotFound):
@@ -19,7 +19,7 @@ class BatchComplete(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the batch {name!r} is complete: what runs then is queued", hint="choose another name for what comes now"
+            f"the batch {name!r} is complete, and its completion job is queued", hint="choose another name"
         )
 
 
@@ -46,7 +46,6 @@ class AlertNotFound(NotFound):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no alert {name!r}", hint="queuectl alert list shows the alerts there are")
-        self.name = name
 
 
 class AlertExists(Conflict):
@@ -64,7 +63,6 @@ class ScheduleNotFound(NotFound):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no schedule {name!r}", hint="queuectl cron list shows the schedules there are")
-        self.name = name
 
 
 class ScheduleExists(Conflict):
@@ -79,16 +77,14 @@ class NotFired(Conflict):
     code = "not-fired"
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(
-            f"the schedule {name!r} adds nothing now: {reason}", hint="run it again when nothing is in its way any more"
-        )
+        super().__init__(f"the schedule {name!r} adds nothing now: {reason}", hint="run it again later")
 
 
 class StaleEdit(Conflict):
     code = "stale-edit"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"job {job_id!r} has changed since it was shown: it stays as it is", hint="edit it again")
+        super().__init__(f"job {job_id!r} has changed since it was shown, and was not edited", hint="edit it again")
 
 
 class NotMovable(Conflict):
@@ -104,18 +100,18 @@ class ParentNotFound(NotFound):
     def __init__(self, parent: str, *, child: str | None) -> None:
         whose = "" if child is None else f": {child!r} cannot wait for it"
         super().__init__(f"no job {parent!r}{whose}", hint="a job waits for jobs of the store or of its own batch")
-        self.said = parent
+        self.ref = parent
 
 
 class ParentEnded(Conflict):
     code = "parent-ended"
 
-    def __init__(self, parent: str, state: str, *, when: str, child: str | None, said: str) -> None:
+    def __init__(self, parent: str, state: str, *, when: str, child: str | None, ref: str) -> None:
         who = "a job" if child is None else repr(child)
         again = "" if state == "completed" else f"queuectl retry {parent} first, or "  # retry refuses a completed job
         hint = f'{again}wait for any end (--after-any, "when": "ended"), or give "else": "run"'
         super().__init__(f"{parent!r} is {state}: {who} cannot wait for it to be {when}", hint=hint)
-        self.said = said
+        self.ref = ref
 
 
 class CommandRefused(Conflict):
@@ -193,8 +189,10 @@ class CopyDiffers(Unavailable):
     code = "copy-differs"
 
     def __init__(self, counts: Sequence[tuple[str, int, int]]) -> None:
-        told = ", ".join(f"{what} {source:,} and {target:,}" for what, source, target in counts)
-        super().__init__(f"the copy differs from its source: {told}", hint="nothing was copied; please report it")
+        differences = ", ".join(f"{what} {source:,} and {target:,}" for what, source, target in counts)
+        super().__init__(
+            f"the copy differs from its source: {differences}", hint="nothing was copied; please report it"
+        )
 
 
 class JobDiffers(Conflict):
@@ -211,24 +209,15 @@ class RuleDiffers(Conflict):
     code = "rule-differs"
 
     def __init__(self, kind: str, name: str, field: str) -> None:
-        look = (
+        command = (
             "queuectl queue list"
             if kind == "queue"
             else f"queuectl {'cron' if kind == 'schedule' else kind} show {name}"
         )
         super().__init__(
             f"there is another {kind} {name!r} already: its {field} differs",
-            hint=f"nothing was imported; look at it: {look}",
+            hint=f"nothing was imported; look at it: {command}",
         )
-
-
-class InvalidRow(UsageError):
-    """One row of a table of another tool is wrong, so nothing was imported."""
-
-    code = "invalid-row"
-
-    def __init__(self, number: int, cause: QueuectlError) -> None:
-        super().__init__(f"row {number}: {cause.message}", hint=cause.hint)
 
 
 class UnknownLayout(Unavailable):

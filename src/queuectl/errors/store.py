@@ -29,8 +29,9 @@ class OutputFailed(Unavailable):
 
     def __init__(self, problem: str, *, done: str | None = None) -> None:
         """`done`: the result that the output would have shown."""
-        told = f"; {done}" if done else ""
-        super().__init__(f"cannot write the output: {problem}{told}", hint="check where it goes; what was done is done")
+        suffix = f"; {done}" if done else ""
+        hint = "check where it goes; completed changes are kept"
+        super().__init__(f"cannot write the output: {problem}{suffix}", hint=hint)
         self.problem = problem
 
 
@@ -38,9 +39,9 @@ class StoreBusy(Unavailable):
     code = "store-locked"
 
     def __init__(self, path: str, waited: float, *, hint: str | None = None) -> None:
-        told = f" (waited {waited:.0f} s)" if waited >= 1 else ""  # unknown for a server
+        duration = f" (waited {waited:.0f} s)" if waited >= 1 else ""  # unknown for a server
         super().__init__(
-            f"the store {path} is locked by another program{told}",
+            f"the store {path} is locked by another program{duration}",
             hint=hint or "find the process that uses it (fuser, lsof), or try again",
         )
 
@@ -166,8 +167,8 @@ class CannotListen(Unavailable):
         )
 
 
-class CallRefused(Unavailable):
-    """A webhook that must not be called. `host` is the only part of its URL that is not secret."""
+class WebhookRefused(Unavailable):
+    """A webhook URL that is not allowed. `host` is the only part of its URL that is not secret."""
 
     code = "call-refused"
 
@@ -175,12 +176,13 @@ class CallRefused(Unavailable):
         super().__init__(f"{host} is not called: {problem}", hint=hint)
 
 
-class CallUnanswered(Unavailable):
+class WebhookUnanswered(Unavailable):
     code = "call-unanswered"
 
     def __init__(self, host: str, problem: str) -> None:
         super().__init__(
-            f"{host}: {problem}", hint="see that it listens there and answers with 2xx; the call is made again"
+            f"{host}: {problem}",
+            hint="check that the server listens there and responds with 2xx; the delivery is retried",
         )
 
 
@@ -191,7 +193,7 @@ class CommandFailed(Unavailable):
 
     def __init__(self, alert: str, problem: str) -> None:
         super().__init__(
-            f"the command of {alert}: {problem}", hint="run it by hand; until it exits with 0 it is tried again"
+            f"the command of {alert}: {problem}", hint="run it by hand; it is retried until it exits with 0"
         )
 
 
@@ -215,8 +217,8 @@ class SystemRefused(Unavailable):
     code = "system-refused"
 
     def __init__(self, exc: OSError) -> None:
-        words = f"{exc.filename or 'the system refuses'}: {exc.strerror or exc}"
-        super().__init__(words, hint=WANTS.get(exc.errno or 0, "put that right, then try again"))
+        message = f"{exc.filename or 'the system refuses'}: {exc.strerror or exc}"
+        super().__init__(message, hint=WANTS.get(exc.errno or 0, "fix the cause, then try again"))
 
 
 # Resources that a host may run out of, and hints.
@@ -278,7 +280,7 @@ class ServiceManagerMissing(Unavailable):
 class ServiceFailed(Unavailable):
     code = "service-failed"
 
-    def __init__(self, problem: str, *, hint: str = "queuectl service status shows how it stands") -> None:
+    def __init__(self, problem: str, *, hint: str = "queuectl service status shows its state") -> None:
         super().__init__(problem, hint=hint)
         self.problem = problem
 

@@ -22,7 +22,7 @@ class Need(StrEnum):
 
 
 class Otherwise(StrEnum):
-    """What happens to the child if the parent ends in another path."""
+    """What happens to the child if the parent ends in another way."""
 
     CANCEL = "cancel"
     RUN = "run"

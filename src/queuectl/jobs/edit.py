@@ -7,30 +7,17 @@ from datetime import tzinfo
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
-from queuectl.jobs import fields as read
-from queuectl.jobs.resources import LIMITS, parse_limit
-from queuectl.jobs.spec import parse_user_queue
-from queuectl.secrets.rules import parse_secrets
+from queuectl.jobs.resources import LIMITS
+from queuectl.jobs.spec import readers
 from queuectl.text import closest_match
 from queuectl.units import parse_time_ms
-from queuectl.webhooks.rules import Origin, parse_url_or_none
+from queuectl.webhooks.rules import Origin
 
 # Fields of `edit`; `first_is_free` and `held` are changed in other ways.
 EDITABLE: Final = (
-    "command",
-    "argv",
-    "queue",
-    "priority",
-    "run_at",
-    "delay",
-    "max_retries",
-    "max_attempts",
-    "timeout",
+    *("command", "argv", "queue", "priority", "run_at", "delay", "max_retries", "max_attempts", "timeout"),
     *LIMITS,
-    "secrets",
-    "on_success",
-    "on_failure",
-    "on_dead",
+    *("secrets", "on_success", "on_failure", "on_dead"),
 )
 _RIVALS: Final = (("command", "argv"), ("run_at", "delay"), ("max_retries", "max_attempts"))
 
@@ -79,37 +66,26 @@ def parse_edit(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo 
             problem = f"not together with {_spelled(dashes, one)}"
             raise InvalidInput(_spelled(dashes, other), problem, hint="give one of the two")
     kept: dict[str, Any] = {}
+    parsers = readers()
     for name, value in given.items():
         spelled = _spelled(dashes, name)
-        match name:
-            case "run_at":
-                kept["run_at_ms"] = parse_time_ms(value, subject=spelled, local=local)
-            case "delay":
-                kept["delay_ms"] = read.delay(value, spelled)
-            case "timeout":
-                kept["timeout_ms"] = read.timeout(value, spelled) or 0
-            case "on_success" | "on_failure" | "on_dead":
-                url = parse_url_or_none(value, spelled)
-                told = [url, Origin.JOB.value] if url else None
-                kept["hooks"] = {**kept.get("hooks", {}), name.removeprefix("on_"): told}
-            case _ if name in LIMITS:
-                kept["limits"] = {**kept.get("limits", {}), name: parse_limit(value, spelled, limit=name) or None}
-            case "max_retries":
-                kept["max_retries"] = read.retries(value, spelled)
-            case "max_attempts":
-                kept.update(max_retries=read.retries(value, spelled), first_is_free=False)
-            case _:
-                kept[name] = _READERS[name](value, spelled)
+        if name == "run_at":
+            kept["run_at_ms"] = parse_time_ms(value, subject=spelled, local=local)
+            continue
+        parsed: Any = parsers[name][1](value, spelled)
+        if name.startswith("on_"):
+            webhook = [parsed, Origin.JOB.value] if parsed else None
+            kept["hooks"] = {**kept.get("hooks", {}), name.removeprefix("on_"): webhook}
+        elif name in LIMITS:
+            kept["limits"] = {**kept.get("limits", {}), name: parsed or None}
+        elif name == "max_attempts":
+            kept.update(max_retries=parsed, first_is_free=False)
+        else:
+            kept[_STORED_AS.get(name, name)] = (parsed or 0) if name == "timeout" else parsed
     return JobEdit()._replace(**kept)
 
 
-_READERS: Final = {
-    "command": read.command,
-    "argv": read.argv,
-    "queue": parse_user_queue,
-    "priority": read.priority,
-    "secrets": parse_secrets,
-}
+_STORED_AS: Final = {"delay": "delay_ms", "timeout": "timeout_ms"}
 
 
 def _spelled(dashes: str, name: str) -> str:

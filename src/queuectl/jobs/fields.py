@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from queuectl.errors import InvalidInput
@@ -75,9 +75,9 @@ def command(value: object, name: str) -> str:
     ):
         return value
     example = like(name, '"echo hi"', word="'echo hi'")
-    given = text(value, name, example=f'{example}; for a list of words use "argv"')
+    given = text(value, name, example=f'{example}; for a list of arguments use "argv"')
     if not given or given.isspace():
-        raise InvalidInput(name, "blank", hint=f"say what to run, {example}")
+        raise InvalidInput(name, "blank", hint=f"give a command, {example}")
     if len(given) > MAX_ARGUMENT_BYTES or (not given.isascii() and size(given, name) > MAX_ARGUMENT_BYTES):
         raise InvalidInput(
             name,
@@ -91,10 +91,10 @@ def argv(value: object, name: str) -> tuple[str, ...]:
     example = 'like "argv": ["echo", "hi"]'
     if not isinstance(value, (list, tuple)) or not value:
         raise InvalidInput(name, f"expected a list of strings, not empty, got {short_repr(value)}", hint=example)
-    words = tuple(text(word, f"{name}[{at}]", example=example) for at, word in enumerate(value))
-    if not words[0]:
+    arguments = tuple(text(argument, f"{name}[{at}]", example=example) for at, argument in enumerate(value))
+    if not arguments[0]:
         raise InvalidInput(f"{name}[0]", "the name of the program is empty", hint=example)
-    sizes = [size(word, name) for word in words]
+    sizes = [size(argument, name) for argument in arguments]
     if max(sizes) > MAX_ARGUMENT_BYTES:
         at = sizes.index(max(sizes))
         raise InvalidInput(
@@ -102,7 +102,7 @@ def argv(value: object, name: str) -> tuple[str, ...]:
         )
     if sum(sizes) > MAX_ARGV_BYTES:
         raise InvalidInput(name, f"{sum(sizes)} bytes in all, over {MAX_ARGV_BYTES}", hint="pass them in a file")
-    return words
+    return arguments
 
 
 def job_id(value: object, name: str) -> str:
@@ -112,23 +112,23 @@ def job_id(value: object, name: str) -> str:
     raise InvalidInput(name, problem, hint="1 to 128 letters, digits and . _ : - beginning with a letter or digit")
 
 
-def queue(value: object, name: str) -> str:
-    return _name_of("queue", value, name)
+def _name_of(kind: str) -> Callable[[object, str], str]:
+    def parse(value: object, name: str) -> str:
+        if isinstance(value, str) and is_valid_queue(value):
+            return value
+        hint = "1 to 64 letters, digits and . _ - beginning with a letter or digit"
+        raise InvalidInput(name, f"not the name of {kind}: {short_repr(value)}", hint=hint)
+
+    return parse
 
 
-def schedule(value: object, name: str) -> str:
-    return _name_of("schedule", value, name)
+queue, schedule, batch, alert = map(_name_of, ("a queue", "a schedule", "a batch", "an alert"))
 
 
-def batch(value: object, name: str) -> str:
-    return _name_of("batch", value, name)
-
-
-def _name_of(kind: str, value: object, name: str) -> str:
-    if isinstance(value, str) and is_valid_queue(value):
+def flag(value: object, name: str) -> bool:
+    if isinstance(value, bool):
         return value
-    hint = "1 to 64 letters, digits and . _ - beginning with a letter or digit"
-    raise InvalidInput(name, f"not the name of a {kind}: {short_repr(value)}", hint=hint)
+    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like "{name}": false')
 
 
 def priority(value: object, name: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
@@ -16,9 +17,8 @@ from queuectl.jobs.dependencies import Dependency, Need, Otherwise
 from queuectl.jobs.model import Job
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import Usage, parse_limits
-from queuectl.jobs.spec import NO_URLS, Defaults, PackedHooks, PackedLimits, parse_user_queue
+from queuectl.jobs.spec import NO_URLS, Defaults, PackedHooks, PackedLimits, readers
 from queuectl.jobs.states import FINAL, State
-from queuectl.secrets.rules import parse_secrets
 from queuectl.text import closest_match, short_repr, truncate
 from queuectl.units import MAX_DURATION_MS, parse_time_ms, to_ms
 from queuectl.webhooks.rules import parse_hooks, urls_of, with_origin
@@ -112,37 +112,35 @@ def unpack_record(text: str) -> ImportRecord:
     )
 
 
+# Fields that are fixed at enqueue.
+_IDENTITY: Final = (
+    *("created_at", "command", "argv", "queue", "priority", "max_retries", "first_attempt_is_free", "backoff_base"),
+    *("timeout", "cwd", "env", "secrets", "tags", "unique_key", "batch", "key", "places", "hooks", "limits", "cron"),
+    "depends_on",
+)
+
+
 def find_difference(record: ImportRecord, job: Job) -> str | None:
     """The first field that differs between an imported and an existing job with the same ID; None if it is the same job.
 
     Only fields that are fixed at enqueue are compared: the existing job may have run since the export. Of variables with
     hidden values, the names are compared.
     """
-    values: dict[str, tuple[object, object]] = {
+    ours = dict(record.env or {})
+    theirs = {name: HIDDEN_VALUE if ours.get(name) == HIDDEN_VALUE else value for name, value in job.env.items()}
+    special: dict[str, tuple[object, object]] = {
         "created_at": (record.created_at, to_ms(job.created_at)),
-        "command": (record.command, job.command),
-        "argv": (record.argv, job.argv),
-        "queue": (record.queue, job.queue),
-        "priority": (record.priority, job.priority),
-        "max_retries": (record.max_retries, job.max_retries),
         "first_attempt_is_free": (record.first_is_free, job.first_is_free),
-        "backoff_base": (record.backoff_base, job.backoff_base),
         "timeout": (record.timeout_ms, job.timeout_ms),
-        "cwd": (record.cwd, job.cwd),
-        "env": _compare_env(record, job),
-        "secrets": (record.secrets, job.secrets),
-        "tags": (record.tags, job.tags),
-        "unique_key": (record.unique_key, job.unique_key),
-        "batch": (record.batch, job.batch),
-        "key": (record.key, job.key),
-        "places": (record.places, job.places),
+        "env": (ours, theirs),
         # Without their origin, which depends on the settings at the time of the import.
         "hooks": (urls_of(record.hooks), urls_of(job.hooks)),
-        "limits": (record.limits, job.limits),
-        "cron": (record.cron, job.cron),
-        "depends_on": (record.depends_on, job.depends_on),
     }
-    return next((name for name, (ours, theirs) in values.items() if name in record.given and ours != theirs), None)
+    for name in _IDENTITY:
+        one, other = special[name] if name in special else (getattr(record, name), getattr(job, name))
+        if name in record.given and one != other:
+            return name
+    return None
 
 
 def hidden_variable(record: ImportRecord) -> str | None:
@@ -150,62 +148,48 @@ def hidden_variable(record: ImportRecord) -> str | None:
     return next((name for name, value in (record.env or {}).items() if value == HIDDEN_VALUE), None)
 
 
-def _compare_env(record: ImportRecord, job: Job) -> tuple[object, object]:
-    ours, theirs = dict(record.env or {}), dict(job.env)
-    return ours, {name: HIDDEN_VALUE if ours.get(name) == HIDDEN_VALUE else value for name, value in theirs.items()}
-
-
 MAX_COUNT: Final = 2**31 - 1
 
 Reader = Callable[[object, str], Any]
 
 
-def _parse_count(value: object, name: str) -> int:
-    return read.integer(value, name, low=0, high=MAX_COUNT)
+def _integer(low: int, high: int) -> Reader:
+    return lambda value, name: read.integer(value, name, low=low, high=high)
 
 
-def _parse_integer(value: object, name: str) -> int:
-    return read.integer(value, name, low=-MAX_COUNT, high=MAX_COUNT)
+def _one_of(kind: type[StrEnum], what: str) -> Reader:
+    def parse(value: object, name: str) -> Any:
+        try:
+            return kind(value.lower() if isinstance(value, str) else "")
+        except ValueError as error:
+            known = ", ".join(kind)
+            raise InvalidInput(name, f"not {what}: {short_repr(value)}", hint=f"one of: {known}") from error
+
+    return parse
 
 
-def _parse_large_count(value: object, name: str) -> int:
-    return read.integer(value, name, low=0, high=2**53)
+_count, _signed = _integer(0, MAX_COUNT), _integer(-MAX_COUNT, MAX_COUNT)
+_large_count, _duration_ms = _integer(0, 2**53), _integer(0, MAX_DURATION_MS)
 
 
-def _parse_utc_time(value: object, name: str) -> int:
+def _time(value: object, name: str) -> int:
     """A time without a zone is UTC: the zone of its writer is unknown."""
     return parse_time_ms(value, subject=name, local=UTC)
 
 
-def _parse_duration_ms(value: object, name: str) -> int:
-    return read.integer(value, name, low=0, high=MAX_DURATION_MS)
-
-
-def _parse_text(value: object, name: str) -> str:
+def _text(value: object, name: str) -> str:
     return read.text(value, name, example=f'like "{name}": "…"')
 
 
-def _parse_ending(value: object, name: str) -> str:
-    try:
-        return Ending(str(value)).value
-    except ValueError as error:
-        known = ", ".join(ending.value for ending in Ending)
-        raise InvalidInput(name, f"not an outcome: {short_repr(value)}", hint=f"one of: {known}") from error
-
-
 _RUN_FIELDS: Final[dict[str, Reader]] = {
-    "number": lambda value, name: read.integer(value, name, low=1, high=MAX_COUNT),
-    "worker": _parse_text,
-    "host": _parse_text,
-    "pid": _parse_large_count,
-    "started_at": _parse_utc_time,
-    "finished_at": _parse_utc_time,
-    "duration_ms": _parse_duration_ms,
-    "exit_code": _parse_integer,
-    "signal": _parse_count,
-    "error": _parse_text,
-    "outcome": _parse_ending,
-    **dict.fromkeys(Usage._fields, _parse_large_count),
+    "number": _integer(1, MAX_COUNT),
+    **dict.fromkeys(("worker", "host", "error"), _text),
+    **dict.fromkeys(("pid", *Usage._fields), _large_count),
+    **dict.fromkeys(("started_at", "finished_at"), _time),
+    "duration_ms": _duration_ms,
+    "exit_code": _signed,
+    "signal": _count,
+    "outcome": _one_of(Ending, "an outcome"),
 }
 
 
@@ -253,76 +237,55 @@ def _unknown_field(name: object, known: Mapping[str, object]) -> UnknownName:
 REQUEUED_ERROR: Final = "it ran when it was exported"
 
 
-def _parse_flag(value: object, name: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like "{name}": false')
-
-
-def _parse_state(value: object, name: str) -> State:
-    try:
-        return State(value.lower() if isinstance(value, str) else "")
-    except ValueError as error:
-        known = ", ".join(known_state.value for known_state in State)
-        raise InvalidInput(name, f"not a state: {short_repr(value)}", hint=f"one of: {known}") from error
-
-
+# Fields that are parsed as by `enqueue`, but for times: those without a zone are UTC here.
+_SAME: Final = (
+    *(
+        "id",
+        "command",
+        "argv",
+        "queue",
+        "priority",
+        "max_retries",
+        "max_attempts",
+        "backoff_base",
+        "base_backoff",
+        "timeout",
+    ),
+    *(
+        "timeout_seconds",
+        "timeout_sec",
+        "timeout_ms",
+        "cwd",
+        "env",
+        "secrets",
+        "tags",
+        "depends_on",
+        "unique_key",
+        "batch",
+    ),
+    *("key", "places"),
+)
 # Every name of a field -> its name here, and its parser. "": ignored, since it is derived.
 _JOB_FIELDS: Final[dict[str, tuple[str, Reader]]] = {
-    "id": ("id", read.job_id),
-    "command": ("command", read.command),
-    "argv": ("argv", read.argv),
-    "state": ("state", _parse_state),
-    "queue": ("queue", parse_user_queue),
-    "priority": ("priority", read.priority),
-    "effective_priority": (
-        "effective_priority",
-        lambda value, name: read.integer(value, name, low=-(2**53), high=2**53),
-    ),
-    "attempts": ("attempts", _parse_count),
-    "runs": ("runs", _parse_count),
-    "crashes": ("crashes", _parse_count),
-    "max_retries": ("max_retries", read.retries),
-    "max_attempts": ("max_retries", read.retries),
-    "first_attempt_is_free": ("first_attempt_is_free", _parse_flag),
-    "backoff_base": ("backoff_base", read.backoff_base),
-    "base_backoff": ("backoff_base", read.backoff_base),
-    "timeout": ("timeout", read.timeout),
-    "timeout_seconds": ("timeout", read.timeout),
-    "timeout_sec": ("timeout", read.timeout),
-    "timeout_ms": ("timeout", read.timeout_in_ms),
-    "run_at": ("run_at", _parse_utc_time),
-    "available_at": ("run_at", _parse_utc_time),
-    "run_after": ("run_at", _parse_utc_time),
-    "next_run_at": ("run_at", _parse_utc_time),
-    "next_retry_at": ("run_at", _parse_utc_time),
-    "created_at": ("created_at", _parse_utc_time),
-    "updated_at": ("updated_at", _parse_utc_time),
-    "started_at": ("started_at", _parse_utc_time),
-    "finished_at": ("finished_at", _parse_utc_time),
-    "duration_ms": ("duration_ms", _parse_duration_ms),
-    "wait_ms": ("wait_ms", _parse_large_count),
-    "exit_code": ("exit_code", _parse_integer),
-    "signal": ("signal", _parse_count),
-    "error": ("error", _parse_text),
-    "error_message": ("error", _parse_text),
-    "worker": ("worker", _parse_text),
-    "cwd": ("cwd", read.cwd),
-    "env": ("env", read.env),
-    "secrets": ("secrets", parse_secrets),
-    "tags": ("tags", read.tags),
-    "depends_on": ("depends_on", read.depends_on),
-    "unique_key": ("unique_key", read.unique_key),
-    "batch": ("batch", read.batch),
-    "key": ("key", read.key),
-    "places": ("places", read.places),
+    **{name: readers()[name] for name in _SAME},
+    "state": ("state", _one_of(State, "a state")),
+    "effective_priority": ("effective_priority", _integer(-(2**53), 2**53)),
+    **{name: (name, _count) for name in ("attempts", "runs", "crashes", "signal")},
+    **{name: (name, read.flag) for name in ("first_attempt_is_free", "held")},
+    **dict.fromkeys(("run_at", "available_at", "run_after", "next_run_at", "next_retry_at"), ("run_at", _time)),
+    **{name: (name, _time) for name in ("created_at", "updated_at", "started_at", "finished_at")},
+    "duration_ms": ("duration_ms", _duration_ms),
+    "wait_ms": ("wait_ms", _large_count),
+    "exit_code": ("exit_code", _signed),
+    "error": ("error", _text),
+    "error_message": ("error", _text),
+    "worker": ("worker", _text),
+    "locked_by": ("worker", _text),
     "hooks": ("hooks", parse_hooks),
     "limits": ("limits", parse_limits),
     "cron": ("cron", read.schedule),
-    "held": ("held", _parse_flag),
     "history": ("history", parse_history),
     **dict.fromkeys(("reason", "log", "output", "stdout_log", "waiting_time", "locked_at"), ("", read.ignored)),
-    "locked_by": ("worker", _parse_text),
 }
 
 
@@ -351,7 +314,7 @@ def parse_record(fields: Mapping[str, object], defaults: Defaults) -> ImportReco
         problem = "not together with command" if "argv" in parsed else "missing, and so is argv"
         raise InvalidInput("argv" if "argv" in parsed else "command", problem, hint="a job has exactly one of the two")
     if "places" in parsed and "key" not in parsed:
-        raise InvalidInput("places", "there is no key", hint="say whose places they are, by a key, or omit them")
+        raise InvalidInput("places", "there is no key", hint="add a key, or omit places")
     return _build_record(parsed, defaults)
 
 

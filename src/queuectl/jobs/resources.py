@@ -211,8 +211,8 @@ def exceeded_limit(limits: PackedLimits | None, how: Exited | Signalled, spent: 
     name = _BY_SIGNAL.get(number, "")
     if name not in most or (number == signal.SIGKILL and used_ms < most[name] * 1000):
         return None
-    words = _limit_message(name, most)
-    return words if isinstance(how, Signalled) else f"exit code {how.code} ({words})"
+    message = _limit_message(name, most)
+    return message if isinstance(how, Signalled) else f"exit code {how.code} ({message})"
 
 
 def _limit_message(name: str, limits: PackedLimits) -> str:
@@ -242,9 +242,9 @@ def usage_text(usage: Usage | None) -> UsageText:
 
 def format_usage(usage: Usage | None) -> str:
     """`cpu time 1.25s, memory 12MiB, read 4.0KiB, written 1.0MiB`; empty if unknown."""
-    words = usage_text(usage)
-    told = {"cpu time": words.cpu_time, "memory": words.memory, "read": words.read, "written": words.written}
-    return ", ".join(f"{name} {text}" for name, text in told.items() if text)
+    text_of = usage_text(usage)
+    parts = {"cpu time": text_of.cpu_time, "memory": text_of.memory, "read": text_of.read, "written": text_of.written}
+    return ", ".join(f"{name} {text}" for name, text in parts.items() if text)
 
 
 def _moved(size: int) -> str:

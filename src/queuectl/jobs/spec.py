@@ -18,6 +18,7 @@ from queuectl.units import parse_time_ms
 if TYPE_CHECKING:
     from queuectl.jobs.dependencies import Dependency
 
+_Reader = Callable[[object, str], object]
 # Event -> URL and its origin, as plain data, see webhooks/rules.py.
 PackedHooks = Mapping[str, Sequence[str]]
 # Webhooks for success, failure and death.
@@ -69,34 +70,24 @@ def parse_user_queue(value: object, name: str) -> str:
     return found
 
 
+HOOK_NAMES: Final = ("on_success", "on_failure", "on_dead")
 LIMIT_NAMES: Final = ("memory", "cpu_time", "nice", "open_files", "processes", "file_size")
 
 
-def parse_hook(value: object, name: str) -> str:
-    from queuectl.webhooks.rules import parse_url_or_none
+def _lazy(module: str, parser: str, **arguments: str) -> _Reader:
+    """A parser whose module is imported when it is needed: few jobs have these fields, and `enqueue` has to start quickly."""
 
-    return parse_url_or_none(value, name)
+    def parse(value: object, name: str) -> object:
+        from importlib import import_module
 
-
-def limit_parser(kind: str) -> Callable[[object, str], int]:
-    def parse(value: object, name: str) -> int:
-        from queuectl.jobs.resources import parse_limit
-
-        return parse_limit(value, name, limit=kind)
+        found: _Reader = getattr(import_module(f"queuectl.{module}"), parser)
+        return found(value, name, **arguments)
 
     return parse
 
 
-def parse_secrets(value: object, name: str) -> tuple[str, ...]:
-    from queuectl.secrets.rules import parse_secrets
-
-    return parse_secrets(value, name)
-
-
-def merge_secrets(fields: object, flags: object) -> object:
-    from queuectl.secrets.rules import merge_secrets
-
-    return merge_secrets(fields, flags)
+parse_hook = _lazy("webhooks.rules", "parse_url_or_none")
+parse_secrets = _lazy("secrets.rules", "parse_secrets")
 
 
 def choose_hooks(own: Urls, queue_default: QueueDefault | None, of_all: Urls) -> PackedHooks | None:
@@ -171,9 +162,6 @@ _NOTHING_OWN: Final = [None] * (3 + len(LIMIT_NAMES))
 _EMPTY_DRAFT: Final = [NewJob._field_defaults.get(name) for name in NewJob._fields] + [None, *_NOTHING_OWN]
 _EMPTY_DRAFT[_SLOT["tags"]] = ()
 
-_Reader = Callable[[object, str], object]
-
-
 # Every name of a field -> its position in NewJob, and its parser.
 _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "command": (_COMMAND, read.command),
@@ -207,10 +195,8 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "key": (_SLOT["key"], read.key),
     "places": (_SLOT["places"], read.places),
     "secrets": (_SLOT["secrets"], parse_secrets),
-    "on_success": (_ON_SUCCESS, parse_hook),
-    "on_failure": (_ON_SUCCESS + 1, parse_hook),
-    "on_dead": (_ON_SUCCESS + 2, parse_hook),
-    **{name: (_MEMORY + at, limit_parser(name)) for at, name in enumerate(LIMIT_NAMES)},
+    **{name: (_ON_SUCCESS + at, parse_hook) for at, name in enumerate(HOOK_NAMES)},
+    **{name: (_MEMORY + at, _lazy("jobs.resources", "parse_limit", limit=name)) for at, name in enumerate(LIMIT_NAMES)},
     # Other fields of job records of other tools.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
@@ -273,7 +259,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         name = "unique_for" if draft[_UNIQUE_FOR] is not None else "if_exists"
         raise InvalidInput(name, "there is no unique_key", hint="give a unique key, like --unique report")
     if draft[_PLACES] is not None and draft[_KEY] is None:
-        raise InvalidInput("places", "there is no key", hint='say whose places: "key": "customer-7"')
+        raise InvalidInput("places", "there is no key", hint='add a key: "key": "customer-7"')
     if defaults.by_queue:
         _apply_queue_defaults(draft, fields, defaults)
     draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
@@ -332,6 +318,8 @@ def merge_fields(fields: Mapping[str, object], flags: Mapping[str, object]) -> d
     if isinstance(before, Mapping) and isinstance(on_top, Mapping):
         merged["env"] = {**before, **on_top}
     if "secrets" in fields and "secrets" in flags:
+        from queuectl.secrets.rules import merge_secrets
+
         merged["secrets"] = merge_secrets(fields["secrets"], flags["secrets"])
     return merged
 

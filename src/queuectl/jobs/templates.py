@@ -68,14 +68,14 @@ class ShellTemplate:
 
 
 class ArgvTemplate:
-    def __init__(self, words: Sequence[str], *, columns: bool) -> None:
+    def __init__(self, arguments: Sequence[str], *, columns: bool) -> None:
         """Without a placeholder the line becomes the last argument, as with xargs."""
-        self._words = [_read_word(word, columns=columns) for word in words]
-        if all(word.is_fixed for word in self._words):
-            self._words.append(_read_word("{}", columns=columns))
+        self._arguments = [_read_argument(argument, columns=columns) for argument in arguments]
+        if all(argument.is_fixed for argument in self._arguments):
+            self._arguments.append(_read_argument("{}", columns=columns))
 
     def fill(self, line: TemplateLine) -> dict[str, object]:
-        return {"argv": [word.fill(line, str) for word in self._words]}
+        return {"argv": [argument.fill(line, str) for argument in self._arguments]}
 
 
 Template = ShellTemplate | ArgvTemplate
@@ -86,10 +86,10 @@ def shell_quote(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def _read_word(word: str, *, columns: bool) -> _Text:
+def _read_argument(argument: str, *, columns: bool) -> _Text:
     text, end = _Text(), 0
-    for hit in _ESCAPED.finditer(word):
-        text.literal(word[end : hit.start()])
+    for hit in _ESCAPED.finditer(argument):
+        text.literal(argument[end : hit.start()])
         if hit[1]:
             text.literal(hit[0][1:])
         elif hit[2].isdigit() and not columns:
@@ -97,7 +97,7 @@ def _read_word(word: str, *, columns: bool) -> _Text:
         else:
             text.placeholder(hit[2])
         end = hit.end()
-    text.literal(word[end:])
+    text.literal(argument[end:])
     return text
 
 
@@ -109,18 +109,6 @@ def _column(name: str, line: TemplateLine) -> str:
     return columns[int(name) - 1]
 
 
-def _whole_line(line: TemplateLine) -> str:
-    return line.text
-
-
-def _number(line: TemplateLine) -> str:
-    return str(line.number)
-
-
-def _base(line: TemplateLine) -> str:
-    return line.text.rstrip("/").rpartition("/")[2] or line.text
-
-
 def _stem(line: TemplateLine) -> str:
     path = line.text
     folder, slash, name = path.rpartition("/")
@@ -130,7 +118,12 @@ def _stem(line: TemplateLine) -> str:
 
 
 # By the text inside the braces; all others are columns.
-_VALUES: Final[dict[str, Callable[[TemplateLine], str]]] = {"": _whole_line, "n": _number, "/": _base, ".": _stem}
+_VALUES: Final[dict[str, Callable[[TemplateLine], str]]] = {
+    "": lambda line: line.text,
+    "n": lambda line: str(line.number),
+    "/": lambda line: line.text.rstrip("/").rpartition("/")[2] or line.text,
+    ".": _stem,
+}
 
 
 MAX_HINT_CHARS: Final = 200

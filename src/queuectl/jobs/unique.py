@@ -35,7 +35,10 @@ class UniqueAction(Enum):
 
 def decide_unique(new: NewJob, holder: Holder | None, *, now_ms: int) -> UniqueAction:
     """What to do with `new`, which has a key."""
-    if holder is None or not _is_held(new, holder, now_ms=now_ms):
+    if holder is None:
+        return UniqueAction.ADD
+    is_recent = new.unique_for_ms is not None and now_ms < holder.created_at + new.unique_for_ms
+    if not (holder.is_open or is_recent):
         return UniqueAction.ADD
     match new.if_exists:
         case "replace":
@@ -66,7 +69,3 @@ def retry_key_error(job_id: str, key: str, holder: Holder) -> KeyTaken:
 def replaced_by(job_id: str) -> str:
     """The error of a job that was replaced."""
     return f"cancelled: replaced by {job_id}"
-
-
-def _is_held(new: NewJob, holder: Holder, *, now_ms: int) -> bool:
-    return holder.is_open or (new.unique_for_ms is not None and now_ms < holder.created_at + new.unique_for_ms)

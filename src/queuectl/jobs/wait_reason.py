@@ -133,6 +133,6 @@ def reason(
 
 
 def key_full(key: str | None, running: Sequence[str], most: int | None) -> str:
-    who = "array" if is_array_key(key) else f"key {key}"
+    owner = "array" if is_array_key(key) else f"key {key}"
     more = f" and {len(running) - MAX_NAMED_JOBS:,} more" if len(running) > MAX_NAMED_JOBS else ""
-    return f"the {who} has its {len(running)} of {most} running: {', '.join(running[:MAX_NAMED_JOBS])}{more}"
+    return f"the {owner} has its {len(running)} of {most} running: {', '.join(running[:MAX_NAMED_JOBS])}{more}"

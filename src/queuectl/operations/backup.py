@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from queuectl import paths as places
 from queuectl.clock import Clock
@@ -22,8 +21,8 @@ from queuectl.jobs.model import Worker
 from queuectl.logs.bounds import BESIDE as ROTATED_SUFFIX
 from queuectl.logs.parents import FOLDER, SUFFIX, remove_folders
 from queuectl.operations.copy import Advance, CopyResult, copy_store
+from queuectl.operations.export import publish
 from queuectl.store.protocol import Reads, Store
-from queuectl.store.transfer import Copyable
 from queuectl.units import from_ms
 
 PARTIAL = ".partial"
@@ -41,29 +40,20 @@ def create_backup(store: Reads, path: str) -> int:
     store.backup(partial)
     try:
         size = os.path.getsize(partial)
-        _publish(partial, path)
+        publish(partial, path)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except FileExistsError as exc:
+        raise FileExists(path) from exc
     except OSError as exc:
         raise FileUnwritable(path, exc.strerror or str(exc)) from exc
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
     return size
-
-
-def _publish(partial: str, path: str) -> None:
-    try:
-        os.link(partial, path)  # unlike rename, link never replaces a file
-    except FileExistsError as exc:
-        raise FileExists(path) from exc
-    except OSError as exc:
-        if exc.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
-            raise
-        os.rename(partial, path)  # the file system does not support links
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def new_backup_path(home: str, clock: Clock, *, before: str) -> str:
@@ -124,10 +114,6 @@ def _remove_logs(home: str) -> None:
 SQLITE_SUFFIXES = ("", "-wal", "-shm")  # the files of a SQLite database
 
 
-class FillableStore(Store, Copyable, Protocol):
-    """A store that `copy_store` can fill."""
-
-
 class RestoreResult(NamedTuple):
     copied: CopyResult
     kept: str | None  # backup of the previous content; None if there was none
@@ -140,12 +126,12 @@ class RestoreTarget(NamedTuple):
     file: str | None  # of SQLite; None for PostgreSQL
     unusable: tuple[type[QueuectlError], ...]  # errors of a database that cannot be used as it is
     is_there: Callable[[], bool]
-    open: Callable[[], FillableStore]
+    open: Callable[[], Store]
     refuse_while_locked: Callable[[], None]  # by the lock files of workers, if the database cannot be read
 
 
 def restore_backup(
-    source: Copyable,
+    source: Store,
     name: str,
     place: RestoreTarget,
     *,
@@ -189,7 +175,7 @@ def move_damaged(path: str, *, home: str, clock: Clock) -> str:
     return kept
 
 
-def _fill(source: Copyable, name: str, target: FillableStore, clock: Clock, advance: Advance) -> CopyResult:
+def _fill(source: Store, name: str, target: Store, clock: Clock, advance: Advance) -> CopyResult:
     return copy_store(
         source,
         lambda: target,

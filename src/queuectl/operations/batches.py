@@ -48,7 +48,7 @@ class Progress(NamedTuple):
     def rate(self) -> float | None:
         """Recently completed jobs per second; None if there are none, or the batch has just started."""
         span = min(RECENT_MS, self.now_ms - self.batch.created_at)
-        return self.batch.lately / span * 1000 if self.batch.lately and span >= MIN_RATE_MS else None
+        return self.batch.recent / span * 1000 if self.batch.recent and span >= MIN_RATE_MS else None
 
     @property
     def left_ms(self) -> int | None:

@@ -58,7 +58,13 @@ def cancel(
         before = {job_id: answer.before for job_id, answer in store.cancel(ids).items()}
         started = [job_id for job_id, state in before.items() if state is State.PROCESSING]
         running.update((job.id, job.runs) for job in find_jobs(store, started).values())
-        refused = find_refusals(ids, before, able=CANCELLABLE, verb="cancel", hint=_why_not_cancellable)
+        refused = find_refusals(
+            ids,
+            before,
+            able=CANCELLABLE,
+            verb="cancel",
+            hint=lambda _: "only a job that waits or runs can be cancelled",
+        )
         return _without_children_of_done(store, ids, refused, done, DependencyState.BROKE)
 
     answer = apply_to_each(store, refs, cancel_batch, exact=exact)
@@ -84,7 +90,7 @@ def retry(
 
     def retry_batch(ids: list[str]) -> Mapping[str, QueuectlError]:
         before = store.retry(ids, states=states)
-        refused = {**find_refusals(ids, before, able=states, verb="retry", hint=_why_not_retryable), **before.taken}
+        refused = find_refusals(ids, before, able=states, verb="retry", hint=_retry_hint) | dict(before.taken)
         return _without_children_of_done(store, ids, refused, done, DependencyState.WAITING)
 
     return apply_to_each(store, refs, retry_batch, exact=exact)
@@ -106,11 +112,7 @@ def _without_children_of_done(
     return {job_id: error for job_id, error in refused.items() if job_id not in followers}
 
 
-def _why_not_cancellable(_: State) -> str:
-    return "only a job that waits or runs can be cancelled"
-
-
-def _why_not_retryable(before: State) -> str:
+def _retry_hint(before: State) -> str:
     return _CANNOT_RETRY.get(before, "queuectl retry accepts failed and cancelled jobs, too")
 
 
@@ -134,7 +136,7 @@ def edit(
     Of a webhook delivery only the priority can be changed.
     """
     if change._replace(priority=None) != JobEdit():
-        return _edit(store, refs, change, verb="edit", as_of=as_of, exact=exact, calls=False)
+        return _edit(store, refs, change, verb="edit", as_of=as_of, exact=exact, accepts_webhooks=False)
     return _edit(store, refs, change, verb="edit", as_of=as_of, exact=exact)
 
 
@@ -161,30 +163,27 @@ def _edit(
     states: frozenset[State] = WAITING,
     as_of: int | None = None,
     exact: bool = False,
-    calls: bool = True,
+    accepts_webhooks: bool = True,
 ) -> BulkResult:
     def act(ids: list[str]) -> Mapping[str, QueuectlError]:
         # Jobs cannot be moved into or out of that queue, so this is not a race.
-        theirs = {} if calls else {job.id: _delivery_error(job, verb) for job in store.jobs(_deliveries_among(ids))}
-        ids = [job_id for job_id in ids if job_id not in theirs]
+        deliveries = Filter(ids=tuple(ids), queues=frozenset({WEBHOOK_QUEUE}))
+        webhooks = {} if accepts_webhooks else {job.id: _delivery_error(job, verb) for job in store.jobs(deliveries)}
+        ids = [job_id for job_id in ids if job_id not in webhooks]
         found = store.edit(ids, change, states=states, as_of=as_of) if ids else {}
         before = {job_id: answer.before for job_id, answer in found.items()}
         stale = {job_id: StaleEdit(job_id) for job_id, answer in found.items() if answer.is_stale}
-        return {**theirs, **stale, **find_refusals(ids, before, able=states, verb=verb, hint=_why_not_editable)}
+        return {**webhooks, **stale, **find_refusals(ids, before, able=states, verb=verb, hint=_edit_hint)}
 
     return apply_to_each(store, refs, act, exact=exact)
 
 
-def _deliveries_among(ids: list[str]) -> Filter:
-    return Filter(ids=tuple(ids), queues=frozenset({WEBHOOK_QUEUE}))
-
-
 def _delivery_error(job: Job, verb: str) -> QueuectlError:
     problem = f"{WEBHOOK_QUEUE} is reserved for webhook deliveries: cannot {verb} one"
-    return InvalidInput(job.id, problem, hint="queuectl run-now, retry, hold and cancel do work on calls")
+    return InvalidInput(job.id, problem, hint="queuectl run-now, retry, hold and cancel accept webhook deliveries")
 
 
-def _why_not_editable(state: State) -> str:
+def _edit_hint(state: State) -> str:
     if state is State.BLOCKED:
         return "it waits for other jobs: queuectl graph shows them, queuectl cancel and then retry frees it from them"
     if state is State.PROCESSING:
@@ -221,7 +220,7 @@ def clone(reads: Reads, ref: str, changes: Mapping[str, object]) -> NewJob:
         fields |= {"run_at": iso(job.run_at), "depends_on": [parent.to_json() for parent in waiting]}
     fields |= job.limits or {}
     if job.hooks:
-        fields |= {f"on_{name}": url for name, (url, said) in job.hooks.items() if said == Origin.JOB}
+        fields |= {f"on_{name}": url for name, (url, origin) in job.hooks.items() if origin == Origin.JOB}
     of_job = Defaults(
         priority=job.priority,
         max_retries=job.max_retries,
@@ -263,7 +262,7 @@ def purge_dead(store: Store, refs: Iterable[str], *, exact: bool = False) -> Bul
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(log)
         before = {job_id: state for job_id, (state, _) in found.items()}
-        return find_refusals(ids, before, able=DEAD, verb="purge", hint=_why_not_purgeable)
+        return find_refusals(ids, before, able=DEAD, verb="purge", hint=lambda _: "only dead jobs can be purged")
 
     return apply_to_each(store, refs, remove, exact=exact)
 
@@ -271,7 +270,3 @@ def purge_dead(store: Store, refs: Iterable[str], *, exact: bool = False) -> Bul
 def count_dead(store: Reads, refs: Iterable[str]) -> int:
     """The number of jobs that `purge_dead` would remove."""
     return sum(job.state is State.DEAD for job in find_jobs(store, resolve_ids(store, refs).done).values())
-
-
-def _why_not_purgeable(_: State) -> str:
-    return "only dead jobs can be purged"

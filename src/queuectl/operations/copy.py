@@ -18,8 +18,9 @@ from queuectl.jobs.model import Worker
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.priority import Ageing, Standing, parse_ageing, rank
 from queuectl.jobs.states import TRANSITIONS, Event, State
+from queuectl.store.protocol import Store
 from queuectl.store.transactions import Transitions
-from queuectl.store.transfer import TABLES, Copyable, Dump, Load
+from queuectl.store.transfer import TABLES, Dump, Load
 from queuectl.store.types import Row
 
 Advance = Callable[[int, int | None], None]  # rows done, total rows
@@ -38,8 +39,8 @@ class CopyResult(NamedTuple):
 
 
 def copy_store(
-    source: Copyable,
-    open_target: Callable[[], Copyable],
+    source: Store,
+    open_target: Callable[[], Store],
     *,
     clock: Clock,
     is_alive: Callable[[Worker], bool],
@@ -68,7 +69,7 @@ def copy_store(
                     load.clear()
                 elif not load.is_untouched():
                     raise StoreNotEmpty(target.shown)
-                load.make_room()
+                load.clear_unused()
                 counts, given_back = _transfer(dump, load, now_ms=target.now_ms(), why=why, advance=advance)
                 load.record(Act("restore" if replace else "copy", [name or source.shown]))
         finally:
@@ -76,7 +77,7 @@ def copy_store(
     return CopyResult(counts, given_back, clock.monotonic() - began)
 
 
-def _require_idle(source: Copyable, dump: Dump, *, is_alive: Callable[[Worker], bool]) -> None:
+def _require_idle(source: Store, dump: Dump, *, is_alive: Callable[[Worker], bool]) -> None:
     if alive := [worker.id for worker in source.workers() if is_alive(worker)]:
         hint = "stop them: queuectl worker stop --all; or add --force to copy what there is now"
         raise WorkersAlive("copy", alive, hint=hint)
@@ -96,7 +97,7 @@ def _transfer(dump: Dump, load: Load, *, now_ms: int, why: str, advance: Advance
             load.add(table, columns, back.settle(page, columns) if table.name == "jobs" else page)
             done += len(page)
             advance(done, total)
-    load.moved(back.moves.rows())
+    load.add_transitions(back.moves.rows())
     found = load.counts()
     counts = [TableCount(what, number, found[what]) for what, number in wanted.items()]
     if wrong := [count for count in counts if count.source != count.target]:

@@ -1,8 +1,9 @@
-"""Enqueue jobs: validate all, then open the database, then write all or none. Streams: add lines as they arrive."""
+"""Enqueue jobs: validate all, then open the database, then write all or none. job_input.py reads files, lists and streams of jobs."""
 
 from __future__ import annotations
 
 import gc
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -12,8 +13,8 @@ from queuectl.config import load_settings
 from queuectl.errors import (
     Conflict,
     DuplicateId,
-    InvalidInput,
     InvalidItem,
+    InvalidJson,
     InvalidLine,
     KeyTaken,
     NotFound,
@@ -21,15 +22,15 @@ from queuectl.errors import (
     UsageError,
 )
 from queuectl.jobs.spec import Defaults, NewJob, command_variants, merge_fields, validate
-from queuectl.operations.job_input import CommandLines, InputFormat, JobInput, JsonLines, decode, guess_format
 from queuectl.store.types import Enqueued
 
 if TYPE_CHECKING:
-    from queuectl.clock import Clock
     from queuectl.store.protocol import Enqueuer, Reads
 
 PROGRESS_INTERVAL: Final = 1024
 
+Fields = dict[str, object]
+Numbered = tuple[int | None, Fields]
 Flags = Mapping[str, object]
 Advance = Callable[[int, int | None], None]
 
@@ -58,6 +59,72 @@ def queued(added: Enqueued) -> Iterator[Queued]:
     return (Queued(job_id, place in duplicates) for place, job_id in enumerate(added))
 
 
+# ── input ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class JobInput(ABC):
+    """The fields of jobs, before validation; can be iterated more than once. `is_batch`: from an array or a document."""
+
+    is_batch = True
+    noun = "line"  # what the numbers count
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Numbered]: ...
+
+    def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
+        """`error` with its location."""
+        if number is None:
+            return error
+        return InvalidItem(number, error) if self.noun == "item" else InvalidLine(number, error)
+
+    @property
+    def size(self) -> int | None:
+        """The approximate number of jobs; None if unknown."""
+        return None
+
+
+class ParsedJobs(JobInput):
+    """Jobs from arguments, or from one JSON text."""
+
+    noun = "item"
+
+    def __init__(self, items: Sequence[Fields], *, is_batch: bool) -> None:
+        self.items = items
+        self.is_batch = is_batch
+
+    def __iter__(self) -> Iterator[Numbered]:
+        return ((number if self.is_batch else None, fields) for number, fields in enumerate(self.items, 1))
+
+
+def looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def parse_arguments(arguments: Sequence[str]) -> ParsedJobs:
+    """One argument: JSON or a shell command. Several: JSON that the shell has split, or an argv."""
+    if looks_like_json(arguments[0]):
+        return _parse_json_argument(" ".join(arguments))
+    if len(arguments) == 1:
+        return ParsedJobs([{"command": arguments[0]}], is_batch=False)
+    return ParsedJobs([{"argv": list(arguments)}], is_batch=False)
+
+
+def _parse_json_argument(text: str) -> ParsedJobs:
+    first = text.lstrip()[0]
+    from queuectl.operations.job_input import parse_json_jobs  # here, since most jobs are plain commands
+
+    hint = f"quote JSON with ' ' for the shell; for a shell command that starts with {first} use --command"
+    try:
+        return parse_json_jobs(text)
+    except InvalidJson as error:
+        raise InvalidJson(error.message, hint=hint) from error
+    except InvalidItem as error:
+        raise InvalidItem(error.number, UsageError(error.cause.message, hint=hint)) from error
+
+
+# ── prepare and add ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 class Prepared(NamedTuple):
     """Valid jobs, ready to be added. `last`: the job that runs when all of their batch have ended."""
 
@@ -80,7 +147,10 @@ def prepare(
     """
     with gc_paused():
         jobs = make_jobs(intake, defaults, flags=flags, advance=advance)
-        last = None if on_complete is None else _last_job(on_complete, flags, defaults)
+        last = None
+        if on_complete is not None:  # in the queue of the batch, so that the same workers run it
+            fields = {name: flags[name] for name in ("batch", "queue") if name in flags}
+            last = validate({"command": on_complete, **fields}, defaults)
         return Prepared(intake, jobs, last)
 
 
@@ -99,12 +169,6 @@ def add(inbox: Enqueuer, prepared: Prepared, *, idempotency: tuple[str, str] | N
             raise _locate_key_error(error, intake) from error
         except (NotFound, Conflict) as error:
             raise _locate_parent_error(error, intake, jobs) from error
-
-
-def _last_job(command: str, flags: Flags, defaults: Defaults) -> NewJob:
-    """The job of `--on-complete`, in the queue of the batch, so that the same workers run it."""
-    fields = {"command": command, **{name: flags[name] for name in ("batch", "queue") if name in flags}}
-    return validate(fields, defaults)
 
 
 def make_jobs(
@@ -166,7 +230,7 @@ def _locate_parent_error(error: QueuectlError, intake: JobInput, jobs: Sequence[
     from queuectl.errors.jobs import ParentEnded, ParentNotFound  # imported here: few jobs have dependencies
 
     if intake.is_batch and isinstance(error, ParentNotFound | ParentEnded):
-        children = (any(parent.id == error.said for parent in job.depends_on) for job in jobs)
+        children = (any(parent.id == error.ref for parent in job.depends_on) for job in jobs)
         number = next(number for (number, _), is_it in zip(intake, children, strict=True) if is_it)
         error.message = f"{intake.noun} {number}: {error.message}"
     return error
@@ -182,103 +246,3 @@ def gc_paused() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-# The number of a line, and its job or the error.
-StreamLine = tuple[int, NewJob | QueuectlError]
-
-_ARRAY_NOT_STREAMABLE: Final = UsageError(
-    "a JSON array cannot be streamed", hint="give one object a line, or omit --stream"
-)
-
-
-class StreamBlock(NamedTuple):
-    """Whole lines that arrived together; `first` is the number of the first one."""
-
-    first: int
-    lines: Sequence[bytes]
-    form: InputFormat
-
-    def parse(self, defaults: Defaults, flags: Flags) -> list[StreamLine]:
-        """The job of each line or the error; nothing for a blank line."""
-        numbered = enumerate(self.lines, self.first)
-        return [line for number, text in numbered for line in _parse_line(text, number, self.form, defaults, flags)]
-
-
-def read_blocks(read: Callable[[], bytes], form: InputFormat | None) -> Iterator[StreamBlock]:
-    """The lines of a stream as they arrive. `read` blocks until there are more and returns b"" at the end.
-
-    Raises UsageError for a JSON array, which has to be read as a whole.
-    """
-    number = 1
-    for block in _blocks(read):
-        form = form or guess_format(block)
-        if form is InputFormat.JSON:
-            raise _ARRAY_NOT_STREAMABLE
-        lines = block.split(b"\n")
-        if form is not None:
-            yield StreamBlock(number, lines, form)
-        number += len(lines) - 1
-
-
-def _blocks(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Complete lines, as many as have arrived; the last line may lack its newline."""
-    pieces: list[bytes] = []
-    while chunk := read():
-        head, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            yield b"".join([*pieces, head, newline])
-            pieces = [tail]
-        else:
-            pieces.append(chunk)
-    yield b"".join(pieces)
-
-
-def _parse_line(text: bytes, number: int, form: InputFormat, defaults: Defaults, flags: Flags) -> Iterator[StreamLine]:
-    """Nothing for a blank line."""
-    try:
-        kind = CommandLines if form is InputFormat.LINES else JsonLines
-        line = decode(text.removeprefix(b"\xef\xbb\xbf") if number == 1 else text, first_line=number)
-        for job in make_jobs(kind([line], first=number), defaults, flags=flags):
-            yield number, job
-    except UsageError as error:
-        yield number, error
-
-
-def has_jobs(lines: Sequence[StreamLine]) -> bool:
-    return any(isinstance(found, NewJob) for _, found in lines)
-
-
-def add_lines(inbox: Enqueuer | None, lines: Sequence[StreamLine], clock: Clock) -> Iterator[Queued | QueuectlError]:
-    """For each line its job, after the commit, or the error. `inbox` may be None if there are only errors.
-
-    Retries while the database is briefly unavailable, unless the jobs may have been committed.
-    """
-    from queuectl.errors.jobs import ParentEnded, ParentNotFound
-    from queuectl.operations.wait import retry_store
-
-    jobs = [found for _, found in lines if isinstance(found, NewJob)]
-    added: list[Queued | QueuectlError] = []
-    if inbox is not None and jobs:
-        try:
-            added = list(queued(retry_store(clock, lambda: inbox.enqueue(jobs))))
-        except (DuplicateId, KeyTaken, ParentNotFound, ParentEnded, InvalidInput):
-            # One of them is invalid: add them one by one to find out which.
-            added = [_add_line(inbox, number, found, clock) for number, found in lines if isinstance(found, NewJob)]
-    results = iter(added)
-    for _, found in lines:
-        yield next(results) if isinstance(found, NewJob) else found
-
-
-def _add_line(inbox: Enqueuer, number: int, job: NewJob, clock: Clock) -> Queued | QueuectlError:
-    from queuectl.errors.jobs import ParentEnded, ParentNotFound
-    from queuectl.operations.wait import retry_store
-
-    try:
-        return next(queued(retry_store(clock, lambda: inbox.enqueue([job]))))
-    except DuplicateId as error:
-        return DuplicateId(error.job_id, where=f"line {number}")
-    except KeyTaken as error:
-        return with_location(error, f"line {number}")
-    except (ParentNotFound, ParentEnded, InvalidInput) as error:
-        return InvalidLine(number, error)

@@ -106,8 +106,8 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
     for wait in found:
         match wait:
             case Wait.BLOCKED:
-                who, parents = waits_for(store, job.id)
-                yield Reason(wait, f"It waits for {who}", {"parents": parents})
+                names, parents = waits_for(store, job.id)
+                yield Reason(wait, f"It waits for {names}", {"parents": parents})
             case Wait.HELD:
                 yield _held(job)
             case Wait.RETRY:
@@ -116,7 +116,7 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
                 facts = {"run_at": iso(job.run_at), "due_in_ms": run_at_ms - now_ms}
                 yield Reason(wait, f"It is not due until {iso(job.run_at)}, in {_span(run_at_ms - now_ms)}", facts)
             case Wait.PAUSED:
-                advice = f": queuectl queue resume {job.queue} lets it go on"
+                advice = f": queuectl queue resume {job.queue} continues it"
                 yield Reason(wait, f"Its queue {job.queue!r} is paused", {"queue": job.queue}, advice)
             case Wait.FULL | Wait.RATE:
                 assert load is not None
@@ -156,8 +156,8 @@ def _unserved(job: Job, alive: Sequence[Worker]) -> Reason:
     if not alive:
         sentence = f"No worker is alive to serve its queue {job.queue!r}"
         return Reason("no-worker", sentence, facts, ": queuectl worker start")
-    who = "; ".join(_serves(worker) for worker in alive[:MAX_NAMED_WORKERS]) + _and_more(len(alive))
-    sentence = f"No live worker serves its queue {job.queue!r} ({who})"
+    names = "; ".join(_serves(worker) for worker in alive[:MAX_NAMED_WORKERS]) + _and_more(len(alive))
+    sentence = f"No live worker serves its queue {job.queue!r} ({names})"
     return Reason(Wait.UNSERVED, sentence, facts, f": queuectl worker start --queue {job.queue}")
 
 
@@ -196,11 +196,11 @@ def _queue_position(store: Reads, job: Job, alive: Sequence[Worker]) -> Iterator
     cards = [_worker_facts(worker) for worker in serving]
     is_full = all(worker.busy >= worker.slots for worker in serving)
     if is_full:
-        who = ", ".join(f"{one.id} {one.busy} of {one.slots}" for one in serving[:MAX_NAMED_WORKERS]) + _and_more(
+        names = ", ".join(f"{one.id} {one.busy} of {one.slots}" for one in serving[:MAX_NAMED_WORKERS]) + _and_more(
             len(serving)
         )
         which = "The only slot that serves" if slots == 1 else f"All {slots:,} slots that serve"
-        sentence = f"{which} its queue {job.queue!r} {'is' if slots == 1 else 'are'} busy ({who})"
+        sentence = f"{which} its queue {job.queue!r} {'is' if slots == 1 else 'are'} busy ({names})"
         yield Reason("slots-busy", sentence, {"slots": slots, "busy": busy, "workers": cards})
     # Workers may serve different queues: the smallest number of jobs ahead counts.
     lines = dict.fromkeys(worker.queues for worker in serving)
@@ -291,8 +291,8 @@ def _span(ms: int) -> str:
     return format_duration(ms)
 
 
-def _count(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _and_more(count: int) -> str:

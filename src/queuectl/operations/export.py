@@ -21,8 +21,8 @@ from queuectl.cron.schedule import Schedule, format_time, parse_catch_up, parse_
 from queuectl.cron.zones import find_zone
 from queuectl.errors import FileExists, FileUnwritable, InvalidInput, RuleDiffers, UnknownName
 from queuectl.jobs.fields import batch as check_batch
+from queuectl.jobs.fields import flag, text
 from queuectl.jobs.fields import schedule as check_name
-from queuectl.jobs.fields import text
 from queuectl.jobs.import_record import HIDDEN_VALUE, with_own_origin
 from queuectl.jobs.queue_limits import QueueSettings, rules_to_dict
 from queuectl.jobs.spec import NO_URLS, Defaults, NewJob, validate
@@ -89,7 +89,7 @@ def spool(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes, from a temporary file that holds all of them before the first is returned.
 
     Jobs are exported as they are at one moment, in one read transaction. A reader that pauses must not keep it open, or the
-    write-ahead log of SQLite grows until it goes on.
+    write-ahead log of SQLite grows until it continues.
     """
     import tempfile
 
@@ -117,7 +117,7 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
             file.writelines(pieces)
             file.flush()
             os.fsync(fd)
-        _publish(part, path)
+        publish(part, path)
     except FileExistsError as exc:
         raise FileExists(path) from exc
     except OSError as exc:
@@ -127,7 +127,8 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
             os.unlink(part)
 
 
-def _publish(part: str, path: str) -> None:
+def publish(part: str, path: str) -> None:
+    """Give a complete file its name. Raises FileExistsError or OSError."""
     # link, not rename: it never replaces a file that was created meanwhile.
     try:
         os.link(part, path)
@@ -257,14 +258,10 @@ def without_existing(given: ConfigRecords, there: Definitions) -> ConfigRecords:
             given.batches,
             {name: job for name, (job, _) in batches.items()},
             NewJob._fields,
-            _without_hook_origin,
+            # The origin of webhooks depends on the settings at the time of the import.
+            lambda job: job._replace(hooks=urls_of(job.hooks)),
         ),
     )
-
-
-def _without_hook_origin(job: NewJob) -> NewJob:
-    """Without the origin of its webhooks, which depends on the settings at the time of the import."""
-    return job._replace(hooks=urls_of(job.hooks))
 
 
 def _find_new(
@@ -313,9 +310,7 @@ def _parse_on_complete(batch: str, given: Mapping[str, object], defaults: Defaul
         raise InvalidInput("on_complete", f"expected an object, got {short_repr(job)}", hint=hint)
     _require_known(job, _ON_COMPLETE_FIELDS)
     is_free, hooks = job.get("first_attempt_is_free", False), job.get("hooks")
-    if not isinstance(is_free, bool):
-        problem = f"expected true or false, got {short_repr(is_free)}"
-        raise InvalidInput("first_attempt_is_free", problem, hint='like "first_attempt_is_free": true')
+    is_free = flag(is_free, "first_attempt_is_free")
     fields = {name: value for name, value in job.items() if name not in ("first_attempt_is_free", "hooks")}
     made = validate({**fields, "batch": batch}, defaults._replace(first_is_free=is_free, by_queue={}, urls=NO_URLS))
     found = None if hooks is None else parse_hooks(hooks, "hooks")
@@ -334,10 +329,8 @@ def _parse_schedule(name: str, given: Mapping[str, object], defaults: Defaults, 
     fields = {**job, "cwd": validate(job, defaults).cwd}
     if HIDDEN_VALUE in (fields.get("env") or {}).values():
         hint = "values of the environment are only in a file that export itself has made: queuectl export FILE"
-        raise InvalidInput("job.env", "a value was left out of this export", hint=hint)
-    until, paused = given.get("until"), given.get("paused", False)
-    if not isinstance(paused, bool):
-        raise InvalidInput("paused", f"expected true or false, got {short_repr(paused)}", hint='like "paused": false')
+        raise InvalidInput("job.env", "the export hides a value", hint=hint)
+    until, paused = given.get("until"), flag(given.get("paused", False), "paused")
     anchor = _parse_time(given, "anchor_at", now_ms)
     timetable(parse_expression(expression), zone=zone, anchor_ms=anchor)  # raises for an invalid schedule
     return Schedule(

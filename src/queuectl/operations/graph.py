@@ -92,14 +92,14 @@ def _follow(root: str, ask: Ask, far: Callable[[Link], str]) -> tuple[list[Link]
     while level:
         reached: list[str] = []
         for start in range(0, len(level), BULK_BATCH_SIZE):
-            room = MAX_DEPENDENCIES - len(found)
-            links = ask(level[start : start + BULK_BATCH_SIZE], room + 1)
-            for link in links[:room]:
+            left = MAX_DEPENDENCIES - len(found)
+            links = ask(level[start : start + BULK_BATCH_SIZE], left + 1)
+            for link in links[:left]:
                 found[link.parent, link.child] = link
                 if (other := far(link)) not in seen:
                     seen.add(other)
                     reached.append(other)
-            if len(links) > room:
+            if len(links) > left:
                 return list(found.values()), True
         level = reached
     return list(found.values()), False

@@ -27,14 +27,14 @@ from queuectl.errors import (
 from queuectl.jobs.import_record import find_difference, parse_record, unpack_record
 from queuectl.jobs.model import Job
 from queuectl.jobs.spec import Defaults
-from queuectl.operations.enqueue import Advance
+from queuectl.operations.enqueue import Advance, Fields
 from queuectl.operations.export import KIND, ConfigRecords, parse_config_record, without_existing
-from queuectl.operations.job_input import BOM, WHITESPACE, Fields, as_fields, decode
+from queuectl.operations.job_input import BOM, WHITESPACE, as_fields, decode
 from queuectl.settings import resolve_key
 from queuectl.store.foreign import HEADER, MAGIC, Foreign
 from queuectl.store.import_staging import Stage
 from queuectl.store.protocol import Reads, Store
-from queuectl.store.transfer import Definitions, Importer
+from queuectl.store.transfer import Importer
 from queuectl.store.types import Filter
 from queuectl.text import parse_json, short_repr
 
@@ -73,26 +73,20 @@ def import_jobs(
         config = _read_records(source, defaults, stage, rules=rules, advance=advance, now_ms=reads().now_ms())
         settings, unknown = _parse_settings(source.settings, reads=reads)
         ignored = [*source.ignored, *unknown]
-        _skip_existing(source, stage, lambda ids: _find_existing(reads(), ids))
-        if hidden := stage.hidden():
+        _skip_existing(source, stage, lambda ids: {job.id: job for job in reads().jobs(Filter(ids=tuple(ids)))})
+        if hidden := stage.first_hidden():
             raise source.blame(hidden[0], _hidden_value_error(hidden[1]))
-        config = _skip_existing_config(config, reads())
-        if not dry_run and (stage.left()[0] or settings or config != NO_CONFIG):
+        config = without_existing(config, reads()) if config != NO_CONFIG else config
+        if not dry_run and (stage.remaining()[0] or settings or config != NO_CONFIG):
             with open_store().importer(settings, rules=config != NO_CONFIG) as target:
                 # Again, now inside the transaction: a job may have been added meanwhile.
                 _skip_existing(source, stage, target.present)
-                config = _skip_existing_config(config, target)
+                config = without_existing(config, target) if config != NO_CONFIG else config
                 _store_config(config, target, defaults, chance=chance)
                 _add_records(stage, target, advance=advance)
-        new, given_back = stage.left()
+        new, given_back = stage.remaining()
         names = (sorted(of_a_kind) for of_a_kind in config)
         return ImportResult(new, stage.size - new, given_back, settings, ignored, *names)
-
-
-def _skip_existing_config(config: ConfigRecords, there: Definitions) -> ConfigRecords:
-    if config == NO_CONFIG:
-        return config
-    return without_existing(config, there)
 
 
 def _store_config(config: ConfigRecords, target: Importer, defaults: Defaults, *, chance: Callable[[], float]) -> None:
@@ -129,10 +123,6 @@ def _read_records(
     return config
 
 
-def _find_existing(store: Reads, ids: Sequence[str]) -> dict[str, Job]:
-    return {job.id: job for job in store.jobs(Filter(ids=tuple(ids)))}
-
-
 def _skip_existing(source: RecordSource, stage: Stage, present: Present) -> None:
     """Skip existing jobs. Raises JobDiffers for the ID of another job."""
     for page in stage.pages():
@@ -141,11 +131,11 @@ def _skip_existing(source: RecordSource, stage: Stage, present: Present) -> None
             if id_ in there and (field := find_difference(unpack_record(packed), there[id_])):
                 raise JobDiffers(id_, field, where=f"{source.noun} {number}")
         if there:
-            stage.leave_out(list(there))
+            stage.exclude(list(there))
 
 
 def _add_records(stage: Stage, target: Importer, *, advance: Advance) -> None:
-    done, total = 0, stage.left()[0]
+    done, total = 0, stage.remaining()[0]
     for page in stage.by_age():
         target.add(page)
         done += len(page)
@@ -157,7 +147,7 @@ def _add_records(stage: Stage, target: Importer, *, advance: Advance) -> None:
 
 def _hidden_value_error(variable: str) -> InvalidInput:
     hint = "values of the environment are only in a file that export itself has made: queuectl export FILE"
-    return InvalidInput(f"env.{variable}", "its value was left out of this export", hint=hint)
+    return InvalidInput(f"env.{variable}", "the export hides its value", hint=hint)
 
 
 def _parse_settings(found: Mapping[str, object], *, reads: Callable[[], Reads]) -> tuple[dict[str, str], list[str]]:
@@ -172,7 +162,7 @@ def _parse_settings(found: Mapping[str, object], *, reads: Callable[[], Reads]) 
             continue
         if key.startswith("webhook-"):
             hint = f"queuectl config set {key} …"
-            raise InvalidInput(name, "decides what this host calls, so no file sets it", hint=hint)
+            raise InvalidInput(name, "it makes this host send requests, so no file can set it", hint=hint)
         if value is not None:
             wanted[key] = _setting_text(value, name)
     if not wanted:

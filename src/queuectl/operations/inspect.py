@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from queuectl.jobs.model import Job, Run, Worker
 from queuectl.jobs.states import State
+from queuectl.jobs.stats import Spread, Throughput
 from queuectl.operations.explain import running_of_key, with_reason
 from queuectl.operations.logs import read_output_tail
 from queuectl.operations.query import MAX_SORTED_JOBS, check_sortable, cursor_position, format_cursor, parse_cursor
-from queuectl.store.histograms import Spread, Throughput
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.text import WEBHOOK_QUEUE
@@ -161,21 +161,17 @@ def metrics(store: Reads) -> Metrics:
     tally = store.tally()
     states = _sum_states(without_webhook_queue(tally))
     durations, waits = store.durations()
+    completed, ended = states["completed"], states["completed"] + states["dead"]
     return Metrics(
         total=sum(states.values()),
         states=states,
         queues={name: all_states(counts) for name, counts in sorted(tally.items())},
-        success_rate=_success_rate(states),
+        success_rate=completed / ended if ended else None,
         average_attempts=store.average_attempts(),
         duration_ms=durations,
         wait_ms=waits,
         throughput=store.throughput(),
     )
-
-
-def _success_rate(states: States) -> float | None:
-    completed, dead = states["completed"], states["dead"]
-    return completed / (completed + dead) if completed + dead else None
 
 
 def without_webhook_queue(by_queue: Mapping[str, T]) -> dict[str, T]:

@@ -1,4 +1,4 @@
-"""Parse the input of enqueue: arguments, files of jobs, lists for templates, arrays, and files of variables.
+"""Parse the input of enqueue beyond one command: files and streams of jobs, lists for templates, arrays, and files of variables.
 
 Every JobInput yields `(number, fields)`: the number of the line or item, None for a single job. Errors in the text are raised
 here, errors in a job by `validate`.
@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from queuectl.errors import (
+    DuplicateId,
     FileUnreadable,
     InvalidInput,
     InvalidItem,
     InvalidJson,
     InvalidLine,
+    KeyTaken,
     QueuectlError,
     UsageError,
+)
+from queuectl.jobs.spec import Defaults, NewJob
+from queuectl.operations.enqueue import (
+    Fields,
+    Flags,
+    JobInput,
+    Numbered,
+    ParsedJobs,
+    Queued,
+    make_jobs,
+    queued,
+    with_location,
 )
 from queuectl.store.enqueue import new_job_ids
 from queuectl.text import parse_json
@@ -28,10 +41,9 @@ from queuectl.units import ARRAY_INDEX_VARIABLE, ARRAY_KEY_PREFIX, parse_array
 
 # jobs/templates.py is imported by the functions that use it: a plain `enqueue` does without it.
 if TYPE_CHECKING:
+    from queuectl.clock import Clock
     from queuectl.jobs.templates import Template
-
-Fields = dict[str, object]
-Numbered = tuple[int | None, Fields]
+    from queuectl.store.protocol import Enqueuer
 
 WHITESPACE: Final = b" \t\r\n"
 BOM: Final = b"\xef\xbb\xbf"
@@ -43,101 +55,35 @@ class InputFormat(StrEnum):
     LINES = "lines"  # a shell command a line
 
 
-class JobInput(ABC):
-    """The fields of jobs, before validation; can be iterated more than once. `is_batch`: from an array or a document."""
+class Lines(JobInput):
+    """Blank lines are skipped. `first`: the number of the first line."""
 
-    is_batch = True
-    noun = "line"  # what the numbers count
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[Numbered]: ...
-
-    def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
-        """`error` with its location."""
-        return error if number is None else InvalidLine(number, error)
-
-    @property
-    def size(self) -> int | None:
-        """The approximate number of jobs; None if unknown."""
-        return None
-
-
-class ParsedJobs(JobInput):
-    """Jobs from arguments, or from one JSON text."""
-
-    noun = "item"
-
-    def __init__(self, items: Sequence[Fields], *, is_batch: bool) -> None:
-        self.items = items
-        self.is_batch = is_batch
+    def __init__(self, lines: Sequence[str], form: InputFormat, first: int = 1) -> None:
+        self._lines = lines
+        self._read = _parse_json_line if form is InputFormat.JSONL else _parse_command_line
+        self._first = first
 
     def __iter__(self) -> Iterator[Numbered]:
-        return ((number if self.is_batch else None, fields) for number, fields in enumerate(self.items, 1))
-
-    def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
-        return error if number is None else InvalidItem(number, error)
-
-
-class JsonLines(JobInput):
-    def __init__(self, lines: Sequence[str], first: int = 1) -> None:
-        self.lines = lines
-        self.first = first
-
-    def __iter__(self) -> Iterator[Numbered]:
-        for number, line in enumerate(self.lines, self.first):
+        for number, line in enumerate(self._lines, self._first):
             if line and not line.isspace():
-                try:
-                    yield number, as_fields(parse_json(line))
-                except InvalidJson as error:
-                    # The line number within the line is always 1.
-                    told = error.message.replace(", line 1 column", ", column")
-                    raise InvalidLine(number, InvalidJson(told, hint=error.hint)) from error
+                yield number, self._read(line, number)
 
     @property
     def size(self) -> int:
-        return len(self.lines)
+        return len(self._lines)
 
 
-class CommandLines(JobInput):
-    def __init__(self, lines: Sequence[str], first: int = 1) -> None:
-        self.lines = lines
-        self.first = first
-
-    def __iter__(self) -> Iterator[Numbered]:
-        for number, line in enumerate(self.lines, self.first):
-            if line and not line.isspace():
-                yield number, {"command": line.removesuffix("\r")}
-
-    @property
-    def size(self) -> int:
-        return len(self.lines)
+def _parse_command_line(line: str, _: int) -> Fields:
+    return {"command": line.removesuffix("\r")}
 
 
-# ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def looks_like_json(text: str) -> bool:
-    return text.lstrip()[:1] in ("{", "[")
-
-
-def parse_arguments(words: Sequence[str]) -> ParsedJobs:
-    """One argument: JSON or a shell command. Several: JSON that the shell has split, or an argv."""
-    if looks_like_json(words[0]):
-        return _parse_json_argument(" ".join(words))
-    if len(words) == 1:
-        return ParsedJobs([{"command": words[0]}], is_batch=False)
-    return ParsedJobs([{"argv": list(words)}], is_batch=False)
-
-
-def _parse_json_argument(text: str) -> ParsedJobs:
-    first = text.lstrip()[0]
-    hint = f"quote JSON with ' ' for the shell; for a shell command that starts with {first} use --command"
+def _parse_json_line(line: str, number: int) -> Fields:
     try:
-        return _parse_json_jobs(text)
+        return as_fields(parse_json(line))
     except InvalidJson as error:
-        raise InvalidJson(error.message, hint=hint) from error
-    except InvalidItem as error:
-        raise InvalidItem(error.number, UsageError(error.cause.message, hint=hint)) from error
+        # The line number within the line is always 1.
+        message = error.message.replace(", line 1 column", ", column")
+        raise InvalidLine(number, InvalidJson(message, hint=error.hint)) from error
 
 
 # ── documents ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,14 +96,14 @@ def parse_document(data: bytes, form: InputFormat | None) -> JobInput:
         case None:
             return ParsedJobs([], is_batch=True)
         case InputFormat.JSON:
-            given = _parse_json_jobs(text) if text.strip() else ParsedJobs([], is_batch=True)
+            given = parse_json_jobs(text) if text.strip() else ParsedJobs([], is_batch=True)
             return ParsedJobs(given.items, is_batch=True)
         case InputFormat.LINES:
-            return CommandLines(text.split("\n"))
+            return Lines(text.split("\n"), InputFormat.LINES)
         case InputFormat.JSONL:
             # One object over several lines is accepted, too, unless the format was given.
             whole = None if form else _parse_multiline_object(text)
-            return whole or JsonLines(text.split("\n"))
+            return whole or Lines(text.split("\n"), InputFormat.JSONL)
 
 
 def guess_format(data: bytes) -> InputFormat | None:
@@ -184,19 +130,17 @@ def as_fields(value: object) -> Fields:
     raise InvalidJson("expected a JSON object", hint='a job looks like {"command": "echo hi"}')
 
 
-def _parse_json_jobs(text: str) -> ParsedJobs:
+def parse_json_jobs(text: str) -> ParsedJobs:
     value = parse_json(text)
-    if isinstance(value, list):
-        return ParsedJobs(list(_objects(value)), is_batch=True)
-    return ParsedJobs([as_fields(value)], is_batch=False)
-
-
-def _objects(values: Iterable[object]) -> Iterator[Fields]:
-    for number, value in enumerate(values, 1):
+    if not isinstance(value, list):
+        return ParsedJobs([as_fields(value)], is_batch=False)
+    items = []
+    for number, item in enumerate(value, 1):
         try:
-            yield as_fields(value)
+            items.append(as_fields(item))
         except UsageError as error:
             raise InvalidItem(number, error) from error
+    return ParsedJobs(items, is_batch=True)
 
 
 def _parse_multiline_object(text: str) -> ParsedJobs | None:
@@ -206,23 +150,133 @@ def _parse_multiline_object(text: str) -> ParsedJobs | None:
         return None
     if any(line.startswith("{") for line in lines[1:]):
         return None
-    return ParsedJobs(_parse_json_jobs(text).items, is_batch=True)
+    return ParsedJobs(parse_json_jobs(text).items, is_batch=True)
+
+
+# ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+# The number of a line, and its job or the error.
+StreamLine = tuple[int, NewJob | QueuectlError]
+
+_ARRAY_NOT_STREAMABLE: Final = UsageError(
+    "a JSON array cannot be streamed", hint="give one object a line, or omit --stream"
+)
+
+
+class StreamBlock(NamedTuple):
+    """Whole lines that arrived together; `first` is the number of the first one."""
+
+    first: int
+    lines: Sequence[bytes]
+    form: InputFormat
+
+    def parse(self, defaults: Defaults, flags: Flags) -> list[StreamLine]:
+        """The job of each line or the error; nothing for a blank line."""
+        found: list[StreamLine] = []
+        for number, data in enumerate(self.lines, self.first):
+            try:
+                text = decode(data.removeprefix(BOM) if number == 1 else data, first_line=number)
+                jobs = make_jobs(Lines([text], self.form, first=number), defaults, flags=flags)
+                found += [(number, job) for job in jobs]
+            except UsageError as error:
+                found.append((number, error))
+        return found
+
+
+def read_blocks(read: Callable[[], bytes], form: InputFormat | None) -> Iterator[StreamBlock]:
+    """The lines of a stream as they arrive. `read` blocks until there are more and returns b"" at the end.
+
+    Raises UsageError for a JSON array, which has to be read as a whole.
+    """
+    number = 1
+    for block in _blocks(read):
+        form = form or guess_format(block)
+        if form is InputFormat.JSON:
+            raise _ARRAY_NOT_STREAMABLE
+        lines = block.split(b"\n")
+        if form is not None:
+            yield StreamBlock(number, lines, form)
+        number += len(lines) - 1
+
+
+def _blocks(read: Callable[[], bytes]) -> Iterator[bytes]:
+    """Complete lines, as many as have arrived; the last line may lack its newline."""
+    pieces: list[bytes] = []
+    while chunk := read():
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            yield b"".join([*pieces, head, newline])
+            pieces = [tail]
+        else:
+            pieces.append(chunk)
+    yield b"".join(pieces)
+
+
+def has_jobs(lines: Sequence[StreamLine]) -> bool:
+    return any(isinstance(found, NewJob) for _, found in lines)
+
+
+def add_lines(store: Enqueuer | None, lines: Sequence[StreamLine], clock: Clock) -> Iterator[Queued | QueuectlError]:
+    """For each line its job, after the commit, or the error. `store` may be None if there are only errors.
+
+    Retries while the database is briefly unavailable, unless the jobs may have been committed.
+    """
+    from queuectl.errors.jobs import ParentEnded, ParentNotFound
+    from queuectl.operations.wait import retry_store
+
+    def add(jobs: Sequence[NewJob]) -> list[Queued]:
+        assert store is not None
+        return list(queued(retry_store(clock, lambda: store.enqueue(jobs))))
+
+    invalid = (DuplicateId, KeyTaken, ParentNotFound, ParentEnded, InvalidInput)
+    try:
+        added = add(jobs) if (jobs := [found for _, found in lines if isinstance(found, NewJob)]) else []
+    except invalid:
+        added = None  # add them one by one to find out which one is invalid
+    for number, found in lines:
+        if not isinstance(found, NewJob):
+            yield found
+        elif added is not None:
+            yield added.pop(0)
+        else:
+            try:
+                yield add([found])[0]
+            except DuplicateId as error:
+                yield DuplicateId(error.job_id, where=f"line {number}")
+            except KeyTaken as error:
+                yield with_location(error, f"line {number}")
+            except invalid as error:
+                yield InvalidLine(number, error)
+
+
+# ── templates and arrays ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class ForEach(JobInput):
-    """A job for each non-blank line."""
+    """A job for each line or item. `is_skipped`: whether a line is skipped because it is blank."""
 
-    def __init__(self, lines: Sequence[str], template: Template, *, colsep: str | None) -> None:
+    def __init__(
+        self,
+        lines: Sequence[str],
+        template: Template,
+        *,
+        colsep: str | None,
+        noun: str = "item",
+        is_skipped: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self.noun = noun
         self._lines = lines
         self._template = template
         self._colsep = colsep
+        self._is_skipped = is_skipped
 
     def __iter__(self) -> Iterator[Numbered]:
         from queuectl.jobs.templates import TemplateLine
 
-        fill, colsep = self._template.fill, self._colsep
+        fill, colsep, is_skipped = self._template.fill, self._colsep, self._is_skipped
         for number, text in enumerate(self._lines, 1):
-            if not self._is_blank(text):
+            if not is_skipped(text):
                 try:
                     fields = fill(TemplateLine(text, number, None if colsep is None else text.split(colsep)))
                 except UsageError as error:
@@ -232,28 +286,6 @@ class ForEach(JobInput):
     @property
     def size(self) -> int:
         return len(self._lines)
-
-    def _is_blank(self, text: str) -> bool:
-        return not text or text.isspace()
-
-
-class ForEachItem(ForEach):
-    """A job for each non-empty item between NULs: file names, which may contain newlines."""
-
-    noun = "item"
-
-    def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
-        return error if number is None else InvalidItem(number, error)
-
-    def _is_blank(self, text: str) -> bool:
-        return not text  # a file may be called " "
-
-
-class ForEachValue(ForEachItem):
-    """A job for each item of a program, also for a blank one."""
-
-    def _is_blank(self, text: str) -> bool:  # noqa: ARG002 # none is
-        return False
 
 
 class Array(JobInput):
@@ -278,28 +310,29 @@ class Array(JobInput):
                 },
             )
 
-    def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:  # noqa: ARG002 # the same for every index
-        return error
+    def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:  # noqa: ARG002
+        return error  # the same for every index
 
     @property
     def size(self) -> int:
         return len(self._indices)
 
 
-def parse_for_each(data: bytes, words: Sequence[str], *, nul: bool, colsep: str | None) -> JobInput:
+def parse_for_each(data: bytes, arguments: Sequence[str], *, nul: bool, colsep: str | None) -> JobInput:
     """One argument is a template for the shell, several are an argv."""
     separator = None if colsep is None else _parse_separator(colsep, subject="--colsep")
-    template = _parse_template(words[0] if len(words) == 1 else words, columns=separator is not None)
+    template = _parse_template(arguments[0] if len(arguments) == 1 else arguments, columns=separator is not None)
     text = decode(data.removeprefix(BOM), first_line=1)
-    if nul:
-        return ForEachItem(text.split("\0"), template, colsep=separator)
-    return ForEach([line.removesuffix("\r") for line in text.split("\n")], template, colsep=separator)
+    if nul:  # file names: one may be " "
+        return ForEach(text.split("\0"), template, colsep=separator, is_skipped=lambda item: not item)
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return ForEach(lines, template, colsep=separator, noun="line", is_skipped=lambda line: not line or line.isspace())
 
 
 def for_each_item(items: Sequence[str], command: str | Sequence[str], *, colsep: str | None) -> JobInput:
     """The same for the APIs: a text is a template for the shell, a list is an argv."""
     separator = None if colsep is None else _parse_separator(colsep, subject="colsep")
-    return ForEachValue(items, _parse_template(command, columns=separator is not None), colsep=separator)
+    return ForEach(items, _parse_template(command, columns=separator is not None), colsep=separator)
 
 
 def _parse_template(command: str | Sequence[str], *, columns: bool) -> Template:
@@ -327,7 +360,7 @@ def _parse_separator(text: str, *, subject: str) -> str:
     r"""`\t` means a tab, which is hard to type in a shell."""
     separator = text.replace("\\t", "\t")
     if not separator:
-        raise InvalidInput(subject, "empty", hint=f"say what stands between two columns, like {subject} , or '\\t'")
+        raise InvalidInput(subject, "empty", hint=f"give the text between two columns, like {subject} , or '\\t'")
     return separator
 
 
@@ -348,8 +381,11 @@ def read_env_file(path: str | os.PathLike[str]) -> dict[str, str]:
 MAX_ENV_FILE_BYTES: Final = 1 << 20  # the limit of all arguments of a program
 ENV_FILE_HINT: Final = "a line is NAME=value, NAME='value', NAME=\"value\" or # a comment"
 
-_ENV_NAME: Final = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)=")
-_BLANK: Final = " \t"
+_ENV_BLANK: Final = re.compile(r"[ \t]*(?:#.*)?(?:\n|\Z)")
+_ENV_NAME: Final = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)=[ \t]*")
+_ENV_QUOTED: Final = {"'": re.compile(r"'([^']*)'"), '"': re.compile(r'"((?:\\.|[^"\\])*)"', re.DOTALL)}
+_ENV_BARE: Final = re.compile(r"(.*)(?:\n|\Z)")
+_ENV_LINE_END: Final = re.compile(r"(?:[ \t]+#.*|[ \t]*)(?:\n|\Z)")
 # Escapes between double quotes; before any other letter a backslash is literal.
 _ENV_ESCAPES: Final[Mapping[str, str]] = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
 
@@ -359,89 +395,36 @@ def parse_env_file(data: bytes, *, subject: str) -> dict[str, str]:
     if len(data) > MAX_ENV_FILE_BYTES:
         raise InvalidInput(subject, "it is larger than 1 MiB", hint="put large values into a file")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInput(f"{subject}, line {line}", "it is not UTF-8", hint="save it as UTF-8") from error
-    return dict(_EnvFileParser(text.replace("\r\n", "\n"), subject).variables())
 
+    def wrong(at: int, problem: str) -> InvalidInput:
+        return InvalidInput(f"{subject}, line {text.count(chr(10), 0, at) + 1}", problem, hint=ENV_FILE_HINT)
 
-class _EnvFileParser:
-    def __init__(self, text: str, subject: str) -> None:
-        self._text = text
-        self._subject = subject
-        self._at = 0
-        self._line = 1
-
-    def variables(self) -> list[tuple[str, str]]:
-        found = []
-        while self._at < len(self._text):
-            self._skip(_BLANK)
-            if self._peek() not in ("\n", "#", ""):
-                found.append(self._variable())
-            self._end_line()
-        return found
-
-    def _variable(self) -> tuple[str, str]:
-        name = _ENV_NAME.match(self._text, self._at)
-        if name is None:
-            raise self._wrong("it does not start with NAME=")
-        self._at = name.end()
-        self._skip(_BLANK)
-        match self._peek():
-            case "'":
-                value = self._quoted("'")
-            case '"':
-                value = self._quoted('"')
-            case _:
-                value = self._bare()
+    variables = {}
+    at = 0
+    while at < len(text):
+        if blank := _ENV_BLANK.match(text, at):
+            at = blank.end()
+            continue
+        if (name := _ENV_NAME.match(text, at)) is None:
+            raise wrong(at, "it does not start with NAME=")
+        if (quote := text[name.end() : name.end() + 1]) in ("'", '"'):
+            if (quoted := _ENV_QUOTED[quote].match(text, name.end())) is None:
+                raise wrong(at, f"there is no {quote} to end what begins here")
+            value = quoted[1]
+            if quote == '"':
+                value = re.sub(r"\\(.)", lambda found: _ENV_ESCAPES.get(found[1], found[0]), value, flags=re.DOTALL)
+            if (end := _ENV_LINE_END.match(text, quoted.end())) is None:
+                raise wrong(quoted.end(), f"something follows the {quote} that ends the value")
+        else:
+            end = _ENV_BARE.match(text, name.end())
+            assert end is not None
+            value = re.split(r"(?:\A|[ \t])#", end[1], maxsplit=1)[0].rstrip(" \t")
         if "\0" in value:
-            raise self._wrong("it holds a NUL character")
-        return name[1], value
-
-    def _bare(self) -> str:
-        """Up to the end of the line, or to a # after a blank."""
-        end = self._line_end()
-        value = self._text[self._at : end]
-        self._at = end
-        comment = re.search(r"(?:\A|[ \t])#", value)
-        return (value if comment is None else value[: comment.start()]).rstrip(_BLANK)
-
-    def _quoted(self, quote: str) -> str:
-        """A quoted value, which may span several lines."""
-        began, at, value = self._line, self._at + 1, []
-        while (letter := self._text[at : at + 1]) != quote:
-            if not letter:
-                self._line = began
-                raise self._wrong(f"there is no {quote} to end what begins here")
-            if letter == "\\" and quote == '"' and (meant := _ENV_ESCAPES.get(self._text[at + 1 : at + 2])) is not None:
-                value.append(meant)
-                at += 2
-                continue
-            self._line += letter == "\n"
-            value.append(letter)
-            at += 1
-        self._at = at + 1
-        behind = self._text[self._at : self._line_end()]
-        if behind.strip(_BLANK) and not re.match(r"[ \t]+#", behind):
-            raise self._wrong(f"something follows the {quote} that ends the value")
-        self._at += len(behind)
-        return "".join(value)
-
-    def _end_line(self) -> None:
-        self._at = self._line_end() + 1
-        self._line += 1
-
-    def _line_end(self) -> int:
-        end = self._text.find("\n", self._at)
-        return len(self._text) if end < 0 else end
-
-    def _peek(self) -> str:
-        return self._text[self._at : self._at + 1]
-
-    def _skip(self, letters: str) -> None:
-        while self._peek() and self._peek() in letters:
-            self._at += 1
-
-    def _wrong(self, problem: str) -> InvalidInput:
-        return InvalidInput(f"{self._subject}, line {self._line}", problem, hint=ENV_FILE_HINT)
+            raise wrong(at, "it holds a NUL character")
+        variables[name[1]] = value
+        at = end.end()
+    return variables

@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 from queuectl.clock import Clock
 from queuectl.jobs.model import Worker
 from queuectl.jobs.states import State
-from queuectl.jobs.stats import OTHER_QUEUES
+from queuectl.jobs.stats import OTHER_QUEUES, Histogram
 from queuectl.operations.inspect import count_workers
-from queuectl.store.histograms import Histogram
 from queuectl.store.protocol import Reads
 
 _TOTALS: Final = {

@@ -47,7 +47,7 @@ def parse_filter(
         match=None if match is None else _parse_match(match, subject=f"{dashes}match"),
         since_ms=None if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
         # Webhook deliveries are internal.
-        calls=bool(queues or tags),
+        includes_webhooks=bool(queues or tags),
     )
 
 

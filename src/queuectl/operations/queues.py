@@ -88,7 +88,8 @@ def _read(given: Mapping[str, object], *, by_option: bool = False) -> dict[str, 
     found: dict[str, Any] = {}
     for name, value in given.items():
         try:
-            found |= {} if value is None else {name: _read_rule(name, value)}
+            if value is not None:
+                found[name] = parse_limits(value, name) if name == "limits" else _READERS[name](value)
         except InvalidInput as error:
             if by_option:
                 raise
@@ -96,10 +97,6 @@ def _read(given: Mapping[str, object], *, by_option: bool = False) -> dict[str, 
     of_runs = {name: found.pop(name) for name in LIMITS if name in found}
     by_rule = {("timeout_ms" if name == "timeout" else name): value for name, value in found.items()}
     return {**by_rule, "limits": of_runs} if of_runs else by_rule
-
-
-def _read_rule(name: str, value: object) -> object:
-    return parse_limits(value, name) if name == "limits" else _READERS[name](value)
 
 
 def set_paused(
@@ -147,7 +144,7 @@ def check_queue(name: str) -> str:
     return read.queue(name, "queue")
 
 
-# ── what people say ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── input ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _count(value: object, name: str) -> int:
@@ -160,11 +157,7 @@ def _integer(value: object, name: str, *, low: int, high: int) -> int:
     if type(value) is int and low <= value <= high:
         return value
     problem = f"expected an integer from {low} to {high} or {NO_VALUE}, got {short_repr(value)}"
-    raise InvalidInput(name, problem, hint=f"like {name} {max(low, 2)}; {NO_VALUE} takes it away")
-
-
-def _timeout(value: object, name: str) -> int:
-    return read.timeout(value, name) or 0
+    raise InvalidInput(name, problem, hint=f"like {name} {max(low, 2)}; {NO_VALUE} removes it")
 
 
 def _limit(limit: str, value: object, name: str) -> int:
@@ -188,14 +181,8 @@ def _or_nothing(name: str, reader: Callable[[Any, str], object]) -> Callable[[ob
     return parse
 
 
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise InvalidInput("paused", f"expected true or false, got {short_repr(value)}", hint="like paused=True")
-
-
 _READERS: Mapping[str, Callable[[object], object]] = {
-    "paused": _flag,
+    "paused": lambda value: read.flag(value, "paused"),
     "concurrency": _or_nothing("concurrency", _count),
     "per_key": _or_nothing("per_key", _count),
     "rate": _or_nothing("rate", lambda value, name: parse_rate(str(value), subject=name)),
@@ -203,7 +190,7 @@ _READERS: Mapping[str, Callable[[object], object]] = {
         "priority", lambda value, name: _integer(value, name, low=-read.MAX_PRIORITY, high=read.MAX_PRIORITY)
     ),
     "max_retries": _or_nothing("max_retries", lambda value, name: _integer(value, name, low=0, high=read.MAX_RETRIES)),
-    "timeout": _or_nothing("timeout", _timeout),
+    "timeout": _or_nothing("timeout", lambda value, name: read.timeout(value, name) or 0),
     **{name: _or_nothing(name, partial(_limit, name)) for name in LIMITS},
     "on_success": _or_nothing("on_success", parse_url),
     "on_failure": _or_nothing("on_failure", parse_url),

@@ -50,13 +50,6 @@ def find_account(identity: Identity) -> Account:
     return Account(entry.pw_name, entry.pw_uid, main, groups, entry.pw_dir or "/", entry.pw_shell or "/bin/sh")
 
 
-def user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
-
-
 def _entry(name: str) -> pwd.struct_passwd | None:
     try:
         # The name first: a user name may consist of digits.

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.jobs.spec import PackedLimits
-from queuectl.policy.accounts import Accounts, user_name
+from queuectl.paths import user_name
+from queuectl.policy.accounts import Accounts
 from queuectl.policy.paths import find_weak_interpreter, is_program, real_directory, resolve_path
 from queuectl.policy.rules import Account, Policy, Refusal, Rules, chosen_by_job
 from queuectl.secrets.rules import parse_stored

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -10,7 +9,7 @@ from queuectl.errors import QueuectlError
 from queuectl.events import PolicyInForce, Sink, StoreTrouble
 from queuectl.policy.accounts import grant_log_access
 from queuectl.policy.evaluator import NO_VARIABLES, Evaluator
-from queuectl.policy.parser import FileVersion, LoadedPolicy, default_path, file_version, read_policy
+from queuectl.policy.parser import FileVersion, LoadedPolicy, default_path, file_version, has_policy, read_policy
 
 CHECK_INTERVAL: Final = 1.0  # seconds between checks of the file
 
@@ -56,8 +55,7 @@ def open_policy(
 ) -> PolicyLoader:
     """Load the policy of this host: the file `given`, else policy.toml of the data directory, if it exists. Raises as `load` does."""
     loader = PolicyLoader(default_path(home) if given is None else given, user=user, environment=environment)
-    # lexists: a dangling symbolic link is an error, not the absence of a policy.
-    if given is not None or os.path.lexists(default_path(home)):
+    if given is not None or has_policy(home):
         loader.load()
     return loader
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, PolicyUnusable, UnknownName
@@ -48,6 +48,16 @@ class LoadedPolicy(NamedTuple):
 
 def default_path(home: str) -> str:
     return os.path.join(home, FILE_NAME)
+
+
+def has_policy(home: str) -> bool:
+    """Whether policy.toml exists. True if it cannot be examined, so that reading it fails: only its absence allows everything. A
+    dangling symbolic link is no absence."""
+    try:
+        os.lstat(default_path(home))
+    except OSError as exc:
+        return not isinstance(exc, FileNotFoundError | NotADirectoryError)
+    return True
 
 
 def file_version(path: str) -> FileVersion | None:
@@ -141,31 +151,23 @@ def _parse_table(table: Mapping[str, Any], where: str, subject: str) -> _ParsedT
         if key not in KEYS:
             known = (*KEYS, QUEUES, PROVIDER_TABLE) if not where else KEYS
             raise UnknownName("rule in " + subject, name, nearest=closest_match(key, known), known=known)
-        if key == "shell":
-            if not isinstance(value, bool):
-                raise InvalidInput(about, f"expected true or false, got {short_repr(value)}", hint="shell = false")
-            found[key] = name, value
-        elif key == "max-timeout":
-            found[key] = name, _max_timeout(value, about)
-        elif key == "user":
-            found[key] = name, parse_identity(value, about)
-        elif key == "umask":
-            found[key] = name, parse_umask(value, about)
-        elif key in CEILINGS:
+        if key in CEILINGS:
             found[key] = name, parse_ceiling(key, value, about)
         elif key == "programs":
             items = _list(value, about, hint='like programs = ["/usr/bin/rsync"]')
             found[key] = name, tuple(_program(item, f"{name}[{at}]", subject) for at, item in enumerate(items, 1))
-        elif key == "directories":
-            items = _list(value, about, hint='like directories = ["/srv/jobs"]')
-            found[key] = name, tuple(_absolute(item, about) for item in items)
-        elif key == "secrets":
-            items = _list(value, about, hint='like secrets = ["db-password", "api-*"]')
-            found[key] = name, tuple(_secret(item, about) for item in items)
+        elif key in _LISTS:
+            parse, example = _LISTS[key]
+            found[key] = name, tuple(parse(item, about) for item in _list(value, about, hint=f"like {key} = {example}"))
         else:
-            items = _list(value, about, hint=f'like {key} = ["LANG", "LC_*"]')
-            found[key] = name, tuple(_variable(item, about) for item in items)
+            found[key] = name, _VALUES[key](value, about)
     return found
+
+
+def _shell(value: Any, about: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(about, f"expected true or false, got {short_repr(value)}", hint="shell = false")
+    return value
 
 
 def _max_timeout(value: Any, about: str) -> int:
@@ -226,3 +228,17 @@ def _secret(item: Any, about: str) -> str:
     if not isinstance(item, str) or not _SECRET.fullmatch(item):
         raise InvalidInput(about, f"not the name of a secret: {short_repr(item)}", hint="like db-password or api-*")
     return item
+
+
+_VALUES: Final[Mapping[str, Callable[[Any, str], Any]]] = {
+    "shell": _shell,
+    "max-timeout": _max_timeout,
+    "user": parse_identity,
+    "umask": parse_umask,
+}
+_LISTS: Final[Mapping[str, tuple[Callable[[Any, str], str], str]]] = {
+    "directories": (_absolute, '["/srv/jobs"]'),
+    "secrets": (_secret, '["db-password", "api-*"]'),
+    "environment": (_variable, '["LANG", "LC_*"]'),
+    "job-environment": (_variable, '["LANG", "LC_*"]'),
+}

@@ -13,8 +13,8 @@ ONE: Final = "?"
 class Pattern:
     """`*` matches any characters except a slash, `**` any characters, `?` one character except a slash; all others match themselves.
 
-    A argument that begins with `-` is an option, and matches only a pattern that begins with `-`: a rule that allows file names does not
-    allow `--output=/etc/passwd`. A argument with `..` between slashes matches no pattern with a slash: it would leave its directory.
+    An argument that begins with `-` is an option, and matches only a pattern that begins with `-`: a rule that allows file names does not
+    allow `--output=/etc/passwd`. An argument with `..` between slashes matches no pattern with a slash: it would leave its directory.
     """
 
     __slots__ = ("_ends", "_literal", "_steps", "_text", "_walk_all", "_walk_within")

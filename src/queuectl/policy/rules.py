@@ -261,11 +261,11 @@ _OVERRIDDEN: Final = frozenset(
 )
 
 
-def is_delivery(words: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether these are the arguments and variables of a call, exactly as store/webhook_outbox.py and store/alerts.py make them."""
-    if len(words) != 3:
+def is_delivery(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether these are the arguments and variables of a delivery, exactly as store/webhook_outbox.py and store/alerts.py make them."""
+    if len(arguments) != 3:
         return False
-    what, subject, detail = words
+    what, subject, detail = arguments
     if what == ALERT_EVENT:
         return (
             is_valid_queue(subject)

@@ -1,4 +1,4 @@
-"""launchd: the text of a property list, and the calls of `launchctl`."""
+"""launchd: the text of a property list, and running `launchctl`."""
 
 from __future__ import annotations
 

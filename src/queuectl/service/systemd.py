@@ -1,4 +1,4 @@
-"""systemd: the text of a unit, and the calls of `systemctl`. docs/guides/systemd.md explains each line of the unit."""
+"""systemd: the text of a unit, and running `systemctl`. docs/guides/systemd.md explains each line of the unit."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def _lines(service: Service, *, knows_subgroups: bool) -> Iterator[str]:
     arguments = ("service", "end", service.name, "--timeout", timeout, *(("--system",) if service.is_system else ()))
     yield f"ExecStop=-{_command(service, *arguments)} --unit %n"
     yield "KillMode=process"
-    yield f"TimeoutStopSec={_stop_seconds(service.stop_timeout)}"
+    stop = service.stop_timeout
+    yield f"TimeoutStopSec={'infinity' if stop is None else math.ceil(stop) + STOP_MARGIN_SECONDS}"
     yield "TimeoutStartSec=2min"
     yield "WatchdogSec=2min"
     yield "WatchdogSignal=SIGKILL"
@@ -84,10 +85,6 @@ def _lines(service: Service, *, knows_subgroups: bool) -> Iterator[str]:
     yield ""
     yield "[Install]"
     yield f"WantedBy={'multi-user.target' if service.is_system else 'default.target'}"
-
-
-def _stop_seconds(timeout: float | None) -> str:
-    return "infinity" if timeout is None else str(math.ceil(timeout) + STOP_MARGIN_SECONDS)
 
 
 def _state_directory(home: str) -> str | None:
@@ -108,15 +105,11 @@ def _command(service: Service, *arguments: str) -> str:
 def quoted(text: str, *, expands: bool = False) -> str:
     """Quote one argument of a unit. `expands`: systemd expands $NAME there."""
     inner = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    inner = "".join(c if c.isprintable() else _escaped(c) for c in inner)
+    inner = "".join(c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in inner)
     if expands:
         inner = inner.replace("$", "$$")
     is_plain = inner == text.replace("%", "%%") and text and not any(c in " '#;" for c in text)
     return inner if is_plain else f'"{inner}"'
-
-
-def _escaped(character: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in character.encode())
 
 
 BOOTED: Final = "/run/systemd/system"  # exists if systemd is running, see sd_booted(3)
@@ -160,7 +153,8 @@ class Systemd:
             # A restart interrupts no job: running jobs continue, and the new worker adopts them.
             self._do("restart" if is_changed else "start", unit)
         except errors.ServiceFailed as failed:
-            raise errors.ServiceFailed(failed.problem, hint=self._where_to_look(unit)) from failed
+            hint = f"journalctl {' '.join((*self._scope, '-u', unit))} shows its log"
+            raise errors.ServiceFailed(failed.problem, hint=hint) from failed
 
     def end(self, service: Service) -> None:
         self._do("disable", "--quiet", "--now", f"{service.unit}.service")
@@ -186,9 +180,6 @@ class Systemd:
         """Whether the current stop is part of a restart. False if that is unknown."""
         result = self._ask("list-jobs", "--no-legend", "--plain", unit)
         return any(line.split()[1:3] == [unit, "restart"] for line in result.out.splitlines())
-
-    def _where_to_look(self, unit: str) -> str:
-        return f"journalctl {' '.join((*self._scope, '-u', unit))} shows its log"
 
     def _ask(self, *arguments: str) -> CommandResult:
         return run_command("systemctl", *self._scope, *arguments)

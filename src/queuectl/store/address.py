@@ -1,17 +1,13 @@
-"""Addresses of databases: parse and redact them, and read the one in `queuectl.toml` of a data directory.
+"""Addresses of databases: parse and redact them.
 
 Nothing here connects or loads a driver. Malformed addresses are refused before a driver or a file system could quote them: an address may
 contain a password, and in a malformed one it may be anywhere.
-
-`queuectl.toml` has one key, `db`. It is for a URL with a password, which must not be in a command line or in the environment of every
-job, so only its owner may read it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import stat
 from typing import Final, NamedTuple
 
 from queuectl import errors
@@ -45,10 +41,6 @@ _AUTHORITY: Final = r"^(\w+://)([^/?]*)"
 _HOST: Final = r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{0,5}))?"
 
 _FORM: Final = "postgresql://USER@HOST/DATABASE"
-
-
-POINTER_FILE: Final = "queuectl.toml"
-_POINTER_FORM: Final = 'write one line: db = "postgresql://…"'
 
 
 class SqliteFile(NamedTuple):
@@ -141,45 +133,3 @@ def _without_false_ports(found: re.Match[str]) -> str:
     user, at, hosts = found[2].rpartition("@")
     kept = [host if re.fullmatch(_HOST, host) else f"{host.partition(':')[0]}:{HIDDEN}" for host in hosts.split(",")]
     return f"{found[1]}{user}{at}{','.join(kept)}"
-
-
-# ── queuectl.toml ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_pointer(home: str) -> str | None:
-    """The address in `queuectl.toml`; None if there is no such file.
-
-    Raises InvalidInput for other content, HomeUnusable if other users can read it.
-    """
-    path = os.path.join(home, POINTER_FILE)
-    try:
-        file = open(path, "rb")  # noqa: SIM115 # closed below, after its mode was checked
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as exc:
-        raise errors.HomeUnusable(home, f"{POINTER_FILE}: {exc.strerror}") from exc
-    with file:
-        if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise errors.HomeUnusable(home, f"others can read its {POINTER_FILE}", hint=f"chmod 600 {path}")
-        text = file.read()
-    return parse_pointer(text, path)
-
-
-def parse_pointer(text: bytes, path: str) -> str | None:
-    import tomllib  # here, since most data directories have no such file
-
-    try:
-        found = tomllib.loads(text.decode())
-    except ValueError as exc:
-        # Not `from` it, and without its text: that may quote the password.
-        line = re.search(r"at line \d+", str(exc)) if isinstance(exc, tomllib.TOMLDecodeError) else None
-        where = f" {line[0]}" if line else ""
-        raise errors.InvalidInput(path, f"is not TOML{where}", hint=_POINTER_FORM) from None
-    for key in found:
-        if key != "db":
-            hint = f"{_POINTER_FORM}; settings are in the store: queuectl config set KEY VALUE"
-            raise errors.InvalidInput(path, f"unknown key {key!r}", hint=hint)
-    address = found.get("db")
-    if address is None or (isinstance(address, str) and address):
-        return address
-    raise errors.InvalidInput(path, "db is not an address", hint=_POINTER_FORM)

@@ -186,7 +186,7 @@ class QueueAdmin:
         if rules.rate is None:
             self._tx.execute("forget_starts", {"queue": queue})
         if rules.per_key != before.per_key:
-            self._tx.execute("line_up", {"queue": queue, "per_key": rules.per_key})
+            self._tx.execute("mark_key_blocked", {"queue": queue, "per_key": rules.per_key})
 
     @retry_conflicts
     def set_config(self, changes: Mapping[str, str | None]) -> None:
@@ -237,7 +237,7 @@ def update_key_limits(tx: Transactions) -> None:
     per_key = dict.fromkeys((queue for (queue,) in tx.all("placed_queues")), None)
     per_key |= dict(tx.all("per_key"))
     for queue, limit in per_key.items():
-        tx.execute("line_up", {"queue": queue, "per_key": limit})
+        tx.execute("mark_key_blocked", {"queue": queue, "per_key": limit})
 
 
 class AuditLog:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_CLOCK_SKEW_MS: Final = 1000
 # Jobs that one claim marks as blocked on their concurrency key; the next claim handles the rest.
-MAX_SET_ASIDE: Final = 1000
+MAX_KEY_BLOCKED: Final = 1000
 
 
 class Limit(NamedTuple):

@@ -23,38 +23,25 @@ from queuectl.store.enqueue import EnqueueSteps
 from queuectl.store.protocol import Reads
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import Filter, Row
+from queuectl.store.webhook_outbox import delivery_job
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.webhooks.rules import ALERT_EVENT, DELIVER_PROGRAM, ORIGIN_VARIABLE, URL_VARIABLE, Origin
 
 NOTIFICATION_TAG: Final = "alert"
 NOTIFICATION_PRIORITY: Final = 100  # before the webhooks of jobs, which are in the same queue
-NOTIFICATION_RETRIES: Final = 10  # as of a webhook
-WEBHOOK_TIMEOUT_MS: Final = 30_000
 COMMAND_TIMEOUT_MS: Final = 300_000
 
 
-def notification_job(alert: Alert, telling: Notification) -> NewJob:
+def notification_job(alert: Alert, notification: Notification) -> NewJob:
     """The job that sends a notification. URLs are often secrets, so they go into the environment, which is not shown."""
-    env = notification_variables(alert, telling)
+    env = notification_variables(alert, notification)
     if alert.url is not None:
         # An operator configured it, so it may name a destination that is refused to others.
         env |= {URL_VARIABLE: alert.url, ORIGIN_VARIABLE: Origin.CONFIG.value}
-    return NewJob(
-        command=alert.command,
-        argv=None if alert.url is None else (DELIVER_PROGRAM, ALERT_EVENT, alert.name, telling.event.value),
-        id=telling.id,
-        queue=WEBHOOK_QUEUE,
-        priority=NOTIFICATION_PRIORITY,
-        max_retries=NOTIFICATION_RETRIES,
-        first_is_free=False,
-        backoff_base=2.0,
-        timeout_ms=COMMAND_TIMEOUT_MS if alert.url is None else WEBHOOK_TIMEOUT_MS,
-        run_at_ms=None,
-        delay_ms=None,
-        cwd=alert.cwd,
-        env=env,
-        tags=(NOTIFICATION_TAG,),
-    )
+    argv = None if alert.url is None else (DELIVER_PROGRAM, ALERT_EVENT, alert.name, notification.event.value)
+    job = delivery_job(argv=argv, env=env, tag=NOTIFICATION_TAG, command=alert.command, cwd=alert.cwd)
+    timeout_ms = COMMAND_TIMEOUT_MS if alert.url is None else job.timeout_ms
+    return job._replace(id=notification.id, priority=NOTIFICATION_PRIORITY, timeout_ms=timeout_ms)
 
 
 def alert_of(row: Row) -> Alert:
@@ -66,7 +53,7 @@ def alert_of(row: Row) -> Alert:
 
 def alert_values(alert: Alert) -> dict[str, Any]:
     """The parameters of `add_alert` and `turn_alert`."""
-    untold = json.dumps([list(telling) for telling in alert.untold])
+    untold = json.dumps([list(notification) for notification in alert.untold])
     return {**alert._asdict(), "kind": alert.kind.value, "untold": untold}
 
 
@@ -77,20 +64,20 @@ MAX_NOTIFICATIONS_READ: Final = 1_000  # from the newest on
 
 
 class NotificationStatus(StrEnum):
-    UNTOLD = "untold"  # there was no worker, and sending it directly failed
+    UNSENT = "untold"  # there was no worker, and sending it directly failed
     QUEUED = "queued"  # its job waits, runs, or waits for a retry
     DELIVERED = "delivered"
     DEAD = "dead"  # its job has failed for good
     CANCELLED = "cancelled"
-    TOLD = "told"  # sent directly, without a worker and a job; or its job was removed
+    SENT = "told"  # sent directly, without a worker and a job; or its job was removed
 
 
 class LastNotification(NamedTuple):
-    fate: NotificationStatus
+    status: NotificationStatus
     job: str | None = None
 
 
-_FATES: Final = {
+_STATUS_OF: Final = {
     State.COMPLETED: NotificationStatus.DELIVERED,
     State.DEAD: NotificationStatus.DEAD,
     State.CANCELLED: NotificationStatus.CANCELLED,
@@ -99,7 +86,7 @@ _FATES: Final = {
 
 def last_notifications(reads: Reads, alerts: Sequence[Alert]) -> dict[str, LastNotification]:
     """The last notification of each alert that ever sent one, by name."""
-    found = {alert.name: LastNotification(NotificationStatus.UNTOLD) for alert in alerts if alert.untold}
+    found = {alert.name: LastNotification(NotificationStatus.UNSENT) for alert in alerts if alert.untold}
     # The environment of a job names its alert, and the time of the decision.
     wanted = {
         (alert.name, format_time(alert.told_ms)): alert.told_ms
@@ -113,10 +100,10 @@ def last_notifications(reads: Reads, alerts: Sequence[Alert]) -> dict[str, LastN
         env = job.env
         name, at = env.get("QUEUECTL_ALERT", ""), env.get("QUEUECTL_ALERT_AT")
         if wanted.pop((name, at), None) is not None:
-            found[name] = LastNotification(_FATES.get(job.state, NotificationStatus.QUEUED), job.id)
+            found[name] = LastNotification(_STATUS_OF.get(job.state, NotificationStatus.QUEUED), job.id)
         if not wanted:
             break
-    return {**found, **{name: LastNotification(NotificationStatus.TOLD) for name, _ in wanted}}
+    return {**found, **{name: LastNotification(NotificationStatus.SENT) for name, _ in wanted}}
 
 
 class Alerts:

@@ -39,7 +39,7 @@ def state_change(action: str, found: Iterable[Subject], *, after: Mapping[str, A
 
 def changed(change: JobEdit, rows: Iterable[tuple[Any, ...]]) -> Act:
     """`rows`: of `audit_before`. Jobs that the change leaves as they are get no entry."""
-    after = _given(change._asdict())
+    after = {name: value for name, value in change._asdict().items() if value is not None}
     if change.hooks is not None:
         after["hooks"] = {name: _hidden("on_", hook and hook[0]) for name, hook in change.hooks.items()}
     if times := [after.pop(name) for name in ("delay_ms", "run_at_ms") if name in after]:
@@ -121,7 +121,3 @@ def _hidden(name: str, value: Any) -> Any:
 
         value = redact_url(value)
     return "***" if value is not None and name.endswith(HIDDEN_SETTINGS) else value
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

@@ -17,21 +17,13 @@ from queuectl.store.types import RECENT_MS, Batch, CompletedBatch, CompletionJob
 from queuectl.store.webhook_outbox import MAX_DELIVERIES_PER_STEP, deliveries
 
 
-def batch_of(row: Row, states: Iterable[tuple[str, int]], *, lately: int = 0) -> Batch:
+def batch_of(row: Row, states: Iterable[tuple[str, int]], *, recent: int = 0) -> Batch:
     """From a row of `batch` or `batches`."""
     name, added, created_at, completed_at, on_complete, job_id = row
     counts = {**dict.fromkeys(State, 0), **{State(state): jobs for state, jobs in states}}
-    command = None if on_complete is None else _command(unpack_job(on_complete))
-    return Batch(name, added, created_at, completed_at, command, job_id, counts, lately)
-
-
-def completion_jobs_of(rows: Iterable[Row]) -> dict[str, CompletionJob]:
-    """From rows of `batches`."""
-    return {
-        name: CompletionJob(unpack_job(packed), completed_at is not None)
-        for name, _, _, completed_at, packed, _ in rows
-        if packed is not None
-    }
+    job = None if on_complete is None else unpack_job(on_complete)
+    command = None if job is None else job.command or " ".join(job.argv or ())
+    return Batch(name, added, created_at, completed_at, command, job_id, counts, recent)
 
 
 def pack_job(job: NewJob) -> str:
@@ -58,10 +50,6 @@ def completion_job(text: str, states: Iterable[tuple[str, int]], *, batch: str) 
     return job._replace(env=env, batch=None)
 
 
-def _command(job: NewJob) -> str:
-    return job.command if job.command is not None else " ".join(job.argv or ())
-
-
 class Batches:
     def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
         self._tx = tx
@@ -69,12 +57,12 @@ class Batches:
 
     def batch(self, name: str) -> Batch:
         of, since = {"name": name}, self._tx.clock.now_ms() - RECENT_MS
-        found, states, lately = self._tx.each(
+        found, states, recent = self._tx.each(
             ("batch", of), ("batch_states", of), ("batch_lately", {**of, "since": since})
         )
         if not found:
             raise BatchNotFound(name)
-        return batch_of(found[0], [(state, jobs) for state, jobs in states], lately=lately[0][0])
+        return batch_of(found[0], [(state, jobs) for state, jobs in states], recent=recent[0][0])
 
     def batches(self) -> list[Batch]:
         found, counted = self._tx.each(("batches", ()), ("all_batch_states", ()), plan_freely=True)
@@ -84,7 +72,11 @@ class Batches:
         return [batch_of(row, states.get(row[0], ())) for row in found]
 
     def completion_jobs(self) -> dict[str, CompletionJob]:
-        return completion_jobs_of(self._tx.all("batches"))
+        return {
+            name: CompletionJob(unpack_job(packed), completed_at is not None)
+            for name, _, _, completed_at, packed, _ in self._tx.all("batches")
+            if packed is not None
+        }
 
     def complete_batches(self) -> list[CompletedBatch]:
         due = self._tx.all("batch_due")
@@ -104,13 +96,13 @@ class Batches:
         return CompletedBatch(name, job_id)
 
     def enqueue_webhooks(self) -> int:
-        return self._enqueue_webhooks() if self._tx.value("has_calls") else 0
+        return self._enqueue_webhooks() if self._tx.value("has_deliveries") else 0
 
     @retry_conflicts
     def _enqueue_webhooks(self) -> int:
         with self._tx.write("hold_ageing", notify=True) as transitions:
             workers = [worker(row) for row in self._tx.all("workers", {"busy": False})]
-            jobs = deliveries(self._tx.all("take_calls", {"limit": MAX_DELIVERIES_PER_STEP}), workers)
+            jobs = deliveries(self._tx.all("take_deliveries", {"limit": MAX_DELIVERIES_PER_STEP}), workers)
             self._enqueuer.add(jobs, new_job_ids(len(jobs)), transitions)
         return len(jobs)
 

@@ -4,7 +4,7 @@
 -- ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: last_id
--- The job enqueued last, webhook deliveries apart: no user enqueued those.
+-- The job that a user enqueued last: webhook deliveries do not count.
 select id
   from queuectl.jobs
  where queue <> 'queuectl.webhooks'
@@ -12,7 +12,7 @@ select id
  limit 1
 
 -- name: forget_requests
--- Remove what was answered too long ago, some of it at a time.
+-- Remove idempotency keys that have expired, some at a time.
 delete from queuectl.requests
  where key in (
     select key
@@ -36,31 +36,31 @@ values (:key, :value)
 on conflict (key) do update set value = :value
 
 -- name: unset_config
--- Forget one setting.
+-- Remove one setting.
 delete from queuectl.config
  where key = :key
 
 -- name: ageing
--- How waiting is rewarded, as stored.
+-- The ageing rule, as stored.
 select value
   from queuectl.config
  where key = 'ageing'
 
 -- ── runs ────────────────────────────────────────────────────────────────────────────────────────────────
 
--- name: has_calls
--- Is anybody to be told of something?
-select exists (select 1 from queuectl.calls)
+-- name: has_deliveries
+-- Whether the webhook outbox has rows.
+select exists (select 1 from queuectl.webhook_outbox)
 
 -- name: history
--- The runs of a job but for one that stands in the job's row.
+-- The runs of a job except the one that is stored in the job's row.
 select number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
   from queuectl.runs
  where job = :seq
  order by number
 
 -- name: latest_run
--- The run that stands in the job's row, if there is one: under way, or over and not archived.
+-- The run that is stored in the job's row, if there is one: running, or ended and not archived.
 select runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
        coalesce(ending, 'running'), log_from, log_to, usage
   from queuectl.jobs
@@ -70,12 +70,12 @@ select runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code,
 -- ── queues ──────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: unset_rules
--- Nothing is said about a queue any more.
+-- Remove the settings of a queue.
 delete from queuectl.queues
  where name = :name
 
 -- name: queue_defaults
--- What jobs of a queue get that do not say otherwise.
+-- The defaults that queues have for their jobs.
 select name, priority, max_retries, timeout_ms, on_success, on_failure, on_dead, limits
   from queuectl.queues
  where priority is not null
@@ -93,36 +93,36 @@ select queue, rank, seq, cancel_requested
  where id = :id
 
 -- name: per_key
--- The queues with a limit by key.
+-- The queues that limit their concurrency keys.
 select name, per_key
   from queuectl.queues
  where per_key is not null
 
 -- name: add_start
--- A job of a queue with a rate was claimed.
+-- Record a start in a queue with a rate limit.
 insert into queuectl.starts (queue, number, job, run, at)
 values (:queue, :number, :job, :run, :now)
 
 -- name: correct_starts
--- The clock was set back. What lies ahead counts as of now: a queue must not wait until the clock is there again.
+-- The clock was set back. Starts in the future count as of now: a queue must not wait until the clock gets there again.
 update queuectl.starts
    set at = :now
  where queue = :queue
    and at > :now
 
 -- name: recent_starts
--- How many starts the window of each queue with a rate holds that ends now.
+-- The number of starts in the current window, for each queue with a rate limit.
 select name, (select count(*) from queuectl.starts where queue = name and at > :now - rate_ms)
   from queuectl.queues
  where rate_starts is not null
 
 -- name: forget_starts
--- A queue has no rate any more.
+-- Remove the starts of a queue that no longer has a rate limit.
 delete from queuectl.starts
  where queue = :queue
 
 -- name: trim_starts
--- Of a queue with a rate, forget the starts that no later one has to keep its distance from.
+-- Remove the starts that the rate limit of a queue no longer depends on.
 delete from queuectl.starts
  where queue = :queue
    and number <= :number
@@ -136,7 +136,7 @@ update queuectl.workers
  where id = :id
 
 -- name: stop_order
--- What a worker was asked to do, if anything. No row: it was declared lost.
+-- The stop request of a worker, if any. No row: it was declared lost.
 select stop
   from queuectl.workers
  where id = :id
@@ -145,7 +145,7 @@ select stop
 -- ── schedules ───────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: add_schedule
--- A new one; none if the name is taken.
+-- Add a schedule; no row if the name is taken.
 insert into queuectl.schedules (
     name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
     start_at, look_at, last_at, waiting
@@ -157,7 +157,7 @@ values (
 on conflict do nothing
 
 -- name: change_schedule
--- All of it but the name.
+-- Update all columns of a schedule except its name.
 update queuectl.schedules
    set expression = :expression,
        tz = :tz,
@@ -178,26 +178,26 @@ update queuectl.schedules
  where name = :name
 
 -- name: remove_schedule
--- One of them, with what was decided about its ticks.
+-- Remove a schedule, with its past runs.
 delete from queuectl.schedules
  where name = :name
 
 -- name: schedule
--- One of them.
+-- One schedule.
 select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
        start_at, look_at, last_at, waiting
   from queuectl.schedules
  where name = :name
 
 -- name: schedules
--- All of them, by name.
+-- All schedules, by name.
 select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
        start_at, look_at, last_at, waiting
   from queuectl.schedules
  order by name
 
 -- name: mark_fired
--- A job that was just added is of this schedule, and may have to wait for those before it.
+-- Assign a new job to its schedule; it may have to wait for earlier ones.
 update queuectl.jobs
    set cron = :name,
        held = :held,
@@ -219,8 +219,8 @@ values (:schedule, :at, :by_hand, :now, :job, :reason, :times)
 on conflict do nothing
 
 -- name: ticks
--- What was decided about the ticks of a schedule, the latest first; `fired`: only those with a job. How that job is now is there
--- unless it was removed.
+-- The past runs of a schedule, the latest first; `fired`: only those with a job. With the current state of the job, unless it
+-- was removed.
 select ticks.at, ticks.decided_at, ticks.job, ticks.reason, ticks.times, ticks.by_hand, jobs.state, jobs.exit_code, jobs.error
   from queuectl.ticks
   left join queuectl.jobs on jobs.id = ticks.job
@@ -230,7 +230,7 @@ select ticks.at, ticks.decided_at, ticks.job, ticks.reason, ticks.times, ticks.b
  limit :limit
 
 -- name: trim_ticks
--- Keep the latest of a schedule.
+-- Keep the latest runs of a schedule.
 delete from queuectl.ticks
  where schedule = :schedule
    and at < (
@@ -257,7 +257,7 @@ select name, added, created_at, completed_at, on_complete, on_complete_job
  order by created_at desc, name
 
 -- name: set_on_complete
--- What runs when all of a batch has ended. Matches nothing if it is to be something else already.
+-- Set the completion job of a batch. Matches nothing if it has another one.
 update queuectl.batches
    set on_complete = :job
  where name = :name
@@ -265,7 +265,7 @@ update queuectl.batches
    and coalesce(on_complete, :job) = :job
 
 -- name: complete_batch
--- A batch has ended, and the job that runs then is queued.
+-- A batch has ended and its completion job is enqueued.
 update queuectl.batches
    set completed_at = :now,
        on_complete_job = :job
@@ -275,7 +275,7 @@ update queuectl.batches
 -- ── alerts ──────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: add_alert
--- A new one; none if the name is taken.
+-- Add an alert; no row if the name is taken.
 insert into queuectl.alerts (
     name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
     since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
@@ -288,7 +288,7 @@ values (
 on conflict do nothing
 
 -- name: turn_alert
--- The state of an alert, unless it was written since it was read.
+-- Write the state of an alert, unless it was written since it was read.
 update queuectl.alerts
    set firing = :is_firing,
        changed_at = :changed_ms,
@@ -305,19 +305,19 @@ update queuectl.alerts
    and created_at = :created_ms
 
 -- name: remove_alert
--- One of them. Jobs that tell of it stay.
+-- Remove an alert. Its notification jobs stay.
 delete from queuectl.alerts
  where name = :name
 
 -- name: alert
--- One of them.
+-- One alert.
 select name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
        since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
   from queuectl.alerts
  where name = :name
 
 -- name: alerts
--- All of them, by name.
+-- All alerts, by name.
 select name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
        since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
   from queuectl.alerts
@@ -330,7 +330,7 @@ insert into queuectl.audit (at, actor, action, targets, before, after)
 values (:at, :actor, :action, :targets, :before, :after)
 
 -- name: forget_audit
--- Remove the oldest entries that were written before a time. Looks at `rows` of them, so it never scans the table.
+-- Remove the oldest entries from before a time. Reads `rows` of them, so it never scans the table.
 delete from queuectl.audit
  where seq in (select seq from (select seq, at from queuectl.audit order by seq limit :rows) as oldest where at < :before)
 
@@ -352,20 +352,20 @@ select queue, what, bucket, jobs, ms
   from queuectl.buckets
 
 -- name: points_of
--- All that is known of one minute or hour.
+-- The samples of one minute or hour.
 select at, queue, covers_ms, enqueued, started, completed, failed, dead, retried, rescued, waiting, running, oldest_ms, run, wait
   from queuectl.points
  where span = :span
    and at = :at
 
 -- name: thin_points
--- Remove what is older than it is kept.
+-- Remove samples past their retention.
 delete from queuectl.points
  where span = :span
    and at < :before
 
 -- name: first_created
--- When the first of all jobs that are there was enqueued.
+-- When the oldest existing job was enqueued.
 select created_at
   from queuectl.jobs
  order by seq
@@ -374,7 +374,7 @@ select created_at
 -- ── transfer ────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: is_untouched
--- Has there never been a job, a setting, a schedule or an alert here? Every job that ever came has left its mark in `moves`.
+-- Whether the store never had a job, a setting, a schedule or an alert. Every job leaves a row in `moves`.
 select not exists (select 1 from queuectl.jobs)
    and not exists (select 1 from queuectl.runs)
    and not exists (select 1 from queuectl.config)
@@ -385,5 +385,5 @@ select not exists (select 1 from queuectl.jobs)
    and not exists (select 1 from queuectl.alerts)
 
 -- name: is_undecided
--- Are there dependencies to resolve?
+-- Whether there are dependencies to resolve.
 select exists (select 1 from queuectl.undecided)

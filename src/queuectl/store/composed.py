@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from queuectl.store.admin import AuditLog, JobAdmin, QueueAdmin
 from queuectl.store.alerts import Alerts
 from queuectl.store.batches import Batches
 from queuectl.store.counters import Samples
+from queuectl.store.dependencies import Resolver
+from queuectl.store.enqueue import EnqueueSteps
 from queuectl.store.protocol import Admin, Claims, Enqueuer, Maintenance, Reads, Transfer
 from queuectl.store.reads import JobReads
 from queuectl.store.schedules import Schedules
 from queuectl.store.transactions import Transactions
+from queuectl.store.transfer import ImportParts, Transfers
 
 if TYPE_CHECKING:
     from queuectl.jobs.audit import Actor
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """The parts without a type differ between the dialects."""
 
-    tx: Transactions
     enqueuer: Any
     reads: Any
     claims: Any
     maintenance: Any
-    transfers: Any
+    transfers: Transfers
     jobs: JobAdmin
     queues: QueueAdmin
     schedules: Schedules
@@ -40,6 +41,7 @@ class Parts:
     batches: Batches
     samples: Samples
     audit: AuditLog
+    tx: Transactions
 
 
 def _delegate(part: str, method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -55,10 +57,27 @@ def _delegate(part: str, method: Callable[Concatenate[Any, P], R]) -> Callable[C
 
 
 class ComposedStore:
-    """Base of the two dialects, which create the parts."""
+    """Base of the two dialects, which create the parts that differ."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+    parts: Parts
+
+    def compose(
+        self,
+        tx: Transactions,
+        enqueuer: EnqueueSteps,
+        resolver: Resolver,
+        reads: JobReads,
+        *,
+        claims: Any,
+        maintenance: Any,
+        transfers: Callable[[ImportParts], Transfers],
+    ) -> None:
+        queues, schedules = QueueAdmin(tx), Schedules(tx, enqueuer, resolver)
+        alerts, batches = Alerts(tx, enqueuer), Batches(tx, enqueuer)
+        imports = transfers(ImportParts(reads, queues, schedules, alerts, batches, resolver))
+        jobs = JobAdmin(tx, resolver)
+        of_records = (jobs, queues, schedules, alerts, batches, Samples(tx), AuditLog(tx))
+        self.parts = Parts(enqueuer, reads, claims, maintenance, imports, *of_records, tx)
 
     @property
     def actor(self) -> Actor | None:

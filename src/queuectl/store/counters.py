@@ -14,6 +14,7 @@ from queuectl.jobs.states import State
 from queuectl.jobs.stats import (
     ALL_QUEUES,
     Counts,
+    Histogram,
     Point,
     Snapshot,
     Span,
@@ -27,7 +28,6 @@ from queuectl.jobs.stats import (
     unpack_histogram,
 )
 from queuectl.store.conflicts import retry_conflicts
-from queuectl.store.histograms import Histogram
 from queuectl.store.transactions import OUTSIDE, Transactions
 from queuectl.store.types import Row
 
@@ -122,7 +122,7 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
     totals = {queue: Counts(**counts) for queue, counts in totals_of(answers.moves).items()}
     then = {queue: Counts(*counts) for queue, *counts in answers.counters}
     first_ms = answers.first_created[0][0] if answers.first_created else now_ms
-    look = Snapshot(
+    snapshot = Snapshot(
         now_ms=now_ms,
         last_ms=first_ms if sampling.last_ms is None else sampling.last_ms,
         totals=totals,
@@ -131,7 +131,7 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
         oldest_ms=oldest_of(answers.oldest_waiting, now_ms=now_ms),
         times=times_by_queue(answers.measured),
     )
-    new = build_points(look)
+    new = build_points(snapshot)
     _, until = sampling.window(now_ms)
     return Sample(
         note_sample={"at": now_ms, "until": until, "last": sampling.last_ms, "since": sampling.until_ms}
@@ -146,11 +146,6 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
         ],
         thin_points=[{"span": span.value, "before": now_ms - span.kept_ms} for span in _SPANS],
     )
-
-
-def points_asked(now_ms: int) -> list[dict[str, Any]]:
-    """The values of `points_of`, for this minute and this hour."""
-    return [{"span": span.value, "at": span.begin(now_ms)} for span in _SPANS]
 
 
 def point_of(row: Row) -> Point:
@@ -195,10 +190,6 @@ def bucket_rows(jobs: Iterable[tuple[str, int | None, int | None]]) -> list[Row]
     return [(*bucket, *sums) for bucket, sums in found.items()]
 
 
-def histograms_of(buckets: Iterable[Row]) -> dict[str, tuple[Histogram, Histogram]]:
-    return {queue: (Histogram.of(run), Histogram.of(wait)) for queue, (run, wait) in times_by_queue(buckets).items()}
-
-
 class Samples:
     """The samples of a store, and the distributions of its run times."""
 
@@ -214,7 +205,8 @@ class Samples:
         with self._tx.snapshot():
             since = self._state().since(self._tx.clock.now_ms())
             counted, measured = self._tx.each(("buckets", ()), ("measured", {"since": since, "until": EVER}))
-        return histograms_of(counted + measured)
+        times = times_by_queue(counted + measured)
+        return {queue: (Histogram.of(run), Histogram.of(wait)) for queue, (run, wait) in times.items()}
 
     def sample(self) -> bool:
         for _ in range(SAMPLE_ATTEMPTS):
@@ -235,7 +227,7 @@ class Samples:
             ("counters", ()),
             ("measured", {"since": since, "until": until}),
             ("first_created", ()),
-            *(("points_of", values) for values in points_asked(now)),
+            *(("points_of", values) for values in ({"span": span.value, "at": span.begin(now)} for span in _SPANS)),
         )
         sample = sampled(state, SampleInput(*found), now_ms=now)
         with self._tx.write():

@@ -59,7 +59,13 @@ class NewLinks(NamedTuple):
     def edges(self, new: Mapping[str, int]) -> list[EdgeRow]:
         """The parameters of `link`. `new`: the sequence numbers of the new jobs."""
         return [
-            (self._seq(parent.id, new), new[link.child], parent.when.value, parent.otherwise.value, state.value)
+            (
+                new[parent.id] if parent.id in new else self.parents[parent.id].seq,
+                new[link.child],
+                parent.when.value,
+                parent.otherwise.value,
+                state.value,
+            )
             for link in self.links
             for parent, state in link.parents
         ]
@@ -70,9 +76,6 @@ class NewLinks(NamedTuple):
             (new[link.child], link.is_blocked, json.dumps([parent.to_json() for parent, _ in link.parents]))
             for link in self.links
         ]
-
-    def _seq(self, parent: str, new: Mapping[str, int]) -> int:
-        return new[parent] if parent in new else self.parents[parent].seq
 
 
 class Entering(NamedTuple):
@@ -122,7 +125,7 @@ def _judged(
     state = evaluate(wanted.when, wanted.otherwise, parent_state)
     if state is DependencyState.BROKE:
         when = {"completed": "completed", "failed": "dead", "ended": "ended"}[wanted.when]
-        raise ParentEnded(wanted.id, parent_state, when=when, child=child, said=given.id)
+        raise ParentEnded(wanted.id, parent_state, when=when, child=child, ref=given.id)
     return wanted, state
 
 

@@ -71,11 +71,6 @@ class InsertGroup(NamedTuple):
     replaced: Sequence[Replaced] = ()
 
 
-def replacements(ids: Sequence[str], seqs: Sequence[int], replaced: Mapping[str, str]) -> list[Replaced]:
-    """`replaced`: by the ID of a new job, the job that it replaces."""
-    return [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
-
-
 def over_key_limit(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[int]:
     """The indexes of jobs that cannot be claimed at first because of the limit of their concurrency key. `per_key`: the limit of each
     queue that has one. Call `admit` afterwards; it decides the order within a key."""
@@ -90,19 +85,6 @@ def over_key_limit(jobs: Sequence[NewJob], per_key: Mapping[str, int]) -> set[in
     return found
 
 
-def shares_keys(jobs: Sequence[NewJob]) -> bool:
-    """Whether two of these have the same concurrency key in the same queue: a single one never exceeds a limit."""
-    keys = [(job.queue, job.key) for job in jobs if job.key is not None]
-    return len(set(keys)) < len(keys)
-
-
-def without_blocked_keys(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Sequence[NewJob]:
-    """The same without the keys of blocked jobs, which do not count against the limits."""
-    if not blocked:
-        return jobs
-    return [job._replace(key=None) if id_ in blocked else job for job, id_ in zip(jobs, ids, strict=True)]
-
-
 def count_new(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[str]) -> Iterator[tuple[str, str, int]]:
     """Queue, state and number of new jobs. `blocked`: the IDs of those with unresolved dependencies."""
     waiting = Counter(job.queue for job, id_ in zip(jobs, ids, strict=True) if id_ in blocked) if blocked else {}
@@ -114,54 +96,36 @@ def count_new(jobs: Sequence[NewJob], ids: Sequence[str], blocked: Collection[st
             yield queue, "pending", count - waits
 
 
-def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, aside: bool = False) -> Row:
-    """The parameters of `enqueue`, in its order. `aside`: over the limit of its key, if it is due."""
+def new_row(new: NewJob, *, seq: int, job_id: str, now_ms: int, ageing: Ageing, key_blocked: bool = False) -> Row:
+    """The parameters of `enqueue`, in its order. `key_blocked`: over the limit of its key, if it is due."""
     if new.delay_ms is not None:
         run_at = now_ms + new.delay_ms
     else:
         run_at = max(now_ms, new.run_at_ms or 0)  # a time in the past means now
+    env, tags = _json(new.env) if new.env else None, _json(new.tags) if new.tags else "[]"
+    hooks, limits, secrets = (_json(value) if value else None for value in (new.hooks, new.limits, new.secrets))
+    own_rank = rank(ageing, Standing(new.priority, seq, run_at, 0))
     return (
-        seq,
-        job_id,
-        new.command,
-        None if new.argv is None else _json(new.argv),
-        new.queue,
-        run_at <= now_ms,
-        new.priority,
-        rank(ageing, Standing(new.priority, seq, run_at, 0)),
-        run_at,
-        run_at,
-        new.max_retries,
-        new.first_is_free,
-        new.backoff_base,
-        new.timeout_ms,
-        new.cwd,
-        _json(new.env) if new.env else None,
-        _json(new.tags) if new.tags else "[]",
-        new.unique_key,
-        now_ms,
-        now_ms,
-        new.batch,
-        new.key,
-        aside and run_at <= now_ms,
-        new.places,
-        _json(new.hooks) if new.hooks else None,
-        _json(new.limits) if new.limits else None,
-        _json(new.secrets) if new.secrets else None,
-    )
+        seq, job_id, new.command, None if new.argv is None else _json(new.argv), new.queue, run_at <= now_ms, new.priority, own_rank,
+        run_at, run_at, new.max_retries, new.first_is_free, new.backoff_base, new.timeout_ms, new.cwd, env, tags, new.unique_key,
+        now_ms, now_ms, new.batch, new.key, key_blocked and run_at <= now_ms, new.places, hooks, limits, secrets,
+    )  # fmt: skip
 
 
-def new_rows(group: InsertGroup, *, now_ms: int, ageing: Ageing, aside: Collection[int]) -> Iterator[Row]:
-    """The rows of a group. `aside`: the indexes that `over_key_limit` returned."""
+def new_rows(group: InsertGroup, *, now_ms: int, ageing: Ageing, key_blocked: Collection[int]) -> Iterator[Row]:
+    """The rows of a group. `key_blocked`: the indexes that `over_key_limit` returned."""
     # Most jobs of a large group differ in number, ID and command only, and so do their rows, unless the rank depends on the number.
-    may_be_alike = not aside and not isinstance(ageing, ByEnqueues)
+    may_be_alike = not key_blocked and not isinstance(ageing, ByEnqueues)
     others: Row | None = None
     row: Row = ()
     for index, (job, id_, seq) in enumerate(zip(group.jobs, group.ids, group.seqs, strict=True)):
         if may_be_alike and job[1:] == others:
             yield (seq, id_, job[0], *row[3:])
             continue
-        row, others = new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, aside=index in aside), job[1:]
+        row, others = (
+            new_row(job, seq=seq, job_id=id_, now_ms=now_ms, ageing=ageing, key_blocked=index in key_blocked),
+            job[1:],
+        )
         yield row
 
 
@@ -217,10 +181,11 @@ class EnqueueSteps:
             return
         ageing, seqs = self.take_seqs([job.id for job in jobs if job.id is not None], len(jobs))
         now = self._tx.clock.now_ms()
-        if gone := replacements(ids, seqs, replaced):
+        if replaced:
             from queuectl.store.unique import replace  # here, since few jobs have a unique key
 
-            replace(self._tx, gone, transitions, now_ms=now, ageing=ageing)
+            old = [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
+            replace(self._tx, old, transitions, now_ms=now, ageing=ageing)
         self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now, ageing=ageing)
 
     def take_seqs(self, given: Sequence[str], count: int) -> tuple[Ageing, Sequence[int]]:
@@ -246,16 +211,24 @@ class EnqueueSteps:
     ) -> None:
         """`blocked`: the IDs of jobs with dependencies, which `insert_links` stores."""
         jobs, ids = group.jobs, group.ids
-        due = without_blocked_keys(jobs, ids, blocked)
-        aside = over_key_limit(due, dict(self._tx.all("per_key"))) if shares_keys(due) else frozenset()
-        self.insert_rows(group, new_rows(group, now_ms=now_ms, ageing=ageing, aside=aside))
+        # Blocked jobs do not count against the limits of their keys.
+        due = (
+            [job._replace(key=None) if id_ in blocked else job for job, id_ in zip(jobs, ids, strict=True)]
+            if blocked
+            else jobs
+        )
+        keyed = [(job.queue, job.key) for job in due if job.key is not None]
+        key_blocked = (
+            over_key_limit(due, dict(self._tx.all("per_key"))) if len(set(keyed)) < len(keyed) else frozenset()
+        )
+        self.insert_rows(group, new_rows(group, now_ms=now_ms, ageing=ageing, key_blocked=key_blocked))
         for queue, state, count in count_new(jobs, ids, blocked):
             transitions.add(queue, OUTSIDE, state, jobs=count)
         # In one order for all callers, so that they do not deadlock.
         for batch, count in sorted(Counter(job.batch for job in jobs if job.batch is not None).items()):
             self._join_batch(batch, count, now_ms=now_ms)
-        if aside:
-            keys: Keys = sorted({(jobs[index].queue, str(jobs[index].key)) for index in aside})
+        if key_blocked:
+            keys: Keys = sorted({(jobs[index].queue, str(jobs[index].key)) for index in key_blocked})
             self._tx.admit(keys)
 
     def insert_all(

@@ -1,7 +1,6 @@
-"""The SQLite files of other tools, as records that import reads. They are looked at only.
+"""The SQLite files of other tools, as records for import. The files are opened read-only.
 
-Three layouts are known, each by the columns of its table `jobs`. What their columns mean, and how each counts, is written
-down in docs/guides/export-and-import.md.
+Three layouts are known, each by the columns of its table `jobs`. docs/guides/export-and-import.md describes the columns.
 """
 
 from __future__ import annotations
@@ -24,57 +23,35 @@ _OURS: Final = 0x51756374  # see store/sqlite/connection.py
 
 class Layout(NamedTuple):
     marks: frozenset[str]  # columns that no other layout has
-    columns: Mapping[str, str | None]  # theirs -> ours; None: known, and of no use here
+    columns: Mapping[str, str | None]  # column -> field; None: known, and ignored
     is_first_run_free: bool = False  # a job is dead when its attempts exceed max_retries
-    is_base_a_setting: bool = False  # the base of its backoff is no matter of a job
+    is_base_a_setting: bool = False  # the base of the backoff is a setting, not a field of jobs
 
 
 _ALL: Final = ("id", "command", "state", "attempts", "max_retries", "priority", "created_at", "updated_at")
 _SAME: Final = {name: name for name in _ALL}
+_TIMES: Final = {"started_at": "started_at", "finished_at": "finished_at"}
+# fmt: off
 _LAYOUTS: Final = (
-    # priority + waiting_time decides there who is next. waiting_time counts the enqueues since: here the order of enqueue does.
+    # Here the order of enqueue decides, in place of waiting_time, which counts later enqueues.
     Layout(
         frozenset({"waiting_time", "next_retry_at"}),
-        {
-            **_SAME,
-            "timeout": "timeout",
-            "backoff_base": "backoff_base",
-            "waiting_time": None,
-            "next_retry_at": "run_at",
-            "error_message": "error",
-            "output": None,
-            "locked_by": "worker",
-            "locked_at": None,
-        },
+        {**_SAME, "timeout": "timeout", "backoff_base": "backoff_base", "waiting_time": None, "next_retry_at": "run_at",
+         "error_message": "error", "output": None, "locked_by": "worker", "locked_at": None},
     ),
     Layout(
         frozenset({"base_backoff", "available_at"}),
-        {
-            **_SAME,
-            "base_backoff": "backoff_base",
-            "timeout_seconds": "timeout",
-            "available_at": "run_at",
-            "run_at": None,
-            "stdout_log": None,
-            "started_at": "started_at",
-            "finished_at": "finished_at",
-        },
+        {**_SAME, **_TIMES, "base_backoff": "backoff_base", "timeout_seconds": "timeout", "available_at": "run_at", "run_at": None,
+         "stdout_log": None},
     ),
     Layout(
         frozenset({"next_run_at", "locked_by"}),
-        {
-            **_SAME,
-            "next_run_at": "run_at",
-            "locked_by": "worker",
-            "locked_at": None,
-            "started_at": "started_at",
-            "finished_at": "finished_at",
-            "duration_ms": "duration_ms",
-        },
+        {**_SAME, **_TIMES, "next_run_at": "run_at", "locked_by": "worker", "locked_at": None, "duration_ms": "duration_ms"},
         is_first_run_free=True,
         is_base_a_setting=True,
     ),
 )
+# fmt: on
 
 
 class Foreign:
@@ -85,8 +62,8 @@ class Foreign:
         self._path = path
         self._db = _open(path, is_wal=header[18:20] == b"\x02\x02")
         try:
-            with self._trouble():
-                self._layout, self.ignored = self._recognise()
+            with self._translate_errors():
+                self._layout, self.ignored = self._recognize()
         except BaseException:
             self._db.close()
             raise
@@ -98,11 +75,11 @@ class Foreign:
         self._db.close()
 
     def jobs(self) -> Iterator[dict[str, object]]:
-        """The fields of each job, under the names of ours."""
-        wanted = {theirs: ours for theirs, ours in self._layout.columns.items() if ours and theirs in self._columns}
+        """The fields of each job, by our names."""
+        wanted = {column: field for column, field in self._layout.columns.items() if field and column in self._columns}
         names = ", ".join(f'"{name}"' for name in wanted)
-        always = self._of_all_jobs()
-        with self._trouble():
+        always = self._common_fields()
+        with self._translate_errors():
             found = self._db.execute(f"select {names} from jobs order by rowid")
             while page := found.fetchmany(PAGE):
                 for row in page:
@@ -111,24 +88,24 @@ class Foreign:
                         fields["duration_ms"] = round(took)
                     yield {**always, **fields}
 
-    def _of_all_jobs(self) -> dict[str, object]:
+    def _common_fields(self) -> dict[str, object]:
         known: dict[str, object] = {"first_attempt_is_free": True} if self._layout.is_first_run_free else {}
         base = self.settings().get("backoff_base") if self._layout.is_base_a_setting else None
-        with suppress(TypeError, ValueError):  # what is no number is refused as a setting
+        with suppress(TypeError, ValueError):  # a value that is no number is rejected with the settings
             known["backoff_base"] = float(base)  # type: ignore[arg-type]
         return known
 
     def settings(self) -> dict[str, object]:
-        with self._trouble():
+        with self._translate_errors():
             if not {"key", "value"} <= set(_columns(self._db, "config")):
                 return {}
             return {str(key): value for key, value in self._db.execute("select key, value from config order by key")}
 
-    def _recognise(self) -> tuple[Layout, list[str]]:
-        # Asked for and not read in the header: what was written last may still be beside the file.
+    def _recognize(self) -> tuple[Layout, list[str]]:
+        # Queried and not read from the header: the last writes may still be in the write-ahead log.
         if self._db.execute("pragma application_id").fetchone()[0] == _OURS:
             hint = f"export it and import that, or copy it: queuectl --db {self._path} export FILE"
-            raise UnknownLayout(self._path, "it is a store of queuectl itself", hint=hint)
+            raise UnknownLayout(self._path, "it is a queuectl database", hint=hint)
         self._columns = _columns(self._db, "jobs")
         if not self._columns:
             raise UnknownLayout(self._path, "it has no table jobs")
@@ -136,10 +113,10 @@ class Foreign:
             if layout.marks.union(_ALL) <= set(self._columns):
                 return layout, [name for name in self._columns if name not in layout.columns]
         found = truncate(", ".join(self._columns))
-        raise UnknownLayout(self._path, f"its table jobs is of no layout that is known here (columns {found})")
+        raise UnknownLayout(self._path, f"the layout of its table jobs is unknown (columns {found})")
 
     @contextmanager
-    def _trouble(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as exc:

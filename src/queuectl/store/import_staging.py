@@ -1,6 +1,6 @@
-"""Records on their way into a store, sorted and looked through before the first goes in, in numbers that no memory holds.
+"""Staging for an import: records are validated and sorted before the first one is inserted, in bounded memory.
 
-In a SQLite database that is a temporary file without a name: private, and gone with the process, however that ends.
+A temporary SQLite database without a name: private, and removed when the process ends, however that happens.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final, NamedTuple, Self
 from queuectl import errors
 from queuectl.jobs.import_record import ImportRecord, hidden_variable, pack_record, unpack_record
 
-PAGE: Final = 200  # records at a time: a job may hold a megabyte of words
+PAGE: Final = 200  # records at a time: a job may have a megabyte of text
 
 _TABLE: Final = """
     create table staged (
-        place integer primary key,
+        position integer primary key,
         number integer not null,
         id text not null unique,
         created_at integer not null,
@@ -32,7 +32,7 @@ _ADD: Final = "insert into staged (number, id, created_at, was_running, hidden, 
 
 
 class Staged(NamedTuple):
-    number: int  # of the line, item or row that it was
+    number: int  # of the line, item or row
     id: str
     packed: str  # see jobs/import_record.py
 
@@ -51,10 +51,10 @@ class Stage:
         self._db.close()
 
     def add(self, number: int, record: ImportRecord) -> bool:
-        """False if one of this id is there already."""
+        """False if the ID is staged already."""
         row = (number, record.id, record.created_at, record.was_running, hidden_variable(record), pack_record(record))
         try:
-            with _trouble():
+            with _translate_errors():
                 self._db.execute(_ADD, row)
         except sqlite3.IntegrityError:
             return False
@@ -62,12 +62,12 @@ class Stage:
         return True
 
     def pages(self) -> Iterator[list[Staged]]:
-        """All but those left out, in the order they came. Between two pages more of them may be left out."""
+        """All records that are not excluded, in the order added. More may be excluded between two pages."""
         last = 0
         while True:
-            with _trouble():
+            with _translate_errors():
                 rows = self._db.execute(
-                    "select place, number, id, record from staged where is_new and place > ? order by place limit ?",
+                    "select position, number, id, record from staged where is_new and position > ? order by position limit ?",
                     (last, PAGE),
                 ).fetchall()
             if not rows:
@@ -75,35 +75,35 @@ class Stage:
             last = rows[-1][0]
             yield [Staged(*row[1:]) for row in rows]
 
-    def leave_out(self, ids: Sequence[str]) -> None:
-        with _trouble():
+    def exclude(self, ids: Sequence[str]) -> None:
+        with _translate_errors():
             self._db.execute(
                 "update staged set is_new = 0 where id in (select value from json_each(?))", (json.dumps(ids),)
             )
 
-    def left(self) -> tuple[int, int]:
-        """How many were not left out, and how many of these ran when they were exported."""
+    def remaining(self) -> tuple[int, int]:
+        """The number of records that are not excluded, and how many of them were running at the export."""
         found = self._db.execute("select count(*), coalesce(sum(was_running), 0) from staged where is_new").fetchone()
         return int(found[0]), int(found[1])
 
-    def hidden(self) -> tuple[int, str] | None:
-        """The number of the first that lacks a value of its environment, and the name of the variable."""
+    def first_hidden(self) -> tuple[int, str] | None:
+        """The number of the first record with a hidden value in its environment, and the name of the variable."""
         found: tuple[int, str] | None = self._db.execute(
-            "select number, hidden from staged where is_new and hidden is not null order by place limit 1"
+            "select number, hidden from staged where is_new and hidden is not null order by position limit 1"
         ).fetchone()
         return found
 
     def by_age(self) -> Iterator[list[ImportRecord]]:
-        """All but those left out, the oldest first; those of one moment in the order they came."""
-        with _trouble():
-            self._db.execute("create index if not exists by_age on staged (created_at, place)")
-            found = self._db.execute("select record from staged where is_new order by created_at, place")
+        """All records that are not excluded, the oldest first; those of the same time in the order added."""
+        with _translate_errors():
+            self._db.execute("create index if not exists by_age on staged (created_at, position)")
+            found = self._db.execute("select record from staged where is_new order by created_at, position")
             while rows := found.fetchmany(PAGE):
                 yield [unpack_record(text) for (text,) in rows]
 
 
 @contextmanager
-def _trouble() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as exc:

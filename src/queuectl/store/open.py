@@ -7,20 +7,23 @@ The address is from `--db`, `$QUEUECTL_DB` or `queuectl.toml` in the data direct
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from queuectl import errors
 from queuectl.clock import Clock, SystemClock
 from queuectl.paths import check_links, check_trusted, lock_file, make_folders, make_home, store_file
-from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address, read_pointer
+from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address
 
 if TYPE_CHECKING:
-    from queuectl.store.postgres.store import PostgresStore
     from queuectl.store.protocol import Enqueuer, Store
     from queuectl.store.sqlite.connection import OnWait
-    from queuectl.store.transfer import Copyable
+
+POINTER_FILE: Final = "queuectl.toml"
+_POINTER_FORM: Final = 'write one line: db = "postgresql://…"'
 
 
 def open_store(
@@ -41,10 +44,8 @@ def open_store(
             assert store is not None
             return store
         case SqliteFile(path):
-            from queuectl.store.sqlite.store import SqliteStore
-
             _place(home, path)
-            opened = SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+            opened = _open_sqlite(path, clock, patience=patience, on_wait=on_wait)
             make_folders(home)
             return opened
         case unreachable:
@@ -63,8 +64,8 @@ def open_enqueuer(
     address = _address(home, db)
     if isinstance(address, PostgresUrl):
         return open_store(home, db, clock)  # loading the driver takes longer than loading the rest
+    from queuectl.store.sqlite.connection import connect
     from queuectl.store.sqlite.enqueue import SqliteEnqueueStore
-    from queuectl.store.sqlite.migrate import connect
 
     _place(home, address.path)
     clock = clock or SystemClock()
@@ -103,7 +104,6 @@ def open_reads(
 ) -> Store:
     """The store for reading. Without a database, an empty one in memory: nothing is created."""
     from queuectl.store.sqlite.connection import MEMORY
-    from queuectl.store.sqlite.store import SqliteStore
 
     address, path = _address(home, db), MEMORY
     if isinstance(address, PostgresUrl):
@@ -111,29 +111,25 @@ def open_reads(
             return store
     elif store_exists(home, db):
         path = address.path
-    return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+    return _open_sqlite(path, clock, patience=patience, on_wait=on_wait)
 
 
-def open_at(
-    address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None
-) -> Copyable | None:
+def open_at(address: str, clock: Clock | None = None, *, create: bool, on_wait: OnWait | None = None) -> Store | None:
     """The store at this address, whatever the data directory; None if there is no database and `create` is False."""
     match parse_address(address):
         case PostgresUrl() as url:
             return _open_postgres(url, clock, create=create)
         case SqliteFile(path):
-            from queuectl.store.sqlite.store import SqliteStore
-
             if not _is_there(path):
                 if not create:
                     return None
                 _place_beside(path)
-            return SqliteStore(path, clock=clock or SystemClock(), on_wait=on_wait)
+            return _open_sqlite(path, clock, on_wait=on_wait)
         case unreachable:
             assert_never(unreachable)
 
 
-def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = None) -> Copyable | None:
+def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = None) -> Store | None:
     """The content of a backup, in a private copy: the file itself is not changed, also if it is of an older version.
 
     None if there is no such file. Raises StoreForeign, StoreTooNew or StoreDamaged, all before `scratch` is called for the path of
@@ -142,9 +138,8 @@ def open_backup(path: str, scratch: Callable[[], str], clock: Clock | None = Non
     if not _is_there(path):
         return None
     from queuectl.store.sqlite.migrate import copy_closed
-    from queuectl.store.sqlite.store import SqliteStore
 
-    return SqliteStore(copy_closed(path, scratch), clock=clock or SystemClock())
+    return _open_sqlite(copy_closed(path, scratch), clock)
 
 
 def check_trust(home: str, db: str | None) -> None:
@@ -152,18 +147,19 @@ def check_trust(home: str, db: str | None) -> None:
     if not db:
         check_trusted(home)
         check_links(home)  # before `queuectl.toml` is read
-    check_trusted_address(store_path(home, db), home=home)
+    _check_trusted(_address(home, db), home)
 
 
-def check_trusted_address(address: str, *, home: str | None = None) -> None:
-    """The same for a database by its address; a server checks who may connect."""
-    match parse_address(address):
-        case SqliteFile(path):
-            check_trusted(path)
-            if (folder := os.path.dirname(path)) != home:
-                check_trusted(folder, may_be_sticky=True)
-        case PostgresUrl():
-            pass
+def check_trusted_address(address: str) -> None:
+    """The same for a database by its address."""
+    _check_trusted(parse_address(address), None)
+
+
+def _check_trusted(address: Address, home: str | None) -> None:
+    if isinstance(address, SqliteFile):  # a server checks who may connect
+        check_trusted(address.path)
+        if (folder := os.path.dirname(address.path)) != home:
+            check_trusted(folder, may_be_sticky=True)
 
 
 def store_file_of(home: str, db: str | None) -> str | None:
@@ -232,9 +228,13 @@ def _address(home: str, db: str | None) -> Address:
     return SqliteFile(store_file(home))
 
 
-def _open_postgres(
-    url: PostgresUrl, clock: Clock | None, *, create: bool, patience: float = 30.0
-) -> PostgresStore | None:
+def _open_sqlite(path: str, clock: Clock | None, *, patience: float = 30.0, on_wait: OnWait | None = None) -> Store:
+    from queuectl.store.sqlite.store import SqliteStore
+
+    return SqliteStore(path, clock=clock or SystemClock(), patience=patience, on_wait=on_wait)
+
+
+def _open_postgres(url: PostgresUrl, clock: Clock | None, *, create: bool, patience: float = 30.0) -> Store | None:
     try:
         import psycopg as psycopg
     except ImportError as exc:
@@ -307,7 +307,7 @@ def explain_read_only(path: Callable[[], str]) -> Iterator[None]:
         yield
     except errors.StoreFailed as error:
         if store := _in_read_only_directory(path):
-            problem = "its directory is read-only, and SQLite has to write beside it even to read"
+            problem = "its directory is read-only, and SQLite has to create files there even to read"
             hint = "copy it to a directory of yours and look there: --db COPY"
             raise errors.StoreFailed(store, problem, hint=hint) from error
         raise
@@ -320,3 +320,46 @@ def _in_read_only_directory(path: Callable[[], str]) -> str | None:
         return None
     is_readable = os.path.isfile(store) and os.access(store, os.R_OK)
     return store if is_readable and not os.access(os.path.dirname(store), os.W_OK) else None
+
+
+# ── queuectl.toml ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_pointer(home: str) -> str | None:
+    """The address in `queuectl.toml`; None if there is no such file.
+
+    The file has one key, `db`. It is for a URL with a password, which must not be in a command line or in the environment of every
+    job. Raises InvalidInput for other content, HomeUnusable if other users can read it.
+    """
+    path = os.path.join(home, POINTER_FILE)
+    try:
+        file = open(path, "rb")  # noqa: SIM115 # closed below, after its mode was checked
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise errors.HomeUnusable(home, f"{POINTER_FILE}: {exc.strerror}") from exc
+    with file:
+        if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise errors.HomeUnusable(home, f"others can read its {POINTER_FILE}", hint=f"chmod 600 {path}")
+        text = file.read()
+    return parse_pointer(text, path)
+
+
+def parse_pointer(text: bytes, path: str) -> str | None:
+    import tomllib  # here, since most data directories have no such file
+
+    try:
+        found = tomllib.loads(text.decode())
+    except ValueError as exc:
+        # Not `from` it, and without its text: that may quote the password.
+        line = re.search(r"at line \d+", str(exc)) if isinstance(exc, tomllib.TOMLDecodeError) else None
+        where = f" {line[0]}" if line else ""
+        raise errors.InvalidInput(path, f"is not TOML{where}", hint=_POINTER_FORM) from None
+    for key in found:
+        if key != "db":
+            hint = f"{_POINTER_FORM}; settings are in the store: queuectl config set KEY VALUE"
+            raise errors.InvalidInput(path, f"unknown key {key!r}", hint=hint)
+    address = found.get("db")
+    if address is None or (isinstance(address, str) and address):
+        return address
+    raise errors.InvalidInput(path, "db is not an address", hint=_POINTER_FORM)

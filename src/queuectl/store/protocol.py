@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from queuectl.jobs.model import Claim, Job, Run, Worker
     from queuectl.jobs.queue_limits import QueueLoad, QueueSettings
     from queuectl.jobs.spec import NewJob, QueueDefaults
-    from queuectl.jobs.stats import Point
+    from queuectl.jobs.stats import Histogram, Point, Spread, Throughput
     from queuectl.jobs.stats import Span as SampleSpan
-    from queuectl.store.histograms import Histogram, Spread, Throughput
     from queuectl.store.transfer import Dump, Importer, Load
     from queuectl.store.types import (
         Batch,
@@ -299,7 +298,7 @@ class Reads(Settings, Protocol):
         ...
 
     def batches(self) -> list[Batch]:
-        """The newest first; `lately` is 0."""
+        """The newest first; `recent` is 0."""
         ...
 
     def completion_jobs(self) -> dict[str, CompletionJob]:

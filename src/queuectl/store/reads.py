@@ -1,18 +1,17 @@
-"""Queries about jobs, runs, workers and counters, and diagnostics. Nothing here writes or takes a lock."""
+"""Queries about jobs, runs, workers and counters, the order of lists, and diagnostics. Nothing here writes or takes a lock."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from queuectl import errors
 from queuectl.jobs.model import Claim, Job, Run, Worker
 from queuectl.jobs.outcome import Ending
-from queuectl.jobs.states import State
+from queuectl.jobs.states import FINAL, State
+from queuectl.jobs.stats import Spread, Throughput, spread
 from queuectl.store import rows
 from queuectl.store.counters import oldest_of, tally_of, totals_of
-from queuectl.store.histograms import Spread, Throughput, spread
-from queuectl.store.job_order import Position
 from queuectl.store.protocol import MAX_DEAD_GROUPED
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import (
@@ -29,12 +28,85 @@ from queuectl.store.types import (
     Row,
     Sort,
 )
+from queuectl.text import WEBHOOK_QUEUE
 
 MAX_CANDIDATES: Final = 5  # IDs that the error about an ambiguous prefix names
 PAGE_SIZE: Final = 500  # jobs that a long list reads at a time
 ERROR_SHOWN: Final = 200  # characters of an error by which dead jobs are grouped
 LATEST_RUN: Final = "host, pid, ending, usage"  # columns of the latest run, read before those of the job
 _THROUGHPUT_MS: Final = (60_000, 3_600_000, 86_400_000)
+
+
+LAST_RANK: Final = 2**63 - 1  # after every job
+_SORT_COLUMNS: Final = {
+    Sort.CREATED: "seq",
+    Sort.PRIORITY: "priority",
+    Sort.STATE: "state",
+    Sort.QUEUE: "queue",
+    Sort.RUN_AT: "run_at",
+    Sort.FINISHED: "finished_at",
+    Sort.DURATION: "duration_ms",
+}
+
+
+class Order:
+    """By a column, nulls last, ties by the order of enqueue, the newest first."""
+
+    def __init__(self, sort: Sort, where: Filter, *, descending: bool) -> None:
+        self._column = _SORT_COLUMNS[sort]
+        self._descending = descending
+        # Not tested for null where that is impossible: no index contains the test.
+        have_ended = bool(where.states) and where.states <= FINAL
+        self._may_be_null = sort is Sort.DURATION or (sort is Sort.FINISHED and not have_ended)
+
+    @property
+    def clause(self) -> str:
+        way = "desc" if self._descending else "asc"
+        if self._column == "seq":
+            return f" order by seq {way}"
+        nulls = f"{self._column} is null, " if self._may_be_null else ""
+        return f" order by {nulls}{self._column} {way}, seq desc"
+
+    def condition(self, after: After, mark: str) -> tuple[str, list[Any]]:
+        """The condition for jobs after this position, and its values. `mark`: the placeholder of the dialect.
+
+        The column is compared twice, so that an index on it can be entered at the position.
+        """
+        than = "<" if self._descending else ">"
+        if self._column == "seq":
+            return f"seq {than} {mark}", [after.seq]
+        if after.value is None:
+            return f"({self._column} is null and seq < {mark})", [after.seq]
+        here = f"({self._column} {than}= {mark} and ({self._column} {than} {mark} or seq < {mark}))"
+        values = [after.value, after.value, after.seq]
+        return (f"({self._column} is null or {here})" if self._may_be_null else here), values
+
+
+class Position(NamedTuple):
+    """The position of a job: smaller goes first, within a queue and across all of them."""
+
+    queue: str
+    rank: int
+    seq: int
+
+    def is_before(self, other: Position) -> bool:
+        return (self.rank, self.seq) < (other.rank, other.seq)
+
+
+def positions_before(position: Position, queues: Iterable[str], *, in_one_order: bool) -> list[Position]:
+    """For each queue with jobs that may be claimed before `position`: up to where.
+
+    Of `queues` in one order, each up to the same rank; else those named before the queue of the job completely.
+    """
+    if in_one_order:
+        return [position._replace(queue=queue) for queue in queues]
+    found = []
+    for queue in queues:
+        if queue == position.queue:
+            found.append(position)
+            break
+        found.append(Position(queue, LAST_RANK, 0))
+    return found
 
 
 def count_unpromoted(late: Iterable[Position], limits: Iterable[Position]) -> int:
@@ -48,22 +120,10 @@ def with_latest_run(row: Row, job: Job, earlier: Iterable[Run], *, history: bool
     host, pid, ending, usage = row
     if not history or (ending is None and job.state is not State.PROCESSING):
         return Exported(job, list(earlier))
-    latest = Run(
-        number=job.runs,
-        worker=job.worker or "",
-        host=host or "",
-        pid=pid,
-        started_at=job.started_at,
-        finished_at=job.finished_at,
-        duration_ms=job.duration_ms,
-        exit_code=job.exit_code,
-        signal=job.signal,
-        error=job.error,
-        outcome=Ending.RUNNING if ending is None else Ending(ending),
-        log_from=None,
-        log_to=None,
-        usage=rows.read_usage(usage),
-    )
+    # Without the position of its output, which is not exported.
+    times = (job.started_at, job.finished_at, job.duration_ms, job.exit_code, job.signal, job.error)
+    outcome = Ending.RUNNING if ending is None else Ending(ending)
+    latest = Run(job.runs, job.worker or "", host or "", pid, *times, outcome, None, None, rows.read_usage(usage))
     return Exported(job, [*earlier, latest])
 
 
@@ -73,16 +133,24 @@ class JobReads:
     is_shared: bool
     jobs_table: str
     job_columns: str  # that `rows.job` reads: those of a job, and the first parents that it waits for
+    tags_table: str
+    matches: str  # the condition that the command, or the arguments joined by spaces, contain a text
     mark: str  # the placeholder of a value
+    no_limit: int | None
+    reads_at_once = False  # whether even long reads must not leave a statement open
 
     def __init__(self, tx: Transactions) -> None:
         self._tx = tx
 
     # ── differ between the dialects ─────────────────────────────────────────────────────────────────────────────────
 
-    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
-        """A where clause and its values. `after`: one more condition, and its values."""
+    def is_any(self, column: str, values: Sequence[str]) -> tuple[str, list[Any]]:
+        """The condition that the column has one of these values, and its parameters."""
         raise NotImplementedError
+
+    def bindable(self, text: str) -> str:
+        """An argument of the command line may contain bytes that a database does not accept. It matches nothing, and neither does "?"."""
+        return text.encode(errors="replace").decode()
 
     def context(self, tx: Transactions) -> rows.Present:
         raise NotImplementedError
@@ -147,6 +215,28 @@ class JobReads:
         clause, values = self.where(where)
         return int(self._tx.raw(f"select count(*) from {self.jobs_table}{clause}", values, plan_freely=True)[0][0])
 
+    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
+        """A where clause and its values: all parts are constants and all values parameters. `after`: one more condition, and its values.
+
+        A fixed statement with "or :x is null" for each condition would keep SQLite from using an index.
+        """
+        columns = {"state": filters.states, "queue": filters.queues, "id": filters.ids, "batch": filters.batches}
+        found: list[tuple[str, list[Any]]] = [
+            self.is_any(column, sorted(map(self.bindable, wanted))) for column, wanted in columns.items() if wanted
+        ]
+        if not filters.includes_webhooks:
+            found.append((f"queue <> '{WEBHOOK_QUEUE}'", []))
+        tagged = f"seq in (select job from {self.tags_table} where tag = {self.mark})"
+        found += [(tagged, [self.bindable(tag)]) for tag in sorted(filters.tags)]
+        if filters.since_ms is not None:
+            found.append((f"created_at >= {self.mark}", [filters.since_ms]))
+        if filters.match is not None:
+            found.append((self.matches, [filters.match]))
+        if after is not None:
+            found.append(after)
+        clause = f" where {' and '.join(text for text, _ in found)}" if found else ""
+        return clause, [value for _, values in found for value in values]
+
     def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
         clause, values = self.where(where)
         text = f"select {LATEST_RUN}, {self.job_columns} from {self.jobs_table}{clause} order by seq"
@@ -192,6 +282,19 @@ class JobReads:
             claim = rows.claim((seq, id_, run, *rest), token=token, run=run, log=log, key=key, **of_job)
             found.append((claim, bool(cancelled)))
         return found
+
+    def ended(
+        self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
+    ) -> Iterator[Ended]:
+        name = "ended_completed" if state is State.COMPLETED else "ended"
+        most = self.no_limit if limit is None else limit
+        values = {"state": state.value, "before": before_ms, "limit": most, "host": host}
+        if limit is not None or self.reads_at_once:
+            yield from map(Ended._make, self._tx.all(name, values))
+            return
+        with self._tx.read_pages(self._tx.sql[name], values, size=PAGE_SIZE, plan_freely=False) as (_, pages):
+            for page in pages:
+                yield from map(Ended._make, page)
 
     def ended_of(self, ids: Sequence[str], state: State, *, before_ms: int, host: str | None = None) -> list[Ended]:
         values = {"ids": self._tx.array(ids), "state": state.value, "before": before_ms, "host": host}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.jobs.dependencies import parse_dependencies
 from queuectl.jobs.model import Claim, Job, Run, Worker
@@ -30,13 +30,8 @@ JOB_COLUMNS: Final = (
     " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
     " places, hooks, limits, secrets, depends_on"
 )
-CLAIM_FIELDS: Final = (
-    "key",
-    "depends_on",
-    "hooks",
-    "limits",
-    "secrets",
-)  # that `claim` reads in addition to the columns of `ready`
+# Columns that `claim` reads in addition to those of `ready`.
+CLAIM_FIELDS: Final = ("key", "depends_on", "hooks", "limits", "secrets")
 MAX_PARENTS_SHOWN: Final = 4  # in the reason of a blocked job, and one to see that there are more
 
 
@@ -83,49 +78,24 @@ def job(row: Row, present: Present) -> Job:
         parents=() if waits_for is None else [tuple(parent) for parent in json.loads(waits_for)],
         places=places,
     )
+    # By position: rows are read by the million.
     return Job(
-        seq=seq,
-        id=id_,
-        command=command,
-        argv=None if argv is None else tuple(json.loads(argv)),
-        state=state,
-        queue=queue,
-        priority=priority,
-        effective_priority=shown,
-        attempts=attempts,
-        runs=runs,
-        crashes=crashes,
-        max_retries=max_retries,
-        first_is_free=bool(first_is_free),
-        backoff_base=backoff_base,
-        timeout_ms=timeout_ms,
-        run_at=from_ms(run_at),
-        created_at=from_ms(created_at),
-        updated_at=from_ms(updated_at),
-        started_at=_moment(started_at),
-        finished_at=_moment(finished_at),
-        duration_ms=duration_ms,
-        wait_ms=wait_ms,
-        exit_code=exit_code,
-        signal=signal,
-        error=error,
-        worker=worker,
-        cwd=cwd,
-        env={} if env is None else json.loads(env),
-        tags=tuple(json.loads(tags)) if tags != "[]" else (),
-        unique_key=unique_key,
-        held=bool(held),
-        reason=why,
-        log=log,
-        cron=cron,
-        batch=batch,
-        key=key,
+        seq, id_, command, _tuple_or(argv, None), state, queue, priority, shown, attempts, runs, crashes, max_retries,
+        bool(first_is_free), backoff_base, timeout_ms, from_ms(run_at), from_ms(created_at), from_ms(updated_at),
+        _moment(started_at), _moment(finished_at), duration_ms, wait_ms, exit_code, signal, error, worker, cwd,
+        {} if env is None else json.loads(env), tuple(json.loads(tags)) if tags != "[]" else (), unique_key, bool(held), why,
+        log, cron, batch, key, places,
         depends_on=() if depends_on is None else parse_dependencies(json.loads(depends_on)),
-        places=places,
-        hooks=None if hooks is None else json.loads(hooks),
-        limits=None if limits is None else json.loads(limits),
-        secrets=() if secrets is None else tuple(json.loads(secrets)),
-    )
+        hooks=_loads(hooks), limits=_loads(limits), secrets=_tuple_or(secrets, ()),
+    )  # fmt: skip
+
+
+def _loads(packed: str | None) -> Any:
+    return None if packed is None else json.loads(packed)
+
+
+def _tuple_or(packed: str | None, empty: Any) -> Any:
+    return empty if packed is None else tuple(json.loads(packed))
 
 
 class Subject(NamedTuple):
@@ -159,47 +129,16 @@ def subject(row: Row) -> Subject:
     return Subject(seq, id_, State(state), queue, worker, token, log, standing, run_at, bool(ready), bool(held), *rest)
 
 
-def claim(
-    row: Row,
-    *,
-    token: str,
-    run: int,
-    log: str,
-    key: str | None,
-    depends_on: str | None,
-    hooks: str | None,
-    limits: str | None,
-    secrets: str | None,
-) -> Claim:
-    """From the columns of `ready`, without its rank."""
+def claim(row: Row, *, token: str, run: int, log: str, **rest: str | None) -> Claim:
+    """From the columns of `ready`, without its rank. `rest`: the columns named in CLAIM_FIELDS."""
     seq, id_, _, command, argv, queue, attempts, crashes, max_retries, free, base, timeout_ms, cwd, env = row[:14]
+    depends_on = rest["depends_on"]
     return Claim(
-        seq=seq,
-        id=id_,
-        token=token,
-        run=run,
-        command=command,
-        argv=None if argv is None else tuple(json.loads(argv)),
-        queue=queue,
-        attempts=attempts,
-        crashes=crashes,
-        max_retries=max_retries,
-        first_is_free=bool(free),
-        backoff_base=base,
-        timeout_ms=timeout_ms,
-        cwd=cwd,
-        env=None if env is None else json.loads(env),
-        log=log,
-        key=key,
-        parents=parents_of(depends_on),
-        hooks=None if hooks is None else json.loads(hooks),
-        limits=None if limits is None else json.loads(limits),
-        secrets=() if secrets is None else tuple(json.loads(secrets)),
-    )
-
-
-def parents_of(depends_on: str | None) -> tuple[str, ...]:
-    return () if depends_on is None else tuple(parent.id for parent in parse_dependencies(json.loads(depends_on)))
+        seq, id_, token, run, command, _tuple_or(argv, None), queue, attempts, crashes, max_retries, bool(free), base,
+        timeout_ms, cwd, _loads(env), log, rest["key"],
+        parents=() if depends_on is None else tuple(one.id for one in parse_dependencies(json.loads(depends_on))),
+        hooks=_loads(rest["hooks"]), limits=_loads(rest["limits"]), secrets=_tuple_or(rest["secrets"], ()),
+    )  # fmt: skip
 
 
 def by_key(found: Iterable[Row]) -> dict[tuple[str, str], list[str]]:
@@ -211,24 +150,9 @@ def by_key(found: Iterable[Row]) -> dict[tuple[str, str], list[str]]:
 
 
 def run(row: Row) -> Run:
-    number, worker, host, pid, started, finished, duration, exit_code, signal, error, ending, *rest = row
-    log_from, log_to, usage = rest
-    return Run(
-        number=number,
-        worker=worker,
-        host=host,
-        pid=pid,
-        started_at=_moment(started),
-        finished_at=_moment(finished),
-        duration_ms=duration,
-        exit_code=exit_code,
-        signal=signal,
-        error=error,
-        outcome=Ending(ending),
-        log_from=log_from,
-        log_to=log_to,
-        usage=read_usage(usage),
-    )
+    number, worker, host, pid, started, finished, duration, exit_code, signal, error, ending, start, end, usage = row
+    ended = (duration, exit_code, signal, error, Ending(ending), start, end, read_usage(usage))
+    return Run(number, worker, host, pid, _moment(started), _moment(finished), *ended)
 
 
 def read_usage(text: str | None) -> Usage | None:
@@ -236,23 +160,9 @@ def read_usage(text: str | None) -> Usage | None:
 
 
 def worker(row: Row) -> Worker:
-    id_, host, pid, home, state, slots, busy, queues, started, heartbeat, beats, jobs_done, machine, lock = row
-    return Worker(
-        id=id_,
-        host=host,
-        pid=pid,
-        home=home,
-        state=state,
-        slots=slots,
-        busy=busy,
-        queues=None if queues is None else tuple(json.loads(queues)),
-        started_at=from_ms(started),
-        heartbeat_at=from_ms(heartbeat),
-        beats=beats,
-        jobs_done=jobs_done,
-        machine=machine,
-        lock=lock,
-    )
+    id_, host, pid, home, state, slots, busy, queues, started, heartbeat, *rest = row
+    times = from_ms(started), from_ms(heartbeat)
+    return Worker(id_, host, pid, home, state, slots, busy, _tuple_or(queues, None), *times, *rest)
 
 
 def served_queues(queues_of_workers: Sequence[tuple[str, ...] | None]) -> frozenset[str] | None:

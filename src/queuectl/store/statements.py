@@ -26,35 +26,44 @@ LATEST: Final = 1
 _MIGRATION_FILE: Final = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
 
+class _Sources(NamedTuple):
+    """The statements as they are in the files, by name."""
+
+    own: dict[str, str]
+    common: dict[str, str]
+
+
 class Statements(dict[str, str]):
     """The statements of one dialect by name. All files are read at the first use, so a worker that runs for weeks needs no more
-    descriptors for them and never mixes two versions. `adapt` translates a statement of common.sql for the dialect."""
+    descriptors for them and never mixes two versions. `adapt` translates a statement of common.sql for the dialect.
+
+    Threads share it: the files are published in one assignment, when all of them are read.
+    """
 
     def __init__(self, package_file: str, adapt: Callable[[str], str]) -> None:
         super().__init__()
         # Not importlib.resources: importing it takes longer than everything else that `enqueue` does.
         self._folder = os.path.join(os.path.dirname(package_file), "sql")
         self._adapt = adapt
-        self._texts: dict[str, str] = {}
-        self._common: dict[str, str] = {}
+        self._sources: _Sources | None = None
 
     def __missing__(self, name: str) -> str:
-        if not self._texts:
-            self._read()
-        text = self._adapt(self._common[name]) if name in self._common else self._texts[name]
+        own, common = self._sources or self._read()
+        text = self._adapt(common[name]) if name in common else own[name]
         lines = map(str.strip, text.splitlines())
         bare = self[name] = "\n".join(line for line in lines if line and not line.startswith("--"))
         return bare
 
     def names(self) -> set[str]:
-        if not self._texts:
-            self._read()
-        return self._texts.keys() | self._common.keys()
+        own, common = self._sources or self._read()
+        return own.keys() | common.keys()
 
-    def _read(self) -> None:
-        self._common = _named(COMMON)
+    def _read(self) -> _Sources:
+        own: dict[str, str] = {}
         for file in os.listdir(self._folder):
-            self._texts.update(_named(os.path.join(self._folder, file)))
+            own.update(_named(os.path.join(self._folder, file)))
+        self._sources = _Sources(own, _named(COMMON))
+        return self._sources
 
 
 def without_schema(text: str) -> str:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from queuectl.errors import BatchDiffers
 from queuectl.errors.jobs import ParentNotFound
-from queuectl.jobs.audit import Act, Actor
+from queuectl.jobs.audit import Act
 from queuectl.jobs.dependencies import DependencyState, evaluate, orphan_error
 from queuectl.jobs.import_record import ImportRecord
-from queuectl.jobs.model import Job, Worker
+from queuectl.jobs.model import Job
 from queuectl.jobs.priority import Ageing, Standing, rank
 from queuectl.jobs.queue_limits import QueueSettings
 from queuectl.jobs.states import State, is_final
@@ -62,16 +62,13 @@ TABLES: Final = (
     Table("ticks", "schedule, at, by_hand"),
     Table("alerts", "name"),
     Table("requests", "key"),
-    Table("calls", "at, job, run, happening"),
+    Table("webhook_outbox", "at, job, run, event"),
     Table("points", "span, queue, at"),
     Table("counters", "queue"),
     Table("buckets", "queue, what, bucket"),
     Table("sampling", "one"),
     Table("audit", "seq"),
 )
-
-
-# ── interfaces ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Definitions(Protocol):
@@ -86,183 +83,73 @@ class Definitions(Protocol):
     def completion_jobs(self) -> dict[str, CompletionJob]: ...
 
 
-class Importer(Definitions, Protocol):
-    """An import: one transaction."""
-
-    def now_ms(self) -> int: ...
-
-    def set_rules(self, queue: str, rules: QueueSettings) -> None:
-        """Replace all rules of a queue. Requires an import with `rules`."""
-        ...
-
-    def add_schedule(self, schedule: Schedule) -> None:
-        """Raises ScheduleExists if the name is taken."""
-        ...
-
-    def add_alert(self, alert: Alert) -> None:
-        """Raises AlertExists if the name is taken."""
-        ...
-
-    def complete_with(self, batch: str, job: NewJob) -> None:
-        """Set the completion job of a batch. Raises BatchDiffers if it has another one."""
-        ...
-
-    def present(self, ids: Sequence[str]) -> dict[str, Job]:
-        """Those of these jobs, at most a page of them, that exist."""
-        ...
-
-    def add(self, records: Sequence[ImportRecord]) -> None:
-        """Insert jobs with their history after all others, in this order. Raises DuplicateId if an ID is taken."""
-        ...
-
-    def link(self, records: Sequence[ImportRecord]) -> None:
-        """Store the dependencies of inserted jobs, when all are inserted. Raises ParentNotFound for a blocked job whose parents do
-        not exist."""
-        ...
-
-
-class Dump(Protocol):
-    """A store as of one moment, however long the caller takes."""
-
-    def counts(self) -> dict[str, int]:
-        """The number of jobs, runs and so on, by name."""
-        ...
-
-    def running(self) -> int:
-        """How many jobs are processing."""
-        ...
-
-    def config(self) -> dict[str, str]: ...
-
-    def last_seq(self) -> int: ...
-
-    def columns(self, table: Table) -> Sequence[str]:
-        """The columns that both dialects have."""
-        ...
-
-    def size(self, table: Table) -> int:
-        """How many rows `pages` returns."""
-        ...
-
-    def pages(self, table: Table) -> Iterator[list[Row]]:
-        """All rows, in the order of the table and of `columns`, in bounded memory."""
-        ...
-
-
-class Load(Protocol):
-    """A store to be filled, in one transaction that excludes other writers."""
-
-    def is_untouched(self) -> bool:
-        """Whether it has no job, no setting and no history, and never had a job."""
-        ...
-
-    def make_room(self) -> None:
-        """Remove what an unused store may contain: samples and audit entries."""
-        ...
-
-    def clear(self) -> None:
-        """Remove everything, including settings, counters and workers."""
-        ...
-
-    def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None: ...
-
-    def moved(self, moves: Sequence[Row]) -> None:
-        """Add state transitions to the copied counters, see store/transactions.py."""
-        ...
-
-    def counts(self) -> dict[str, int]:
-        """As `Dump.counts`."""
-        ...
-
-    def record(self, act: Act, /) -> None:
-        """Write an audit entry, last of all."""
-        ...
-
-    def finish(self, *, last_seq: int) -> None:
-        """When all rows are inserted: sequence numbers continue after `last_seq`, and the settings take effect."""
-        ...
-
-
-class Copyable(Protocol):
-    """The part of a store that a copy needs."""
-
-    actor: Actor | None
-
-    def close(self) -> None: ...
-
-    def workers(self) -> list[Worker]: ...
-
-    @property
-    def shown(self) -> str: ...
-
-    def identity(self) -> str: ...
-
-    def now_ms(self) -> int: ...
-
-    def dump(self) -> AbstractContextManager[Dump]: ...
-
-    def load(self) -> AbstractContextManager[Load]: ...
-
-
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+# In the order of `import_job`.
+_COLUMNS: Final = [
+    "seq",
+    "id",
+    "command",
+    "argv",
+    "state",
+    "queue",
+    "ready",
+    "priority",
+    "rank",
+    "eligible_at",
+    "effective_priority",
+    "run_at",
+    "held",
+    "max_retries",
+    "first_is_free",
+    "backoff_base",
+    "timeout_ms",
+    "cwd",
+    "env",
+    "tags",
+    "unique_key",
+    "cron",
+    "attempts",
+    "runs",
+    "crashes",
+    "worker",
+    "host",
+    "pid",
+    "started_at",
+    "finished_at",
+    "duration_ms",
+    "wait_ms",
+    "exit_code",
+    "signal",
+    "error",
+    "ending",
+    "created_at",
+    "updated_at",
+    "batch",
+    "key",
+    "depends_on",
+    "places",
+    "hooks",
+    "limits",
+    "usage",
+    "secrets",
+]
+
+
 def import_row(record: ImportRecord, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
-    """The parameters of `import_job`, in its order."""
+    """The parameters of `import_job`."""
     may_run = record.state in (State.PENDING, State.FAILED) and not record.held
-    return (
-        seq,
-        record.id,
-        record.command,
-        None if record.argv is None else json.dumps(record.argv),
-        record.state,
-        record.queue,
-        may_run and record.run_at <= now_ms,
-        record.priority,
-        rank(ageing, Standing(record.priority, seq, record.eligible_at, 0)),
-        record.eligible_at,
-        record.effective_priority,
-        record.run_at,
-        record.held,
-        record.max_retries,
-        record.first_is_free,
-        record.backoff_base,
-        record.timeout_ms,
-        record.cwd,
-        json.dumps(record.env) if record.env else None,
-        json.dumps(record.tags),
-        record.unique_key,
-        record.cron,
-        record.attempts,
-        record.runs,
-        record.crashes,
-        record.worker,
-        record.host,
-        record.pid,
-        record.started_at,
-        record.finished_at,
-        record.duration_ms,
-        record.wait_ms,
-        record.exit_code,
-        record.signal,
-        record.error,
-        record.ending,
-        record.created_at,
-        record.updated_at,
-        record.batch,
-        record.key,
-        json.dumps([parent.to_json() for parent in record.depends_on]) if record.depends_on else None,
-        record.places,
-        json.dumps(record.hooks) if record.hooks else None,
-        json.dumps(record.limits) if record.limits else None,
-        json.dumps(record.usage) if record.usage else None,
-        json.dumps(record.secrets) if record.secrets else None,
-    )
-
-
-def jobs_to_link(records: Sequence[ImportRecord]) -> list[str]:
-    """The IDs of these jobs and their parents."""
-    return sorted({id_ for record in records for id_ in (record.id, *(parent.id for parent in record.depends_on))})
+    values = record._asdict() | {
+        "seq": seq,
+        "ready": may_run and record.run_at <= now_ms,
+        "rank": rank(ageing, Standing(record.priority, seq, record.eligible_at, 0)),
+        "depends_on": [parent.to_json() for parent in record.depends_on],
+    }
+    for name in ("argv", "env", "depends_on", "hooks", "limits", "usage", "secrets"):
+        values[name] = json.dumps(values[name]) if values[name] else None
+    values["tags"] = json.dumps(record.tags)
+    return tuple(values[column] for column in _COLUMNS)
 
 
 def edge_rows(record: ImportRecord, present: Mapping[str, ParentState]) -> Iterator[EdgeRow]:
@@ -286,11 +173,6 @@ def edge_rows(record: ImportRecord, present: Mapping[str, ParentState]) -> Itera
         yield present[parent.id].seq, present[record.id].seq, parent.when, parent.otherwise, now
 
 
-def run_rows(record: ImportRecord, seq: int) -> Iterator[Row]:
-    """The parameters of `import_run`, in its order."""
-    return ((seq, *run[:-1], json.dumps(run.usage) if run.usage else None) for run in record.earlier)
-
-
 # ── import ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -303,8 +185,8 @@ class ImportParts(NamedTuple):
     resolver: Resolver
 
 
-class JobImporter:
-    """Base of the two dialects."""
+class Importer:
+    """An import: one transaction. Base of the two dialects."""
 
     def __init__(self, tx: Transactions, parts: ImportParts, transitions: Transitions) -> None:
         self._tx = tx
@@ -316,8 +198,6 @@ class JobImporter:
         self.schedules = parts.schedules.schedules
         self.alerts = parts.alerts.alerts
         self.completion_jobs = parts.batches.completion_jobs
-
-    # ── differ between the dialects ─────────────────────────────────────────────────────────────────────────────────
 
     def take_seqs(self, count: int) -> tuple[Ageing, Sequence[int]]:
         raise NotImplementedError
@@ -334,30 +214,34 @@ class JobImporter:
     def refuse_duplicate_commit(self, exc: Exception) -> None:
         """Raise DuplicateId if that is the reason for this error of the transaction."""
 
-    # ── as in the protocol ──────────────────────────────────────────────────────────────────────────────────────────
-
     def set_rules(self, queue: str, rules: QueueSettings) -> None:
+        """Replace all rules of a queue. Requires an import with `rules`."""
         self._parts.queues.write_rules(queue, self._parts.queues.lock_rules(queue), rules)
         self.imported.append(queue)
 
     def add_schedule(self, schedule: Schedule) -> None:
+        """Raises ScheduleExists if the name is taken."""
         self._parts.schedules.insert(schedule)
         self.imported.append(schedule.name)
 
     def add_alert(self, alert: Alert) -> None:
+        """Raises AlertExists if the name is taken."""
         self._parts.alerts.insert(alert)
         self.imported.append(alert.name)
 
     def complete_with(self, batch: str, job: NewJob) -> None:
+        """Set the completion job of a batch. Raises BatchDiffers if it has another one."""
         self._tx.value("join_batch", {"name": batch, "jobs": 0, "now": self.now_ms()})
         if not self._tx.execute("set_on_complete", {"name": batch, "job": pack_job(job)}):
             raise BatchDiffers(batch)
         self.imported.append(batch)
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
+        """Those of these jobs, at most a page of them, that exist."""
         return {job.id: job for job in self._parts.reads.jobs(Filter(ids=tuple(ids)))} if ids else {}
 
     def add(self, records: Sequence[ImportRecord]) -> None:
+        """Insert jobs with their history after all others, in this order. Raises DuplicateId if an ID is taken."""
         if not records:
             return
         refuse_taken(records, lock_holders(self._tx, records))
@@ -365,7 +249,11 @@ class JobImporter:
         now = self.now_ms()
         numbered = list(zip(seqs, records, strict=True))
         jobs = [import_row(record, seq=seq, now_ms=now, ageing=ageing) for seq, record in numbered]
-        runs = [row for seq, record in numbered for row in run_rows(record, seq)]
+        runs = [
+            (seq, *run[:-1], json.dumps(run.usage) if run.usage else None)  # in the order of `import_run`
+            for seq, record in numbered
+            for run in record.earlier
+        ]
         ids = [record.id for record in records]
         try:
             self.insert_rows(jobs, runs, [(tag, seq) for seq, record in numbered for tag in record.tags])
@@ -379,16 +267,18 @@ class JobImporter:
             self._transitions.add(record.queue, OUTSIDE, record.state)
 
     def link(self, records: Sequence[ImportRecord]) -> None:
-        found = self._tx.all("new_parents", {"ids": self._tx.array(jobs_to_link(records))})
-        present = read_parents(found)
+        """Store the dependencies of inserted jobs, when all are inserted. Raises ParentNotFound for a blocked job whose parents do
+        not exist."""
+        ids = sorted({id_ for record in records for id_ in (record.id, *(parent.id for parent in record.depends_on))})
+        present = read_parents(self._tx.all("new_parents", {"ids": self._tx.array(ids)}))
         self.insert_links([row for record in records for row in edge_rows(record, present)])
 
 
 # ── copy ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class TableDump:
-    """Base of the two dialects. Within a transaction that sees one state of the database."""
+class Dump:
+    """A store as of one moment, however long the caller takes. Base of the two dialects."""
 
     prefix = ""  # of table names
 
@@ -398,12 +288,14 @@ class TableDump:
         self.last_seq = tx.last_seq
 
     def counts(self) -> dict[str, int]:
+        """The number of jobs, runs and so on, by name."""
         return dict(self._tx.all("copied"))
 
     def running(self) -> int:
         return int(self._tx.raw(f"select count(*) from {self.prefix}jobs where state = 'processing'")[0][0])
 
     def columns(self, table: Table) -> Sequence[str]:
+        """The columns that both dialects have."""
         raise NotImplementedError
 
     def select(self, table: Table) -> str:
@@ -413,11 +305,12 @@ class TableDump:
         return int(self._tx.raw(f"select count(*) from ({self.select(table)}) as found")[0][0])
 
     def pages(self, table: Table) -> Iterator[list[Row]]:
+        """All rows, in the order of the table and of `columns`, in bounded memory."""
         yield from self._tx.pages(f"{self.select(table)} order by {table.order}", size=table.page)
 
 
-class TableLoad:
-    """Base of the two dialects. Within a transaction that excludes other writers."""
+class Load:
+    """A store to be filled, in one transaction that excludes other writers. Base of the two dialects."""
 
     prefix = ""
     other_tables: Sequence[str] = ("workers",)  # that a copy does not contain
@@ -428,12 +321,15 @@ class TableLoad:
         self._records = records
 
     def is_untouched(self) -> bool:
+        """Whether it has no job, no setting and no history, and never had a job."""
         return bool(self._tx.value("is_untouched"))
 
-    def make_room(self) -> None:
+    def clear_unused(self) -> None:
+        """Remove what an unused store may contain: samples and audit entries."""
         self._delete(*SAMPLES, "audit")
 
     def clear(self) -> None:
+        """Remove everything, including settings, counters and workers."""
         self._delete(*self.other_tables, *(table.name for table in reversed(TABLES)))
 
     def _delete(self, *tables: str) -> None:
@@ -443,13 +339,15 @@ class TableLoad:
     def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None:
         raise NotImplementedError
 
-    def moved(self, moves: Sequence[Row]) -> None:
+    def add_transitions(self, moves: Sequence[Row]) -> None:
+        """Add state transitions to the copied counters, see store/transactions.py."""
         self._tx.executemany("moved", moves)
 
     def counts(self) -> dict[str, int]:
         return dict(self._tx.all("copied"))
 
-    def record(self, act: Act, /) -> None:
+    def record(self, act: Act) -> None:
+        """Write an audit entry, last of all."""
         if self._records:
             self._tx.record(act)
 
@@ -458,6 +356,7 @@ class TableLoad:
         raise NotImplementedError
 
     def finish(self, *, last_seq: int) -> None:
+        """When all rows are inserted: sequence numbers continue after `last_seq`, and the settings take effect."""
         self._tx.execute("note_undecided")
         self._tx.write_ageing(self._tx.ageing())
         self.continue_after(last_seq)
@@ -472,7 +371,7 @@ class Transfers:
         self._tx = tx
         self._parts = parts
 
-    def new_importer(self, transitions: Transitions) -> JobImporter:
+    def new_importer(self, transitions: Transitions) -> Importer:
         raise NotImplementedError
 
     @contextmanager

@@ -40,20 +40,20 @@ class Filter(NamedTuple):
     since_ms: int | None = None  # enqueued then or later
     match: str | None = None  # plain text in the command, or in the arguments joined by spaces
     batches: frozenset[str] = frozenset()
-    calls: bool = True  # include webhook deliveries
+    includes_webhooks: bool = True
 
     @property
     def names_states_only(self) -> bool:
         """Whether the states are the only condition."""
-        return self == Filter(self.states, calls=self.calls)
+        return self == Filter(self.states, includes_webhooks=self.includes_webhooks)
 
     @property
     def is_tallied(self) -> bool:
         """Whether the counters by queue and state answer it."""
-        return self == Filter(self.states, self.queues, calls=self.calls)
+        return self == Filter(self.states, self.queues, includes_webhooks=self.includes_webhooks)
 
     def has_queue(self, queue: str) -> bool:
-        return queue in self.queues if self.queues else self.calls or queue != WEBHOOK_QUEUE
+        return queue in self.queues if self.queues else self.includes_webhooks or queue != WEBHOOK_QUEUE
 
 
 class Sort(StrEnum):
@@ -252,7 +252,7 @@ class Batch(NamedTuple):
     on_complete: str | None  # the command
     on_complete_job: str | None  # the ID of the completion job
     states: Mapping[State, int]
-    lately: int  # jobs completed within RECENT_MS
+    recent: int  # jobs completed within RECENT_MS
 
     @property
     def open(self) -> int:

@@ -6,7 +6,7 @@ the rows into jobs, which need sequence numbers and ranks like any other. So a w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.jobs.model import Claim, Worker
@@ -34,33 +34,33 @@ DRAIN_ATTEMPTS: Final = 5
 
 
 class OutboxRow(NamedTuple):
-    """In the order of `take_calls`."""
+    """In the order of `take_deliveries`."""
 
     at: int
     job: str
     run: int
-    happening: str
+    event: str
     url: str
-    said: str
+    origin: str
 
 
 def outbox_rows(claim: Claim, settlement: Settlement, *, now_ms: int) -> list[dict[str, Any]]:
-    """The parameters of `note_call`."""
+    """The parameters of `add_delivery`."""
     return [
         {
             "job": claim.id,
             "run": claim.run,
-            "happening": call.event.value,
-            "url": call.hook.url,
-            "said": call.hook.origin.value,
+            "event": delivery.event.value,
+            "url": delivery.hook.url,
+            "origin": delivery.hook.origin.value,
             "at": now_ms,
         }
-        for call in deliveries_for(unpack_hooks(claim.hooks), settlement)
+        for delivery in deliveries_for(unpack_hooks(claim.hooks), settlement)
     ]
 
 
 def deliveries(found: Sequence[tuple[Any, ...]], workers: Sequence[Worker]) -> list[NewJob]:
-    """The delivery jobs for the rows of `take_calls`. URLs are often secrets: they go into the environment, which is not shown.
+    """The delivery jobs for the rows of `take_deliveries`. URLs are often secrets: they go into the environment, which is not shown.
 
     The receiver is the concurrency key of its deliveries, so that a receiver that does not answer cannot take all slots.
     """
@@ -71,21 +71,15 @@ def deliveries(found: Sequence[tuple[Any, ...]], workers: Sequence[Worker]) -> l
 
 
 def _delivery(row: OutboxRow, max_concurrent: int) -> NewJob:
-    return NewJob(
-        command=None,
-        argv=(DELIVER_PROGRAM, row.happening, row.job, str(row.run)),
-        id=None,
-        queue=WEBHOOK_QUEUE,
-        priority=0,
-        max_retries=DELIVERY_RETRIES,
-        first_is_free=False,
-        backoff_base=2.0,
-        timeout_ms=DELIVERY_TIMEOUT_MS,
-        run_at_ms=None,
-        delay_ms=None,
-        cwd="/",
-        env={URL_VARIABLE: row.url, ORIGIN_VARIABLE: row.said},
-        tags=(TAG,),
-        key=receiver_of(row.url),
-        places=max_concurrent,
-    )
+    argv = (DELIVER_PROGRAM, row.event, row.job, str(row.run))
+    env = {URL_VARIABLE: row.url, ORIGIN_VARIABLE: row.origin}
+    job = delivery_job(argv=argv, env=env, tag=TAG)
+    return job._replace(key=receiver_of(row.url), places=max_concurrent)
+
+
+def delivery_job(
+    *, argv: tuple[str, ...] | None, env: Mapping[str, str], tag: str, command: str | None = None, cwd: str = "/"
+) -> NewJob:
+    """A job of the queue of webhook deliveries."""
+    retries = (DELIVERY_RETRIES, False, 2.0, DELIVERY_TIMEOUT_MS)
+    return NewJob(command, argv, None, WEBHOOK_QUEUE, 0, *retries, None, None, cwd, env, (tag,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -20,101 +20,10 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.text import escape_control
 from queuectl.tui import view_model
-from queuectl.tui.dialogs import Confirm, Help, Prompt
-from queuectl.tui.screens import JobScreen
-from queuectl.tui.store_threads import StoreSession, StoreThreads
-from queuectl.tui.table import Line, Rows
-from queuectl.tui.view_model import JobFilter, Page, Rate, Snapshot, has_changed, read_page, read_snapshot
-
-if TYPE_CHECKING:
-    from textual.app import App
-
-    Base = App[None]
-else:
-    Base = object
-
-
-class Actions(Base):
-    """The actions of the keys. Each reports its result in the line below the jobs."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def job(self) -> Job | None: ...
-        @property
-        def queue(self) -> str | None: ...
-        def is_paused(self, queue: str) -> bool: ...
-        def say(self, message: str, *, style: str = "") -> None: ...
-        def act(self, work: Callable[[StoreSession], str], *, takes_long: bool = False) -> None: ...
-
-    def action_cancel(self) -> None:
-        if (job := self._selected()) is None:
-            return
-        if is_final(job.state):
-            self.say(f"{job.id} is {job.state.value}: nothing to cancel", style="bold yellow")
-            return
-
-        def cancel(session: StoreSession) -> str:
-            session.cancel(job.id)
-            return f"cancelled {job.id}"
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.say(f"cancelling {job.id} …")
-                self.act(cancel, takes_long=True)
-
-        self.push_screen(
-            Confirm(f"Cancel {job.id}, which is {job.state.value}?", view_model.command(job)[:200]), answered
-        )
-
-    def action_retry(self) -> None:
-        if (job := self._selected()) is not None:
-            self.act(lambda session: f"retried {session.retry(job.id).id}")
-
-    def action_hold(self) -> None:
-        if (job := self._selected()) is None:
-            return
-        if job.held and job.state in WAITING:
-            self.act(lambda session: f"released {session.release(job.id).id}")
-        else:
-            self.act(lambda session: f"holding {session.hold(job.id).id}")
-
-    def action_priority(self, step: int) -> None:
-        if (job := self._selected()) is None:
-            return
-
-        def change(session: StoreSession) -> str:
-            # From the current priority: the screen may lag behind a user who types fast.
-            edited = session.edit(job.id, priority=session.get(job.id).priority + step)
-            return f"{edited.id} has priority {edited.priority}"
-
-        self.act(change)
-
-    def action_pause(self) -> None:
-        queue = self.queue
-        if queue is None:
-            self.say("select a job or a queue first", style="bold yellow")
-            return
-        paused = not self.is_paused(queue)
-
-        def change(session: StoreSession) -> str:
-            session.set_queue(queue, paused=paused)
-            return f"{'paused' if paused else 'resumed'} the queue {queue}"
-
-        self.act(change)
-
-    def action_enqueue(self) -> None:
-        def take(command: str | None) -> None:
-            if command and command.strip():
-                self.act(lambda session: f"enqueued {session.enqueue(command).id}")
-
-        self.push_screen(Prompt("Shell command to enqueue"), take)
-
-    def _selected(self) -> Job | None:
-        if (job := self.job) is None:
-            self.say("select a job first", style="bold yellow")
-        return job
-
+from queuectl.tui.screens import Confirm, Help, JobScreen, Prompt
+from queuectl.tui.session import JobFilter, Page, Session, Snapshot, StoreThreads, has_changed, read_page, read_snapshot
+from queuectl.tui.view_model import Rate
+from queuectl.tui.widgets import Line, Rows
 
 POLL_SECONDS: Final = 0.25  # between checks for changes
 REFRESH_SECONDS: Final = 1.0  # also without changes: ages grow and workers die without a write
@@ -132,7 +41,7 @@ _STATES: Final = (
 )
 
 
-class Top(Actions, App[None]):
+class Top(App[None]):
     CSS_PATH = "top.tcss"
     TITLE = "queuectl top"
     ENABLE_COMMAND_PALETTE = False
@@ -280,7 +189,7 @@ class Top(Actions, App[None]):
                 line.put(Text(message))
                 line.set_class(error is not None, "-shown")
 
-    def act(self, work: Callable[[StoreSession], str], *, takes_long: bool = False) -> None:
+    def act(self, work: Callable[[Session], str], *, takes_long: bool = False) -> None:
         """Run an action in a thread and report its result. `work` returns the message."""
         ask = self.threads.act_apart if takes_long else self.threads.actions.ask
         self.run_worker(self._act(ask(work)), group="act")
@@ -293,6 +202,76 @@ class Top(Actions, App[None]):
         except QueuectlError as error:
             self.say(f"{error.message} ({error.hint})", style="bold yellow")
         self._wake.set()
+
+    # ── actions, which report their results in the line below the jobs ──────────────────────────────────────────────────
+
+    def action_cancel(self) -> None:
+        if (job := self._selected()) is None:
+            return
+        if is_final(job.state):
+            self.say(f"{job.id} is {job.state.value}: nothing to cancel", style="bold yellow")
+            return
+
+        def cancel(session: Session) -> str:
+            session.cancel(job.id)
+            return f"cancelled {job.id}"
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.say(f"cancelling {job.id} …")
+                self.act(cancel, takes_long=True)
+
+        self.push_screen(
+            Confirm(f"Cancel {job.id}, which is {job.state.value}?", view_model.command(job)[:200]), answered
+        )
+
+    def action_retry(self) -> None:
+        if (job := self._selected()) is not None:
+            self.act(lambda session: f"retried {session.retry(job.id).id}")
+
+    def action_hold(self) -> None:
+        if (job := self._selected()) is None:
+            return
+        if job.held and job.state in WAITING:
+            self.act(lambda session: f"released {session.release(job.id).id}")
+        else:
+            self.act(lambda session: f"holding {session.hold(job.id).id}")
+
+    def action_priority(self, step: int) -> None:
+        if (job := self._selected()) is None:
+            return
+
+        def change(session: Session) -> str:
+            # From the current priority: the screen may lag behind a user who types fast.
+            edited = session.edit(job.id, priority=session.get(job.id).priority + step)
+            return f"{edited.id} has priority {edited.priority}"
+
+        self.act(change)
+
+    def action_pause(self) -> None:
+        queue = self.queue
+        if queue is None:
+            self.say("select a job or a queue first", style="bold yellow")
+            return
+        paused = not self.is_paused(queue)
+
+        def change(session: Session) -> str:
+            session.set_queue(queue, paused=paused)
+            return f"{'paused' if paused else 'resumed'} the queue {queue}"
+
+        self.act(change)
+
+    def action_enqueue(self) -> None:
+        def take(command: str | None) -> None:
+            if command and command.strip():
+                self.act(lambda session: f"enqueued {session.enqueue(command).id}")
+
+        self.push_screen(Prompt("Shell command to enqueue"), take)
+
+    def _selected(self) -> Job | None:
+        if (job := self.job) is None:
+            self.say("select a job first", style="bold yellow")
+        return job
 
     # ── selection ──────────────────────────────────────────────────────────────────────────────────────────────
 

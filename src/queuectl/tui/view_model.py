@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -10,22 +9,27 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from queuectl.errors import AmbiguousId, JobNotFound, NotFound
-from queuectl.jobs.model import Job, Run, Worker
+from queuectl.jobs.model import Job, Worker
 from queuectl.jobs.queue_limits import rules_to_dict
 from queuectl.jobs.resources import format_limits, format_usage
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
-from queuectl.operations import inspect
-from queuectl.operations.bulk import find_jobs
-from queuectl.operations.inspect import Status
-from queuectl.operations.queues import QueueView, list_queues
-from queuectl.store.protocol import Reads
+from queuectl.operations.queues import QueueView
 from queuectl.store.types import Filter
-from queuectl.text import escape_control
-from queuectl.tui.store_threads import StoreSession
-from queuectl.tui.table import Column, Row
+from queuectl.text import command_line, escape_control, plural
+from queuectl.tui.session import Detail, JobFilter, Page, Snapshot
 from queuectl.units import humanize_duration, humanize_elapsed, humanize_time, to_ms
+
+
+class Column(NamedTuple):
+    label: str
+    width: int  # including the gap after it
+
+
+class Row(NamedTuple):
+    key: str
+    cells: tuple[Text, ...]
+
 
 WINDOW_SECONDS: Final = 60.0
 MIN_SECONDS: Final = 1.0  # before that, no rate is shown
@@ -64,118 +68,6 @@ class Rate:
         return f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.0f}/min"
 
 
-# The most important states first, with a limit for each. One query per state: there is no index for several states in one order.
-MAX_JOBS_BY_STATE: Final = {
-    State.PROCESSING: 100,
-    State.FAILED: 20,
-    State.PENDING: 40,
-    State.BLOCKED: 10,
-    State.DEAD: 20,
-    State.COMPLETED: 20,
-    State.CANCELLED: 10,
-}
-MAX_JOBS_OF_STATE: Final = 200
-# The oldest jobs of these states are shown, and the latest of all others.
-_OLDEST_FIRST: Final = frozenset({State.PROCESSING, State.FAILED, State.PENDING, State.BLOCKED})
-
-
-class JobFilter(NamedTuple):
-    """The filter for the list of jobs."""
-
-    state: State | None = None
-    queue: str | None = None
-    text: str = ""  # in the command, or the prefix of an ID
-
-
-class Snapshot(NamedTuple):
-    store: str
-    status: Status
-    queues: list[QueueView]
-    workers: list[tuple[Worker, bool]]  # with whether it is alive
-    completed: int  # in total, without webhook deliveries
-    now_ms: int
-
-
-class Page(NamedTuple):
-    filter: JobFilter
-    jobs: list[Job]
-    now_ms: int
-
-
-class Detail(NamedTuple):
-    job: Job
-    history: list[Run]
-    now_ms: int
-
-
-def has_changed(session: StoreSession) -> bool:
-    reads = session.find()
-    return reads is not None and reads.changed()
-
-
-def read_snapshot(session: StoreSession) -> Snapshot | None:
-    """None if there is no database yet."""
-    reads = session.find()
-    if reads is None:
-        return None
-    serves = session.is_serving()
-    return Snapshot(
-        session.store_name,
-        inspect.status(reads, is_alive=serves),
-        list_queues(reads),
-        [(worker, serves(worker)) for worker in reads.workers()],
-        sum(of["completed"] for of in inspect.without_webhook_queue(reads.totals()).values()),
-        reads.now_ms(),
-    )
-
-
-def read_page(session: StoreSession, job_filter: JobFilter) -> Page:
-    reads = session.find()
-    if reads is None:
-        return Page(job_filter, [], 0)
-    found = {job.id: job for job in _jobs(reads, job_filter)}
-    return Page(job_filter, list(found.values()), reads.now_ms())
-
-
-def read_detail(session: StoreSession, job_id: str) -> Detail:
-    reads = session.find()
-    if reads is None:
-        raise JobNotFound(job_id)
-    # Without output: the log pane shows it.
-    try:
-        shown = inspect.show(reads, job_id, host=session.host, output_limit=1, is_alive=session.is_serving())
-    except AmbiguousId:  # it was removed, and its ID is a prefix of others
-        raise JobNotFound(job_id) from None
-    if shown.job.id != job_id:
-        raise JobNotFound(job_id)
-    return Detail(shown.job, shown.history, reads.now_ms())
-
-
-def _jobs(reads: Reads, job_filter: JobFilter) -> Iterator[Job]:
-    if job_filter.text:
-        yield from _named(reads, job_filter)
-    tally = reads.tally() if job_filter.queue is not None else inspect.without_webhook_queue(reads.tally())
-    queues = frozenset() if job_filter.queue is None else frozenset({job_filter.queue})
-    for state in MAX_JOBS_BY_STATE if job_filter.state is None else [job_filter.state]:
-        counted = tally if job_filter.queue is None else {job_filter.queue: tally.get(job_filter.queue, {})}
-        if not any(states.get(state) for states in counted.values()):
-            continue
-        where = Filter(frozenset({state}), queues, match=job_filter.text or None, calls=job_filter.queue is not None)
-        most = MAX_JOBS_BY_STATE[state] if job_filter.state is None else MAX_JOBS_OF_STATE
-        yield from reads.jobs(where, descending=state not in _OLDEST_FIRST, limit=most)
-
-
-def _named(reads: Reads, job_filter: JobFilter) -> list[Job]:
-    try:
-        ids = [reads.resolve(job_filter.text)]
-    except AmbiguousId as error:
-        ids = list(error.candidates)
-    except NotFound:
-        return []
-    jobs = find_jobs(reads, ids).values()
-    return [job for job in jobs if job_filter.state in (None, job.state) and job_filter.queue in (None, job.queue)]
-
-
 # Every state needs a color. From the palette of the terminal: readable on light and dark backgrounds.
 STYLE: Final = {
     State.BLOCKED: "magenta",
@@ -191,11 +83,7 @@ _GAP: Final = "  "
 
 
 def command(job: Job) -> str:
-    return escape_control(job.command if job.command is not None else shlex.join(job.argv or ()))
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return escape_control(command_line(job.command, job.argv))
 
 
 # ── header ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +92,7 @@ def count(number: int, noun: str) -> str:
 def head(snapshot: Snapshot, rate: str, width: int) -> Text:
     live, slots, busy = snapshot.status.workers
     if live:
-        right = Text(f"{count(live, 'worker')}{_GAP}{busy:,}/{slots:,} busy{_GAP}{rate}", style="bold")
+        right = Text(f"{plural(live, 'worker')}{_GAP}{busy:,}/{slots:,} busy{_GAP}{rate}", style="bold")
     else:
         right = Text("no workers: queuectl worker start", style="bold yellow")
     if snapshot.status.lost:
@@ -240,7 +128,7 @@ def title(page: Page, snapshot: Snapshot | None) -> Text:
     line = Text.assemble(("JOBS", "bold"), _GAP, f"{shown:,}")
     if snapshot is not None and not job_filter.text:
         where = Filter(
-            queues=frozenset(() if job_filter.queue is None else (job_filter.queue,)), calls=False
+            queues=frozenset(() if job_filter.queue is None else (job_filter.queue,)), includes_webhooks=False
         )  # as in the list
         counted = [queue.states for queue in snapshot.queues if where.has_queue(queue.name)]
         of = sum(states[state] for states in counted for state in states if job_filter.state in (None, state))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -19,13 +19,11 @@ from queuectl.clock import Cancelled
 from queuectl.errors import InvalidInput, QueuectlError
 from queuectl.operations.prometheus import format_metrics
 from queuectl.web import openapi
-from queuectl.web.api import logs
 from queuectl.web.api.operation import ApiRequest, Created, Operation, reject_nul
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
 from queuectl.web.middleware import ErrorMiddleware, parse_body, read_json_body
 from queuectl.web.openapi import OPERATIONS, ROOT
 from queuectl.web.pages.routes import Pages
-from queuectl.web.sse import EVENTS as LIVE
 from queuectl.web.sse import Feed
 from queuectl.web.store_threads import StorePools, StoreSession, WaitPool
 
@@ -36,17 +34,6 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
     pages = Pages(pools, auth)
-
-    async def events(request: Request) -> Response:
-        query = LIVE.read_query(request.query_params.multi_items())
-        feed.check()
-        return StreamingResponse(feed.stream(query["id"], brief=query["brief"]), media_type="text/event-stream")
-
-    async def log(request: Request) -> Response:
-        return await logs.logs_response(request, pools)
-
-    async def exported(request: Request) -> Response:
-        return await logs.export_response(request, pools)
 
     async def docs_page(_: Request) -> Response:
         return HTMLResponse(openapi.page())
@@ -60,25 +47,15 @@ def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
     async def health(_: Request) -> Response:
         try:
             await pools.reads.ask(lambda session: session.reads.now_ms())
-        except (
-            QueuectlError
-        ):  # without the reason: it contains the address of the database, and this page needs no token
-            return PlainTextResponse("the store cannot serve\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        except QueuectlError:
+            # Without the reason: it contains the address of the database, and this page needs no token.
+            return PlainTextResponse("the database is unavailable\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
-    # Streams do not answer HEAD: the request would not end.
-    streams: dict[str, Endpoint] = {
-        LIVE.path: events,
-        logs.LOGS_OPERATION.path: log,
-        logs.EXPORT_OPERATION.path: exported,
-    }
-    routes = [
-        _route(one, streams.get(one.path) or _endpoint(one, pools), head=one.path not in streams) for one in OPERATIONS
-    ]
     # Not starlette.Starlette: it handles errors itself, before ErrorMiddleware sees them.
     router = Router(
         routes=[
-            *routes,
+            *(_route(operation, pools, feed) for operation in OPERATIONS),
             Route(f"{ROOT}/openapi.json", _document),
             Route(f"{ROOT}/docs", docs_page),
             Route("/metrics", prometheus),
@@ -90,10 +67,16 @@ def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
     return ErrorMiddleware(AuthMiddleware(_AllowHeader(router), auth), pages.problem)
 
 
-def _route(operation: Operation, endpoint: Endpoint, *, head: bool) -> Route:
-    route = Route(ROOT + operation.path, endpoint, methods=[operation.method])
-    if not head:
-        route.methods = {operation.method}
+def _route(operation: Operation, pools: StorePools, feed: Feed) -> Route:
+    async def stream(request: Request) -> Response:
+        query = operation.read_query(request.query_params.multi_items())
+        response: Response = await operation.handler(request, query, pools, feed)
+        return response
+
+    endpoint = stream if operation.is_stream else _endpoint(operation, pools)
+    route = Route(ROOT + operation.path, endpoint, methods=[operation.method], name=operation.name)
+    if operation.is_stream:
+        route.methods = {operation.method}  # not HEAD, whose request would not end
     return route
 
 
@@ -133,7 +116,6 @@ def _endpoint(operation: Operation, pools: StorePools) -> Endpoint:
             return await (pools.changes if operation.changes else pools.reads).ask(work)
         return await _wait(request, work, pools.slow_changes if operation.changes else pools.slow_reads)
 
-    respond.__name__ = operation.name
     return respond
 
 

@@ -81,13 +81,13 @@ def read_token_file(path: str) -> list[Token]:
     except (OSError, UnicodeDecodeError) as exc:
         raise FileUnreadable(path, getattr(exc, "strerror", None) or "it is not UTF-8") from exc
     if about.st_uid not in {os.getuid(), 0} or stat.S_IMODE(about.st_mode) & 0o077:
-        problem = f"others may read it (mode {stat.S_IMODE(about.st_mode):o})"
-        raise InvalidInput("--token-file", f"{path}: {problem}", hint=f"keep it for yourself: chmod 600 {path}")
+        problem = f"others can read it (mode {stat.S_IMODE(about.st_mode):o})"
+        raise InvalidInput("--token-file", f"{path}: {problem}", hint=f"restrict it: chmod 600 {path}")
     # A # within a token is part of it: a shorter token would be easier to guess.
     lines = ((number, re.split(r"(?:^|\s)#", line)[0].split()) for number, line in enumerate(text.splitlines(), 1))
     tokens = [_read_line(parts, f"--token-file, line {number}") for number, parts in lines if parts]
     if not tokens:
-        raise InvalidInput("--token-file", f"{path} has no token", hint="write one into it, a line each")
+        raise InvalidInput("--token-file", f"{path} has no token", hint="write one token per line")
     return tokens
 
 
@@ -106,7 +106,7 @@ def _checked(secret: str, subject: str) -> str:
         raise InvalidInput(
             subject,
             f"a token has {MIN_TOKEN_LENGTH} or more visible ASCII characters",
-            hint="make one: python3 -c 'import secrets; print(secrets.token_urlsafe())'",
+            hint="generate one: python3 -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return secret
 

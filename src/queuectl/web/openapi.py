@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from queuectl import __version__
 from queuectl.web import sse
-from queuectl.web.api import admin, alerts, audit, bulk, cron, jobs, logs, queues, workers
+from queuectl.web.api import admin, alerts, bulk, jobs, logs, queues
 from queuectl.web.api.operation import Operation, Param
 from queuectl.web.middleware import MEDIA_TYPE
 from queuectl.web.pages.render import open_templates
@@ -19,20 +19,20 @@ from queuectl.web.schemas import COMPONENTS, Schema, ref
 ROOT: Final = "/api/v1"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    sse.EVENTS,
-    *bulk.OPERATIONS,
-    *jobs.OPERATIONS,
-    logs.LOGS_OPERATION,
-    logs.EXPORT_OPERATION,
-    *bulk.DLQ_OPERATIONS,
-    *queues.OPERATIONS,
-    *cron.OPERATIONS,
-    *alerts.OPERATIONS,
-    *workers.OPERATIONS,
-    *admin.OPERATIONS,
-    *audit.OPERATIONS,
+    *sse.EVENTS,
+    *bulk.BULK,
+    *jobs.JOBS,
+    *logs.STREAMS,
+    *bulk.DLQ,
+    *queues.QUEUES,
+    *queues.BATCHES,
+    *queues.CRON,
+    *alerts.ALERTS,
+    *admin.STATUS,
+    *admin.WORKERS,
+    *admin.CONFIG,
+    *admin.MAINTENANCE,
 )
-
 
 _ERROR_DESCRIPTIONS: Final = {
     400: "The body ended early.",
@@ -51,8 +51,6 @@ _ERROR_DESCRIPTIONS: Final = {
 }
 _READ_ERRORS: Final = (400, 401, 403, 404, 409, 421, 422, 500, 503)
 _WRITE_ERRORS: Final = (*_READ_ERRORS, 408, 413, 415)
-
-
 _PATH_PARAMETERS: Final = {
     "id": "An ID. For a job, also a unique prefix, or `last`.",
     "name": "Its name.",
@@ -73,10 +71,7 @@ def document() -> dict[str, Any]:
         },
         "security": [{"bearer": []}],
         "paths": paths,
-        "components": {
-            "schemas": COMPONENTS,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": COMPONENTS, "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
     }
 
 

@@ -1,21 +1,28 @@
-"""The schemas of the API, by their names in the OpenAPI document. Those of jobs are generated from the job model and the job spec."""
+"""The schemas of the API, by their names in the OpenAPI document. Those of jobs are generated from the job model and the job spec,
+others from the classes whose values they describe."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from queuectl import text
+from queuectl.alerts.operations import MAX_DEAD_JOBS
+from queuectl.alerts.rules import Kind
 from queuectl.jobs import fields, resources
 from queuectl.jobs.edit import EDITABLE
 from queuectl.jobs.model import Job, Run, Worker
 from queuectl.jobs.resources import Usage
 from queuectl.jobs.spec import parse_hook, parse_run_at, parse_secrets, parse_user_queue, readers
 from queuectl.jobs.states import State
+from queuectl.maintenance.doctor.checks import Fixed
+from queuectl.operations.inspect import Metrics, Status
 from queuectl.secrets import rules
+from queuectl.store.alerts import NotificationStatus
 
 Schema = dict[str, Any]
 
@@ -42,6 +49,13 @@ def optional(**properties: Schema) -> Schema:
     return {name: _or_null(schema) for name, schema in properties.items()}
 
 
+def only(*required: str, **properties: Schema) -> Schema:
+    """The object of a request: these properties, no others. Those that are not required may be null."""
+    given = {**{name: properties.pop(name) for name in required}, **optional(**properties)}
+    found = {"type": "object", "additionalProperties": False, "properties": given}
+    return {**found, "required": list(required)} if required else found
+
+
 def _or_null(schema: Schema) -> Schema:
     if "type" not in schema:
         return {"oneOf": [schema, {"type": "null"}]}
@@ -63,9 +77,6 @@ DURATION: Final[Schema] = {"type": ["string", "number"], "description": "Seconds
 SIZE: Final[Schema] = {"type": ["string", "number"], "description": "Bytes, or a text like 512MiB, 2GiB."}
 STATE: Final[Schema] = {"type": "string", "enum": [state.value for state in State]}
 STATES: Final[Schema] = exactly(**{state.value: COUNT for state in State})
-SPREAD: Final[Schema] = exactly(
-    count=COUNT, **{name: maybe("number") for name in ("avg", "min", "max", "p50", "p95", "p99")}
-)
 ENV: Final[Schema] = {
     "type": "object",
     "additionalProperties": TEXT,
@@ -90,18 +101,32 @@ _BY_TYPE: Final[dict[Any, Schema]] = {
     datetime: TIME,
     tuple[str, ...]: array(TEXT),
     Mapping[str, str]: {"type": "object", "additionalProperties": TEXT},
+    dict[str, int]: STATES,
+    dict[str, dict[str, int]]: {"type": "object", "additionalProperties": STATES},
 }
 _EXAMPLES: Final[dict[Any, Any]] = {str: "", datetime: datetime.fromtimestamp(0, UTC), Mapping[str, str]: {}}
 
 
 def _of_type(hint: Any) -> Schema:
     options = [one for one in get_args(hint) if one is not NoneType] if isinstance(hint, UnionType) else [hint]
-    if isinstance(options[0], type) and issubclass(options[0], StrEnum):
-        return {"type": "string", "enum": [one.value for one in options[0]]}
-    schema = _BY_TYPE.get(options[0], {})
-    if float in options:
-        schema = NUMBER
-    return _or_null(schema) if isinstance(hint, UnionType) and NoneType in get_args(hint) else schema
+    first = NUMBER if float in options else _of_one_type(options[0])
+    return _or_null(first) if isinstance(hint, UnionType) and NoneType in get_args(hint) else first
+
+
+def _of_one_type(hint: Any) -> Schema:
+    if get_origin(hint) is list:
+        return array(_of_type(get_args(hint)[0]))
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return {"type": "string", "enum": [one.value for one in hint]}
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
+        return of_class(hint)
+    return _BY_TYPE.get(hint, {})
+
+
+def of_class(kind: Any, *, without: tuple[str, ...] = ()) -> Schema:
+    """The schema of statistics, which are serialized field by field. Their integers are counts."""
+    hints = {name: hint for name, hint in get_type_hints(kind).items() if name not in without}
+    return exactly(**{name: COUNT if hint is int else _of_type(hint) for name, hint in hints.items()})
 
 
 def _example(hint: Any) -> Any:
@@ -149,11 +174,7 @@ _BY_READER: Final[dict[Callable[..., object], Schema]] = {
     fields.job_id: {"type": "string", "pattern": f"^{text.ID_PATTERN}$"},
     parse_user_queue: _NAME,
     fields.batch: _NAME,
-    fields.priority: {
-        "type": "integer",
-        "minimum": -fields.MAX_PRIORITY,
-        "maximum": fields.MAX_PRIORITY,
-    },
+    fields.priority: {"type": "integer", "minimum": -fields.MAX_PRIORITY, "maximum": fields.MAX_PRIORITY},
     fields.retries: _RETRIES,
     fields.backoff_base: {"type": "number", "minimum": 1},
     fields.timeout: DURATION,
@@ -192,6 +213,23 @@ def of_fields() -> Schema:
 
 
 _FIELDS: Final = of_fields()
+_HOOKS: Final = ("on_success", "on_failure", "on_dead")
+_OR_NONE: Final = "`none` removes it."
+
+
+def _or_none(schema: Schema) -> Schema:
+    """The values of a field of a job, or the text that removes the default of a queue."""
+    kinds = {"null", "string", *([schema["type"]] if isinstance(schema["type"], str) else schema["type"])}
+    about = f"{schema.get('description', '')} {_OR_NONE}".strip()
+    return {"type": sorted(kinds - {"null"}), "description": about}
+
+
+# The settings of a queue: its limits, and the defaults for its jobs.
+QUEUE_SETTINGS: Final[dict[str, Schema]] = {
+    **dict.fromkeys(("concurrency", "per_key"), _or_none(INTEGER)),
+    "rate": _or_none(TEXT),
+    **{name: _or_none(_FIELDS[name]) for name in ("priority", "max_retries", "timeout", *resources.LIMITS, *_HOOKS)},
+}
 NEW_JOB: Final[Schema] = {
     "type": "object",
     "description": "A job to enqueue: `command` or `argv`, and other fields as needed. See docs/reference/json.md.",
@@ -218,48 +256,60 @@ NEW_SCHEDULE: Final[Schema] = {
             replace=FLAG,
         ),
         **{
-            name: _FIELDS[name]
-            for name, (preferred, _) in readers().items()
-            if preferred not in {"id", "run_at", "depends_on"}
+            name: _FIELDS[name] for name, (known, _) in readers().items() if known not in {"id", "run_at", "depends_on"}
         },
     },
 }
+NEW_ALERT: Final[Schema] = {
+    **only(
+        "name",
+        name=TEXT,
+        dead={"type": "integer", "minimum": 1, "maximum": MAX_DEAD_JOBS},
+        queue=_NAME,
+        **dict.fromkeys(("within", "oldest", "no_worker", "for", "repeat"), DURATION),
+        webhook=TEXT,
+        command=NAME,
+    ),
+    "description": "One of dead, oldest and no_worker, and one of webhook and command. "
+    "A command is accepted only if the server was started with --allow-alert-commands, else the answer is 403.",
+}
+
+# ── responses ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 TICK: Final[Schema] = exactly(
-    at=TIME,
-    decided_at=TIME,
-    job=maybe("string"),
-    state={"enum": [*STATE["enum"], None]},
+    **dict.fromkeys(("at", "decided_at"), TIME),
+    **dict.fromkeys(("job", "error", "reason"), maybe("string")),
+    state=_or_null(STATE),
     exit_code=maybe("integer"),
-    error=maybe("string"),
-    reason=maybe("string"),
     times=COUNT,
     by_hand=FLAG,
 )
 SCHEDULE: Final[Schema] = exactly(
-    name=TEXT,
-    schedule=TEXT,
-    tz=TEXT,
-    command=maybe("string"),
+    **dict.fromkeys(("name", "schedule", "tz", "queue", "overlap", "catch_up"), TEXT),
+    **dict.fromkeys(("command", "waiting"), maybe("string")),
     argv=maybe("array", items=TEXT),
-    queue=TEXT,
     job={"type": "object"},
-    overlap=TEXT,
-    catch_up=TEXT,
     jitter=NUMBER,
-    until=TIME_OR_NULL,
     paused=FLAG,
-    next_at=TIME_OR_NULL,
+    **dict.fromkeys(("until", "next_at"), TIME_OR_NULL),
     last={"oneOf": [ref("Tick"), {"type": "null"}]},
-    waiting=maybe("string"),
-    created_at=TIME,
-    updated_at=TIME,
+    **dict.fromkeys(("created_at", "updated_at"), TIME),
 )
-
+ALERT: Final[Schema] = exactly(
+    name=TEXT,
+    kind={"type": "string", "enum": [kind.value for kind in Kind]},
+    **dict.fromkeys(("threshold", "for"), NUMBER),
+    **dict.fromkeys(("within", "repeat", "value"), maybe("number")),
+    **dict.fromkeys(("queue", "webhook", "command"), maybe("string")),
+    state={"type": "string", "enum": ["ok", "firing"]},
+    **dict.fromkeys(("changed_at", "checked_at", "told_at"), TIME_OR_NULL),
+    message={"type": ["string", "null"], "enum": [*(fate.value for fate in NotificationStatus), None]},
+    untold=COUNT,
+    created_at=TIME,
+)
 ANSWER: Final[Schema] = exactly(done=array(TEXT), refused=array(exactly(id=TEXT, code=TEXT, message=TEXT)))
 PREVIEW: Final[Schema] = exactly(count=COUNT, states=STATES, sample=array(TEXT))
 FINDING: Final[Schema] = exactly(code=TEXT, severity=TEXT, message=TEXT, hint=TEXT, fixable=FLAG)
-
 
 COMPONENTS: Final[dict[str, Schema]] = {
     "Job": JOB,
@@ -279,58 +329,33 @@ COMPONENTS: Final[dict[str, Schema]] = {
         edges=array(exactly(parent=TEXT, child=TEXT, when=TEXT, state=TEXT)),
         more=FLAG,
     ),
-    "Status": exactly(
-        total=COUNT,
-        states=STATES,
-        workers=exactly(live=COUNT, slots=COUNT, busy=COUNT),
-        queues=array(exactly(name=TEXT, paused=FLAG, states=STATES)),
-        oldest_waiting_ms=maybe("integer"),
-    ),
-    "Metrics": exactly(
-        total=COUNT,
-        states=STATES,
-        queues={"type": "object", "additionalProperties": STATES},
-        success_rate=maybe("number"),
-        average_attempts=maybe("number"),
-        duration_ms=SPREAD,
-        wait_ms=SPREAD,
-        throughput=exactly(minute=COUNT, hour=COUNT, day=COUNT),
-    ),
+    "Status": of_class(Status, without=("lost", "firing")),
+    "Metrics": of_class(Metrics),
     "Queue": exactly(
         name=TEXT,
         paused=FLAG,
         states=STATES,
-        concurrency=maybe("integer"),
-        per_key=maybe("integer"),
-        rate=maybe("string"),
-        priority=maybe("integer"),
-        max_retries=maybe("integer"),
-        timeout=maybe("number"),
+        **dict.fromkeys(("concurrency", "per_key", "priority", "max_retries"), maybe("integer")),
+        **dict.fromkeys(("rate", *_HOOKS), maybe("string")),
+        **dict.fromkeys(("timeout", "rate_now"), maybe("number")),
         limits=LIMITS,
-        **dict.fromkeys(("on_success", "on_failure", "on_dead"), maybe("string")),
-        rate_now=maybe("number"),
         next_start_at=TIME_OR_NULL,
     ),
     "Batch": exactly(
         name=TEXT,
-        jobs=COUNT,
-        done=COUNT,
-        failed=COUNT,
-        running=COUNT,
-        waiting=COUNT,
-        removed=COUNT,
+        **dict.fromkeys(("jobs", "done", "failed", "running", "waiting", "removed"), COUNT),
         states=STATES,
         rate=maybe("number"),
         left_ms=maybe("integer"),
         created_at=TIME,
         completed_at=TIME_OR_NULL,
-        on_complete=maybe("string"),
-        on_complete_job=maybe("string"),
+        **dict.fromkeys(("on_complete", "on_complete_job"), maybe("string")),
     ),
     "Schedule": SCHEDULE,
     "ScheduleShown": {"allOf": [ref("Schedule"), exactly(ticks=array(ref("Tick")))]},
     "NewSchedule": NEW_SCHEDULE,
     "Tick": TICK,
+    "Alert": ALERT,
     "Worker": WORKER,
     "Setting": exactly(key=TEXT, value={}, default={}, source=TEXT),
     "Checkup": exactly(
@@ -338,7 +363,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         store=TEXT,
         problems=COUNT,
         notes=COUNT,
-        fixed=array(exactly(check=TEXT, code=TEXT, done=FLAG, message=TEXT)),
+        fixed=array(of_class(Fixed)),
         checks=array(exactly(check=TEXT, status=TEXT, message=maybe("string"), findings=array(FINDING))),
     ),
     "Problem": {

@@ -15,13 +15,15 @@ from typing import Any, Final, NamedTuple
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from queuectl.errors import CannotListen, FileUnreadable, InvalidInput
+from queuectl.clock import Cancelled
+from queuectl.errors import CannotListen, FileUnreadable, InvalidInput, QueuectlError
+from queuectl.jobs.stats import Span
+from queuectl.web.api.alerts import check_alerts
 from queuectl.web.app import make_app
 from queuectl.web.auth import AuthConfig, Tokens
-from queuectl.web.background import check_alerts, sample_minutes
 from queuectl.web.middleware import MAX_HEAD_BYTES
 from queuectl.web.sse import Feed
-from queuectl.web.store_threads import MakeSession, StorePools
+from queuectl.web.store_threads import MakeSession, StorePool, StorePools, StoreSession
 
 HEAD_SECONDS: Final = 10.0  # from accept until the first request with all its headers
 IDLE_SECONDS: Final = 30.0  # from a response until the next request with all its headers
@@ -98,6 +100,7 @@ class RequestTracker:
 
 
 SHUTDOWN_SECONDS: Final = 3  # for responses in progress
+SAMPLE_RETRY_SECONDS: Final = 60.0  # without a database, or if it cannot be written
 
 _log: Final = logging.getLogger(__name__)
 
@@ -215,6 +218,28 @@ class _Server(uvicorn.Server):
 def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """One line instead of a traceback: clients can cause these, for example with invalid data during a response."""
     _log.warning("%s: %r", context["message"], context.get("exception"))
+
+
+async def sample_minutes(pool: StorePool) -> None:
+    """Record one sample per minute until the server stops. Errors are ignored: a missing minute is a gap in a chart."""
+    while True:
+        try:
+            seconds = await pool.ask(_sample)
+        except Cancelled:
+            return
+        except QueuectlError:
+            seconds = SAMPLE_RETRY_SECONDS
+        await asyncio.sleep(seconds)
+
+
+def _sample(session: StoreSession) -> float:
+    """Record a sample and return the seconds until the next one. The store writes each minute once, whichever process is first."""
+    if not session.has_store:
+        return SAMPLE_RETRY_SECONDS
+    store = session.open_store()
+    store.sample()
+    now_ms = store.now_ms()
+    return (Span.MINUTE.begin(now_ms) + Span.MINUTE.ms - now_ms) / 1000
 
 
 def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, started: Callable[[int], None]) -> None:

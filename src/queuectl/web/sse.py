@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from queuectl.clock import Cancelled
 from queuectl.errors import QueuectlError
 from queuectl.operations import inspect
 from queuectl.operations.bulk import find_jobs
-from queuectl.web.api.operation import Operation, Param
+from queuectl.web.api.operation import Operations, Param
 from queuectl.web.middleware import CutOff, Refused, to_document
-from queuectl.web.store_threads import StorePool, StoreSession, WaitPool
+from queuectl.web.store_threads import StorePool, StorePools, StoreSession, WaitPool
 
 MAX_BUFFERED_CHUNKS: Final = 8  # produced ahead of the client
 STALLED_SECONDS: Final = 60.0  # a client that reads nothing for this long is disconnected, to free its thread
@@ -70,25 +73,6 @@ POLL_SECONDS: Final = 0.25
 REST_FACTOR: Final = 5  # pause this many times the duration of a read, so that polling does not slow down workers
 KEEPALIVE_SECONDS: Final = 15.0  # send a comment if nothing changes: proxies close idle connections
 MAX_LISTENERS: Final = 256
-
-
-def watch_events(session: StoreSession, call: object) -> None:
-    """Placeholder in the registry: app.py serves this operation with `Feed.stream`."""
-
-
-EVENTS: Final = Operation(
-    "GET",
-    "/events",
-    watch_events,
-    "Server-sent events: `status` after every change, `job` for each named job, `problem` while the database is unavailable.",
-    {"type": "string"},
-    (
-        Param("id", "Also send `job` when this job changes; up to 100 IDs.", many=True),
-        Param("brief", "Send `status` without data.", {"type": "boolean", "default": False}),
-    ),
-    tag="status",
-    media_type="text/event-stream",
-)
 
 
 class Message(NamedTuple):
@@ -206,3 +190,21 @@ def _poll(session: StoreSession) -> tuple[bool, bool]:
 def _read_status(session: StoreSession) -> dict[str, Any]:
     seen = inspect.status(session.reads, is_alive=session.is_serving())
     return {**seen.to_dict(), "totals": session.reads.totals()}
+
+
+EVENTS: Final = Operations("status")
+
+
+@EVENTS.get(
+    "/events",
+    "Server-sent events: `status` after every change, `job` for each named job, `problem` while the database is unavailable.",
+    {"type": "string"},
+    params=(
+        Param("id", "Also send `job` when this job changes; up to 100 IDs.", many=True),
+        Param("brief", "Send `status` without data.", {"type": "boolean", "default": False}),
+    ),
+    media_type="text/event-stream",
+)
+async def watch_events(request: Request, query: Mapping[str, Any], pools: StorePools, feed: Feed) -> Response:
+    feed.check()
+    return StreamingResponse(feed.stream(query["id"], brief=query["brief"]), media_type="text/event-stream")

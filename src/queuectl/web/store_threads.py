@@ -1,4 +1,4 @@
-"""Thread pools for the requests of many clients. The core is synchronous, and a store belongs to one thread.
+"""Thread pools for the requests of many clients.
 
 Requests that only read and requests that change something use different pools, so that a client with a read token cannot hold up
 the changes of others. Requests that may wait long (for a job, a log, a receiver) have pools of their own as well. Every pool is
@@ -16,28 +16,26 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final, Self, TypeVar
 
-from queuectl.client import Queue
+from queuectl import store_threads
 from queuectl.clock import CancellableClock, Clock
 from queuectl.config import working_directory
 from queuectl.cron import operations
 from queuectl.cron.operations import CronContext, ScheduleRequest
-from queuectl.errors import QueuectlError, Unavailable, UsageError
+from queuectl.errors import UsageError
 from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.fields import absolute
-from queuectl.jobs.model import Job, Worker
+from queuectl.jobs.model import Job
 from queuectl.jobs.spec import Defaults
 from queuectl.maintenance.prune import ROWS_AT_ONCE, Plan, Pruned, Pruner, prune
 from queuectl.operations import control
-from queuectl.operations.job_input import Fields, JobInput
+from queuectl.operations.enqueue import Fields, JobInput
 from queuectl.policy.gate import Gate
-from queuectl.settings import Settings
-from queuectl.store.open import store_exists
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.protocol import Store
 from queuectl.web.middleware import Refused
 
 
-class StoreSession(Queue):
-    """The `Queue` of one thread, with its internals for the handlers. Fields are dicts, because clients choose their names."""
+class StoreSession(store_threads.StoreSession):
+    """The session of the handlers. Fields are dicts, because clients choose their names."""
 
     def __init__(
         self,
@@ -54,10 +52,6 @@ class StoreSession(Queue):
         self.gate = gate
         self.accepts_alert_commands = accepts_alert_commands
 
-    @property
-    def reads(self) -> Reads:
-        return self._open_reads()
-
     def on_behalf(self, token: str | None) -> Self:
         """Record this token as the actor of the changes that follow."""
         self._actor = self._actor._replace(token=token)
@@ -65,42 +59,16 @@ class StoreSession(Queue):
             self._store.actor = self._actor
         return self
 
-    def open_store(self) -> Store:
-        return self._open_store()
-
-    @property
-    def settings(self) -> Settings:
-        return self._settings()
-
-    @property
-    def home(self) -> str:
-        return self._home
-
-    @property
-    def db(self) -> str | None:
-        return self._db
-
-    @property
-    def has_store(self) -> bool:
-        return (self._store or self._reads) is not None or store_exists(self._home, self._db)
-
-    @property
-    def clock(self) -> Clock:
-        return self._clock
-
-    def rescue(self) -> None:
-        self._rescue()
-
     def add(
         self,
-        intake: JobInput,
+        jobs: JobInput,
         fields: Fields,
         *,
         batch: str | None = None,
         on_complete: str | None = None,
         idempotency: tuple[str, str] | None = None,
     ) -> list[Job]:
-        return self._add(intake, fields, batch=batch, on_complete=on_complete, idempotency=idempotency)
+        return self._add(jobs, fields, batch=batch, on_complete=on_complete, idempotency=idempotency)
 
     def change(self, job_id: str, fields: Fields, *, as_of: int | None) -> Job:
         """`as_of`: see control.edit."""
@@ -133,12 +101,10 @@ class StoreSession(Queue):
             self._reads = None
         return super()._open_store()
 
-    def is_serving(self) -> Callable[[Worker], bool]:
-        return self._is_serving()
-
 
 T = TypeVar("T")
 MakeSession = Callable[[Clock], StoreSession]
+StorePool = store_threads.StorePool[StoreSession]
 
 # Threads of each pool. Quick requests beyond that are queued; slow ones are rejected.
 READ_THREADS: Final = 8
@@ -146,37 +112,6 @@ CHANGE_THREADS: Final = 4
 SLOW_READ_THREADS: Final = 24
 SLOW_CHANGE_THREADS: Final = 16
 STREAM_THREADS: Final = 32
-
-
-class StorePool:
-    """A thread pool. Each thread opens a store session when it first needs one, and keeps it."""
-
-    def __init__(self, make: MakeSession, *, size: int, name: str) -> None:
-        self._make = make
-        self._stopped = threading.Event()
-        self._local = threading.local()
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix=name)
-
-    async def ask(self, work: Callable[[StoreSession], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, work)
-
-    def _answer(self, work: Callable[[StoreSession], T]) -> T:
-        session = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = self._make(CancellableClock(self._stopped))
-        try:
-            return work(session)
-        except Exception as error:
-            if isinstance(error, Unavailable) or not isinstance(error, QueuectlError):
-                session.close()  # the next request connects again
-            raise
-
-    def stop_waiting(self) -> None:
-        self._stopped.set()
-
-    def close(self, *, wait: bool = True) -> None:
-        self.stop_waiting()
-        self._threads.shutdown(wait=wait, cancel_futures=True)
 
 
 class WaitPool:
@@ -227,10 +162,10 @@ class StorePools:
         self.slow_reads = WaitPool(make, size=SLOW_READ_THREADS, name="slow-read")
         self.slow_changes = WaitPool(make, size=SLOW_CHANGE_THREADS, name="slow-change")
         self.streaming = WaitPool(make, size=STREAM_THREADS, name="stream")
-        # One session: whether something has changed is a work about what that one has seen.
-        self.watching = StorePool(make, size=1, name="watch")
-        # A separate pool: a webhook of an alert may be slow.
-        self.alerting = StorePool(make, size=1, name="alert")
+        self.watching = StorePool(
+            make, name="watch"
+        )  # one session, which compares the database with what it saw before
+        self.alerting = StorePool(make, name="alert")  # a separate pool: a webhook of an alert may be slow
 
     def __enter__(self) -> Self:
         return self

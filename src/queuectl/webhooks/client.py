@@ -1,18 +1,27 @@
-"""The HTTP client for webhooks: one POST request to an address that ssrf.py has checked."""
+"""The HTTP client for webhooks: one signed POST request to an address that ssrf.py has checked.
+
+The signature is `Queuectl-Signature: t=UNIX,v1=HEX`, the HMAC-SHA256 of `t.body` with the shared secret. It covers the time, so that a
+recorded request cannot be replayed later.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import http.client
+import re
 import socket
 import ssl
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from queuectl.errors import CallRefused, CallUnanswered
+from queuectl.errors import WebhookRefused, WebhookUnanswered
 from queuectl.webhooks.ssrf import CHECK_NAME, Resolver, resolve, resolve_allowed
 
 TIMEOUT_SECONDS: Final = 10.0  # to connect, and for each read of the response
+SIGNATURE_HEADER: Final = "Queuectl-Signature"
+SIGNATURE_TOLERANCE_SECONDS: Final = 300  # for clock skew and network latency
 MAX_RESPONSE_BYTES: Final = 64 * 1024  # the rest of a response is not read
 
 
@@ -32,7 +41,7 @@ def post(
 ) -> Response:
     """Send a POST request. `private`: allow private addresses.
 
-    Raises CallRefused if the address is not allowed, CallUnanswered without a response of status 2xx. Redirects are not followed:
+    Raises WebhookRefused if the address is not allowed, WebhookUnanswered without a response of status 2xx. Redirects are not followed:
     they could lead to an address that was not checked.
     """
     parts = urlsplit(url)
@@ -47,13 +56,13 @@ def post(
         response = connection.getresponse()
         text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace").strip().partition("\n")[0]
     except (OSError, http.client.HTTPException) as exc:
-        raise CallUnanswered(host, f"no answer: {str(exc) or type(exc).__name__}") from exc
+        raise WebhookUnanswered(host, f"no answer: {str(exc) or type(exc).__name__}") from exc
     finally:
         connection.close()
     if 300 <= response.status < 400:
-        raise CallUnanswered(host, f"it answered {response.status}, a redirect; redirects are not followed")
+        raise WebhookUnanswered(host, f"it answered {response.status}, a redirect; redirects are not followed")
     if not 200 <= response.status < 300:
-        raise CallUnanswered(host, f"it answered {response.status} {response.reason}".rstrip())
+        raise WebhookUnanswered(host, f"it answered {response.status} {response.reason}".rstrip())
     return Response(response.status, text)
 
 
@@ -73,8 +82,28 @@ def _connect(host: str, port: int, addresses: list[str], scheme: str, seconds: f
             )
         except OSError as exc:
             plain.close()
-            raise CallUnanswered(host, f"TLS handshake failed: {exc}") from exc
+            raise WebhookUnanswered(host, f"TLS handshake failed: {exc}") from exc
         return connection
     if failure is None:
-        raise CallRefused(host, "its name has no address", hint=CHECK_NAME)
-    raise CallUnanswered(host, f"cannot connect: {failure}") from failure
+        raise WebhookRefused(host, "its name has no address", hint=CHECK_NAME)
+    raise WebhookUnanswered(host, f"cannot connect: {failure}") from failure
+
+
+# ── signature ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sign(body: bytes, secret: str, *, at: int) -> str:
+    return f"t={at},v1={_digest(body, secret, at)}"
+
+
+def is_signed(body: bytes, secret: str, header: str, *, now: int, tolerance: int = SIGNATURE_TOLERANCE_SECONDS) -> bool:
+    """Whether `header` is a valid signature of `body`, at most `tolerance` seconds old. Receivers check this."""
+    found = re.fullmatch(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})", header)
+    if found is None:
+        return False
+    at = int(found[1])
+    return abs(now - at) <= tolerance and hmac.compare_digest(found[2], _digest(body, secret, at))
+
+
+def _digest(body: bytes, secret: str, at: int) -> str:
+    return hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()

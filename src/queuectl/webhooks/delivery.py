@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import InvalidInput, JobNotFound
 from queuectl.settings import Settings
 from queuectl.store.protocol import Reads, Store
-from queuectl.webhooks.client import Response, post
+from queuectl.webhooks.client import SIGNATURE_HEADER, Response, post, sign
 from queuectl.webhooks.rules import Origin, WebhookEvent, parse_url
-from queuectl.webhooks.signature import HEADER, sign
 
 
 class DeliveryRequest(NamedTuple):
@@ -33,20 +32,20 @@ def parse_delivery(event: str, job: str, run: str, *, id_: str, url: str | None,
 
 
 def deliver(reads: Reads, delivery: DeliveryRequest, settings: Settings, *, version: str) -> Response:
-    """Raises CallRefused or CallUnanswered."""
+    """Raises WebhookRefused or WebhookUnanswered."""
     what = payload(reads, delivery)
     return send(reads, what, settings, url=delivery.url, origin=delivery.origin, version=version)
 
 
 def deliver_alert(reads: Reads, facts: Mapping[str, str], settings: Settings, *, url: str, version: str) -> Response:
-    """`facts`: the variables of the notification, see alerts/rules.py. Raises CallRefused or CallUnanswered."""
+    """`facts`: the variables of the notification, see alerts/rules.py. Raises WebhookRefused or WebhookUnanswered."""
     return send(reads, alert_payload(facts), settings, url=url, origin=Origin.CONFIG, version=version)
 
 
 def send(
     reads: Reads, what: Mapping[str, Any], settings: Settings, *, url: str, origin: Origin, version: str
 ) -> Response:
-    """Raises CallRefused or CallUnanswered."""
+    """Raises WebhookRefused or WebhookUnanswered."""
     body = json.dumps(what, ensure_ascii=False).encode()
     headers = {
         "Content-Type": "application/json",
@@ -55,7 +54,7 @@ def send(
         "Queuectl-Delivery": what["id"],
     }
     if settings.webhook_secret is not None:
-        headers[HEADER] = sign(body, settings.webhook_secret, at=reads.now_ms() // 1000)
+        headers[SIGNATURE_HEADER] = sign(body, settings.webhook_secret, at=reads.now_ms() // 1000)
     # Only operators may send requests into the private network, not users who can merely enqueue jobs.
     private = origin is not Origin.JOB or settings.webhook_allow_private
     return post(url, body, headers, private=private)

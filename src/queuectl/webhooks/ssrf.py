@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from queuectl.errors import CallRefused
+from queuectl.errors import WebhookRefused
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
@@ -32,25 +32,25 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address in the l
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return all addresses of the host, in the order that the system prefers. Raises CallRefused."""
+    """Return all addresses of the host, in the order that the system prefers. Raises WebhookRefused."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
-        raise CallRefused(host, f"cannot resolve its name: {exc}", hint=CHECK_NAME) from exc
+        raise WebhookRefused(host, f"cannot resolve its name: {exc}", hint=CHECK_NAME) from exc
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def resolve_allowed(host: str, port: int, *, private: bool, resolver: Resolver = resolve) -> list[str]:
     """Return the addresses that may be called. `private`: allow private addresses, too.
 
-    Raises CallRefused if any address is private: a name that has both kinds is a typical attack.
+    Raises WebhookRefused if any address is private: a name that has both kinds is a typical attack.
     """
     found = resolver(host, port)
     if not private:
         for text in found:
             if not is_public(ipaddress.ip_address(text.partition("%")[0])):
-                hint = "queuectl config set webhook-allow-private true lets jobs call private addresses"
-                raise CallRefused(host, f"{text} is a private address", hint=hint)
+                hint = "queuectl config set webhook-allow-private true allows private addresses for webhooks of jobs"
+                raise WebhookRefused(host, f"{text} is a private address", hint=hint)
     return list(found)
 
 

@@ -7,8 +7,7 @@ import os
 import pytest
 
 from queuectl.store.open import open_store
-from queuectl.store.sqlite.maintenance import MAX_FREED_PAGES, MAX_LOCK_SECONDS, SPARE_PAGES
-from queuectl.store.sqlite.store import SqliteStore
+from queuectl.store.sqlite.store import MAX_FREED_PAGES, MAX_LOCK_SECONDS, SPARE_PAGES, SqliteStore
 from tests.clock import FakeClock
 from tests.factories import new_job
 

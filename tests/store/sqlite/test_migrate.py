@@ -18,7 +18,7 @@ from queuectl.jobs.model import Job
 from queuectl.store import sqlite as package
 from queuectl.store.open import open_enqueuer, open_reads, open_store
 from queuectl.store.protocol import Store
-from queuectl.store.sqlite import migrate
+from queuectl.store.sqlite import connection, migrate
 from queuectl.store.sqlite.connection import APPLICATION_ID, Connection
 from queuectl.store.sqlite.migrate import _statements
 from queuectl.store.statements import LATEST, Migration, migrations_of
@@ -116,7 +116,7 @@ def test_a_migration_is_applied_once_and_keeps_the_jobs(
     second.write_text("create table colors (name text) strict;\ninsert into colors values ('red');\n")
     files = [*migrations_of(migrate.__file__), Migration(LATEST + 1, str(second))]
     monkeypatch.setattr(migrate, "migrations_of", lambda _: files)
-    monkeypatch.setattr(migrate, "LATEST", LATEST + 1)
+    monkeypatch.setattr(connection, "LATEST", LATEST + 1)
     for _ in range(2):
         store = open_store(str(home), None, clock)
         assert store.count() == 3
@@ -135,7 +135,7 @@ def test_a_migration_that_fails_changes_nothing(
     files = [*migrations_of(migrate.__file__), Migration(LATEST + 1, str(second))]
     with monkeypatch.context() as patch:
         patch.setattr(migrate, "migrations_of", lambda _: files)
-        patch.setattr(migrate, "LATEST", LATEST + 1)
+        patch.setattr(connection, "LATEST", LATEST + 1)
         with pytest.raises(errors.QueuectlError):
             open_store(str(home), None, clock)
     with raw(path) as db:

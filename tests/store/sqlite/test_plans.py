@@ -85,7 +85,7 @@ HOT: Final = {
     "ready_behind": "jobs_ready (queue=? AND rank>?)",
     "running_of_key": "jobs_running_key (queue=? AND key=?)",
     "running_keys": "jobs_running_key",
-    "set_aside": "INTEGER PRIMARY KEY (rowid=?)",
+    "block_on_key": "INTEGER PRIMARY KEY (rowid=?)",
     "admit": "jobs_of_key (queue=? AND key=?)",
     "undecided": "INTEGER PRIMARY KEY (rowid=?)",
     "decidable": "edges_parent (parent=? AND state=?)",

@@ -26,7 +26,7 @@ ARGUMENTS = (
 )
 
 # As patient as tests/wait.py: a machine that is busy is no reason to fail.
-PATIENCE = 20_000
+PATIENCE = 30_000
 expect.set_options(timeout=PATIENCE)
 
 

@@ -14,10 +14,10 @@ from queuectl.jobs.states import State
 from queuectl.store.open import open_store
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import to_ms
-from queuectl.web.pages import charts, formats
-from queuectl.web.pages.formats import command, whole_command
+from queuectl.web.pages import charts, render
 from queuectl.web.pages.job import timeline
 from queuectl.web.pages.overview import Overview, find_issues
+from queuectl.web.pages.render import command, whole_command
 from tests.operations import life
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -63,26 +63,26 @@ def test_a_line_has_gaps_for_missing_values() -> None:
     ],
 )
 def test_a_duration_has_at_most_two_units(ms: int | None, words: str) -> None:
-    assert formats.span(ms) == words
+    assert render.span(ms) == words
 
 
 @pytest.mark.parametrize(
     "seconds, words", [(0, "now"), (-5, "5s ago"), (-3700, "1h ago"), (90, "in 1m"), (200_000, "in 2d")]
 )
 def test_a_relative_time_has_its_largest_unit(seconds: int, words: str) -> None:
-    assert formats.ago(NOW + timedelta(seconds=seconds), NOW_MS) == words
+    assert render.ago(NOW + timedelta(seconds=seconds), NOW_MS) == words
 
 
 def test_times_in_messages_have_the_format_of_the_pages() -> None:
     said = "not due until 2026-11-18T01:42:15.785Z, enqueued 2026-11-18T00:42:15Z"
-    assert formats.moments(said) == "not due until 2026-11-18 01:42:15 UTC, enqueued 2026-11-18 00:42:15 UTC"
+    assert render.moments(said) == "not due until 2026-11-18 01:42:15 UTC, enqueued 2026-11-18 00:42:15 UTC"
 
 
 @pytest.mark.parametrize(
     "value, words", [(999, "999"), (1000, "1k"), (12_345, "12.3k"), (1_000_000, "1M"), (0.5, "0.5")]
 )
 def test_a_number_is_abbreviated(value: float, words: str) -> None:
-    assert formats.short(value) == words
+    assert render.short(value) == words
 
 
 def bee(**facts: object) -> dict[str, object]:

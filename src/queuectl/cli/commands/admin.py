@@ -1,61 +1,49 @@
-"""Administration: prune, reset, doctor, audit."""
+"""Administration: settings, prune, reset, doctor, audit."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command, integer
+from queuectl.cli.command import Entry, command, group, integer
 from queuectl.cli.commands.control import BulkAction, apply_to_ids
-from queuectl.cli.completion import complete_jobs
+from queuectl.cli.completion import complete_jobs, complete_keys
 from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
 from queuectl.cli.filters import Selection, ids_and_filters
-from queuectl.cli.render import Details, Result, Table
-from queuectl.cli.tables import Column, plural, size_text
+from queuectl.cli.render import Details, Lines, Result, Table
+from queuectl.cli.tables import Column, size_text
 from queuectl.cli.watch import progress
-from queuectl.cli.worker_status import is_alive, rescuer
-from queuectl.diagnosis import open_for_diagnosis
+from queuectl.cli.worker_status import is_alive, rescuer, store_line
+from queuectl.config import reset_settings, store_settings
+from queuectl.diagnosis import run_doctor
 from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
 from queuectl.maintenance import prune as pruner
-from queuectl.maintenance.doctor.checks import Checked, Fixed, count, examine, report
-from queuectl.maintenance.doctor.checks import fix as do_fix
+from queuectl.maintenance.doctor.checks import Checked, Fixed, count, report
 from queuectl.maintenance.doctor.finding import Severity
 from queuectl.operations import audit as audit_log
 from queuectl.operations.audit import Recorded
 from queuectl.operations.backup import count_kept, require_no_workers
 from queuectl.operations.backup import reset_store as reset_store
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
-from queuectl.settings import retention
+from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
 from queuectl.store.protocol import Reads, Store
-from queuectl.text import escape_control
+from queuectl.text import escape_control, plural
 from queuectl.units import humanize_time, parse_duration_ms
 
 _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job that waits or runs"
 
 
-@command(
-    "prune",
-    examples="""
-        # by the settings retain-completed and retain-dead
-        queuectl prune
-        # only count
-        queuectl prune --older-than 7d --dry-run
-        queuectl prune --older-than 90d --state dead --yes
-        queuectl prune --older-than 1d --queue thumbnails
-        queuectl prune 7f3a
-    """,
-)
+@command("prune")
 @ids_and_filters()
-@click.option("--older-than", metavar="D", help="Minimum time since the end, like 7d (default: by settings).")
+@click.option("--older-than", metavar="D", help="Minimum time since the end, like 7d (default by settings).")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
 @yes_option
 def prune(
@@ -65,11 +53,22 @@ def prune(
 
     Without --older-than, the settings retain-completed (also for cancelled jobs) and retain-dead apply, as when workers
     prune. Jobs by id are removed at any age. Jobs that wait or run are never removed.
+
+    Examples:
+        # by the settings retain-completed and retain-dead
+        queuectl prune
+        # only count
+        queuectl prune --older-than 7d --dry-run
+        queuectl prune --older-than 90d --state dead --yes
+        queuectl prune --older-than 1d --queue thumbnails
+        queuectl prune 7f3a
     """
     age = None if older_than is None else parse_duration_ms(older_than, subject="--older-than")
     if ids:
         if selection or older_than is not None or dry_run:
-            raise UsageError("jobs by id, and options that choose others", hint="use only one of them")
+            raise UsageError(
+                "ids cannot be combined with filters, --older-than or --dry-run", hint="use one or the other"
+            )
         return _prune_named(app, ids, yes=yes)
     where = selection.where(app)
     wanted = _ended_states(where.states)
@@ -85,7 +84,7 @@ def prune(
     found = pruner.count(reads, plan)
     total = sum(found.values())
     if only and not total and age is None:
-        app.say(app.paint(f"{plural(len(only), 'job')} like that, kept for longer: --older-than 0s removes any", "dim"))
+        app.say(app.paint(f"{plural(len(only), 'matching job')} kept for longer: --older-than 0s removes any", "dim"))
     if total:
         confirm(app, f"Remove {_jobs_text(found)} with history and logs?", yes=yes)
     if not store_exists(app.home, app.db):
@@ -181,7 +180,7 @@ def reset(app: App, yes: bool) -> Result:
     if stays := [plural(many, what) for many, what in named if many]:
         lines.append(f"kept: the settings, {', '.join(stays)}" + (" with rules" if done.queues else ""))
     if store.is_shared:
-        lines.append("the logs of this home are gone; those of other homes and hosts are files there, and stay")
+        lines.append("logs of this data directory are removed; those of other hosts and data directories stay")
     return Details(done._asdict(), text=lambda: lines)
 
 
@@ -189,36 +188,23 @@ _MARKS: Final = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("�
 _WIDTH: Final = 12
 
 
-@command(
-    "doctor",
-    examples="""
-        queuectl doctor
-        # fix permissions, files and jobs of dead workers
-        queuectl doctor --fix
-        # in a crontab: output only if there is a problem
-        queuectl doctor > /tmp/doctor.txt || cat /tmp/doctor.txt
-    """,
-    any_environment=True,
-    any_home=True,
-)
-@click.option(
-    "--fix", is_flag=True, help="Fix what is safe to fix, then check again. Jobs and settings are not changed."
-)
+@command("doctor", any_environment=True, any_home=True)
+@click.option("--fix", is_flag=True, help="Fix what is safe to fix, then check again.")
 def doctor(app: App, fix: bool) -> Result:
     """Check the data directory, the database and the workers, and print problems with hints.
 
     Exit 1 if there is a problem; notes are for information. Nothing is changed without --fix, which restricts the
     permissions of files, removes files of dead workers and rescues their jobs. A missing data directory is not created.
+
+    Examples:
+        queuectl doctor
+        # fix permissions, files and jobs of dead workers
+        queuectl doctor --fix
+        # in a crontab: output only if there is a problem
+        queuectl doctor > /tmp/doctor.txt || cat /tmp/doctor.txt
     """
-    look = partial(
-        open_for_diagnosis, app.home, lambda: app.db, environ=app.environ, clock=app.clock, on_wait=app.on_locked
-    )
-    with look() as found:
-        checked = examine(found)
-        fixed = do_fix(checked) if fix else []
-    if fixed:
-        with look() as found:
-            checked = examine(found)
+    surroundings: dict[str, Any] = {"environ": app.environ, "clock": app.clock, "on_wait": app.on_locked}
+    found, checked, fixed = run_doctor(app.home, lambda: app.db, to_fix=fix, **surroundings)
     counts = count(checked)
     return Details(
         report(found, checked, fixed),
@@ -235,13 +221,13 @@ def _doctor_lines(
         yield app.paint(f"{'✓' if one.done else '✗'} {one.check:<{_WIDTH}} {escape_control(message)}", "cyan")
     for check in checked:
         if not check.findings:
-            yield _doctor_line(app, check.status, check.name, check.fine or "not looked at: there is no store to ask")
+            yield _doctor_line(app, check.status, check.name, check.fine or "skipped: there is no database")
         for number, finding in enumerate(check.findings):
             yield _doctor_line(app, finding.severity, "" if number else check.name, finding.message)
             yield f"  {'':<{_WIDTH}} {app.paint(f'→ {escape_control(finding.hint)}', 'dim')}"
     problems, notes = counts[Severity.PROBLEM], counts[Severity.NOTE]
     yield ""
-    summary = f"{plural(problems, 'problem')}, {plural(notes, 'note')}" if problems or notes else "nothing is wrong"
+    summary = f"{plural(problems, 'problem')}, {plural(notes, 'note')}" if problems or notes else "no problems found"
     yield app.paint(summary, "bold red" if problems else "bold green")
 
 
@@ -254,21 +240,14 @@ DEFAULT_AUDIT_LIMIT: Final = 50
 MAX_LISTED_SUBJECTS: Final = 3
 
 
-@command(
-    "audit",
-    examples="""
-        queuectl audit --since 1d
-        queuectl audit --id 7f3a
-        queuectl audit --who alice --json
-    """,
-)
-@click.option("--since", metavar="WHEN", help="Only records since 90m or 2d ago, or 2026-11-15 20:30.")
+@command("audit")
+@click.option("--since", metavar="WHEN", help="Only changes since 90m or 2d ago, or 2026-11-15 20:30.")
 @click.option(
     "--id",
     "subject",
     metavar="ID",
     shell_complete=complete_jobs,
-    help="Only records about this job, queue, schedule, worker or setting.",
+    help="Only for this job, queue, schedule, worker or setting.",
 )
 @click.option("--who", metavar="WHO", help="Only changes by this user, uid, host, program or token.")
 @click.option(
@@ -279,7 +258,13 @@ MAX_LISTED_SUBJECTS: Final = 3
     help=f"Maximum number of records (default {DEFAULT_AUDIT_LIMIT}).",
 )
 def audit(app: App, limit: int, **options: Any) -> Result:
-    """List who changed what, newest first."""
+    """List who changed what, newest first.
+
+    Examples:
+        queuectl audit --since 1d
+        queuectl audit --id 7f3a
+        queuectl audit --who alice --json
+    """
     reads = app.open_reads()
     options["subject"] = _subject(reads, options["subject"])
     rows = audit_log.records(reads, **options, limit=limit, now_ms=reads.now_ms, dashes="--")
@@ -351,3 +336,130 @@ def _value_text(value: object) -> str:
             return "; ".join(map(_value_text, value))
         case _:
             return str(value)
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MAX_VALUE_BYTES: Final = 16 * 1024  # read from stdin
+
+
+_TABLE = {
+    "list": Entry("admin", "config_list", "List settings with values and sources."),
+    "show": Entry("admin", "config_list", "The same as list.", hidden=True),
+    "get": Entry("admin", "config_get", "Print a setting."),
+    "set": Entry("admin", "config_set", "Store a setting, for all users of this database."),
+    "unset": Entry("admin", "config_unset", "Restore the default of a setting."),
+    "reset": Entry("admin", "config_reset", "Restore all defaults."),
+}
+
+
+config = group(
+    "config",
+    "Show and change settings. A flag overrides QUEUECTL_<KEY> in the environment, which overrides the stored value.",
+    _TABLE,
+    examples="""
+        queuectl config list
+        queuectl config set max-retries 5
+        queuectl config get max-retries
+    """,
+)
+
+
+_key_argument = click.argument("key", shell_complete=complete_keys)
+
+
+@command("list")
+def config_list(app: App) -> Result:
+    """List settings: value, default, and the source of the value.
+
+    Examples:
+        queuectl config list
+        queuectl config list --json | jq '.[] | select(.source != "default")'
+    """
+    entries = app.settings.entries()
+    if not app.stdout_is_terminal:
+        return Lines([f"{entry.key} = {entry.text}" for entry in entries], [entry.to_dict() for entry in entries])
+    about = {key.name: key for key in KEYS}
+    return Table(
+        entries,
+        columns=[
+            Column("KEY", lambda entry: entry.key),
+            Column("VALUE", lambda entry: entry.text, style=lambda entry: _SOURCE_STYLE[entry.source]),
+            Column(
+                "FROM", lambda entry: entry.source, style=lambda entry: _SOURCE_STYLE[entry.source] or "dim", spare=1
+            ),
+            Column("DEFAULT", lambda entry: about[entry.key].text(about[entry.key].default), style="dim", spare=2),
+            Column("DESCRIPTION", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
+        ],
+        to_json=SettingEntry.to_dict,
+        footer=store_line(app),
+    )
+
+
+_SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": None}
+
+
+@command("get")
+@_key_argument
+def config_get(app: App, key: str) -> Result:
+    """Print the value in force, in its canonical form.
+
+    Examples:
+        queuectl config get backoff-base
+        queuectl config get max_retries
+    """
+    resolve_key(key)  # before the data directory is opened
+    entry = app.settings.entry(key)
+    return Lines([entry.text], entry.to_dict())
+
+
+@command("set", signed_arguments=True)
+@_key_argument
+@click.argument("value")
+def config_set(app: App, key: str, value: str) -> Result:
+    """Store a setting. Running workers apply it at their next heartbeat; enqueued jobs keep their values.
+
+    The value - is read from stdin: an argument can be seen by others, in the list of processes and in the history of the
+    shell.
+
+    Examples:
+        queuectl config set max-retries 5
+        queuectl config set timeout 1h30m
+        queuectl config set priority -5
+        # from stdin: arguments are visible in the list of processes
+        openssl rand -hex 32 | queuectl config set webhook-secret -
+    """
+    return _change_setting(app, key, _from_stdin(app) if value == "-" else value)
+
+
+@command("unset", examples="queuectl config unset max-retries")
+@_key_argument
+def config_unset(app: App, key: str) -> Result:
+    """Remove the stored value of a setting: its default applies again."""
+    return _change_setting(app, key, None)
+
+
+@command("reset", examples="queuectl config reset")
+def config_reset(app: App) -> Result:
+    """Remove all stored settings: all defaults apply again. Jobs are not affected."""
+    keys = reset_settings(reads=app.open_reads, open_store=app.open_store)
+    return Lines([f"{key} reset to its default" for key in keys] or ["nothing was set"], {"unset": keys})
+
+
+def _change_setting(app: App, key: str, value: str | None) -> Result:
+    changed = store_settings({key: value}, reads=app.open_reads, open_store=app.open_store)
+    (name,) = changed
+    entry = app.settings.entry(name)
+    if entry.source == "env":
+        app.say(f"overridden by the environment here: {name} = {entry.text}")
+    return Details(entry.to_dict(), text=lambda: [f"{name} = {_redacted(name, changed[name]) or entry.text}"], id=name)
+
+
+def _from_stdin(app: App) -> str:
+    return app.stdin_bytes.read(MAX_VALUE_BYTES).decode("utf-8", "replace")
+
+
+def _redacted(name: str, text: str | None) -> str | None:
+    """The written value, redacted if it is secret."""
+    key = resolve_key(name)
+    return None if text is None else key.redacted(key.parse(text, subject=name))

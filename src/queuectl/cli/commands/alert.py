@@ -46,14 +46,27 @@ alert = group(
 )
 
 _POLICY: Final = click.option(
-    "--policy", metavar="FILE", help="Policy for its command (default: policy.toml of the home)."
+    "--policy", metavar="FILE", help="Policy for its command (default policy.toml in --home)."
 )
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
 
-@command(
-    "add",
-    examples="""
+@command("add")
+@click.argument("name", metavar="NAME")
+@click.option("--dead", metavar="N", help="Fire at this number of dead jobs.")
+@click.option("--within", metavar="TIME", help="With --dead: only jobs that died within this time.")
+@click.option("--oldest", metavar="TIME", help="Fire when a due job has waited for this time.")
+@click.option("--no-worker", metavar="TIME", help="Fire when there has been no live worker for this time.")
+@click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Only for this queue.")
+@click.option("--for", "hold", metavar="TIME", help="Time that the condition has to hold (default 0).")
+@click.option("--repeat", metavar="TIME", help="While it fires, repeat the notification at this interval.")
+@click.option("--webhook", metavar="URL", help="Webhook to call.")
+@click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
+def add(app: App, name: str, command_: str | None, **values: str | None) -> Result:
+    """Add an alert. It fires when its value has been at the threshold or above for a time (--for), and is resolved when it has
+    been below four fifths of it for the same time. Each sends one notification.
+
+    Examples:
         # ten jobs died within the last hour
         queuectl alert add deaths --dead 10 --within 1h --webhook https://example.org/hooks/queue
 
@@ -62,23 +75,9 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
         # no live worker: needs the dashboard or `alert check` in a crontab
         queuectl alert add no-worker --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
-    """,
-)
-@click.argument("name", metavar="NAME")
-@click.option("--dead", metavar="N", help="Fire at this number of dead jobs.")
-@click.option("--within", metavar="TIME", help="With --dead: only jobs that died within this time.")
-@click.option("--oldest", metavar="TIME", help="Fire when a due job has waited for this time.")
-@click.option("--no-worker", metavar="TIME", help="Fire when there has been no live worker for this time.")
-@click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Only for this queue.")
-@click.option("--for", "hold", metavar="TIME", help="Fire only after the condition has held for this time (default 0).")
-@click.option("--repeat", metavar="TIME", help="While it fires, repeat the notification at this interval.")
-@click.option("--webhook", metavar="URL", help="Webhook to call.")
-@click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
-def add(app: App, name: str, command_: str | None, **values: str | None) -> Result:
-    """Add an alert. It fires when its value has been at the threshold or above for a time (--for), and is resolved when it has
-    been below four fifths of it for the same time. Each sends one notification."""
-    wish = use.AlertRequest(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **values)
-    added = use.add(wish, cwd=working_directory(), reads=app.open_reads, open_store=app.open_store)
+    """
+    request = use.AlertRequest(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **values)
+    added = use.add(request, cwd=working_directory(), reads=app.open_reads, open_store=app.open_store)
     return Details(added.to_dict(), text=lambda: [f"{escape_control(added.name)}: {_when(added)}"], id=added.name)
 
 
@@ -97,7 +96,7 @@ def list_alerts(app: App) -> Result:
             Column("NOW", _value),
             Column("CHECKED", lambda one: _ago(one.checked_ms, now_ms), right=True, spare=1),
             Column("MESSAGE", lambda one: _fate(messages, one), style=lambda one: _fate_style(messages, one), spare=3),
-            Column("TELLS", _target, flexible=True, spare=2),
+            Column("TARGET", _target, flexible=True, spare=2),
         ],
         to_json=lambda one: one.to_dict(_fate(messages, one) or None),
         to_id=lambda one: str(one.name),
@@ -112,18 +111,11 @@ def show(app: App, name: str) -> Result:
     reads = app.open_reads()
     found = reads.alert(name)
     message = last_notifications(reads, [found]).get(name)
-    value = found.to_dict(None if message is None else message.fate)
+    value = found.to_dict(None if message is None else message.status)
     return Details(value, text=lambda: _alert_lines(app, found, message, reads.now_ms()), id=name)
 
 
-@command(
-    "check",
-    examples="""
-        # in a crontab, where no worker and no dashboard may be alive
-        * * * * * queuectl alert check
-        queuectl alert check --json
-    """,
-)
+@command("check")
 @_POLICY
 def check(app: App, policy: str | None) -> Result:
     """Evaluate all alerts now, and send notifications: by a job if a worker is alive, otherwise from this process.
@@ -131,6 +123,11 @@ def check(app: App, policy: str | None) -> Result:
     Prints the notifications, so nothing if nothing has changed. Exit 1 if one could not be delivered; the next check
     tries again. Workers and the dashboard evaluate alerts by themselves: this is for a crontab or a systemd timer, to
     report that no worker is alive.
+
+    Examples:
+        # in a crontab, where no worker and no dashboard may be alive
+        * * * * * queuectl alert check
+        queuectl alert check --json
     """
     sent: list[Sent] = []
     if app.open_reads().alerts():  # without alerts, create no database
@@ -179,7 +176,7 @@ def _settings(app: App) -> Settings:
 
 def _sent_line(one: Sent) -> str:
     line = f"{one.alert.name} {one.notification.event}: {one.alert.describe(one.notification.value)}"
-    return escape_control(line if one.error is None else f"{line}; not told: {one.error.message}")
+    return escape_control(line if one.error is None else f"{line}; not delivered: {one.error.message}")
 
 
 def _when(one: Alert) -> str:
@@ -207,11 +204,11 @@ def _style(one: Any) -> str:
 
 
 def _fate(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return messages[one.name].fate.value if one.name in messages else ""
+    return messages[one.name].status.value if one.name in messages else ""
 
 
 def _fate_style(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return "bold red" if _fate(messages, one) in (NotificationStatus.DEAD, NotificationStatus.UNTOLD) else ""
+    return "bold red" if _fate(messages, one) in (NotificationStatus.DEAD, NotificationStatus.UNSENT) else ""
 
 
 def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
@@ -219,8 +216,8 @@ def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
     if message is None:
         return "never"
     ago = _ago(one.told_ms, now_ms)
-    match message.fate:
-        case NotificationStatus.UNTOLD:
+    match message.status:
+        case NotificationStatus.UNSENT:
             return f"{ago}: not delivered yet, {len(one.untold)} to send"
         case NotificationStatus.QUEUED:
             return f"{ago}: queued, not delivered yet: queuectl show {message.job}"
@@ -230,7 +227,7 @@ def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
             return f"{ago}: cancelled: queuectl show {message.job}"
         case NotificationStatus.DELIVERED:
             return f"{ago}: delivered"
-        case NotificationStatus.TOLD:
+        case NotificationStatus.SENT:
             return f"{ago}: sent without a job, or the job was removed"
 
 
@@ -244,7 +241,7 @@ def _alert_lines(app: App, one: Alert, message: LastNotification | None, now_ms:
         "Checked": _ago(one.checked_ms, now_ms),
         "Message": _message(one, message, now_ms),
         "Again": "" if one.repeat_ms is None else f"each {format_duration(one.repeat_ms)} while it fires",
-        "Calls" if one.url is not None else "Runs": _target(one),
+        "Webhook" if one.url is not None else "Command": _target(one),
         "In": "" if one.url is not None else one.cwd,
     }
     yield from field_lines(app, ((label, escape_control(text)) for label, text in fields.items()))

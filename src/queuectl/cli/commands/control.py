@@ -15,7 +15,6 @@ from queuectl.cli.completion import complete_jobs_after_a_number
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options, ids_and_filters, require_ids_or_filters
 from queuectl.cli.render import Done, Result
-from queuectl.cli.tables import plural
 from queuectl.cli.watch import Advance, progress
 from queuectl.cli.worker_status import rescuer
 from queuectl.errors import InvalidInput
@@ -26,7 +25,7 @@ from queuectl.operations import control
 from queuectl.operations.bulk import BULK_BATCH_SIZE, resolve_ids
 from queuectl.store.protocol import Store
 from queuectl.store.types import Chosen, Filter
-from queuectl.text import escape_control
+from queuectl.text import escape_control, plural
 
 # Between two batches of a bulk change: other writers that wait for the lock try every 2 ms.
 BULK_PAUSE_SECONDS: Final = 0.003
@@ -68,8 +67,8 @@ def apply_to_matching(
     """Change the jobs that match, after a confirmation. `loses`: what is removed with them, for the question."""
     chosen = [job for job in app.open_reads().choose(where) if action.wants(job)]
     if not chosen:
-        like_that = "" if where.names_states_only else " like that"
-        app.say(app.paint(f"no {what}s{like_that} to {action.name}", "dim"))
+        matching = "" if where.names_states_only else "matching "
+        app.say(app.paint(f"no {matching}{what}s to {action.name}", "dim"))
         return Done([], verb=action.done)
     confirm(app, f"{action.name.capitalize()} {_jobs_text(chosen, what)}{loses}?", yes=yes)
     return _run(app, action, [job.id for job in chosen], exact=True)
@@ -96,15 +95,7 @@ def _jobs_text(chosen: Sequence[Chosen], what: str) -> str:
     return f"{plural(len(chosen), what)} ({states})" if what == "job" else plural(len(chosen), what)
 
 
-@command(
-    "cancel",
-    examples="""
-        queuectl cancel 7f3a
-        # all waiting jobs of a queue; asks first
-        queuectl cancel --state pending --queue mail
-        queuectl cancel --match ffmpeg --since 1h --yes
-    """,
-)
+@command("cancel")
 @ids_and_filters()
 @yes_option
 def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
@@ -112,10 +103,16 @@ def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> R
 
     A waiting job is cancelled at once. A running job is stopped with all of its processes (TERM, then KILL after
     kill-grace); the command returns after that.
+
+    Examples:
+        queuectl cancel 7f3a
+        # all waiting jobs of a queue; asks first
+        queuectl cancel --state pending --queue mail
+        queuectl cancel --match ffmpeg --since 1h --yes
     """
 
     def on_wait(waiting: Sequence[str]) -> None:
-        app.say(app.paint(f"ending {', '.join(map(escape_control, waiting))} …", "dim"))
+        app.say(app.paint(f"cancelling {', '.join(map(escape_control, waiting))} …", "dim"))
 
     def cancel_jobs(store: Store, refs: Iterable[str], /, *, exact: bool = False) -> BulkResult:
         return control.cancel(store, app.clock, refs, rescue=rescuer(app, spare=True), on_wait=on_wait, exact=exact)
@@ -123,24 +120,22 @@ def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> R
     return apply(app, BulkAction(cancel_jobs, "cancel", "cancelled", control.CANCELLABLE), ids, selection, yes=yes)
 
 
-_RETRY: Final = BulkAction(control.retry, "retry", "queued again", control.RETRYABLE)
+_RETRY: Final = BulkAction(control.retry, "retry", "requeued", control.RETRYABLE)
 
 
-@command(
-    "retry",
-    examples="""
-        # do not wait for the backoff
-        queuectl retry 7f3a
-        # all jobs cancelled today; asks first
-        queuectl retry --state cancelled --since 24h
-    """,
-)
+@command("retry")
 @ids_and_filters()
 @yes_option
 def retry(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Retry failed, dead or cancelled jobs now.
 
     They keep their position in the queue. The failed attempts of dead and cancelled jobs are reset to 0.
+
+    Examples:
+        # do not wait for the backoff
+        queuectl retry 7f3a
+        # all jobs cancelled today; asks first
+        queuectl retry --state cancelled --since 24h
     """
     return apply(app, _RETRY, ids, selection, yes=yes)
 
@@ -150,64 +145,52 @@ _RELEASE: Final = BulkAction(control.release, "release", "released", WAITING, wa
 _RUN_NOW: Final = BulkAction(control.run_now, "run", "due now", control.CLAIMABLE)
 
 
-@command(
-    "hold",
-    examples="""
-        queuectl hold 7f3a
-        # all waiting jobs of a queue; asks first
-        queuectl hold --queue mail
-    """,
-)
+@command("hold")
 @ids_and_filters()
 @yes_option
 def hold(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Hold waiting jobs: workers do not start them until they are released.
 
     They keep their state and their position in the queue. A worker with --drain does not wait for them.
+
+    Examples:
+        queuectl hold 7f3a
+        # all waiting jobs of a queue; asks first
+        queuectl hold --queue mail
     """
     return apply(app, _HOLD, ids, selection, yes=yes)
 
 
-@command(
-    "release",
-    examples="""
-        queuectl release 7f3a
-        queuectl release --queue mail --yes
-    """,
-)
+@command("release")
 @ids_and_filters()
 @yes_option
 def release(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
-    """Release held jobs: they run when they are due and a worker has a free slot."""
+    """Release held jobs: they run when they are due and a worker has a free slot.
+
+    Examples:
+        queuectl release 7f3a
+        queuectl release --queue mail --yes
+    """
     return apply(app, _RELEASE, ids, selection, yes=yes)
 
 
-@command(
-    "run-now",
-    examples="""
-        queuectl run-now 7f3a
-        # do not wait for the backoff
-        queuectl run-now --state failed --queue mail
-    """,
-)
+@command("run-now")
 @ids_and_filters()
 @yes_option
 def run_now(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Make delayed jobs, and failed ones that wait for a retry, due now.
 
     They keep their attempts and their position in the queue. A held job is released.
+
+    Examples:
+        queuectl run-now 7f3a
+        # do not wait for the backoff
+        queuectl run-now --state failed --queue mail
     """
     return apply(app, _RUN_NOW, ids, selection, yes=yes)
 
 
-@command(
-    "priority",
-    signed_arguments=True,
-    examples="""
-        queuectl priority 10 7f3a 91bc
-        queuectl priority -5 --queue thumbnails
-    """,
-)
+@command("priority", signed_arguments=True)
 @click.argument("arguments", nargs=-1, metavar="N [ID...]", shell_complete=complete_jobs_after_a_number)
 @filter_options()
 @yes_option
@@ -215,6 +198,10 @@ def priority(app: App, arguments: tuple[str, ...], selection: Selection, yes: bo
     """Change the priority of waiting jobs: higher runs first.
 
     The number comes first, so that any number of ids can follow. After a single id it is accepted, too.
+
+    Examples:
+        queuectl priority 10 7f3a 91bc
+        queuectl priority -5 --queue thumbnails
     """
     number, ids = _priority_and_ids(arguments)
     change = parse_edit({"priority": number})

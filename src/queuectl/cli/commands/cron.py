@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group, integer
+from queuectl.cli.command import Entry, command, group, integer, show_env_option
 from queuectl.cli.commands.enqueue import single
 from queuectl.cli.completion import complete_schedules
 from queuectl.cli.job_options import PARENT_OPTIONS, JobCommand, command_input, job_options, read_fields, refuse_parents
@@ -26,7 +26,7 @@ from queuectl.jobs.import_record import HIDDEN_VALUE
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.spec import Defaults, merge_fields
 from queuectl.operations.enqueue import Queued
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control
 from queuectl.units import format_duration, from_ms, humanize_time
 from queuectl.webhooks.rules import redact_url
 
@@ -54,11 +54,7 @@ def zone_of(schedule: Schedule) -> tzinfo | None:
 
 
 def command_of(schedule: Schedule) -> str:
-    if (command := schedule.fields.get("command")) is not None:
-        return str(command)
-    import shlex
-
-    return shlex.join(schedule.fields.get("argv") or ())
+    return command_line(schedule.fields.get("command"), schedule.fields.get("argv"))
 
 
 def result_of(tick: PastRun | None) -> str:
@@ -197,24 +193,10 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_schedules
 _names = click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_schedules)
 
 
-@command(
-    "add",
-    cls=CronCommand,
-    examples="""
-        # minute hour day-of-month month day-of-week, in the time zone of this host
-        queuectl cron add report '30 7 * * MON-FRI' './report.sh' --queue low --timeout 1h
-
-        # in another time zone; catch up on at most three missed runs
-        queuectl cron add books '@monthly' --tz America/New_York --catch-up all:3 -- ./close --month
-
-        # with seconds as the first field, or at an interval from now on
-        queuectl cron add blink '*/10 * * * * *' 'curl -s localhost/health'
-        queuectl cron add poll 'every 90s' ./poll.sh --overlap queue
-    """,
-)
+@command("add", cls=CronCommand)
 @_name
 @click.argument("schedule", metavar="SCHEDULE")
-@click.option("--tz", metavar="ZONE", help="Time zone, like Europe/Berlin (default: of this host).")
+@click.option("--tz", metavar="ZONE", help="Time zone, like Europe/Berlin (default that of this host).")
 @click.option(
     "--overlap", default="skip", metavar="WHAT", help="While the previous job runs: skip (default), queue, allow."
 )
@@ -240,10 +222,21 @@ def add(
 
     SCHEDULE is five fields as in crontab, six with seconds first, @hourly @daily @midnight @weekly @monthly @yearly
     @annually, or 'every 90s', counted from now. Names (MON, JAN), ranges, lists and steps are supported.
+
+    Examples:
+        # minute hour day-of-month month day-of-week, in the time zone of this host
+        queuectl cron add report '30 7 * * MON-FRI' './report.sh' --queue low --timeout 1h
+
+        # in another time zone; catch up on at most three missed runs
+        queuectl cron add books '@monthly' --tz America/New_York --catch-up all:3 -- ./close --month
+
+        # with seconds as the first field, or at an interval from now on
+        queuectl cron add blink '*/10 * * * * *' 'curl -s localhost/health'
+        queuectl cron add poll 'every 90s' ./poll.sh --overlap queue
     """
     refuse_parents(options, "not for a schedule", hint=use.NO_PARENTS)
     flags = read_fields(options, app)
-    wish = use.ScheduleRequest(
+    request = use.ScheduleRequest(
         name,
         schedule,
         local_zone_name(app.environ) if tz is None else tz,
@@ -254,7 +247,7 @@ def add(
         until=until,
         spelled=lambda field: f"--{field.replace('_', '-')}",
     )
-    added = use.add(wish, _shop(app), replace=replace)
+    added = use.add(request, _context(app), replace=replace)
     return Details(lambda: added.to_dict(None), text=lambda: _added(app, added), id=added.name)
 
 
@@ -263,7 +256,7 @@ def _fields(arguments: tuple[str, ...], flags: dict[str, object]) -> dict[str, o
         raise UsageError("nothing to run", hint="for example: queuectl cron add NAME SCHEDULE 'echo hello'")
     jobs = command_input(arguments, flags)
     if jobs.is_batch:
-        raise UsageError("a schedule has one job, and here is a list", hint="add a schedule for each of them")
+        raise UsageError("a schedule has one job, not a list", hint="add a schedule for each of them")
     ((_, fields),) = jobs
     return merge_fields(fields, flags)
 
@@ -291,15 +284,12 @@ def list_schedules(app: App) -> Result:
 
 @command("show", examples="queuectl cron show nightly")
 @_name
-@click.option("--show-env", is_flag=True, help="Show the values of its environment, not only the names.")
+@show_env_option
 def show(app: App, name: str, show_env: bool) -> Result:
     """Show a schedule and its last runs: the job of each, or the reason why there was none."""
     reads = app.open_reads()
     shown = use.show(reads, name)
-    value = {
-        **shown.schedule.to_dict(shown.last, show_env=show_env),
-        "ticks": [tick.to_dict() for tick in shown.ticks],
-    }
+    value = {**shown.schedule.to_dict(shown.last, show_env=show_env), "ticks": [tick.to_dict() for tick in shown.ticks]}
     lines = lambda: _schedule_lines(app, shown, now_ms=reads.now_ms(), show_env=show_env)  # noqa: E731 - one line
     return Details(value, text=lines, id=name)
 
@@ -322,7 +312,7 @@ def next_times(app: App, name: str, number: int) -> Result:
         ],
         to_json=format_time,
         to_id=lambda at: str(format_time(at)),
-        empty="never again" if number else "nothing to show",
+        empty="no more runs" if number else "nothing to show",
         footer="it is paused" if schedule.is_paused else None,
     )
 
@@ -331,7 +321,7 @@ def next_times(app: App, name: str, number: int) -> Result:
 @_name
 def run(app: App, name: str) -> Result:
     """Add its job now and print the id. The next run is not affected."""
-    return single(app, Queued(use.run(name, _shop(app)), is_duplicate=False))
+    return single(app, Queued(use.run(name, _context(app)), is_duplicate=False))
 
 
 @command("pause", examples="queuectl cron pause nightly")
@@ -358,11 +348,11 @@ def remove(app: App, names: tuple[str, ...]) -> Result:
 def _all(
     app: App, names: tuple[str, ...], act: Callable[[tuple[str, ...], use.CronContext], BulkResult], *, verb: str
 ) -> Done:
-    answer = act(names, _shop(app))
+    answer = act(names, _context(app))
     return Done(answer.done, refused=answer.refused, verb=verb)
 
 
-def _shop(app: App) -> use.CronContext:
+def _context(app: App) -> use.CronContext:
     return use.CronContext(
         reads=app.open_reads,
         open_store=app.open_store,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command, port_number
+from queuectl.cli.command import command
 from queuectl.cli.render import Nothing, Result
 from queuectl.clock import Clock
 from queuectl.config import file_path
@@ -28,21 +28,7 @@ _PACKAGES: Final = frozenset({"anyio", "h11", "jinja2", "markupsafe", "starlette
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-@command(
-    "dashboard",
-    examples="""
-        # on this host only; prints the URL to open
-        queuectl dashboard
-        # for programs, with the header Authorization: Bearer
-        queuectl dashboard --token-file ~/.queuectl-tokens
-        # for other hosts, over TLS
-        queuectl dashboard --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
-        # clients may add alerts that run a command, if the policy allows it
-        queuectl dashboard --allow-alert-commands --policy /etc/queuectl/policy.toml
-        # behind a proxy that terminates TLS and forwards Host
-        queuectl dashboard --token-file tokens --behind-proxy --allow-host queue.example.org
-    """,
-)
+@command("dashboard")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).")
 @click.option("--port", default="8420", metavar="N", help="Port (default 8420); 0 for any free one.")
 @click.option("--token-file", metavar="FILE", help="File of tokens, one per line: [[NAME] full|read] TOKEN.")
@@ -51,9 +37,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 @click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name.")
 @click.option("--allow-alert-commands", is_flag=True, help="Accept alerts with a command over HTTP.")
-@click.option(
-    "--policy", metavar="FILE", help="Policy for alert commands (default: policy.toml in the data directory)."
-)
+@click.option("--policy", metavar="FILE", help="Policy for alert commands (default policy.toml in --home).")
 def dashboard(
     app: App,
     host: str,
@@ -70,6 +54,18 @@ def dashboard(
 
     The printed URL contains a token that is generated at each start, unless a file or $QUEUECTL_TOKEN has one. Listening
     for other hosts requires such a token, and TLS files or --behind-proxy.
+
+    Examples:
+        # on this host only; prints the URL to open
+        queuectl dashboard
+        # for programs, with the header Authorization: Bearer
+        queuectl dashboard --token-file ~/.queuectl-tokens
+        # for other hosts, over TLS
+        queuectl dashboard --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
+        # clients may add alerts that run a command, if the policy allows it
+        queuectl dashboard --allow-alert-commands --policy /etc/queuectl/policy.toml
+        # behind a proxy that terminates TLS and forwards Host
+        queuectl dashboard --token-file tokens --behind-proxy --allow-host queue.example.org
     """
     number = port_number(port)
     names = frozenset(map(_host_name, hosts))
@@ -118,8 +114,8 @@ def _print_url(app: App, config: ServerConfig, bound: int, generated: Token | No
     address = f"{'https' if config.certificate else 'http'}://{shown}:{bound}/"
     url = f"{address}?token={generated.secret}" if generated else address
     app.print(json.dumps({"url": url, "pid": os.getpid()}) if app.flags.json else url, flush=True)
-    whose = "the token in it is for this time only" if generated else "it asks for your token"
-    app.say(f"the dashboard of {escape_control(app.home)} is at this address; {whose}. Ctrl-C ends it")
+    whose = "its token is valid until then" if generated else "sign in with your token"
+    app.say(f"open this URL for the dashboard of {escape_control(app.home)}; {whose}. Ctrl-C stops the server")
 
 
 class _Log(logging.Handler):
@@ -139,7 +135,7 @@ def _set_up_logging(app: App) -> None:
     ours, servers = logging.getLogger("queuectl.web"), logging.getLogger("uvicorn.error")
     ours.addHandler(_Log(app))
     ours.propagate = False
-    # Our log has everything but reports of invalid HTTP from strangers.
+    # Only reports of invalid HTTP from any client are lost: our log has all other problems.
     servers.setLevel(logging.CRITICAL)
 
 
@@ -160,18 +156,16 @@ def _configured_tokens(app: App, token_file: str | None) -> list[Token]:
     return found
 
 
-@command(
-    "top",
-    examples="""
-        queuectl top
-        # a shared database
-        queuectl --db postgresql://queue@db/jobs top
-    """,
-)
+@command("top")
 def top(app: App) -> Result:
     """Show a live view of queues, workers, jobs and logs in the terminal, with actions on keys. ? lists the keys, q quits.
 
     Requires the extra tui: pip install '.[tui]' in a checkout.
+
+    Examples:
+        queuectl top
+        # a shared database
+        queuectl --db postgresql://queue@db/jobs top
     """
     if app.flags.json or not (app.stdin.isatty() and app.stdout_is_terminal and app.stderr_is_terminal):
         raise UsageError("top needs a terminal", hint="elsewhere: queuectl status --watch")
@@ -189,3 +183,9 @@ def top(app: App) -> Result:
     if view.fault is not None:
         raise view.fault
     return Nothing()
+
+
+def port_number(text: str) -> int:
+    if re.fullmatch("[0-9]{1,5}", text) and int(text) < 65_536:
+        return int(text)
+    raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")

@@ -17,7 +17,8 @@ from typing import Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command, port_number
+from queuectl.cli.command import command
+from queuectl.cli.commands.dashboard import port_number
 from queuectl.cli.render import Nothing, Result
 from queuectl.errors import InvalidInput
 
@@ -103,8 +104,10 @@ class Demo:
 def demo_directory(app: App) -> Iterator[Demo]:
     made = Demo(app)
     # Under nohup SIGHUP stays ignored.
-    heard = [number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, made.on_signal) for number in heard}
+    handled = [
+        number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    before = {number: signal.signal(number, made.on_signal) for number in handled}
     home = tempfile.mkdtemp(prefix="queuectl-demo-")
     try:
         made.open(home)
@@ -115,76 +118,80 @@ def demo_directory(app: App) -> Iterator[Demo]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if made.was_interrupted:
-            app.say("\nended early; nothing of it is left")
+            app.say("\ninterrupted; everything was removed")
 
 
-@command(
-    "demo",
-    any_home=True,
-    examples="""
-        queuectl demo
-        # with continuous traffic, in a browser, until Ctrl-C
-        queuectl demo --dashboard
-    """,
-)
+@command("demo", any_home=True)
 @click.option("--dashboard", is_flag=True, help="Create continuous traffic and show it in the dashboard.")
-@click.option("--port", metavar="N", help="Port of the dashboard (default: any free one).")
+@click.option("--port", metavar="N", help="Port of the dashboard (default any free one).")
 def demo(app: App, dashboard: bool, port: str | None) -> Result:
     """Run a demonstration in less than 20 seconds, in a temporary data directory.
 
     Every line after a $ is a real command. Everything is removed at the end, also after Ctrl-C.
+
+    Examples:
+        queuectl demo
+        # with continuous traffic, in a browser, until Ctrl-C
+        queuectl demo --dashboard
     """
     if port is not None and not dashboard:
         raise InvalidInput("--port", "goes with --dashboard", hint="give both, or neither")
     if dashboard:
         number = 0 if port is None else port_number(port)
-        app.print("Living traffic. Every line after a $ is a real command, run in a home of its own.", flush=True)
+        app.print(
+            "Continuous traffic. Every line after a $ is a real command, run in a temporary data directory.", flush=True
+        )
         with demo_directory(app) as on:
             _fill(on)
-            on.comment("Open the address. Ctrl-C ends it, and nothing of it is left.")
+            on.comment("Open the URL. Ctrl-C stops the demo and removes everything.")
             on.type(f"queuectl dashboard --port {number}")
         return Nothing()
-    app.print("The life of some jobs. Every line after a $ is a real command, run in a home of its own.", flush=True)
+    app.print(
+        "The life cycle of some jobs. Every line after a $ is a real command, run in a temporary data directory.",
+        flush=True,
+    )
     with demo_directory(app) as on:
-        on.comment("A job is a shell command. It is safe on disk when enqueue has printed its id.")
+        on.comment("A job is a shell command. It is stored durably when enqueue prints its ID.")
         on.type("""queuectl enqueue --id hello 'echo "hello from job $QUEUECTL_JOB_ID, run $QUEUECTL_RUN"'""")
-        on.comment("A higher priority goes first; a delay keeps a job for later.")
+        on.comment("Jobs with a higher priority run first. A delay sets the earliest start.")
         on.type("queuectl enqueue --id low --priority -5 'echo I can wait'")
         on.type("queuectl enqueue --id urgent --priority 10 'echo me first'")
         on.type("queuectl enqueue --id later --delay 4s 'echo it is time'")
-        on.comment("This one fails, is tried again after 2 seconds, and fails for good. It would work the third time.")
+        on.comment(
+            "This job fails, is retried after 2 seconds, and is dead after the second failure. Its third run would succeed."
+        )
         on.type("""queuectl enqueue --id flaky --max-retries 2 'echo "try $QUEUECTL_RUN"; [ "$QUEUECTL_RUN" -ge 3 ]'""")
-        on.comment("One with a time limit, which starts a child; one that would run for an hour.")
+        on.comment("A job with a time limit that starts a child process, and a job that would run for an hour.")
         on.type("queuectl enqueue --id tree --timeout 1s --max-retries 1 'echo working; sleep 3600 & sleep 3600'")
         on.type("queuectl enqueue --id hour 'sleep 3600'")
         on.type("queuectl list --sort -created")
 
-        on.comment("A worker runs them, three at a time.")
+        on.comment("A worker runs three jobs at a time.")
         on.type_uninterrupted("queuectl worker start --detach --count 3 --idle-timeout 60 --name bee")
         on.type("queuectl wait hello low urgent")
         on.type("queuectl logs urgent hello low --no-markers")
         on.type("queuectl status")
 
-        on.comment("Enough: a running job is ended with all that it started.")
+        on.comment("Cancel terminates a running job with all of its processes.")
         on.type("queuectl cancel hour")
-        on.comment("The time limit ends the whole tree of processes.")
+        on.comment("The time limit terminates the whole process tree.")
         on.type("queuectl wait tree")
         on.type("queuectl show tree")
 
-        on.comment("Failed for good: the dead letter queue. wait hands on the exit code of the job.")
+        on.comment("Dead jobs are in the dead letter queue. wait exits with the exit code of the job.")
         on.type("queuectl wait flaky")
         on.type("queuectl dlq list")
         on.type("queuectl dlq retry flaky")
         on.type("queuectl wait flaky")
         on.type("queuectl logs flaky")
 
-        on.comment("The delayed one has run at its time, too.")
+        on.comment("The delayed job has run, too.")
         on.type("queuectl wait later")
         on.type("queuectl list --sort -created")
         on.type("queuectl metrics")
-        on.comment("The worker finishes what it runs, and ends.")
+        on.comment("The worker finishes its running jobs and stops.")
         on.type_uninterrupted("queuectl worker stop")
-    app.print(f"\nThat was all; nothing of it is left. Now yours: {called(app.environ)} enqueue 'echo hello'")
+    app.print(f"\nDone; everything was removed. Your first job: {called(app.environ)} enqueue 'echo hello'")
     return Nothing()
 
 
@@ -208,12 +215,12 @@ _TRAFFIC: Final = (
 
 
 def _fill(on: Demo) -> None:
-    on.comment("Some queues, one of them with limits, one of them paused.")
+    on.comment("Queues: one with limits, one paused.")
     on.type("queuectl queue set reports --concurrency 1 --timeout 30s")
     on.type("queuectl queue set mail --rate 60/m")
     on.type("queuectl queue pause newsletter")
     on.type("queuectl enqueue --queue newsletter 'echo dear reader'")
-    on.comment("Jobs that wait for each other, a batch, one that fails for good, one that talks, and one for later.")
+    on.comment("Dependencies, a batch, a job that dies, a job with continuous output, and a delayed job.")
     on.type("queuectl enqueue --id build --tag release 'echo building; sleep 3; echo built'")
     on.type("queuectl enqueue --id test --tag release --after build 'sleep 4; echo 120 passed'")
     on.type("queuectl enqueue --id docs --tag release --after build 'sleep 6; echo written'")
@@ -222,7 +229,7 @@ def _fill(on: Demo) -> None:
     on.type("queuectl enqueue --id broken --max-retries 2 'echo no such table >&2; exit 4'")
     on.type("queuectl enqueue --id talker 'i=0; while :; do i=$((i+1)); echo line $i; sleep 1; done'")
     on.type("queuectl enqueue --id tomorrow --delay 1d 'make report'")
-    on.comment("Schedules: one for the night, and visitors who come and go.")
+    on.comment("Schedules: one for the night, and continuous traffic.")
     on.type("queuectl cron add nightly '0 2 * * *' 'make backup'")
     for number, (queue, seconds, script) in enumerate(_TRAFFIC, 1):
         job = f"--queue {queue} --overlap allow --max-retries 2 '{script}'"

@@ -7,31 +7,35 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group, show_env_option
+from queuectl.cli.command import Entry, combine_options, command, group, show_env_option
 from queuectl.cli.commands.control import BulkAction, apply_to_ids, apply_to_matching
 from queuectl.cli.commands.inspect import list_table, page_options, show_job
 from queuectl.cli.completion import complete_jobs
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options, ids_and_filters, require_ids_or_filters
 from queuectl.cli.render import Result
-from queuectl.cli.tables import plural
 from queuectl.errors import UsageError
 from queuectl.jobs.states import State
 from queuectl.operations import control as use
 from queuectl.operations.query import parse_state
+from queuectl.text import plural
 
 _HERE: Final = "dlq"
-_RETRY: Final = BulkAction(use.retry_dead, "retry", "queued again", use.DEAD)
+_RETRY: Final = BulkAction(use.retry_dead, "retry", "requeued", use.DEAD)
 _PURGE: Final = BulkAction(use.purge_dead, "remove", "purged", use.DEAD)
 _LOSES: Final = " with history and logs"
+
+_dead_jobs: Final = combine_options(
+    ids_and_filters(), click.option("--all", "all_of_them", is_flag=True, help="All dead jobs."), yes_option
+)
 
 dlq = group(
     "dlq",
     "The dead letter queue: jobs that failed for good.",
     {
-        "list": Entry(_HERE, "dlq_list", "The dead jobs, newest first."),
-        "show": Entry(_HERE, "dlq_show", "Everything about a dead job."),
-        "retry": Entry(_HERE, "dlq_retry", "Let dead jobs run again."),
+        "list": Entry(_HERE, "dlq_list", "List dead jobs, newest first."),
+        "show": Entry(_HERE, "dlq_show", "Show a dead job with its history and output."),
+        "retry": Entry(_HERE, "dlq_retry", "Retry dead jobs."),
         "purge": Entry(_HERE, "dlq_purge", "Remove dead jobs, their history and logs."),
     },
     examples="""
@@ -46,35 +50,32 @@ dlq = group(
 @filter_options(but=["states"])
 @page_options
 def dlq_list(app: App, states: tuple[str, ...], selection: Selection, limit: int | None, **options: Any) -> Result:
-    """The dead jobs, newest first."""
+    """List dead jobs, newest first."""
     if states and State.DEAD not in map(parse_state, ",".join(states).split(",")):
         limit = 0
     where = selection.where(app)._replace(states=use.DEAD)
-    return list_table(app, where, limit=limit, **options, empty="no dead jobs", is_narrow=bool(selection))
+    return list_table(app, where, limit=limit, **options, what="dead jobs", is_narrow=bool(selection))
 
 
 @command("show", examples="queuectl dlq show 7f3a")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 @show_env_option
 def dlq_show(app: App, id: str, show_env: bool) -> Result:
-    """Everything about a dead job."""
+    """Show a dead job with its history and output."""
     return show_job(app, use.require_dead(app.open_reads(), id), show_env=show_env)
 
 
-@command(
-    "retry",
-    examples="""
+@command("retry")
+@_dead_jobs
+def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
+    """Retry dead jobs now. Their failed attempts are reset to 0.
+
+    Examples:
         queuectl dlq retry 7f3a
         queuectl dlq retry --all
         # dead jobs of a queue enqueued today; asks first
         queuectl dlq retry --queue mail --since 24h
-    """,
-)
-@ids_and_filters()
-@click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
-@yes_option
-def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
-    """Retry dead jobs now. Their failed attempts are reset to 0."""
+    """
     _check(ids, selection, all_of_them=all_of_them)
     if ids:
         return apply_to_ids(app, _RETRY, ids)
@@ -82,19 +83,16 @@ def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Sele
     return _apply_to_dead(app, _RETRY, selection, yes=yes or all_of_them)
 
 
-@command(
-    "purge",
-    examples="""
+@command("purge")
+@_dead_jobs
+def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
+    """Remove dead jobs with their history and logs.
+
+    Examples:
         queuectl dlq purge 7f3a
         queuectl dlq purge --all --yes
         queuectl dlq purge --match ffmpeg
-    """,
-)
-@ids_and_filters()
-@click.option("--all", "all_of_them", is_flag=True, help="Every dead job.")
-@yes_option
-def dlq_purge(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
-    """Remove dead jobs with their history and logs."""
+    """
     _check(ids, selection, all_of_them=all_of_them)
     if not ids:
         return _apply_to_dead(app, _PURGE, selection, yes=yes, loses=_LOSES)
@@ -108,7 +106,7 @@ def _check(ids: tuple[str, ...], selection: Selection, *, all_of_them: bool) -> 
     if not all_of_them:
         require_ids_or_filters(ids, selection)
     elif ids or selection:
-        raise UsageError("--all and something less at once", hint="use ids, filters or --all")
+        raise UsageError("--all cannot be combined with ids or filters", hint="use one of them")
 
 
 def _apply_to_dead(app: App, action: BulkAction, selection: Selection, *, yes: bool, loses: str = "") -> Result:

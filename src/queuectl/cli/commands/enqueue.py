@@ -31,12 +31,7 @@ from queuectl.cli.render import Details, Result, Stream
 from queuectl.config import working_directory
 from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, Unavailable, UsageError
 from queuectl.operations import enqueue as use
-from queuectl.operations.enqueue import Advance, Queued, ignore_progress, job_defaults, prepare, queued
-from queuectl.operations.job_input import (
-    InputFormat,
-    JobInput,
-    parse_document,
-)
+from queuectl.operations.enqueue import Advance, JobInput, Queued, ignore_progress, job_defaults, prepare, queued
 from queuectl.store.types import Enqueued
 from queuectl.text import escape_control
 from queuectl.units import humanize_elapsed
@@ -117,13 +112,12 @@ def enqueue(
         many.refuse_beside(file=file, stream=stream, form=form)
     else:
         arguments, file = source(arguments, file, flags=flags, stream=stream, form=form)
-    wanted = InputFormat(form) if form else None
     if stream:
-        return _stream(app, str(file), flags=flags, form=wanted, show_env=show_env)
+        return _stream(app, str(file), flags=flags, form=form, show_env=show_env)
     if many:
         jobs = many.job_input(arguments, flags, read=partial(read_file, app))
     else:
-        jobs = parse_document(read_file(app, file), wanted) if file else command_input(arguments, flags)
+        jobs = read_document(app, file, form) if file else command_input(arguments, flags)
     if not jobs.is_batch:
         added = next(queued(add(app, jobs, flags=flags, on_complete=on_complete)))
         return single(app, added, show_env=show_env)
@@ -145,8 +139,8 @@ def add(
     """Add all jobs or none. Nothing is created before all of them are known to be valid."""
     cwd = working_directory()
     try:
-        inbox = app.find_enqueuer()
-        defaults = job_defaults(inbox, app.environ, cwd=cwd)
+        store = app.find_enqueuer()
+        defaults = job_defaults(store, app.environ, cwd=cwd)
     except Unavailable:
         # Invalid input is reported before a database that cannot be opened.
         prepare(jobs, job_defaults(None, app.environ, cwd=cwd), flags=flags, on_complete=on_complete)
@@ -154,7 +148,7 @@ def add(
     prepared = prepare(jobs, defaults, flags=flags, advance=advance, on_complete=on_complete)
     if not prepared.jobs:
         return Enqueued()
-    return use.add(inbox or app.open_enqueuer(), prepared)
+    return use.add(store or app.open_enqueuer(), prepared)
 
 
 def source(
@@ -188,6 +182,12 @@ def read_file(app: App, path: str) -> bytes:
             return document.read()
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+def read_document(app: App, path: str, form: str | None) -> JobInput:
+    from queuectl.operations.job_input import InputFormat, parse_document
+
+    return parse_document(read_file(app, path), InputFormat(form) if form else None)
 
 
 def _reader(app: App, path: str) -> Callable[[], bytes]:
@@ -240,8 +240,8 @@ def _batch(app: App, added: Enqueued, *, show_env: bool) -> Result:
     )
 
 
-def _stream(app: App, path: str, *, flags: Mapping[str, object], form: InputFormat | None, show_env: bool) -> Result:
-    from queuectl.operations.enqueue import add_lines, has_jobs, read_blocks
+def _stream(app: App, path: str, *, flags: Mapping[str, object], form: str | None, show_env: bool) -> Result:
+    from queuectl.operations.job_input import InputFormat, add_lines, has_jobs, read_blocks
     from queuectl.operations.wait import retry_store
 
     cwd = working_directory()
@@ -250,13 +250,13 @@ def _stream(app: App, path: str, *, flags: Mapping[str, object], form: InputForm
     first: list[QueuectlError] = []
 
     def answers() -> Iterator[Queued | QueuectlError]:
-        for block in read_blocks(_reader(app, path), form):
-            inbox = retry_store(app.clock, app.find_enqueuer)
-            defaults = retry_store(app.clock, partial(job_defaults, inbox, app.environ, cwd=cwd))
+        for block in read_blocks(_reader(app, path), InputFormat(form) if form else None):
+            store = retry_store(app.clock, app.find_enqueuer)
+            defaults = retry_store(app.clock, partial(job_defaults, store, app.environ, cwd=cwd))
             lines = block.parse(defaults, flags)
-            if inbox is None and has_jobs(lines):
-                inbox = retry_store(app.clock, app.open_enqueuer)
-            yield from add_lines(inbox, lines, app.clock)
+            if store is None and has_jobs(lines):
+                store = retry_store(app.clock, app.open_enqueuer)
+            yield from add_lines(store, lines, app.clock)
 
     def rows() -> Iterator[Queued]:
         nonlocal refused, last

@@ -49,18 +49,16 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
     return [name for name in topic_names() if name.startswith(incomplete)]
 
 
-@command(
-    "help",
-    any_home=True,
-    examples="""
+@command("help", any_home=True)
+@click.argument("arguments", nargs=-1, metavar="[TOPIC | COMMAND...]", shell_complete=complete_topics)
+def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
+    """Print the page of a topic, or the help of a command. Without an argument, list the topics.
+
+    Examples:
         queuectl help
         queuectl help retries
         queuectl help enqueue
-    """,
-)
-@click.argument("arguments", nargs=-1, metavar="[TOPIC | COMMAND...]", shell_complete=complete_topics)
-def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
-    """Print the page of a topic, or the help of a command. Without an argument, list the topics."""
+    """
     if not arguments:
         return Lines([*_list()], topic_names())
     if len(arguments) == 1 and (text := _topic_text(arguments[0])) is not None:
@@ -107,10 +105,13 @@ def _command_help(app: App, arguments: tuple[str, ...]) -> str:
     return context.get_help() + "\n"
 
 
-@command(
-    "completion",
-    any_home=True,
-    examples="""
+@command("completion", any_home=True)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(app: App, shell: str) -> Result:
+    """Print the completion script for a shell: commands, options, states, settings, and ids, queues and names from the
+    database.
+
+    Examples:
         # bash: now, and in every new shell
         source <(queuectl completion bash)
         echo 'source <(queuectl completion bash)' >> ~/.bashrc
@@ -118,12 +119,7 @@ def _command_help(app: App, arguments: tuple[str, ...]) -> str:
         # zsh, fish
         queuectl completion zsh > "${fpath[1]}/_queuectl"
         queuectl completion fish > ~/.config/fish/completions/queuectl.fish
-    """,
-)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(app: App, shell: str) -> Result:
-    """Print the completion script for a shell: commands, options, states, settings, and ids, queues and names from the
-    database."""
+    """
     from click.shell_completion import ShellComplete, get_completion_class
 
     from queuectl.cli.commands.registry import root

@@ -12,14 +12,15 @@ from queuectl.cli.command import combine_options, command, integer, show_env_opt
 from queuectl.cli.completion import complete_jobs
 from queuectl.cli.errors import DONE, REFUSED
 from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
-from queuectl.cli.job_view import columns, command_text, job_lines
+from queuectl.cli.job_view import columns, job_lines
 from queuectl.cli.render import Details, Nothing, Raw, Result, Table, table_lines
-from queuectl.cli.tables import STATE_STYLE, Column, plural
+from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.cli.watch import watch as redraw
 from queuectl.cli.worker_status import is_serving, store_line
 from queuectl.jobs.dependencies import Need, Otherwise
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
+from queuectl.jobs.stats import Spread
 from queuectl.operations import inspect
 from queuectl.operations.explain import Explanation
 from queuectl.operations.explain import explain as explain_job
@@ -28,9 +29,8 @@ from queuectl.operations.graph import graph as graph_of
 from queuectl.operations.inspect import Metrics, QueueCount, Status
 from queuectl.operations.prometheus import format_metrics
 from queuectl.operations.query import parse_count, parse_sort
-from queuectl.store.histograms import Spread
 from queuectl.store.types import Filter, Link
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control, plural
 from queuectl.units import humanize_duration, humanize_elapsed
 
 DEFAULT_LIMIT: Final = 50  # rows of a table
@@ -45,16 +45,22 @@ page_options: Final = combine_options(
         "--sort",
         default="created",
         metavar="KEY",
-        help="created, priority, finished, duration: descending; run_at, queue, state: ascending. "
-        "A - reverses: -created. Default: created.",
+        help="Sort key; a leading - reverses the order (default created).",
     ),
     show_env_option,
 )
 
 
-@command(
-    "list",
-    examples="""
+@command("list")
+@ids_and_filters()
+@page_options
+def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
+    """List jobs, newest first: all of them, or by id or filter.
+
+    Sort keys are created, priority, finished and duration, which are descending, and run_at, queue and state, which are
+    ascending.
+
+    Examples:
         queuectl list
         # failed and dead jobs
         queuectl list --state dead,failed
@@ -64,12 +70,7 @@ page_options: Final = combine_options(
         queuectl list --match ffmpeg --since 2d --quiet
         # single jobs
         queuectl list 7f3a 91bc
-    """,
-)
-@ids_and_filters()
-@page_options
-def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
-    """List jobs, newest first: all of them, or by id or filter."""
+    """
     if not ids:
         return list_table(app, selection.where(app), is_narrow=bool(selection), **options)
     found = find_jobs(app, ids, selection, default=frozenset(State))
@@ -87,7 +88,7 @@ def list_table(
     offset: int,
     sort: str,
     show_env: bool,
-    empty: str = "no jobs",
+    what: str = "jobs",
     is_narrow: bool = False,
     exit_code: int = DONE,
 ) -> Result:
@@ -112,25 +113,24 @@ def list_table(
         columns(rows, store.now_ms(), width=app.width),
         to_json=to_json,
         to_id=lambda job: job.id,
-        empty=f"{empty} like that" if is_narrow else empty,
+        empty=f"no matching {what}" if is_narrow else f"no {what}",
         footer=f"… and {more:,} more" if more > 0 else None,
         exit_code=exit_code,
     )
 
 
-@command(
-    "show",
-    examples="""
+@command("show")
+@click.argument("id", metavar="ID", shell_complete=complete_jobs)
+@show_env_option
+def show(app: App, id: str, show_env: bool) -> Result:
+    """Show a job: its fields, its history, the end of its output.
+
+    Examples:
         queuectl show 7f3a
         # the job enqueued last
         queuectl show last
         queuectl show last --json
-    """,
-)
-@click.argument("id", metavar="ID", shell_complete=complete_jobs)
-@show_env_option
-def show(app: App, id: str, show_env: bool) -> Result:
-    """Show a job: its fields, its history, the end of its output."""
+    """
     return show_job(app, id, show_env=show_env)
 
 
@@ -138,23 +138,20 @@ def show_job(app: App, ref: str, *, show_env: bool) -> Result:
     limit = app.settings.output_limit
     shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=limit, is_alive=is_serving(app))
     return Details(
-        value=shown.to_dict(show_env=show_env),
-        text=lambda: job_lines(app, shown, show_env=show_env),
-        id=shown.job.id,
+        value=shown.to_dict(show_env=show_env), text=lambda: job_lines(app, shown, show_env=show_env), id=shown.job.id
     )
 
 
-@command(
-    "status",
-    examples="""
+@command("status")
+@click.option("--watch", "-w", is_flag=True, help="Update until Ctrl-C.")
+def status(app: App, watch: bool) -> Result:
+    """Show the number of jobs by state, the workers, the queues, and the age of the oldest waiting job.
+
+    Examples:
         queuectl status
         queuectl status --watch
         queuectl status --json | jq .states.dead
-    """,
-)
-@click.option("--watch", "-w", is_flag=True, help="Update until Ctrl-C.")
-def status(app: App, watch: bool) -> Result:
-    """Show the number of jobs by state, the workers, the queues, and the age of the oldest waiting job."""
+    """
 
     def look() -> Status:
         return inspect.status(app.open_reads(), is_alive=is_serving(app))
@@ -169,7 +166,7 @@ def status(app: App, watch: bool) -> Result:
 def _status_lines(app: App, seen: Status) -> Iterator[str]:
     yield app.paint(_workers_text(seen), "bold" if seen.workers.live else "yellow")
     if seen.lost:
-        yield app.paint(f"{plural(seen.lost, 'worker')} lost, with jobs to be dealt with: queuectl worker list", "red")
+        yield app.paint(f"{plural(seen.lost, 'worker')} lost, with jobs to rescue: queuectl worker list", "red")
     if seen.firing:
         names = ", ".join(seen.firing)
         yield app.paint(f"{plural(len(seen.firing), 'alert')} firing: {names}: queuectl alert list", "red")
@@ -186,7 +183,7 @@ def _status_lines(app: App, seen: Status) -> Iterator[str]:
     if seen.oldest_waiting_ms is not None:
         yield ""
         yield f"oldest waiting job: {humanize_duration(seen.oldest_waiting_ms)}"
-    # A queue is stored for ever: omit those without jobs.
+    # Queues are never removed: omit those without jobs.
     queues = [queue for queue in seen.queues if queue.paused or any(queue.states.values())]
     if len(queues) > 1 or any(queue.paused for queue in queues):
         yield ""
@@ -218,20 +215,18 @@ def _count_column(state: str) -> Column[QueueCount]:
     )
 
 
-@command(
-    "explain",
-    examples="""
-        queuectl explain last
-        # the decisive reason, for a script
-        queuectl explain 7f3a --json | jq -r '.reasons[0].code'
-    """,
-)
+@command("explain")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def explain(app: App, id: str) -> Result:
     """Explain why a job is not running: all reasons that apply, the decisive one first.
 
     Not due, held, waiting for a retry, no worker for its queue, all slots busy, other jobs before it. Of a job that runs or
     has ended: how, and what to do next.
+
+    Examples:
+        queuectl explain last
+        # the decisive reason, for a script
+        queuectl explain 7f3a --json | jq -r '.reasons[0].code'
     """
     explanation = explain_job(app.open_reads(), id, is_alive=is_serving(app))
     return Details(explanation.to_dict(), text=lambda: _explanation_lines(app, explanation), id=explanation.job.id)
@@ -248,20 +243,18 @@ MAX_SIBLINGS: Final = 10  # jobs drawn for one parent or child
 MAX_DEPTH: Final = 30
 
 
-@command(
-    "graph",
-    examples="""
-        queuectl graph last
-        # all jobs that it still waits for
-        queuectl graph deploy --json | jq -r '.edges[] | select(.state == "waiting") | .parent'
-    """,
-)
+@command("graph")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def graph(app: App, id: str) -> Result:
     """Draw the dependencies of a job above it and the jobs that depend on it below, with their states.
 
     A job that is reached twice is drawn once and then marked with ^. Of many dependencies of one job the first are drawn and
     the others counted. --json prints all of them, as nodes and edges.
+
+    Examples:
+        queuectl graph last
+        # all jobs that it still waits for
+        queuectl graph deploy --json | jq -r '.edges[] | select(.state == "waiting") | .parent'
     """
     found = graph_of(app.open_reads(), id)
     return Details(found.to_dict(), text=lambda: _Drawing(app, found).lines(), id=found.root)
@@ -284,7 +277,7 @@ class _Drawing:
         yield self._node(root, "", None)
         yield from self._children(root, "", MAX_DEPTH)
         if self._graph.is_cut:
-            yield self._app.paint(f"there is more of it than the {MAX_DEPENDENCIES:,} that were followed", "dim")
+            yield self._app.paint(f"truncated: only {MAX_DEPENDENCIES:,} dependencies were followed", "dim")
 
     def _parents(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
         """Top down: the parents of a parent are drawn above it."""
@@ -330,14 +323,14 @@ class _Drawing:
         ]
         if link is not None and (condition := _condition(link)):
             parts.append(app.paint(condition, "dim"))
-        parts.append(app.paint(_cut(escape_control(command_text(job))), "dim"))
+        parts.append(app.paint(_cut(escape_control(command_line(job.command, job.argv))), "dim"))
         return branch + "  ".join(parts)
 
 
 def _condition(link: Link) -> str:
     """The condition of a dependency, if it is not the default."""
     when = {Need.COMPLETED: "", Need.ENDED: "any end", Need.FAILED: "if it fails"}[link.when]
-    otherwise = "else runs all the same" if link.otherwise is Otherwise.RUN else ""
+    otherwise = "else runs anyway" if link.otherwise is Otherwise.RUN else ""
     text = ", ".join(filter(None, (when, otherwise)))
     return f"({text})" if text else ""
 
@@ -346,18 +339,17 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-@command(
-    "metrics",
-    examples="""
+@command("metrics")
+@click.option("--prometheus", is_flag=True, help="Print the text format of Prometheus.")
+def metrics(app: App, prometheus: bool) -> Result:
+    """Show success rate, run times, waiting times and throughput.
+
+    Examples:
         queuectl metrics
         queuectl metrics --json | jq .duration_ms.p95
         # for node_exporter's textfile collector
         queuectl metrics --prometheus > /var/lib/node_exporter/queuectl.prom
-    """,
-)
-@click.option("--prometheus", is_flag=True, help="Print the text format of Prometheus.")
-def metrics(app: App, prometheus: bool) -> Result:
-    """Show success rate, run times, waiting times and throughput."""
+    """
     if prometheus:
         return Raw([format_metrics(app.open_reads(), is_alive=is_serving(app), clock=app.clock).encode()])
     seen = inspect.metrics(app.open_reads())

@@ -22,23 +22,12 @@ from queuectl.operations.query import parse_count
 from queuectl.text import escape_control
 
 
-@command(
-    "logs",
-    examples="""
-        queuectl logs 7f3a
-        # from the beginning to the end; also for a job that has not started
-        queuectl logs -f last
-        # the exact output of its second run
-        queuectl logs --run 2 --no-markers 7f3a > out.bin
-        # the last lines of jobs that died today
-        queuectl logs --state dead --since 24h --tail 5
-    """,
-)
+@command("logs")
 @ids_and_filters()
 @click.option("--follow", "-f", is_flag=True, help="Follow until the job has ended.")
 @click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
 @click.option("--run", type=integer, metavar="N", help="Only this run, counted from 1.")
-@click.option("--no-markers", is_flag=True, help="Omit the START and END lines: print only the bytes of the job.")
+@click.option("--no-markers", is_flag=True, help="Print only the output, without START and END lines.")
 def logs(
     app: App,
     ids: tuple[str, ...],
@@ -48,7 +37,17 @@ def logs(
     run: int | None,
     no_markers: bool,
 ) -> Result:
-    """Print the output of jobs, of all their runs. With several jobs, each line begins with the id."""
+    """Print the output of jobs, of all their runs. With several jobs, each line begins with the id.
+
+    Examples:
+        queuectl logs 7f3a
+        # from the beginning to the end; also for a job that has not started
+        queuectl logs -f last
+        # the exact output of its second run
+        queuectl logs --run 2 --no-markers 7f3a > out.bin
+        # the last lines of jobs that died today
+        queuectl logs --state dead --since 24h --tail 5
+    """
     tail = parse_count(tail, subject="--tail")
     if run is not None and run < 1:
         raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")
@@ -80,7 +79,7 @@ def _read(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
         if (path := missing_log(app.open_reads(), job_id, host=app.host)) is not None:
             app.warn(f"{escape_control(job_id)}: its log {escape_control(path)} is gone")
         else:
-            app.say(app.paint(f"{escape_control(job_id)} has printed nothing", "dim"))
+            app.say(app.paint(f"{escape_control(job_id)}: no output", "dim"))
 
 
 def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:

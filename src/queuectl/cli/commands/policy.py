@@ -18,10 +18,10 @@ from queuectl.config import file_path, job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs.resources import CEILINGS, LIMITS
 from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
-from queuectl.operations.job_input import parse_arguments
+from queuectl.operations.enqueue import parse_arguments
 from queuectl.policy.evaluator import Decision, Evaluator, Request
 from queuectl.policy.lint import lint_policy, lint_wildcards
-from queuectl.policy.parser import LoadedPolicy, default_path, read_policy
+from queuectl.policy.parser import LoadedPolicy, default_path, has_policy, read_policy
 from queuectl.policy.rules import Refusal, Rules
 from queuectl.text import WEBHOOK_QUEUE, escape_control
 from queuectl.units import format_duration
@@ -41,27 +41,13 @@ policy = group(
     """,
 )
 
-_FILE: Final = click.option(
-    "--policy", "file", metavar="FILE", help="Policy (default: policy.toml in the data directory)."
-)
+_FILE: Final = click.option("--policy", "file", metavar="FILE", help="Policy (default policy.toml in --home).")
 
 
-@command(
-    "check",
-    cls=JobCommand,
-    examples="""
-        # several arguments: a program without a shell
-        queuectl policy check rsync -a /srv/in/ /srv/out/
-        # one argument: a command for the shell
-        queuectl policy check 'cat /etc/passwd | mail me'
-        # the command of an alert
-        queuectl policy check --queue queuectl.webhooks './page.sh'
-        queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
-    """,
-)
+@command("check", cls=JobCommand)
 @click.argument("arguments", nargs=-1, metavar="[COMMAND | JSON | ARG...]")
 @click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Apply the rules of this queue.")
-@click.option("--cwd", metavar="DIR", help="Working directory (default: the current one).")
+@click.option("--cwd", metavar="DIR", help="Working directory (default the current one).")
 @click.option("--env", multiple=True, metavar="K=V", help="Variable of the job.")
 @click.option("--secret", multiple=True, metavar="NAME[=ENTRY]", help="Secret of the job.")
 @click.option("--timeout", metavar="TIME", help="Time limit of the job.")
@@ -78,6 +64,15 @@ def policy_check(
     """Check whether a command may run on this host, and by which rule. Exit 1 if not. Nothing is run.
 
     The decision is that of a worker started here and now by this user, for the program that would be executed.
+
+    Examples:
+        # several arguments: a program without a shell
+        queuectl policy check rsync -a /srv/in/ /srv/out/
+        # one argument: a command for the shell
+        queuectl policy check 'cat /etc/passwd | mail me'
+        # the command of an alert
+        queuectl policy check --queue queuectl.webhooks './page.sh'
+        queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
     """
     flags = {name: value for name, value in options.items() if value is not None}
     if env:
@@ -116,9 +111,7 @@ def policy_show(app: App, file: str | None) -> Result:
             "secret_provider": None,
             "weaknesses": [],
         }
-        return Lines(
-            [f"there is no policy: {escape_control(path)} is not there, and whatever is enqueued may run"], none
-        )
+        return Lines([f"there is no policy: {escape_control(path)} does not exist, so any command may run"], none)
     policy = found.policy
     weak = list(lint_policy(policy, user=os.geteuid(), accounts=found.accounts))
     value = {
@@ -162,7 +155,7 @@ def _job(app: App, arguments: tuple[str, ...], flags: Mapping[str, object]) -> N
 def _load(app: App, file: str | None) -> tuple[str, LoadedPolicy | None]:
     """The path and the policy; None if there is none and none was given."""
     path = default_path(app.home) if file is None else file_path(file, spelled="--policy")
-    if file is None and not os.path.lexists(path):
+    if file is None and not has_policy(app.home):
         return path, None
     return path, read_policy(path, user=os.geteuid())
 

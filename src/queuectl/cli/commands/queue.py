@@ -10,12 +10,13 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group
 from queuectl.cli.completion import complete_jobs, complete_queues
 from queuectl.cli.render import Details, Done, Result, Table
-from queuectl.cli.tables import Column, plural
+from queuectl.cli.tables import Column
 from queuectl.jobs.queue_limits import QueueSettings, format_rate
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.states import State
 from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
+from queuectl.text import plural
 from queuectl.units import format_duration
 from queuectl.webhooks.rules import redact_url
 
@@ -39,18 +40,17 @@ queue = group(
 )
 
 
-@command(
-    "list",
-    examples="""
+@command("list")
+def queue_list(app: App) -> Result:
+    """List queues: waiting and running jobs, whether it is paused, its limits, and its current rate.
+
+    Examples:
         queuectl queue list
         queuectl queue list --json | jq '.[] | select(.paused) | .name'
-    """,
-)
-def queue_list(app: App) -> Result:
-    """List queues: waiting and running jobs, whether it is paused, its limits, and its current rate."""
+    """
     queues = use.list_queues(app.open_reads())
     if not app.flags.json:
-        # A queue is stored for ever: omit those without jobs and rules.
+        # Queues are never removed: omit those without jobs and rules.
         queues = [one for one in queues if one.rules != QueueSettings() or any(one.states.values())]
     return Table(
         queues,
@@ -61,14 +61,14 @@ def queue_list(app: App) -> Result:
             Column("RUNNING", _running, right=True),
             Column("DEAD", lambda one: f"{one.states[State.DEAD]:,}", right=True, spare=1),
             Column(
-                "OF A KEY", lambda one: f"{one.rules.per_key:,}" if one.rules.per_key else "", right=True, optional=True
+                "PER KEY", lambda one: f"{one.rules.per_key:,}" if one.rules.per_key else "", right=True, optional=True
             ),
             Column("RATE", _rate, optional=True),
-            Column("JOBS GET", _defaults, style="dim", flexible=True, optional=True, spare=2),
+            Column("DEFAULTS", _defaults, style="dim", flexible=True, optional=True, spare=2),
         ],
         to_json=QueueView.to_dict,
         to_id=lambda one: one.name,
-        empty="no queues yet: a queue is there as soon as it has a job",
+        empty="no queues yet: the first job of a queue creates it",
     )
 
 
@@ -111,16 +111,15 @@ def _defaults(one: QueueView) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
 
 
-@command(
-    "pause",
-    examples="""
-        queuectl queue pause mail
-        queuectl queue pause mail reports
-    """,
-)
+@command("pause")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_pause(app: App, names: tuple[str, ...]) -> Result:
-    """Pause queues: no job of them is started. Running jobs continue; jobs can be enqueued."""
+    """Pause queues: no job of them is started. Running jobs continue; jobs can be enqueued.
+
+    Examples:
+        queuectl queue pause mail
+        queuectl queue pause mail reports
+    """
     return _set_paused(app, names, paused=True)
 
 
@@ -142,33 +141,16 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
         counts = {one.name: one.states[State.PROCESSING] for one in use.list_queues(app.open_reads())}
         for name in changed:
             if name not in known:
-                app.say(app.paint(f"{name}: nothing was ever in it", "dim"))
+                app.say(app.paint(f"{name}: it has never had a job", "dim"))
             if counts.get(name):
                 app.say(app.paint(f"{name}: {plural(counts[name], 'job')} still running", "dim"))
     return Done(list(dict.fromkeys(names)), verb=verb)
 
 
-@command(
-    "set",
-    signed_arguments=True,
-    examples="""
-        # two at a time, over all workers and hosts
-        queuectl queue set mail --concurrency 2
-        # ten starts in any minute, retries included
-        queuectl queue set mail --rate 10/m
-        # two running jobs per customer: enqueue --key customer-7
-        queuectl queue set mail --per-key 2
-        # defaults for its jobs
-        queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
-        queuectl queue set reports --memory 2GiB --nice 5
-        # a webhook for dead jobs
-        queuectl queue set reports --on-dead https://example.org/hooks/queue
-        queuectl queue set mail --rate none
-    """,
-)
+@command("set", signed_arguments=True)
 @click.argument("name", metavar="NAME", shell_complete=complete_queues)
 @click.option("--concurrency", metavar="N", help="Maximum number of running jobs, over all workers and hosts.")
-@click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key (enqueue --key).")
+@click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key.")
 @click.option("--rate", metavar="N/TIME", help="Rate limit: N starts per time: 10/m, 5/s, 100/h, 5/10s.")
 @click.option("--priority", metavar="N", help="Default priority.")
 @click.option("--max-retries", metavar="N", help="Default number of failed runs until a job is dead.")
@@ -186,6 +168,20 @@ def queue_set(app: App, name: str, **values: str | None) -> Result:
     """Set limits of a queue, and defaults for its jobs. The value none removes a rule.
 
     A limit applies to all workers and hosts from now on; running jobs continue. Defaults apply to jobs enqueued later.
+
+    Examples:
+        # two at a time, over all workers and hosts
+        queuectl queue set mail --concurrency 2
+        # ten starts in any minute, retries included
+        queuectl queue set mail --rate 10/m
+        # two running jobs per customer: enqueue --key customer-7
+        queuectl queue set mail --per-key 2
+        # defaults for its jobs
+        queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
+        queuectl queue set reports --memory 2GiB --nice 5
+        # a webhook for dead jobs
+        queuectl queue set reports --on-dead https://example.org/hooks/queue
+        queuectl queue set mail --rate none
     """
     found = use.set_rules(app.open_store, name, values, by_option=True)
     return Details(found.to_dict(), text=lambda: [_summary(found)], id=name)
@@ -196,29 +192,28 @@ def _summary(one: QueueView) -> str:
     parts = [
         "paused" if rules.paused else "",
         f"{rules.concurrency:,} at a time" if rules.concurrency is not None else "",
-        f"{rules.per_key:,} of a key at a time" if rules.per_key is not None else "",
+        f"{rules.per_key:,} per key" if rules.per_key is not None else "",
         f"{format_rate(rules.rate)}" if rules.rate is not None else "",
-        f"jobs get {_defaults(one)}" if _defaults(one) else "",
+        f"defaults {_defaults(one)}" if _defaults(one) else "",
     ]
     return f"{one.name}: {'; '.join(filter(None, parts)) or 'no limits'}"
 
 
-@command(
-    "move",
-    examples="""
-        # all waiting jobs of a queue
-        queuectl queue move mail mail-slow
-        # single jobs
-        queuectl queue move mail mail-slow 7f3a 81bc
-    """,
-)
+@command("move")
 @click.argument("source", metavar="FROM", shell_complete=complete_queues)
 @click.argument("target", metavar="TO", shell_complete=complete_queues)
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)
 def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Result:
     """Move waiting jobs of a queue to another one: all of them, or by id. They keep their priority and their time of enqueue.
-    Running jobs stay."""
+    Running jobs stay.
+
+    Examples:
+        # all waiting jobs of a queue
+        queuectl queue move mail mail-slow
+        # single jobs
+        queuectl queue move mail mail-slow 7f3a 81bc
+    """
     answer = use.move(source, target, ids, reads=app.open_reads, open_store=app.open_store)
     if not answer.done and not answer.refused:
-        app.say(app.paint(f"nothing waits in {source}", "dim"))
+        app.say(app.paint(f"no jobs wait in {source}", "dim"))
     return Done(answer.done, refused=answer.refused, verb=f"moved to {target}")

@@ -42,7 +42,7 @@ COMMANDS: Final = {
     "doctor": Entry("admin", "doctor", "Find problems of this installation, and fix some.", _ADMIN),
     "policy": Entry("policy", "policy", "Check and show the rules for commands on this host.", _ADMIN),
     "secret": Entry("secret", "secret", "Manage secrets for jobs of this host.", _ADMIN),
-    "config": Entry("config", "config", "Show and change settings.", _ADMIN),
+    "config": Entry("admin", "config", "Show and change settings.", _ADMIN),
     "prune": Entry("admin", "prune", "Remove ended jobs with history and logs, by age.", _ADMIN),
     "backup": Entry("transfer", "backup", "Copy the database into a file, while workers run.", _ADMIN),
     "restore": Entry("transfer", "restore", "Replace the database by a backup.", _ADMIN),

@@ -9,7 +9,7 @@ from typing import Any
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command, show_env_option
-from queuectl.cli.commands.enqueue import add, file_options, read_file, source
+from queuectl.cli.commands.enqueue import add, file_options, read_document, source
 from queuectl.cli.commands.logs import warn_missing_output
 from queuectl.cli.errors import INTERRUPTED, REFUSED, Interrupted
 from queuectl.cli.job_options import JobCommand, command_input, job_options, read_flags
@@ -19,25 +19,12 @@ from queuectl.cli.worker_status import unserved_watch
 from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailable, UsageError
 from queuectl.jobs.model import Job
 from queuectl.operations import inspect, logs
-from queuectl.operations.job_input import InputFormat, parse_document
 from queuectl.operations.logs import LogView
 from queuectl.operations.wait import exit_code, retry_store, wait
 from queuectl.text import escape_control
 
 
-@command(
-    "run",
-    cls=JobCommand,
-    examples="""
-        queuectl run 'make test'
-        # with options of enqueue
-        queuectl run --queue builds --timeout 10m -- make -j4 all
-        # from a file
-        queuectl run --file job.json
-        # all fields of the ended job as JSON
-        queuectl run --json 'make test'
-    """,
-)
+@command("run", cls=JobCommand)
 @job_options
 @file_options
 @show_env_option
@@ -48,13 +35,21 @@ def run(
 
     The exit status is its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled
     before. After Ctrl-C the job keeps running.
+
+    Examples:
+        queuectl run 'make test'
+        # with options of enqueue
+        queuectl run --queue builds --timeout 10m -- make -j4 all
+        # from a file
+        queuectl run --file job.json
+        # all fields of the ended job as JSON
+        queuectl run --json 'make test'
     """
     flags = read_flags({**options, "file": "-" if arguments == ("-",) else file}, app)
     if not arguments and file is None and "command" not in flags:
         raise UsageError("nothing to run", hint="for example: queuectl run 'echo hello'")
     arguments, file = source(arguments, file, flags=flags, stream=False, form=form)
-    wanted = InputFormat(form) if form else None
-    jobs = parse_document(read_file(app, file), wanted) if file else command_input(arguments, flags)
+    jobs = read_document(app, file, form) if file else command_input(arguments, flags)
     if len(list(islice(jobs, 2))) != 1:
         raise UsageError("run takes one job", hint="queuectl enqueue adds several, queuectl wait waits for them")
     (job_id,) = add(app, jobs, flags=flags)
@@ -124,9 +119,9 @@ def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
 
 def _with_follow_hint(error: Unavailable, job_id: str) -> Unavailable:
     """The error without the hint to try again, which would enqueue a second job."""
-    error.hint = f"the job is queued and goes on; to follow it again: queuectl logs -f {job_id}"
+    error.hint = f"the job is queued; to follow it: queuectl logs -f {job_id}"
     return error
 
 
 def _warn_still_running(app: App, job_id: str) -> None:
-    app.warn(f"{escape_control(job_id)} goes on; to follow it again: queuectl logs -f {escape_control(job_id)}")
+    app.warn(f"{escape_control(job_id)} keeps running; to follow it: queuectl logs -f {escape_control(job_id)}")

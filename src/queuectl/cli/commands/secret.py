@@ -58,26 +58,24 @@ def secret_list(app: App) -> Result:
     )
 
 
-@command(
-    "set",
-    examples="""
-        # from a prompt without echo
-        queuectl secret set db-password
-        openssl rand -hex 32 | queuectl secret set api-token
-    """,
-)
+@command("set")
 @_name
 def secret_set(app: App, name: str) -> Result:
     """Store a secret in a file that only you can read. Jobs get it from their next run on.
 
     The value is read from stdin, or from a prompt without echo; never from an argument, which other users could see in
     the list of processes. One newline at its end is removed.
+
+    Examples:
+        # from a prompt without echo
+        queuectl secret set db-password
+        openssl rand -hex 32 | queuectl secret set api-token
     """
     parse_entry(name, "NAME")
     value = _typed(app, name) if app.stdin.isatty() else app.stdin_bytes.read(MAX_TOTAL_BYTES + 2)
     value = files.check_value(name, value)
     if not value:
-        raise SecretUnusable(name, "it is empty", hint="write it to stdin, or type it")
+        raise SecretUnusable(name, "it is empty", hint="pipe it to stdin, or enter it at the prompt")
     files.write(app.home, name, value)
     return Done([name], verb="set")
 
@@ -114,7 +112,7 @@ def _typed(app: App, name: str) -> bytes:
         first = getpass.getpass(f"{name}: ", stream=app.stderr)
         second = getpass.getpass("again: ", stream=app.stderr)
     except EOFError as error:
-        raise UsageError("nothing was typed", hint=f"write it to stdin: … | queuectl secret set {name}") from error
+        raise UsageError("no value was entered", hint=f"write it to stdin: … | queuectl secret set {name}") from error
     if first != second:
-        raise UsageError("the two are not alike", hint="type the same again")
+        raise UsageError("the two values differ", hint="enter the same value twice")
     return first.encode("utf-8", "surrogateescape")

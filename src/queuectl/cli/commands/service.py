@@ -152,7 +152,7 @@ def check_root(wanted: Service) -> None:
         pwd.getpwnam(wanted.run_as or "")
     except KeyError as error:
         make = f"useradd --system --home-dir {wanted.home} --shell /usr/sbin/nologin {wanted.run_as}"
-        raise InvalidInput("--run-as", f"there is no user {wanted.run_as}", hint=f"make one: {make}") from error
+        raise InvalidInput("--run-as", f"there is no user {wanted.run_as}", hint=f"create one: {make}") from error
 
 
 def as_json(manager: Manager, known: Service, status: ServiceStatus | None) -> dict[str, object]:
@@ -202,7 +202,7 @@ service = group(
     """,
 )
 
-_NAME = click.option("--name", metavar="NAME", help="ID of the worker, for several services (default: the host name).")
+_NAME = click.option("--name", metavar="NAME", help="Worker ID, for several services (default the host name).")
 _SYSTEM = click.option(
     "--system", "is_system", is_flag=True, help="A system service instead of a user service; needs root."
 )
@@ -210,20 +210,7 @@ _SYSTEM = click.option(
 _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
 
 
-@command(
-    "install",
-    any_home=True,
-    examples="""
-        # a user service, with your data directory
-        queuectl service install --count 4
-        # a system service, as the user queuectl, in /var/lib/queuectl
-        sudo queuectl service install --system --count 4
-        # only print the unit
-        queuectl service install --count 4 --print
-        # a second service
-        queuectl service install --name mail --queue mail --count 2
-    """,
-)
+@command("install", any_home=True)
 @_SYSTEM
 @worker_options
 @_NAME
@@ -232,15 +219,14 @@ _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), 
     "--stop-timeout",
     metavar="TIME",
     default=STOP_TIMEOUT,
-    show_default=True,
-    help="Time for running jobs at a stop, before they return to pending; none for no limit.",
+    help=f"Time for running jobs to finish, or none (default {STOP_TIMEOUT}).",
 )
 @click.option(
     "--env",
     "env",
     metavar="NAME[=VALUE]",
     multiple=True,
-    help="Set a variable for worker and jobs; NAME alone copies its current value.",
+    help="Variable for worker and jobs; NAME copies its value.",
 )
 @click.option("--allow-sudo", is_flag=True, help="With --system: allow sudo and set-user-ID programs in jobs.")
 @click.option("--print", "print_only", is_flag=True, help="Print the unit or property list, change nothing.")
@@ -261,6 +247,16 @@ def service_install(
 
     It is started now and at boot, monitored, and restarted after a failure. A restart does not affect running jobs.
     Installing it again applies changed options.
+
+    Examples:
+        # a user service, with your data directory
+        queuectl service install --count 4
+        # a system service, as the user queuectl, in /var/lib/queuectl
+        sudo queuectl service install --system --count 4
+        # only print the unit
+        queuectl service install --count 4 --print
+        # a second service
+        queuectl service install --name mail --queue mail --count 2
     """
     if not is_system and (run_as is not None or allow_sudo):
         option = "--allow-sudo" if allow_sudo else "--run-as"
@@ -295,7 +291,7 @@ def service_install(
         check_root(wanted)
     done = services.install(chosen, wanted)
     fields = {"changed": done.is_changed, **as_json(chosen, wanted, done.status)}
-    how = "is installed" if done.is_changed else "was installed already, and nothing has changed"
+    how = "is installed" if done.is_changed else "is already installed and unchanged"
     line = f"the service {wanted.unit} {how}: {escape_control(done.path)}; it is {done.status.active}"
     return Details(fields, text=lambda: [line, *linger_hint(app, chosen.name, is_system=is_system)], id=wanted.name)
 
@@ -322,7 +318,7 @@ def service_status(app: App, is_system: bool, name: str | None, manager: str | N
         if status.status:
             yield f"  {escape_control(status.status)}"
         if status.restarts:
-            yield f"  started again {status.restarts} times by {chosen.name}"
+            yield f"  restarted {status.restarts} times by {chosen.name}"
         yield f"  {escape_control(chosen.path(known))}"
 
     return Details(as_json(chosen, known, status), text=lines, id=known.name)
@@ -338,7 +334,7 @@ def service_uninstall(app: App, is_system: bool, name: str | None, manager: str 
 
     chosen, known = manager_of(app, manager, is_system=is_system), known_service(app, name, is_system=is_system)
     is_done = services.uninstall(chosen, known)
-    line = f"the service {known.unit} is gone" if is_done else f"there is no service {known.unit}"
+    line = f"removed the service {known.unit}" if is_done else f"there is no service {known.unit}"
     return Lines([line], {"done": [known.name] if is_done else [], "refused": []})
 
 

@@ -18,7 +18,7 @@ from queuectl.cli.command import command
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options
 from queuectl.cli.render import Details, Raw, Result, table_lines
-from queuectl.cli.tables import Column, plural, size_text
+from queuectl.cli.tables import Column, size_text
 from queuectl.cli.watch import progress
 from queuectl.cli.worker_status import is_alive, rescuer
 from queuectl.config import actor, working_directory
@@ -34,7 +34,6 @@ from queuectl.errors import (
 from queuectl.operations import export as exporter
 from queuectl.operations.backup import (
     SQLITE_SUFFIXES,
-    FillableStore,
     RestoreResult,
     RestoreTarget,
     new_backup_path,
@@ -59,8 +58,8 @@ from queuectl.store.open import (
     store_file_of,
     store_path,
 )
-from queuectl.store.transfer import Copyable
-from queuectl.text import escape_control, escape_json
+from queuectl.store.protocol import Store
+from queuectl.text import escape_control, escape_json, plural
 
 BACKUP_HINT = "name a file that queuectl backup made; what export wrote is read by: queuectl import FILE"
 
@@ -69,7 +68,7 @@ class FileInUse(Conflict):
     code = "file-in-use"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is the store itself", hint="name a backup of it: queuectl backup FILE makes one")
+        super().__init__(f"{path} is the database itself", hint="name a backup of it: queuectl backup FILE makes one")
 
 
 @command("backup", examples="queuectl backup /backup/queue-$(date +%F).db")
@@ -117,7 +116,7 @@ def restore(app: App, file: str, yes: bool) -> Result:
 
 
 class _Source:
-    def __init__(self, store: Copyable) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         with store.dump() as dump:
             self.counts = dump.counts()
@@ -150,9 +149,8 @@ def _open_backup_file(app: App, path: str) -> Iterator[_Source]:
 
 
 def _check_target(app: App) -> None:
-    with contextlib.suppress(
-        *_unusable_store_errors(app)
-    ):  # unreadable: the locks of the data directory are checked later
+    # If the database is unreadable, the locks of the data directory are checked later.
+    with contextlib.suppress(*_unusable_store_errors(app)):
         require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=is_alive(app))
 
 
@@ -174,7 +172,7 @@ def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
 
 
 def _restore_target(app: App, own: str | None) -> RestoreTarget:
-    def open_whole() -> FillableStore:
+    def open_whole() -> Store:
         app.close()  # the file may have been replaced
         return app.open_store()
 
@@ -192,31 +190,29 @@ def _restored_lines(done: RestoreResult) -> Iterator[str]:
     counts = {count.what: count.target for count in done.copied.counts}
     yield f"restored {plural(counts['jobs'], 'job')} with {plural(counts['runs'], 'run')}"
     if done.copied.given_back:
-        which = (
-            "1 job that ran waits" if done.copied.given_back == 1 else f"{done.copied.given_back:,} jobs that ran wait"
-        )
-        yield f"{which} again, with nothing charged"
+        yield _given_back_text(done.copied.given_back)
     if done.kept is not None:
-        yield f"what there was is kept: {escape_control(done.kept)}"
+        yield f"the replaced database is kept: {escape_control(done.kept)}"
 
 
-@command(
-    "copy",
-    any_home=True,
-    examples="""
-        # with the password in ~/.pgpass: others can read arguments
-        queuectl copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
-        queuectl copy --from postgresql:///work --to /backup/work.db
-    """,
-)
+def _given_back_text(jobs: int) -> str:
+    return f"{plural(jobs, 'running job')} returned to pending, without an attempt counted"
+
+
+@command("copy", any_home=True)
 @click.option("--from", "source", required=True, metavar="ADDRESS", help="Database to copy: a path or a URL.")
 @click.option("--to", "target", required=True, metavar="ADDRESS", help="Target without jobs; created if it is missing.")
-@click.option("--force", is_flag=True, help="Also while workers run; running jobs are pending in the copy.")
+@click.option("--force", is_flag=True, help="Copy while workers run; running jobs become pending.")
 def copy(app: App, source: str, target: str, force: bool) -> Result:
     """Copy a whole database into another one, between SQLite and PostgreSQL in any combination.
 
     Jobs, history, settings, counters and stored output, all or nothing. Refused while workers of the source are alive or
     jobs run, and if the target is not empty. Logs are files and are not copied.
+
+    Examples:
+        # with the password in ~/.pgpass: others can read arguments
+        queuectl copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
+        queuectl copy --from postgresql:///work --to /backup/work.db
     """
     shown = {name: parse_address(address).shown() for name, address in (("from", source), ("to", target))}
     for address in () if app.flags.trust_home else (source, target):
@@ -225,7 +221,7 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
     if opened is None:
         raise StoreNotFound(shown["from"])
 
-    def open_target() -> Copyable:
+    def open_target() -> Store:
         made = open_at(target, app.clock, create=True, on_wait=app.on_locked)
         assert made is not None
         made.actor = actor(app.environ)
@@ -244,8 +240,7 @@ def _copied_lines(app: App, done: CopyResult, target: str) -> Iterator[str]:
     rate = f", {jobs / done.seconds:,.0f} jobs a second" if done.seconds > 0.5 else ""
     yield f"copied to {escape_control(target)} in {done.seconds:.1f} s{rate}"
     if done.given_back:
-        which = "1 job that ran waits" if done.given_back == 1 else f"{done.given_back:,} jobs that ran wait"
-        yield f"{which} again in the copy, with nothing charged"
+        yield f"{_given_back_text(done.given_back)} in the copy"
     yield "logs are files and were not copied: they stay where they are"
 
 
@@ -259,9 +254,24 @@ _COUNT_COLUMNS: list[Column[TableCount]] = [
 CHUNK_BYTES = 2**16
 
 
-@command(
-    "export",
-    examples="""
+@command("export")
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([form.value for form in exporter.ExportFormat]),
+    help="JSON array or JSON lines (default by suffix, else json).",
+)
+@click.option("--history", is_flag=True, help="Include all runs of each job.")
+@click.option("--rules", is_flag=True, help="Include queue rules, schedules, alerts and batch ends.")
+@filter_options()
+def export(app: App, file: str | None, form: str | None, history: bool, rules: bool, selection: Selection) -> Result:
+    """Write jobs as JSON, in the order of enqueue, for programs and import.
+
+    To stdout, or into a new FILE that only you can read; only the file contains values of environments. The output of jobs
+    is not included.
+
+    Examples:
         # with the history
         queuectl export --history jobs.json
         # one job per line, for other programs; without values of environments
@@ -269,23 +279,6 @@ CHUNK_BYTES = 2**16
         queuectl export --state dead --queue mail dead.jsonl
         # everything for a new data directory
         queuectl export --history --rules all.json
-    """,
-)
-@click.argument("file", required=False, metavar="[FILE]")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([form.value for form in exporter.ExportFormat]),
-    help="JSON array or JSON lines (default: by the suffix of FILE, else json).",
-)
-@click.option("--history", is_flag=True, help="Include all runs of each job.")
-@click.option("--rules", is_flag=True, help="Include rules of queues, schedules, alerts and ends of batches.")
-@filter_options()
-def export(app: App, file: str | None, form: str | None, history: bool, rules: bool, selection: Selection) -> Result:
-    """Write jobs as JSON, in the order of enqueue, for programs and import.
-
-    To stdout, or into a new FILE that only you can read; only the file contains values of environments. The output of jobs
-    is not included.
     """
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a new file, or omit it for stdout")
@@ -334,19 +327,7 @@ def _encode(pieces: list[str]) -> bytes:
     return escape_json("".join(pieces)).encode()
 
 
-@command(
-    "import",
-    examples="""
-        queuectl import jobs.json
-        # only check
-        queuectl import --dry-run jobs.json
-        # everything that `export --rules` wrote
-        queuectl import --rules all.json
-        # the database of another tool
-        queuectl import ~/old/queue.db
-        ssh build.example.org queuectl export --format jsonl | queuectl import -
-    """,
-)
+@command("import")
 @click.argument("file", metavar="FILE")
 @click.option("--rules", is_flag=True, help="Also import queues, schedules, alerts and ends of batches.")
 @click.option("--dry-run", is_flag=True, help="Print what would be imported, change nothing.")
@@ -356,6 +337,16 @@ def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
 
     All or nothing. An identical job that exists is skipped; another job with the same id refuses the import. Running jobs
     become pending. - is stdin.
+
+    Examples:
+        queuectl import jobs.json
+        # only check
+        queuectl import --dry-run jobs.json
+        # everything that `export --rules` wrote
+        queuectl import --rules all.json
+        # the database of another tool
+        queuectl import ~/old/queue.db
+        ssh build.example.org queuectl export --format jsonl | queuectl import -
     """
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a file, or - for stdin")
@@ -394,18 +385,13 @@ def _imported_lines(done: ImportResult, *, dry_run: bool) -> Iterator[str]:
     beside = [_count_text(kind, len(names)) for kind, many in KINDS.items() if (names := getattr(done, many))]
     yield f"{'would import' if dry_run else 'imported'} {', '.join([plural(done.imported, 'job'), *beside])}"
     if done.skipped:
-        yield f"{plural(done.skipped, 'job')} skipped: there already"
+        yield f"{plural(done.skipped, 'job')} skipped: already present"
     if done.given_back:
-        which = (
-            "1 of them was running and waits"
-            if done.given_back == 1
-            else f"{done.given_back:,} of them were running and wait"
-        )
-        yield f"{which} again, with nothing charged"
+        yield _given_back_text(done.given_back)
     for key, value in done.settings.items():
         yield f"{key} = {escape_control(value)}"
     if done.ignored:
-        yield f"ignored, for there is nothing like it here: {escape_control(', '.join(done.ignored))}"
+        yield f"ignored, without an equivalent here: {escape_control(', '.join(done.ignored))}"
 
 
 # Kind of a record -> key of its number in the result.

@@ -28,19 +28,7 @@ from queuectl.text import escape_control
 from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms
 
 
-@command(
-    "wait",
-    examples="""
-        queuectl wait 7f3a && echo it worked
-        queuectl wait --timeout 10m $(queuectl enqueue 'make test')
-        # a batch, with a progress bar
-        queuectl wait --batch nightly
-        # the first one to end
-        queuectl wait --any --json 7f3a 91bc
-        # until a queue has no more jobs to run
-        queuectl wait --queue mail
-    """,
-)
+@command("wait")
 @ids_and_filters(but=("batches",))
 @click.option(
     "--batch", metavar="NAME", shell_complete=complete_batches, help="Wait until all jobs of this batch have ended."
@@ -61,6 +49,16 @@ def wait(
 
     The exit status is that of the first job that did not complete: its exit code, 128 + its signal, or 1; 0 if all
     completed. Filters are applied once, at the start, to jobs that have not ended unless --state is given.
+
+    Examples:
+        queuectl wait 7f3a && echo it worked
+        queuectl wait --timeout 10m $(queuectl enqueue 'make test')
+        # a batch, with a progress bar
+        queuectl wait --batch nightly
+        # the first one to end
+        queuectl wait --any --json 7f3a 91bc
+        # until a queue has no more jobs to run
+        queuectl wait --queue mail
     """
     seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
     if batch is not None:
@@ -163,7 +161,7 @@ def _batch_lines(app: App, found: Progress) -> Iterator[str]:
         then = f"queued as {batch.on_complete_job}" if batch.on_complete_job else "when all have ended"
         yield f"on complete: {escape_control(batch.on_complete)} ({then})"
     if found.failed:
-        yield app.paint(f"what failed: queuectl list --batch {batch.name} --state dead,cancelled", "dim")
+        yield app.paint(f"failed jobs: queuectl list --batch {batch.name} --state dead,cancelled", "dim")
 
 
 def _batch_columns(now_ms: int) -> list[Column[Progress]]:

@@ -11,7 +11,7 @@ from queuectl.jobs.model import Claim
 from queuectl.jobs.queue_limits import UNSTARTED_RECHECK_MS, PriorStart
 from queuectl.store import rows
 from queuectl.store.admission import (
-    MAX_SET_ASIDE,
+    MAX_KEY_BLOCKED,
     Admitted,
     Limit,
     Limits,
@@ -193,14 +193,14 @@ class LimitedClaims:
         return slots
 
     def _keyed_head(self, queue: str, slots: int, per_key: int | None) -> tuple[list[Row], bool]:
-        """The first jobs of a queue that limits keys, and whether there may be more after those that were set aside."""
+        """The first jobs of a queue that limits keys, and whether there may be more after those that are blocked on their key."""
         found: list[Row] = []
-        aside: list[Row] = []
+        key_blocked: list[Row] = []
         taken: Counter[str] = Counter()
         rank, seq = LOWEST_RANK, 0
-        while len(found) < slots and len(aside) < MAX_SET_ASIDE:
+        while len(found) < slots and len(key_blocked) < MAX_KEY_BLOCKED:
             # Usually the first jobs have free slots. Otherwise read many at once: each read is a round trip.
-            limit = slots - len(found) if not aside else MAX_SET_ASIDE
+            limit = slots - len(found) if not key_blocked else MAX_KEY_BLOCKED
             page = self._db.all(SQL["heads_behind"], {"queue": queue, "rank": rank, "seq": seq, "limit": limit})
             if not page:
                 break
@@ -209,11 +209,11 @@ class LimitedClaims:
                 taken.update(dict(self._db.all(SQL["running_of_keys"], {"queue": queue, "keys": keys})))
             fit, full = split_by_key(page, taken.__getitem__, per_key, taken, key_at=3)
             found += fit
-            aside += full
+            key_blocked += full
             rank, seq = page[-1][:2]
-        if aside:
-            self._db.execute(SQL["set_aside"], {"seqs": [row[1] for row in aside]})
-        return [row[:3] for row in found[:slots]], len(found) < slots and len(aside) >= MAX_SET_ASIDE
+        if key_blocked:
+            self._db.execute(SQL["block_on_key"], {"seqs": [row[1] for row in key_blocked]})
+        return [row[:3] for row in found[:slots]], len(found) < slots and len(key_blocked) >= MAX_KEY_BLOCKED
 
     def _note_starts(self, claimed: Sequence[Row], limited: Limits, now: int) -> None:
         """`claimed`: as `claim` returns them, in order."""

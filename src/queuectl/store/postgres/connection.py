@@ -6,22 +6,21 @@ Nothing here relies on a session: behind a pooler each transaction may run in an
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
 
-from queuectl import errors
-from queuectl.clock import Clock, SystemClock
+from queuectl.clock import Clock
 from queuectl.store.address import PostgresUrl
 from queuectl.store.conflicts import TransactionConflict
 from queuectl.store.postgres.errors import ConnectionLost, translate
 from queuectl.store.postgres.session import (
     MARGIN_SECONDS,
     STATEMENT_SECONDS,
+    Backoff,
     Session,
     connect,
     is_disconnected,
@@ -30,8 +29,6 @@ from queuectl.store.postgres.session import (
 from queuectl.store.statements import Statements, with_pyformat
 from queuectl.store.transactions import Parameters, Query
 from queuectl.store.types import Row
-
-T = TypeVar("T")
 
 # Without comments: psycopg caches the parsed form of short statements only.
 SQL: Final = Statements(__file__, adapt=with_pyformat)
@@ -45,39 +42,11 @@ NO_JIT: Final = "set local jit = off"
 LOCK_SECONDS: Final = 5.0
 TRANSACTION_STATEMENTS: Final = 4  # the time limit of a transaction, in time limits of a statement
 LONG_SECONDS: Final = 600.0  # for statements on a whole table: a migration, a reset, a change of ageing, a backup
-FIRST_DELAY: Final = 0.1  # seconds between attempts to connect
-MAX_DELAY: Final = 5.0
 
 
 class Result(NamedTuple):
     rows: list[Row]
     rowcount: int
-
-
-class Backoff:
-    """Exponential backoff with jitter for reconnects."""
-
-    monotonic = staticmethod(SystemClock().monotonic)
-
-    def __init__(self) -> None:
-        self._seconds = FIRST_DELAY
-        self._until = 0.0
-        self._failure: errors.Unavailable | None = None
-
-    def attempt(self, act: Callable[[], T]) -> T:
-        """Call `act`, or raise the error of the last attempt until its delay has passed."""
-        if self._failure is not None and self.monotonic() < self._until:
-            raise self._failure
-        try:
-            done = act()
-        except errors.Unavailable as exc:
-            self._failure = exc
-            # Jitter: a thousand workers that lost their server must not reconnect at the same moment.
-            self._until = self.monotonic() + self._seconds * random.uniform(0.5, 1.0)
-            self._seconds = min(2 * self._seconds, MAX_DELAY)
-            raise
-        self._seconds, self._failure = FIRST_DELAY, None
-        return done
 
 
 class Connection:
@@ -107,10 +76,6 @@ class Connection:
         self._prepare_after: int | None = 3
         self._backoff = Backoff()
 
-    def open(self) -> None:
-        """Connect now and not at the first use."""
-        self._open()
-
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
@@ -119,8 +84,6 @@ class Connection:
     def duplicate(self) -> Connection:
         """Another connection to the same database, for a long read while this one is used."""
         return Connection(self.address, clock=self.clock, seconds=self.seconds)
-
-    # ── one round trip ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def query(self, *queries: Query, plan_freely: bool = False) -> list[list[Row]]:
         """The rows of some reads, all as of one moment. Sent once more if the connection turns out to be lost. `plan_freely`: for
@@ -157,8 +120,6 @@ class Connection:
                 cursors = [session.execute(_own(text), values or None) for text, values in queries]
                 finish()
             return [Result(_rows(cursor), cursor.rowcount) for cursor in cursors]
-
-    # ── several round trips ─────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def transaction(
@@ -199,8 +160,7 @@ class Connection:
 
     def value(self, text: str, values: Parameters = ()) -> Any:
         """The first column of the first row, None if there is none."""
-        row = self.one(text, values)
-        return None if row is None else row[0]
+        return next((row[0] for row in self.all(text, values)), None)
 
     def execute(self, text: str, values: Parameters = ()) -> int:
         """Within a transaction: the number of changed rows."""
@@ -239,7 +199,7 @@ class Connection:
     def _use_session(self, *, patience: float | None = None) -> Iterator[Session]:
         """The session. Its errors are translated, and leave no transaction open."""
         assert not self.is_inside, "one transaction at a time"
-        session = self._open()
+        session = self.open()
         session.patience = self.seconds + MARGIN_SECONDS if patience is None else patience
         try:
             yield session
@@ -289,7 +249,8 @@ class Connection:
         for text, values in waiting:
             session.execute(_own(text), values or None)
 
-    def _open(self) -> Session:
+    def open(self) -> Session:
+        """The session, opened if there is none."""
         if self._session is not None and is_disconnected(self._session):
             self.close()
         if self._session is None:

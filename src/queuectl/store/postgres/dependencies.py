@@ -232,12 +232,12 @@ class PostgresResolver(Resolver):
     def _write(self, decisions: _Decisions) -> None:
         if not decisions.marks:
             return
-        self._db.execute(SQL["mark_edge"], {"told": json.dumps(decisions.marks)})
+        self._db.execute(SQL["mark_edge"], {"changes": json.dumps(decisions.marks)})
         for event in (Event.UNBLOCK, Event.ORPHAN, Event.REBLOCK):
             values = [changed.values for _, changed in decisions.changes if changed.event is event]
             if values and event is Event.REBLOCK:
                 self._db.execute(SQL["wait_again"], {"children": [value["seq"] for value in values]})
             if values:
-                self._db.execute(SQL[STATEMENTS[event]], {"told": json.dumps(values), "now": values[0]["now"]})
+                self._db.execute(SQL[STATEMENTS[event]], {"changes": json.dumps(values), "now": values[0]["now"]})
         if any(parent.state in _PROPAGATED for parent in decisions.changed.values()):
-            self._db.execute(SQL["told"])
+            self._db.execute(SQL["clear_resolved"])

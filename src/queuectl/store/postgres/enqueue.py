@@ -117,7 +117,7 @@ class PostgresEnqueuer(EnqueueSteps):
 
     def insert_links(self, links: NewLinks, new: Mapping[str, int]) -> None:
         seqs, blocked, texts = map(list, zip(*links.depends_on(new), strict=True))
-        self._db.execute(SQL["block"], {"seqs": seqs, "blocked": blocked, "said": texts})
+        self._db.execute(SQL["block"], {"seqs": seqs, "blocked": blocked, "depends_on": texts})
         self._db.copy(SQL["link"], links.edges(new))
         # A parent that ends at this moment does not see its new children.
         self._db.copy(SQL["leave_undecided"], ((parent.seq,) for parent in links.parents.values()))
@@ -142,7 +142,7 @@ def raise_duplicate(tx: PostgresTransactions, ids: Sequence[str], exc: UniqueVio
 
 def _seq_queries(given: Sequence[str], jobs: int) -> tuple[Query, Query]:
     """The ranking rule, and sequence numbers for new jobs."""
-    return Query(SQL["ageing"]), Query(SQL["take_places"], {"ids": given, "jobs": jobs})
+    return Query(SQL["ageing"]), Query(SQL["next_seqs"], {"ids": given, "jobs": jobs})
 
 
 def _in_doubt(exc: ConnectionLost, ids: Sequence[str]) -> errors.StoreUnreachable:

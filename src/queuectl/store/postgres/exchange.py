@@ -373,7 +373,7 @@ def _end_row(claim: Claim, settlement: Settlement, result: RunResult, *, now: in
         "exit_code": settlement.exit_code,
         "signal": settlement.signal,
         "error": settlement.error,
-        "calls": outbox_rows(claim, settlement, now_ms=now) if claim.hooks else None,
+        "webhooks": outbox_rows(claim, settlement, now_ms=now) if claim.hooks else None,
     }
 
 

@@ -82,13 +82,13 @@ class NotifyWakeup:
         self._set.register(session.pgconn.socket, select.EPOLLIN)
         self.polling_because = None
         try:
+            # First of all: the session is idle already while the main connection sends its notification.
+            session.execute("set idle_session_timeout = 0")
             session.execute("listen queuectl")
-            if self._receives(session):
-                # This session is not shared, and idle while there is no work.
-                session.execute("set idle_session_timeout = 0")
-            else:
+            if not self._receives(session):
                 # Other users of that session should not receive notifications. Probably it is the one that answers now.
                 session.execute("unlisten queuectl")
+                session.execute("reset idle_session_timeout")
                 self._lose(POOLED)
         except psycopg.Error:
             self._lose(LOST)

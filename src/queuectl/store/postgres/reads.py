@@ -8,18 +8,16 @@ from typing import Any, Final
 
 from queuectl import errors
 from queuectl.jobs.model import Job
-from queuectl.jobs.states import State
 from queuectl.store import rows
 from queuectl.store.admission import read_limit
-from queuectl.store.job_order import Order, Position, positions_before
 from queuectl.store.postgres.connection import SNAPSHOT, SQL
 from queuectl.store.postgres.errors import GRANTS, read_only
 from queuectl.store.postgres.transactions import PostgresTransactions
 from queuectl.store.postgres.transfer import backup
-from queuectl.store.reads import PAGE_SIZE, JobReads, count_unpromoted
+from queuectl.store.reads import PAGE_SIZE, JobReads, Order, Position, count_unpromoted, positions_before
 from queuectl.store.statements import LATEST
 from queuectl.store.transactions import Parameters, Query, Transactions, read_ageing
-from queuectl.store.types import After, Caution, Ended, Filter, Health, Row, Sort
+from queuectl.store.types import After, Caution, Filter, Health, Row, Sort
 from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS
 
 _ALL: Final = ("select", "insert", "update", "delete")
@@ -27,7 +25,7 @@ _NO_UPDATE: Final = ("select", "insert", "delete")
 _NO_DELETE: Final = ("select", "insert", "update")
 # The privileges that a role needs. docs/guides/postgresql.md has the grants.
 RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "alerts": _ALL, "audit": _NO_UPDATE, "batches": _ALL, "buckets": _NO_DELETE, "calls": _ALL,
+    "alerts": _ALL, "audit": _NO_UPDATE, "batches": _ALL, "buckets": _NO_DELETE, "webhook_outbox": _ALL,
     "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,
     "jobs_seq_seq": ("usage", "select"), "locks": ("select", "update"), "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
     "requests": _ALL, "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
@@ -48,7 +46,10 @@ _ARGUMENTS: Final = (
 class PostgresReads(JobReads):
     is_shared = True
     jobs_table = "queuectl.jobs"
+    tags_table = "queuectl.job_tags"
+    matches = f"strpos(coalesce(command, ({_ARGUMENTS})), %s) > 0"
     mark = "%s"
+    no_limit = None
     job_columns = f"""{rows.JOB_COLUMNS},
         case when jobs.state = 'blocked' then (
             select json_agg(json_build_array(id, state))::text
@@ -105,18 +106,6 @@ class PostgresReads(JobReads):
             for page in pages:
                 for row in page:
                     yield rows.job(row, context)
-
-    def ended(
-        self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
-    ) -> Iterator[Ended]:
-        name = "ended_completed" if state is State.COMPLETED else "ended"
-        values = {"state": state.value, "before": before_ms, "limit": limit, "host": host}
-        if limit is not None:
-            yield from map(Ended._make, self._tx.all(name, values))
-            return
-        with self._tx.read_pages(SQL[name], values, size=PAGE_SIZE, plan_freely=False) as (_, pages):
-            for page in pages:
-                yield from map(Ended._make, page)
 
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         wanted = None if queues is None else list(queues)
@@ -200,39 +189,11 @@ class PostgresReads(JobReads):
             of_key=rows.by_key(keys),
         )
 
-    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
-        """All parts are constants and all values parameters."""
-        clauses: list[str] = []
-        values: list[Any] = []
-        for column, wanted in (
-            ("state", filters.states),
-            ("queue", filters.queues),
-            ("id", filters.ids),
-            ("batch", filters.batches),
-        ):
-            if wanted:
-                clauses.append(f"{column} = any(%s::text[])")
-                values.append(sorted(map(_bindable, wanted)))
-        if not filters.calls:
-            clauses.append("queue <> 'queuectl.webhooks'")
-        for tag in sorted(filters.tags):
-            clauses.append("seq in (select job from queuectl.job_tags where tag = %s)")
-            values.append(_bindable(tag))
-        if filters.since_ms is not None:
-            clauses.append("created_at >= %s")
-            values.append(filters.since_ms)
-        if filters.match is not None:
-            clauses.append(f"strpos(coalesce(command, ({_ARGUMENTS})), %s) > 0")
-            values.append(filters.match)
-        if after is not None:
-            clauses.append(after[0])
-            values.extend(after[1])
-        return (f" where {' and '.join(clauses)}" if clauses else ""), values
+    def is_any(self, column: str, values: Sequence[str]) -> tuple[str, list[Any]]:
+        return f"{column} = any(%s::text[])", [list(values)]
 
-
-def _bindable(text: str) -> str:
-    """An argument of the command line may contain bytes that PostgreSQL does not accept. It matches nothing, and neither does "?"."""
-    return text.encode(errors="replace").decode().replace("\0", "?")
+    def bindable(self, text: str) -> str:
+        return super().bindable(text).replace("\0", "?")
 
 
 # ── privileges ──────────────────────────────────────────────────────────────────────────────────────────────────────

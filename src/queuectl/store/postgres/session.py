@@ -1,4 +1,4 @@
-"""A session with a PostgreSQL server: connecting, time limits, whether it is alive; and the clock of the server.
+"""A session with a PostgreSQL server: connecting with backoff, time limits, whether it is alive; and the clock of the server.
 
 All hosts of a store use the clock of the server, so a worker whose own clock is wrong does no harm. It is read when connecting and at every
 heartbeat; between two readings the local monotonic clock continues it.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import math
+import random
 import select
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -22,12 +23,16 @@ from queuectl.store.address import PostgresUrl
 from queuectl.store.postgres.errors import translate_refusal
 from queuectl.store.types import Row
 
+T = TypeVar("T")
+
 # Its messages arrive as exceptions. Without a handler, Python would also print them.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 STATEMENT_SECONDS: Final = 8.0  # time limit of a statement: a command fails within 10 s
 WORKER_SECONDS: Final = 3.0  # the same for a worker, which has jobs to supervise
 CONNECT_SECONDS: Final = 5.0
+FIRST_DELAY: Final = 0.1  # seconds between attempts to connect
+MAX_DELAY: Final = 5.0
 MARGIN_SECONDS: Final = 1.0  # the server cancels a statement first, if it is alive
 
 # Defaults for the address. The kernel notices a dead connection after some 10 s if data was sent, after some 20 s if not; `Session.wait`
@@ -110,6 +115,32 @@ def is_disconnected(session: Session) -> bool:
         while session.pgconn.notifies():
             pass
     return False
+
+
+class Backoff:
+    """Exponential backoff with jitter for reconnects."""
+
+    monotonic = staticmethod(SystemClock().monotonic)
+
+    def __init__(self) -> None:
+        self._seconds = FIRST_DELAY
+        self._until = 0.0
+        self._failure: errors.Unavailable | None = None
+
+    def attempt(self, act: Callable[[], T]) -> T:
+        """Call `act`, or raise the error of the last attempt until its delay has passed."""
+        if self._failure is not None and self.monotonic() < self._until:
+            raise self._failure
+        try:
+            done = act()
+        except errors.Unavailable as exc:
+            self._failure = exc
+            # Jitter: a thousand workers that lost their server must not reconnect at the same moment.
+            self._until = self.monotonic() + self._seconds * random.uniform(0.5, 1.0)
+            self._seconds = min(2 * self._seconds, MAX_DELAY)
+            raise
+        self._seconds, self._failure = FIRST_DELAY, None
+        return done
 
 
 class DatabaseClock:

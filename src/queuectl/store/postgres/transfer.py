@@ -17,19 +17,16 @@ from queuectl.store.postgres.connection import SQL
 from queuectl.store.postgres.enqueue import PostgresEnqueuer, raise_duplicate
 from queuectl.store.postgres.errors import UniqueViolation
 from queuectl.store.postgres.transactions import PostgresTransactions
-from queuectl.store.sqlite.connection import SqliteTransactions
-from queuectl.store.sqlite.migrate import connect
+from queuectl.store.sqlite.connection import SqliteTransactions, connect
 from queuectl.store.sqlite.transfer import SqliteLoad
 from queuectl.store.transactions import Transitions
 from queuectl.store.transfer import (
     TABLES,
     Dump,
+    Importer,
     ImportParts,
-    JobImporter,
     Load,
     Table,
-    TableDump,
-    TableLoad,
     Transfers,
 )
 from queuectl.store.types import Row
@@ -51,7 +48,7 @@ _COLUMNS: Final = """
 """
 
 
-class PostgresImporter(JobImporter):
+class PostgresImporter(Importer):
     def __init__(
         self, tx: PostgresTransactions, parts: ImportParts, transitions: Transitions, enqueuer: PostgresEnqueuer
     ) -> None:
@@ -82,7 +79,7 @@ class PostgresImporter(JobImporter):
             raise_duplicate(self._postgres, self._last_ids, exc)
 
 
-class PostgresDump(TableDump):
+class PostgresDump(Dump):
     prefix = "queuectl."
 
     def columns(self, table: Table) -> Sequence[str]:
@@ -95,7 +92,7 @@ class PostgresDump(TableDump):
         return super().select(table)
 
 
-class PostgresLoad(TableLoad):
+class PostgresLoad(Load):
     """Within a transaction that holds `change_ageing`, which blocks changes to jobs and settings."""
 
     prefix = "queuectl."
@@ -159,7 +156,7 @@ def backup(tx: PostgresTransactions, path: str) -> None:
 
 
 def _copy(dump: PostgresDump, load: SqliteLoad) -> None:
-    load.make_room()
+    load.clear_unused()
     for table in (*TABLES, _WORKERS):
         columns = dump.columns(table)
         for page in dump.pages(table):

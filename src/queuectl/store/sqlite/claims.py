@@ -19,7 +19,7 @@ from queuectl.jobs.states import WAITING, Event, State, is_final
 from queuectl.paths import wakeup_file
 from queuectl.store import rows
 from queuectl.store.admission import (
-    MAX_SET_ASIDE,
+    MAX_KEY_BLOCKED,
     Admitted,
     Limit,
     Limits,
@@ -326,7 +326,7 @@ class SqliteClaims:
                 self._db.execute(SQL[name], {"seq": claim.seq})
         transitions.add(claim.queue, "processing", state, ending=ending)
         if claim.hooks:
-            self._db.executemany(SQL["note_call"], outbox_rows(claim, settlement, now_ms=at.now))
+            self._db.executemany(SQL["add_delivery"], outbox_rows(claim, settlement, now_ms=at.now))
         return True
 
     # ── limits: the write lock excludes other claims ────────────────────────────────────────────────────────────────
@@ -356,22 +356,27 @@ class SqliteClaims:
         return admitted(limit, earlier, most=most, now_ms=now)
 
     def _keyed_head(self, queue: str, slots: int, per_key: int | None) -> tuple[list[Row], bool]:
-        """The first jobs of a queue that limits keys, and whether there may be more after those that were set aside."""
+        """The first jobs of a queue that limits keys, and whether there may be more after those that are blocked on their key."""
         found: list[Row] = []
-        aside: list[Row] = []
+        key_blocked: list[Row] = []
         taken: Counter[str] = Counter()
         rank, seq = LOWEST_RANK, 0
-        while len(found) < slots and len(aside) < MAX_SET_ASIDE:
-            values = {"queue": queue, "rank": rank, "seq": seq, "limit": slots - len(found) + min(len(aside), 100)}
+        while len(found) < slots and len(key_blocked) < MAX_KEY_BLOCKED:
+            values = {
+                "queue": queue,
+                "rank": rank,
+                "seq": seq,
+                "limit": slots - len(found) + min(len(key_blocked), 100),
+            }
             page = self._db.all(SQL["ready_behind"], values)
             if not page:
                 break
             fit, full = split_by_key(page, partial(self._running_of_key, queue), per_key, taken, key_at=KEY_COLUMN)
             found += fit
-            aside += full
+            key_blocked += full
             rank, seq = page[-1][:2]
-        self._db.executemany(SQL["set_aside"], [{"seq": row[1]} for row in aside])
-        return found[:slots], len(found) < slots and len(aside) >= MAX_SET_ASIDE
+        self._db.executemany(SQL["block_on_key"], [{"seq": row[1]} for row in key_blocked])
+        return found[:slots], len(found) < slots and len(key_blocked) >= MAX_KEY_BLOCKED
 
     def _running_of_key(self, queue: str, key: str) -> int:
         return int(self._db.value(SQL["running_of_key"], {"queue": queue, "key": key}))

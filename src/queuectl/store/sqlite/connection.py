@@ -1,23 +1,22 @@
-"""A connection to a SQLite file: pragmas, waiting for the write lock, transactions, and the file itself.
+"""A connection to a SQLite file: opening it, pragmas, waiting for the write lock, transactions, and the file itself. Files of other
+programs and of newer versions are refused unchanged.
 
 The busy handler of SQLite sleeps in steps that grow to 100 ms and favor newcomers. This one tries again every 2 ms.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import Any, Final
 
 from queuectl import errors
 from queuectl.clock import Clock
 from queuectl.store.sqlite.errors import is_busy, translate
-from queuectl.store.sqlite.wakeup import notify
-from queuectl.store.statements import Statements, without_schema
+from queuectl.store.statements import LATEST, Statements, without_schema
 from queuectl.store.transactions import Keys, Parameters, Query, Transactions, Transitions
 from queuectl.store.types import Row
 
@@ -346,12 +345,110 @@ def refuse_links(path: str) -> None:
             raise errors.StoreFailed(path, f"{path}{ending} is a symbolic link", hint=f"remove it: rm {path}{ending}")
 
 
+# ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def connect(
+    path: str, *, clock: Clock, patience: float = 30.0, on_wait: OnWait | None = None, made: bool = False
+) -> Connection:
+    """Open the file and migrate it if it is older or new. Any number of processes may do this at once.
+
+    `made`: the caller has just created it, so it may be empty.
+    """
+    if path != MEMORY:
+        refuse_links(path)
+    if path != MEMORY and not made:
+        _create(path)
+        _refuse_emptied(path)
+    db = Connection(path, clock=clock, patience=patience, on_wait=on_wait)
+    try:
+        # One state: half of it before a migration by another process and half after it would look foreign.
+        with db.snapshot():
+            version = read_version(db)
+        if version > LATEST:
+            raise errors.StoreTooNew(path, version, LATEST)
+        if version == 0 and path != MEMORY and os.path.getsize(path) == 1:
+            raise errors.StoreForeign(path)  # SQLite takes a file of one byte for an empty one
+        if version < LATEST:
+            from queuectl.store.sqlite.migrate import migrate  # here, since few databases are new
+
+            migrate(db)
+        if path != MEMORY:
+            _unmark(path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _create(path: str) -> None:
+    if os.path.lexists(path):  # checked first: on a read-only disk, creating an existing file fails for another reason
+        return
+    for new in (_mark(path), path):
+        try:
+            make_file(new)
+        except FileExistsError:  # another process was first
+            pass
+        except errors.HomeUnusable as exc:
+            if not isinstance(exc.__cause__, FileNotFoundError):
+                raise
+            # The data directory is created before its database, so this is a path from --db.
+            hint = "make it first, or choose another place with --db or QUEUECTL_DB"
+            raise errors.StoreFailed(path, "its directory does not exist", hint=hint) from exc
+
+
+def make_file(path: str) -> None:
+    # Created here and not by SQLite, so that it is private whatever the umask; -wal and -shm get the same mode.
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise
+    except OSError as exc:
+        raise errors.HomeUnusable(os.path.dirname(path), exc.strerror or str(exc)) from exc
+
+
+def _refuse_emptied(path: str) -> None:
+    """An empty file with the mark beside it is being created by another process. Without the mark, a database was truncated: SQLite
+    would initialize it again, and remove its write-ahead log, which may contain all data."""
+    # Checked again after the mark, which is removed when the file has been initialized.
+    if _is_empty(path) and not os.path.exists(_mark(path)) and _is_empty(path):
+        raise errors.StoreDamaged(path, EMPTY, hint=errors.StoreDamaged.IF_EMPTY)
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return os.stat(path).st_size == 0
+    except OSError:  # opening it reports the error
+        return False
+
+
+def _mark(path: str) -> str:
+    return f"{path}-new"
+
+
+def _unmark(path: str) -> None:
+    if os.path.exists(_mark(path)):
+        with suppress(OSError):  # another process was first, or the next one will do it
+            os.unlink(_mark(path))
+
+
+def read_version(db: Connection) -> int:
+    """The schema version of our file, 0 for an empty one. Raises StoreForeign for anything else."""
+    version = int(db.value("pragma user_version"))
+    owner = int(db.value("pragma application_id"))
+    if owner == APPLICATION_ID:
+        return version
+    if owner or version or db.value("select count(*) from sqlite_master"):
+        raise errors.StoreForeign(db.path)
+    return 0
+
+
 class SqliteTransactions(Transactions):
     def __init__(self, db: Connection, clock: Clock) -> None:
         super().__init__(db, SQL, clock)
         self.db = db
 
-    @contextlib.contextmanager
+    @contextmanager
     def write(
         self,
         *locks: str | tuple[str, Parameters],  # noqa: ARG002 # for PostgreSQL
@@ -370,15 +467,18 @@ class SqliteTransactions(Transactions):
         """Wake the workers. After the commit: a worker that wakes up before would find no jobs."""
         if self.db.path == MEMORY:
             return
-        with contextlib.suppress(errors.Unavailable):  # a hint; the transaction is committed
-            notify(self.db.all(SQL["worker_pipes"]))
+        with suppress(errors.Unavailable):  # a hint; the transaction is committed
+            if pipes := self.db.all(SQL["worker_pipes"]):
+                from queuectl.store.sqlite.wakeup import notify  # here, since there may be no worker
 
-    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+                notify(pipes)
+
+    def snapshot(self) -> AbstractContextManager[None]:
         return self.db.snapshot()
 
     long_snapshot = snapshot
 
-    @contextlib.contextmanager
+    @contextmanager
     def read_pages(
         self,
         text: str,
@@ -390,14 +490,14 @@ class SqliteTransactions(Transactions):
         with self.other_connection() as other:
             yield other, other.db.pages(text, values, size=size)
 
-    @contextlib.contextmanager
+    @contextmanager
     def other_connection(self) -> Iterator[SqliteTransactions]:
         """A second connection, for reads as of one moment."""
         if self.db.path == MEMORY:  # visible to its own connection only
             with self.db.snapshot():
                 yield self
         else:
-            with contextlib.closing(self.db.duplicate()) as db, db.snapshot():
+            with closing(self.db.duplicate()) as db, db.snapshot():
                 yield SqliteTransactions(db, self.clock)
 
     def write_each(self, name: str, rows: Sequence[Mapping[str, Any]], **shared: Any) -> None:

@@ -87,7 +87,7 @@ class SqliteEnqueuer(EnqueueSteps):
         self._db.executemany(SQL["tag"], tag_rows(group))
 
     def insert_links(self, links: NewLinks, new: Mapping[str, int]) -> None:
-        rows = ({"seq": seq, "is_blocked": blocked, "said": text} for seq, blocked, text in links.depends_on(new))
+        rows = ({"seq": seq, "is_blocked": blocked, "depends_on": text} for seq, blocked, text in links.depends_on(new))
         self._db.executemany(SQL["block"], rows)
         self._db.executemany(SQL["link"], links.edges(new))
 

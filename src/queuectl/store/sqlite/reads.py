@@ -12,16 +12,14 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.store import rows
 from queuectl.store.admin import QueueAdmin
-from queuectl.store.job_order import Order, Position, positions_before
-from queuectl.store.reads import PAGE_SIZE, JobReads, count_unpromoted
-from queuectl.store.sqlite.connection import MEMORY, SQL, SqliteTransactions
+from queuectl.store.reads import PAGE_SIZE, JobReads, Order, Position, count_unpromoted, positions_before
+from queuectl.store.sqlite.connection import MEMORY, SqliteTransactions
 from queuectl.store.statements import LATEST
 from queuectl.store.transactions import Transactions
-from queuectl.store.types import After, Ended, Filter, Health, Sort
+from queuectl.store.types import After, Filter, Health, Sort
 from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS
 from queuectl.text import WEBHOOK_QUEUE
 
-NO_LIMIT: Final = -1
 MAX_PROBLEMS: Final = 10  # that an integrity check reports
 _ARGUMENTS: Final = "select group_concat(value, ' ') from (select value from json_each(argv) order by key)"
 # The indexes of jobs in the order of their ends, by state.
@@ -31,7 +29,11 @@ _BY_END: Final = {State.COMPLETED: "jobs_completed", State.DEAD: "jobs_ended", S
 class SqliteReads(JobReads):
     is_shared = False  # the lock of a SQLite file works on one machine
     jobs_table = "jobs"
+    tags_table = "job_tags"
+    # Not `like`, which has wildcards and ignores case.
+    matches = f"instr(coalesce(command, ({_ARGUMENTS})), ?) > 0"
     mark = "?"
+    no_limit = -1
     job_columns = f"""{rows.JOB_COLUMNS},
         case when jobs.state = 'blocked' then (
             select json_group_array(json_array(id, state))
@@ -45,11 +47,12 @@ class SqliteReads(JobReads):
               )
         ) end"""
 
-    def __init__(self, tx: SqliteTransactions, queues: QueueAdmin) -> None:
+    def __init__(self, tx: SqliteTransactions) -> None:
         super().__init__(tx)
         self._db = tx.db
-        self._queues = queues
+        self._queues = QueueAdmin(tx)
         self._seen_version = -1
+        self.reads_at_once = self._db.path == MEMORY
 
     @property
     def shown(self) -> str:
@@ -68,7 +71,7 @@ class SqliteReads(JobReads):
         order = Order(sort, where, descending=descending)
         clause, values = self.where(where, None if after is None else order.condition(after, "?"))
         chosen = f"from jobs{_index(where, sort)}{clause}{order.clause} limit ? offset ?"
-        values += [NO_LIMIT if limit is None else limit, offset]
+        values += [self.no_limit if limit is None else limit, offset]
         if (limit is not None and limit <= PAGE_SIZE) or 0 < len(where.ids) <= PAGE_SIZE:
             context = self.context(self._tx)
             for row in self._db.all(f"select {self.job_columns} {chosen}", values):
@@ -94,25 +97,11 @@ class SqliteReads(JobReads):
             if (row := by_seq.get(seq)) is not None:
                 yield rows.job(row, context)
 
-    def ended(
-        self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
-    ) -> Iterator[Ended]:
-        text = SQL["ended_completed" if state is State.COMPLETED else "ended"]
-        values = {"before": before_ms, "limit": NO_LIMIT if limit is None else limit, "host": host}
-        if state is not State.COMPLETED:
-            values["state"] = state.value
-        if limit is not None or self._db.path == MEMORY:
-            yield from map(Ended._make, self._db.all(text, values))
-            return
-        with self._tx.read_pages(text, values, size=PAGE_SIZE) as (_, pages):
-            for page in pages:
-                yield from map(Ended._make, page)
-
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
         with self._db.snapshot():
             if self._tx.all("batch_due") or self._tx.value("is_undecided"):
                 return False  # a completion job or children are about to become due
-            if (queues is None or WEBHOOK_QUEUE in queues) and self._tx.value("has_calls"):
+            if (queues is None or WEBHOOK_QUEUE in queues) and self._tx.value("has_deliveries"):
                 return False  # deliveries are about to be enqueued
             tally = self.tally()
             paused = {queue for queue, rules in self._queues.rules().items() if rules.paused}
@@ -181,40 +170,17 @@ class SqliteReads(JobReads):
             of_key=self._queues.running_keys(),
         )
 
-    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
-        """All parts are constants and all values parameters. A fixed statement with "or :x is null" for each condition would keep
-        SQLite from using an index."""
-        clauses: list[str] = []
-        values: list[Any] = []
-        if filters.states:
-            # As in the conditions of the two indexes on states: SQLite uses a partial index only if the query repeats its condition,
-            # with literals.
-            settled = sorted(filters.states - {State.PROCESSING})
-            among = f"= '{settled[0]}'" if len(settled) == 1 else f"in ({', '.join(map(repr, map(str, settled)))})"
-            either = [f"(state {among} and state <> 'processing')"] if settled else []
-            if State.PROCESSING in filters.states:
-                either.append("seq in (select seq from jobs indexed by jobs_running where state = 'processing')")
-            clauses.append(f"({' or '.join(either)})")
-        for column, wanted in (("queue", filters.queues), ("id", filters.ids), ("batch", filters.batches)):
-            if wanted:
-                clauses.append(f"{column} in ({', '.join('?' * len(wanted))})")
-                values.extend(sorted(map(_bindable, wanted)))
-        if not filters.calls:
-            clauses.append("queue <> 'queuectl.webhooks'")
-        for tag in sorted(filters.tags):
-            clauses.append("seq in (select job from job_tags where tag = ?)")
-            values.append(_bindable(tag))
-        if filters.since_ms is not None:
-            clauses.append("created_at >= ?")
-            values.append(filters.since_ms)
-        if filters.match is not None:
-            # Not `like`, which has wildcards and ignores case.
-            clauses.append(f"instr(coalesce(command, ({_ARGUMENTS})), ?) > 0")
-            values.append(filters.match)
-        if after is not None:
-            clauses.append(after[0])
-            values.extend(after[1])
-        return (f" where {' and '.join(clauses)}" if clauses else ""), values
+    def is_any(self, column: str, values: Sequence[str]) -> tuple[str, list[Any]]:
+        if column != "state":
+            return f"{column} in ({', '.join('?' * len(values))})", list(values)
+        # As in the conditions of the two indexes on states: SQLite uses a partial index only if the query repeats its condition,
+        # with literals.
+        settled = [state for state in values if state != State.PROCESSING]
+        among = f"= '{settled[0]}'" if len(settled) == 1 else f"in ({', '.join(map(repr, settled))})"
+        either = [f"(state {among} and state <> 'processing')"] if settled else []
+        if len(settled) < len(values):
+            either.append("seq in (select seq from jobs indexed by jobs_running where state = 'processing')")
+        return f"({' or '.join(either)})", []
 
 
 def _index(filters: Filter, sort: Sort) -> str:
@@ -223,8 +189,3 @@ def _index(filters: Filter, sort: Sort) -> str:
         name = _BY_END.get(next(iter(filters.states)))
         return "" if name is None else f" indexed by {name}"
     return ""
-
-
-def _bindable(text: str) -> str:
-    """An argument of the command line may contain bytes that SQLite does not accept. It matches nothing, and neither does "?"."""
-    return text.encode(errors="replace").decode()

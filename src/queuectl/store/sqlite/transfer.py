@@ -11,11 +11,11 @@ from queuectl.jobs.priority import Ageing
 from queuectl.store.dependencies import EdgeRow
 from queuectl.store.sqlite.connection import SQL, Connection, SqliteTransactions
 from queuectl.store.transactions import Transitions
-from queuectl.store.transfer import Dump, ImportParts, JobImporter, Load, Table, TableDump, TableLoad, Transfers
+from queuectl.store.transfer import Dump, Importer, ImportParts, Load, Table, Transfers
 from queuectl.store.types import Row
 
 
-class SqliteImporter(JobImporter):
+class SqliteImporter(Importer):
     def __init__(self, tx: SqliteTransactions, parts: ImportParts, transitions: Transitions) -> None:
         super().__init__(tx, parts, transitions)
         self._db = tx.db
@@ -42,12 +42,12 @@ class SqliteImporter(JobImporter):
         raise errors.DuplicateId(found[0].id) from exc
 
 
-class SqliteDump(TableDump):
+class SqliteDump(Dump):
     def columns(self, table: Table) -> Sequence[str]:
         return [str(row[1]) for row in self._tx.raw(f"pragma table_info({table.name})")]
 
 
-class SqliteLoad(TableLoad):
+class SqliteLoad(Load):
     def __init__(self, tx: SqliteTransactions, *, records: bool = True) -> None:
         super().__init__(tx, records=records)
         self._db: Connection = tx.db

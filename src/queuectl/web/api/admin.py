@@ -1,197 +1,85 @@
-"""Status, metrics and history; settings; doctor and prune."""
+"""Status, metrics and history; workers; settings; doctor, prune and the audit log."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 from queuectl import config
 from queuectl.config import environ
-from queuectl.diagnosis import open_for_diagnosis
-from queuectl.errors import InvalidInput
+from queuectl.diagnosis import run_doctor
+from queuectl.errors import InvalidInput, WorkerNotFound
 from queuectl.jobs.serialize import point_to_dict
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
-from queuectl.maintenance import prune as use
-from queuectl.maintenance.doctor.checks import examine, fix, report
-from queuectl.operations import inspect
-from queuectl.operations.query import parse_filter, restrict_states
+from queuectl.maintenance import prune as pruner
+from queuectl.maintenance.doctor.checks import report
+from queuectl.operations import audit, inspect
+from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states
 from queuectl.operations.queues import check_queue
-from queuectl.settings import SettingEntry, retention
+from queuectl.settings import retention
+from queuectl.store.types import StopMode
 from queuectl.text import short_repr
 from queuectl.units import parse_duration_ms
 from queuectl.web.api.operation import (
+    CURSOR,
+    LIMIT,
     PAGING,
     WHERE_SCHEMA,
     ApiRequest,
-    Operation,
+    Operations,
     Param,
     listing,
     paginate,
     parse_flag,
     parse_object,
     parse_where,
+    read_cursor,
 )
-from queuectl.web.schemas import COUNT, DURATION, FLAG, TEXT, TIME, array, exactly, maybe, optional, ref
+from queuectl.web.schemas import COUNT, DURATION, FLAG, TEXT, TIME, array, exactly, maybe, only, ref
 from queuectl.web.store_threads import StoreSession
 
+STATUS: Final = Operations("status")
+WORKERS: Final = Operations("workers")
+CONFIG: Final = Operations("config")
+MAINTENANCE: Final = Operations("maintenance")
 
-def list_settings(session: StoreSession, call: ApiRequest) -> Any:
-    return paginate(call, [_shown(entry) for entry in session.settings.entries()], name="key")
-
-
-def get_setting(session: StoreSession, call: ApiRequest) -> Any:
-    return _shown(session.settings.entry(call.path["key"]))
-
-
-def set_setting(session: StoreSession, call: ApiRequest) -> Any:
-    value = parse_object(call.body, "body", known=["value"]).get("value")
-    if isinstance(value, dict | list) or value is None:
-        hint = 'like {"value": 5} or {"value": "1h30m"}'
-        raise InvalidInput("value", f"expected text, a number or a boolean, got {short_repr(value)}", hint=hint)
-    return _change(session, call.path["key"], str(value).lower() if isinstance(value, bool) else str(value))
+# ── status, metrics and history ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def unset_setting(session: StoreSession, call: ApiRequest) -> Any:
-    return _change(session, call.path["key"], None)
-
-
-def reset_settings(session: StoreSession, call: ApiRequest) -> Any:
-    return {"unset": config.reset_settings(reads=lambda: session.reads, open_store=session.open_store)}
-
-
-def _change(session: StoreSession, key: str, value: str | None) -> Any:
-    (name,) = config.store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
-    return _shown(session.settings.entry(name))
-
-
-def _shown(entry: SettingEntry) -> dict[str, Any]:
-    return {"key": entry.key, "value": entry.value, "default": entry.default, "source": entry.source}
-
-
-_SETTING_OPERATIONS: Final = (
-    Operation(
-        "GET",
-        "/config",
-        list_settings,
-        "List settings with the source of each value.",
-        listing(ref("Setting")),
-        PAGING,
-        tag="config",
-    ),
-    Operation(
-        "DELETE",
-        "/config",
-        reset_settings,
-        "Reset all settings to their defaults.",
-        exactly(unset=array(TEXT)),
-        tag="config",
-    ),
-    Operation("GET", "/config/{key}", get_setting, "Show a setting.", ref("Setting"), tag="config"),
-    Operation(
-        "PUT",
-        "/config/{key}",
-        set_setting,
-        "Change a setting for all users of this database.",
-        ref("Setting"),
-        body=exactly(value={"type": ["string", "number", "boolean"]}),
-        tag="config",
-    ),
-    Operation(
-        "DELETE", "/config/{key}", unset_setting, "Reset a setting to its default.", ref("Setting"), tag="config"
-    ),
-)
-
-
-def doctor(session: StoreSession, call: ApiRequest) -> Any:
-    return _examine(session, to_fix=False)
-
-
-def doctor_fix(session: StoreSession, call: ApiRequest) -> Any:
-    return _examine(session, to_fix=True)
-
-
-def _examine(session: StoreSession, *, to_fix: bool) -> dict[str, Any]:
-    look = partial(open_for_diagnosis, session.home, lambda: session.db, environ=environ(), clock=session.clock)
-    with look() as found:
-        checked = examine(found)
-        fixed = fix(checked) if to_fix else []
-    if fixed:
-        with look() as found:
-            checked = examine(found)
-    return report(found, checked, fixed)
-
-
-def prune(session: StoreSession, call: ApiRequest) -> Any:
-    """Like the command: without `older_than`, prune the matching jobs by the retention settings."""
-    body = parse_object(call.body, "body", known=["older_than", "where", "dry_run"])
-    dry_run = parse_flag(body, "dry_run")
-    older = body.get("older_than")
-    age = None if older is None else parse_duration_ms(older, subject="older_than")
-    where = restrict_states(parse_where(body.get("where"), session.reads), FINAL, done="pruned", subject="state")
-    only = None
-    if not where.names_states_only:
-        only = frozenset(job.id for job in session.reads.choose(where))
-    ages = retention(session.settings) if age is None else dict.fromkeys(FINAL, age)
-    ages = {state: ages[state] for state in State if state in where.states}
-    plan = use.Plan.by_age(ages, now_ms=session.reads.now_ms(), only=only)
-    # Without jobs to prune, do not create a database.
-    is_empty = not any(use.count(session.reads, plan).values())
-    done = use.foresee(session.reads, plan) if dry_run or is_empty else session.prune(plan)
-    jobs = {state.value: done.jobs.get(state, 0) for state in State if state in FINAL}
-    return {"dry_run": dry_run, "jobs": jobs, "logs": done.logs._asdict()}
-
-
-_PRUNED: Final = exactly(
-    dry_run=FLAG,
-    jobs=exactly(**{state.value: COUNT for state in State if state in FINAL}),
-    logs=exactly(files=COUNT, bytes=COUNT, elsewhere=COUNT),
-)
-
-_MAINTENANCE_OPERATIONS: Final = (
-    Operation(
-        "GET",
-        "/doctor",
-        doctor,
-        "Run the diagnostic checks.",
-        ref("Checkup"),
-        tag="maintenance",
-        slow=True,
-    ),
-    Operation(
-        "POST",
-        "/doctor/fix",
-        doctor_fix,
-        "Fix what is safe to fix, and check again.",
-        ref("Checkup"),
-        tag="maintenance",
-        slow=True,
-    ),
-    Operation(
-        "POST",
-        "/prune",
-        prune,
-        "Remove ended jobs with history and logs, by age; `dry_run` only counts them.",
-        _PRUNED,
-        body={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": optional(older_than=DURATION, where=WHERE_SCHEMA, dry_run=FLAG),
-        },
-        tag="maintenance",
-        slow=True,
-    ),
-)
-
-
+@STATUS.get("/status", "Job counts by state, and workers.", ref("Status"))
 def status(session: StoreSession, call: ApiRequest) -> Any:
     return inspect.status(session.reads, is_alive=session.is_serving()).to_dict()
 
 
+@STATUS.get("/metrics", "Success rate, durations, waiting times and throughput.", ref("Metrics"))
 def metrics(session: StoreSession, call: ApiRequest) -> Any:
     return inspect.metrics(session.reads).to_dict()
 
 
+_TIMES: Final = exactly(count=COUNT, **dict.fromkeys(("avg", "p50", "p95", "p99"), maybe("number")))
+_POINT: Final = {
+    **exactly(
+        at=TIME,
+        covers_ms={**COUNT, "description": "Longer than the span if no sample was taken before."},
+        **dict.fromkeys((*Counts._fields, "waiting", "running"), COUNT),
+        oldest_waiting_ms=maybe("integer"),
+        duration_ms=_TIMES,
+        wait_ms=_TIMES,
+    ),
+    "description": "Events until the sample in the minute or hour that begins at `at`, and the state at that time.",
+}
+
+
+@STATUS.get(
+    "/history",
+    "The data of the charts: one point per minute of the last day, or per hour of the last 90 days, oldest first.",
+    array(_POINT),
+    params=(
+        Param("span", "The length of a point.", {"type": "string", "enum": list(Span), "default": "minute"}),
+        Param("since", "Points since this time: a time, or a duration before now."),
+        Param("queue", f"Only this queue; {OTHER_QUEUES} for all but the busiest ones. Default: all queues together."),
+    ),
+)
 def history(session: StoreSession, call: ApiRequest) -> Any:
     """The stored points, or those since a time: about two thousand at most."""
     queue, since = call.query["queue"], call.query["since"]
@@ -201,46 +89,186 @@ def history(session: StoreSession, call: ApiRequest) -> Any:
     return [point_to_dict(point) for point in points]
 
 
-_TIMES: Final = exactly(count=COUNT, **{name: maybe("number") for name in ("avg", "p50", "p95", "p99")})
-_POINT: Final = {
-    **exactly(
-        at=TIME,
-        covers_ms={**COUNT, "description": "Longer than the span if no sample was taken before."},
-        **dict.fromkeys(Counts._fields, COUNT),
-        waiting=COUNT,
-        running=COUNT,
-        oldest_waiting_ms=maybe("integer"),
-        duration_ms=_TIMES,
-        wait_ms=_TIMES,
-    ),
-    "description": "Events until the sample in the minute or hour that begins at `at`, and the state at that time.",
-}
+# ── workers: requests return at once, as a job may take a day to finish ─────────────────────────────────────────────
 
-_STATUS_OPERATIONS: Final = (
-    Operation("GET", "/status", status, "Job counts by state, and workers.", ref("Status"), tag="status"),
-    Operation(
-        "GET",
-        "/metrics",
-        metrics,
-        "Success rate, durations, waiting times and throughput.",
-        ref("Metrics"),
-        tag="status",
-    ),
-    Operation(
-        "GET",
-        "/history",
-        history,
-        "The data of the charts: one point per minute of the last day, or per hour of the last 90 days, oldest first.",
-        array(_POINT),
-        (
-            Param("span", "The length of a point.", {"type": "string", "enum": list(Span), "default": "minute"}),
-            Param("since", "Points since this time: a time, or a duration before now."),
-            Param(
-                "queue", f"Only this queue; {OTHER_QUEUES} for all but the busiest ones. Default: all queues together."
-            ),
-        ),
-        tag="status",
-    ),
+_NOW: Final = only(now=FLAG)
+
+
+@WORKERS.get("/workers", "List workers.", listing(ref("Worker")), params=PAGING)
+def list_workers(session: StoreSession, call: ApiRequest) -> Any:
+    serves, workers = session.is_serving(), session.reads.workers()
+    rows = [one.to_dict() if serves(one) else {**one.to_dict(), "state": "lost"} for one in workers]
+    return paginate(call, rows, name="id")
+
+
+@WORKERS.post(
+    "/workers/stop",
+    "Ask all workers to stop, after their running jobs or (`now`) at once. Does not wait for them.",
+    ref("Answer"),
+    body=_NOW,
+)
+def stop_workers(session: StoreSession, call: ApiRequest) -> Any:
+    mode = _stop_mode(call)
+    return _request_stop(session, [worker.id for worker in session.reads.workers()], mode)
+
+
+@WORKERS.post(
+    "/workers/{id}/stop",
+    "Ask a worker to stop, after its running jobs or (`now`) at once. Does not wait for it.",
+    ref("Answer"),
+    body=_NOW,
+)
+def stop_worker(session: StoreSession, call: ApiRequest) -> Any:
+    return _request_stop(session, [_known_worker(session, call)], _stop_mode(call))
+
+
+@WORKERS.post(
+    "/workers/{id}/restart", "Ask a worker to restart while its jobs continue. Does not wait for it.", ref("Answer")
+)
+def restart_worker(session: StoreSession, call: ApiRequest) -> Any:
+    return _request_stop(session, [_known_worker(session, call)], StopMode.RESTART)
+
+
+def _stop_mode(call: ApiRequest) -> StopMode:
+    now = parse_flag(parse_object(call.body, "body", known=["now"]), "now")
+    return StopMode.NOW if now else StopMode.FINISH
+
+
+def _known_worker(session: StoreSession, call: ApiRequest) -> str:
+    name = call.path["id"]
+    if not any(worker.id == name for worker in session.reads.workers()):
+        raise WorkerNotFound(name)
+    return name
+
+
+def _request_stop(session: StoreSession, names: list[str], mode: StopMode) -> dict[str, Any]:
+    for name in names:
+        session.open_store().request_stop(name, mode)
+    return {"done": names, "refused": []}
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@CONFIG.get("/config", "List settings with the source of each value.", listing(ref("Setting")), params=PAGING)
+def list_settings(session: StoreSession, call: ApiRequest) -> Any:
+    return paginate(call, [entry.to_dict() for entry in session.settings.entries()], name="key")
+
+
+@CONFIG.delete("/config", "Reset all settings to their defaults.", exactly(unset=array(TEXT)))
+def reset_settings(session: StoreSession, call: ApiRequest) -> Any:
+    return {"unset": config.reset_settings(reads=lambda: session.reads, open_store=session.open_store)}
+
+
+@CONFIG.get("/config/{key}", "Show a setting.", ref("Setting"))
+def get_setting(session: StoreSession, call: ApiRequest) -> Any:
+    return session.settings.entry(call.path["key"]).to_dict()
+
+
+@CONFIG.put(
+    "/config/{key}",
+    "Change a setting for all users of this database.",
+    ref("Setting"),
+    body=exactly(value={"type": ["string", "number", "boolean"]}),
+)
+def set_setting(session: StoreSession, call: ApiRequest) -> Any:
+    value = parse_object(call.body, "body", known=["value"]).get("value")
+    if isinstance(value, dict | list) or value is None:
+        hint = 'like {"value": 5} or {"value": "1h30m"}'
+        raise InvalidInput("value", f"expected text, a number or a boolean, got {short_repr(value)}", hint=hint)
+    return _change_setting(session, call.path["key"], str(value).lower() if isinstance(value, bool) else str(value))
+
+
+@CONFIG.delete("/config/{key}", "Reset a setting to its default.", ref("Setting"))
+def unset_setting(session: StoreSession, call: ApiRequest) -> Any:
+    return _change_setting(session, call.path["key"], None)
+
+
+def _change_setting(session: StoreSession, key: str, value: str | None) -> Any:
+    (name,) = config.store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
+    return session.settings.entry(name).to_dict()
+
+
+# ── doctor and prune ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@MAINTENANCE.get("/doctor", "Run the diagnostic checks.", ref("Checkup"), slow=True)
+def doctor(session: StoreSession, call: ApiRequest) -> Any:
+    return _examine(session, to_fix=False)
+
+
+@MAINTENANCE.post("/doctor/fix", "Fix what is safe to fix, and check again.", ref("Checkup"), slow=True)
+def doctor_fix(session: StoreSession, call: ApiRequest) -> Any:
+    return _examine(session, to_fix=True)
+
+
+def _examine(session: StoreSession, *, to_fix: bool) -> dict[str, Any]:
+    return report(*run_doctor(session.home, lambda: session.db, to_fix=to_fix, environ=environ(), clock=session.clock))
+
+
+_PRUNED: Final = exactly(
+    dry_run=FLAG,
+    jobs=exactly(**{state.value: COUNT for state in State if state in FINAL}),
+    logs=exactly(files=COUNT, bytes=COUNT, elsewhere=COUNT),
 )
 
-OPERATIONS: Final = (*_STATUS_OPERATIONS, *_SETTING_OPERATIONS, *_MAINTENANCE_OPERATIONS)
+
+@MAINTENANCE.post(
+    "/prune",
+    "Remove ended jobs with history and logs, by age; `dry_run` only counts them.",
+    _PRUNED,
+    body=only(older_than=DURATION, where=WHERE_SCHEMA, dry_run=FLAG),
+    slow=True,
+)
+def prune(session: StoreSession, call: ApiRequest) -> Any:
+    """Like the command: without `older_than`, prune the matching jobs by the retention settings."""
+    body = parse_object(call.body, "body", known=["older_than", "where", "dry_run"])
+    dry_run = parse_flag(body, "dry_run")
+    older = body.get("older_than")
+    age = None if older is None else parse_duration_ms(older, subject="older_than")
+    where = restrict_states(parse_where(body.get("where"), session.reads), FINAL, done="pruned", subject="state")
+    chosen = None
+    if not where.names_states_only:
+        chosen = frozenset(job.id for job in session.reads.choose(where))
+    ages = retention(session.settings) if age is None else dict.fromkeys(FINAL, age)
+    ages = {state: ages[state] for state in State if state in where.states}
+    plan = pruner.Plan.by_age(ages, now_ms=session.reads.now_ms(), only=chosen)
+    # Without jobs to prune, do not create a database.
+    is_empty = not any(pruner.count(session.reads, plan).values())
+    done = pruner.foresee(session.reads, plan) if dry_run or is_empty else session.prune(plan)
+    jobs = {state.value: done.jobs.get(state, 0) for state in State if state in FINAL}
+    return {"dry_run": dry_run, "jobs": jobs, "logs": done.logs._asdict()}
+
+
+# ── the audit log ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ANYTHING: Final = {"type": ["object", "null"]}
+_ENTRY: Final = exactly(
+    seq=COUNT, at=TIME, who={"type": "object"}, what=TEXT, subjects=array(TEXT), before=_ANYTHING, after=_ANYTHING
+)
+
+
+@MAINTENANCE.get(
+    "/audit",
+    "List the audit log, newest first.",
+    listing(_ENTRY),
+    params=(
+        Param("since", "Only since this time: a time, or a duration before now, like `90m`."),
+        Param("id", "Only for this job, queue, schedule, worker or setting."),
+        Param("who", "Only by this actor: a user, UID, host, program or token."),
+        LIMIT,
+        CURSOR,
+    ),
+    slow=True,
+)
+def list_audit(session: StoreSession, call: ApiRequest) -> Any:
+    query, reads, before = call.query, session.reads, None
+    if query["cursor"] is not None:
+        (before,) = read_cursor(query["cursor"], int)
+        if not 0 <= before <= MAX_CURSOR_NUMBER:
+            raise invalid_cursor()
+    about: dict[str, Any] = {"since": query["since"], "subject": query["id"], "who": query["who"], "before": before}
+    # One more than requested, to know whether there is another page.
+    found = [one.to_dict() for one in audit.records(reads, **about, limit=query["limit"] + 1, now_ms=reads.now_ms)]
+    items, more = found[: query["limit"]], found[query["limit"] :]
+    return {"items": items, "next_cursor": encode_cursor([items[-1]["seq"]]) if more else None}

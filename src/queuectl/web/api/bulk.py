@@ -11,39 +11,50 @@ from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.maintenance.prune import Plan
 from queuectl.operations import control
-from queuectl.operations import control as use
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import MAX_DEAD_GROUPED, Store
 from queuectl.store.types import Chosen
 from queuectl.text import closest_match, short_repr
 from queuectl.units import from_ms, iso
-from queuectl.web.api.jobs import SORT, job_page, job_shown
+from queuectl.web.api.jobs import SORT, job_details, job_page
 from queuectl.web.api.operation import (
     CURSOR,
     LIMIT,
     SELECTORS,
     WHERE_SCHEMA,
     ApiRequest,
-    Operation,
+    Operations,
     parse_flag,
     parse_object,
     parse_texts,
     parse_where,
 )
-from queuectl.web.schemas import COUNT, FLAG, ID, TEXT, TIME, array, exactly, maybe, optional, ref
+from queuectl.web.schemas import COUNT, FLAG, ID, TEXT, TIME, array, exactly, maybe, only, ref
 from queuectl.web.store_threads import StoreSession
 
-Do = Callable[[StoreSession, Store, Iterable[str], bool], BulkResult]
+BULK: Final = Operations("jobs")
+DLQ: Final = Operations("dlq")
+
 PREVIEW_SIZE: Final = 10
-ANY: Final[Callable[[Chosen | Job], bool]] = lambda _: True  # noqa: E731 - a constant, and known by its name
+
+
+def ANY(_: Chosen | Job) -> bool:  # noqa: N802 - the default of Action.wants, which is compared by identity
+    return True
 
 
 class Action(NamedTuple):
     able: frozenset[State]
     done: str  # past participle, for messages
-    do: Do
+    do: Callable[[StoreSession, Store, Iterable[str], bool], BulkResult]
     wants: Callable[[Chosen | Job], bool] = ANY  # whether a matching job would change
+
+
+def _action(
+    able: frozenset[State], done: str, change: Callable[..., BulkResult], wants: Callable[[Chosen | Job], bool] = ANY
+) -> Action:
+    """An action that needs the store only."""
+    return Action(able, done, lambda _, store, refs, exact: change(store, refs, exact=exact), wants)
 
 
 def _cancel(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
@@ -54,45 +65,39 @@ def _prune(session: StoreSession, store: Store, refs: Iterable[str], exact: bool
     def remove(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
         session.prune(Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(ids)))
         left = {job.id: job.state for job in find_jobs(store, ids).values()}
-        return find_refusals(
-            left, left, able=(), verb="prune", hint=lambda _: "only jobs that have ended can be pruned"
-        )
+        hint = "only jobs that have ended can be pruned"
+        return find_refusals(left, left, able=(), verb="prune", hint=lambda _: hint)
 
     return apply_to_each(store, refs, remove, exact=exact)
 
 
 ACTIONS: Final = {
     "cancel": Action(control.CANCELLABLE, "cancelled", _cancel),
-    "retry": Action(
-        control.RETRYABLE, "retried", lambda _, store, refs, exact: control.retry(store, refs, exact=exact)
-    ),
-    "hold": Action(
-        WAITING, "held", lambda _, store, refs, exact: control.hold(store, refs, exact=exact), lambda job: not job.held
-    ),
-    "release": Action(
-        WAITING,
-        "released",
-        lambda _, store, refs, exact: control.release(store, refs, exact=exact),
-        lambda job: job.held,
-    ),
-    "run-now": Action(
-        control.CLAIMABLE, "made due", lambda _, store, refs, exact: control.run_now(store, refs, exact=exact)
-    ),
+    "retry": _action(control.RETRYABLE, "retried", control.retry),
+    "hold": _action(WAITING, "held", control.hold, lambda job: not job.held),
+    "release": _action(WAITING, "released", control.release, lambda job: job.held),
+    "run-now": _action(control.CLAIMABLE, "made due", control.run_now),
     "prune": Action(FINAL, "pruned", _prune),
-    "purge": Action(control.DEAD, "purged", lambda _, store, refs, exact: control.purge_dead(store, refs, exact=exact)),
+    "purge": _action(control.DEAD, "purged", control.purge_dead),
 }
-RETRY_DEAD: Final = Action(
-    control.DEAD, "retried", lambda _, store, refs, exact: control.retry_dead(store, refs, exact=exact)
-)
+_RETRY_DEAD: Final = _action(control.DEAD, "retried", control.retry_dead)
 _ACTION_NAMES: Final = [*ACTIONS, "edit"]
+_TARGETS: Final = {"ids": array(ID), "where": WHERE_SCHEMA, "preview": FLAG}
 
 
+@BULK.post(
+    "/jobs/actions",
+    "Act on many jobs: those named, or all that match. `preview` only counts them.",
+    ref("Acted"),
+    body=only("action", action={"type": "string", "enum": _ACTION_NAMES}, **_TARGETS, change=ref("Change")),
+    slow=True,
+)
 def act_on_jobs(session: StoreSession, call: ApiRequest) -> Any:
-    body = parse_object(call.body, "body", known=["action", "ids", "where", "change", "preview"])
-    return perform(session, _action(body), body)
+    body = parse_object(call.body, "body", known=["action", "change", *_TARGETS])
+    return _perform(session, _parse_action(body), body)
 
 
-def perform(session: StoreSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
+def _perform(session: StoreSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
     """Act on `ids`, or on the jobs that match `where`. `{}` there means all jobs, so one of the two is required."""
     if (body.get("ids") is None) == (body.get("where") is None):
         raise UsageError("expected either ids or where", hint='like {"where": {"queue": "mail"}} or {"ids": ["7f3a"]}')
@@ -101,143 +106,82 @@ def perform(session: StoreSession, action: Action, body: Mapping[str, Any]) -> d
         ids, is_exact = list(parse_texts(body["ids"], "ids")), False
         if is_preview:
             found = find_jobs(session.reads, resolve_ids(session.reads, ids).done).values()
-            return _preview([(job.id, job.state) for job in found if job.state in action.able])
+            return _preview([job for job in found if job.state in action.able])
     else:
-        where = restrict_states(
-            parse_where(body["where"], session.reads), action.able, done=action.done, subject="state"
-        )
+        where = parse_where(body["where"], session.reads)
+        where = restrict_states(where, action.able, done=action.done, subject="state")
         chosen = [job for job in session.reads.choose(where) if action.wants(job)]
         if is_preview:
-            return _preview([(job.id, job.state) for job in chosen])
+            return _preview(chosen)
         ids, is_exact = [job.id for job in chosen], True
     if ids and not is_exact and not (picked := resolve_ids(session.reads, ids)).done:
         return picked.to_dict()  # none of them exists: do not create a database
     return (action.do(session, session.open_store(), ids, is_exact) if ids else BulkResult([], [])).to_dict()
 
 
-def _action(body: Mapping[str, Any]) -> Action:
-    name = body.get("action")
+def _parse_action(body: Mapping[str, Any]) -> Action:
+    name, fields = body.get("action"), body.get("change")
     if name == "edit":
-        return _edit(body.get("change"))
-    if body.get("change") is not None:
+        if not isinstance(fields, dict) or (change := parse_edit(fields)) == JobEdit():
+            problem = f"expected fields to change, got {short_repr(fields)}"
+            raise InvalidInput("change", problem, hint='like {"priority": 5}')
+        return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
+    if fields is not None:
         raise InvalidInput("change", "is allowed with the action edit only", hint="omit it")
     if not isinstance(name, str):
-        raise InvalidInput(
-            "action", f"expected a text, got {short_repr(name)}", hint=f"one of: {', '.join(_ACTION_NAMES)}"
-        )
+        hint = f"one of: {', '.join(_ACTION_NAMES)}"
+        raise InvalidInput("action", f"expected a text, got {short_repr(name)}", hint=hint)
     if name not in ACTIONS:
         raise UnknownName("action", name, nearest=closest_match(name, _ACTION_NAMES), known=_ACTION_NAMES)
     return ACTIONS[name]
 
 
-def _edit(fields: object) -> Action:
-    if not isinstance(fields, dict) or (change := parse_edit(fields)) == JobEdit():
-        raise InvalidInput(
-            "change", f"expected fields to change, got {short_repr(fields)}", hint='like {"priority": 5}'
-        )
-    return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
+def _preview(chosen: Sequence[Chosen | Job]) -> dict[str, Any]:
+    counts = {state.value: sum(job.state is state for job in chosen) for state in State}
+    return {"count": len(chosen), "states": counts, "sample": [job.id for job in chosen[:PREVIEW_SIZE]]}
 
 
-def _preview(chosen: Sequence[tuple[str, State]]) -> dict[str, Any]:
-    counts = dict.fromkeys((state.value for state in State), 0)
-    for _, state in chosen:
-        counts[state.value] += 1
-    return {"count": len(chosen), "states": counts, "sample": [job_id for job_id, _ in chosen[:PREVIEW_SIZE]]}
+# ── the dead letter queue ───────────────────────────────────────────────────────────────────────────────────────────
+
+_DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "state")
 
 
-TARGETS: Final = optional(ids=array(ID), where=WHERE_SCHEMA, preview=FLAG)
-
-OPERATIONS: Final = (
-    Operation(
-        "POST",
-        "/jobs/actions",
-        act_on_jobs,
-        "Act on many jobs: those named, or all that match. `preview` only counts them.",
-        ref("Acted"),
-        body={
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["action"],
-            "properties": {
-                "action": {"type": "string", "enum": _ACTION_NAMES},
-                **TARGETS,
-                **optional(change=ref("Change")),
-            },
-        },
-        slow=True,
-    ),
-)
-
-
-_DLQ_FIELDS: Final = ("ids", "where", "preview")
-
-
+@DLQ.get("/dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, SORT, LIMIT, CURSOR))
 def list_dead(session: StoreSession, call: ApiRequest) -> Any:
     return job_page(session, {**call.query, "state": (State.DEAD.value,)})
 
 
-def show_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return job_shown(session, use.require_dead(session.reads, call.path["id"]))
-
-
+@DLQ.get(
+    "/deaths",
+    f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, the most frequent first; `newest` is the job that died last.",
+    array(exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)),
+    params=(LIMIT,),
+)
 def dead_by_error(session: StoreSession, call: ApiRequest) -> Any:
-    found = session.reads.dead_by_error(limit=call.query["limit"])
     return [
         {"error": one.error, "queue": one.queue, "jobs": one.jobs, "newest": one.newest, "at": iso(from_ms(one.at_ms))}
-        for one in found
+        for one in session.reads.dead_by_error(limit=call.query["limit"])
     ]
 
 
-def retry_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return perform(session, RETRY_DEAD, parse_object(call.body, "body", known=list(_DLQ_FIELDS)))
-
-
-def purge_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return perform(session, ACTIONS["purge"], parse_object(call.body, "body", known=list(_DLQ_FIELDS)))
-
-
-_ERROR_GROUP: Final = exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)
-_DLQ_BODY: Final = {"type": "object", "additionalProperties": False, "properties": TARGETS}
-_DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "state")
-
-DLQ_OPERATIONS: Final = (
-    Operation(
-        "GET",
-        "/dlq",
-        list_dead,
-        "List dead jobs.",
-        ref("Jobs"),
-        (*_DLQ_SELECTORS, SORT, LIMIT, CURSOR),
-        tag="dlq",
-    ),
-    Operation(
-        "GET",
-        "/deaths",
-        dead_by_error,
-        f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, the most frequent first; `newest` is the job that died last.",
-        array(_ERROR_GROUP),
-        (LIMIT,),
-        tag="dlq",
-    ),
-    Operation(
-        "POST",
-        "/dlq/retry",
-        retry_dead,
-        "Retry dead jobs: those named, or all that match.",
-        ref("Acted"),
-        body=_DLQ_BODY,
-        tag="dlq",
-        slow=True,
-    ),
-    Operation(
-        "POST",
-        "/dlq/purge",
-        purge_dead,
-        "Remove dead jobs with their history and logs: those named, or all that match.",
-        ref("Acted"),
-        body=_DLQ_BODY,
-        tag="dlq",
-        slow=True,
-    ),
-    Operation("GET", "/dlq/{id}", show_dead, "Show a dead job.", ref("Shown"), tag="dlq"),
+@DLQ.post(
+    "/dlq/retry", "Retry dead jobs: those named, or all that match.", ref("Acted"), body=only(**_TARGETS), slow=True
 )
+def retry_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return _perform(session, _RETRY_DEAD, parse_object(call.body, "body", known=list(_TARGETS)))
+
+
+@DLQ.post(
+    "/dlq/purge",
+    "Remove dead jobs with their history and logs: those named, or all that match.",
+    ref("Acted"),
+    body=only(**_TARGETS),
+    slow=True,
+)
+def purge_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return _perform(session, ACTIONS["purge"], parse_object(call.body, "body", known=list(_TARGETS)))
+
+
+@DLQ.get("/dlq/{id}", "Show a dead job.", ref("Shown"))
+def show_dead(session: StoreSession, call: ApiRequest) -> Any:
+    return job_details(session, control.require_dead(session.reads, call.path["id"]))

@@ -20,9 +20,9 @@ from queuectl.operations import logs
 from queuectl.operations.export import export_config
 from queuectl.operations.logs import LogView
 from queuectl.store.types import Filter
-from queuectl.web.api.operation import SELECTORS, Operation, Param, reject_nul, to_filter
+from queuectl.web.api.operation import SELECTORS, Operations, Param, reject_nul, to_filter
 from queuectl.web.middleware import Refused
-from queuectl.web.sse import stream
+from queuectl.web.sse import Feed, stream
 from queuectl.web.store_threads import StorePools, StoreSession
 
 PLAIN: Final = "text/plain; charset=utf-8"
@@ -32,17 +32,14 @@ MAX_RANGE_BYTES: Final = 8 * 1024 * 1024  # bytes of one range
 Span = tuple[int | None, int | None]  # first and last byte, inclusive
 
 
-def show_logs(session: StoreSession, call: object) -> None:
-    """Placeholder in the registry: app.py serves this operation as a stream."""
+STREAMS: Final = Operations("jobs")
 
 
-LOGS_OPERATION: Final = Operation(
-    "GET",
+@STREAMS.get(
     "/jobs/{id}/logs",
-    show_logs,
     "The log of a job, as bytes. Supports Range. With Accept: text/event-stream, as events.",
     {"type": "string"},
-    (
+    params=(
         Param("run", "Only this run.", {"type": "integer", "minimum": 1}),
         Param("tail", "Only the last lines.", {"type": "integer", "minimum": 0}),
         Param("markers", "Include the START and END markers of runs.", {"type": "boolean", "default": True}),
@@ -51,10 +48,7 @@ LOGS_OPERATION: Final = Operation(
     media_type="text/plain",
     also={EVENTS: {"type": "string"}},
 )
-
-
-async def logs_response(request: Request, pools: StorePools) -> Response:
-    query = LOGS_OPERATION.read_query(request.query_params.multi_items())
+async def show_logs(request: Request, query: Mapping[str, Any], pools: StorePools, feed: Feed) -> Response:
     view = LogView(run=query["run"], markers=query["markers"], tail=query["tail"])
     ref = reject_nul(request.path_params["id"], "id")
     # Before the response begins, so that an unknown job is a 404.
@@ -143,17 +137,11 @@ def _part(session: StoreSession, job_id: str, view: LogView, span: Span) -> Resp
 MEDIA_TYPES: Final = {"json": "application/json", "jsonl": "application/jsonl"}
 
 
-def export_jobs(session: StoreSession, call: object) -> None:
-    """Placeholder in the registry: app.py serves this operation as a stream."""
-
-
-EXPORT_OPERATION: Final = Operation(
-    "GET",
+@STREAMS.get(
     "/export",
-    export_jobs,
     "Export jobs in the order of enqueue, in the format of `queuectl import`, without the values of environment variables.",
     {"type": "string"},
-    (
+    params=(
         *SELECTORS,
         Param(
             "format",
@@ -167,10 +155,7 @@ EXPORT_OPERATION: Final = Operation(
     also={"application/json": {"type": "array", "items": {"type": "object"}}},
     tag="maintenance",
 )
-
-
-async def export_response(request: Request, pools: StorePools) -> Response:
-    query = EXPORT_OPERATION.read_query(request.query_params.multi_items())
+async def export_jobs(request: Request, query: Mapping[str, Any], pools: StorePools, feed: Feed) -> Response:
     where = await pools.reads.ask(lambda session: to_filter(query, session.reads))
     pieces = stream(pools.streaming, partial(_chunks, query, where))
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[query["format"]])

@@ -1,8 +1,17 @@
-"""An operation of the API: its route, parameters and schemas. The routes and the OpenAPI document are generated from these."""
+"""An operation of the API: its route, parameters and schemas. The routes and the OpenAPI document are generated from these.
+
+    QUEUES = Operations("queues")
+
+    @QUEUES.get("/queues/{name}", "Show a queue.", ref("Queue"))
+    def show_queue(session: StoreSession, call: ApiRequest) -> Any: ...
+
+A literal path is declared before one with a parameter in the same position.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
@@ -10,10 +19,10 @@ from queuectl.operations.query import decode_cursor, encode_cursor, invalid_curs
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter
 from queuectl.text import closest_match, short_repr
-from queuectl.web.schemas import DURATION, NAME, TEXT, Schema, array, exactly, maybe, optional
-from queuectl.web.store_threads import StoreSession
+from queuectl.web.schemas import DURATION, NAME, TEXT, Schema, array, exactly, maybe, only
 
 MAX_PARAM_VALUES: Final = 100  # of a repeatable parameter
+MAX_PAGE_SIZE: Final = 1000
 
 
 class ApiRequest(NamedTuple):
@@ -84,10 +93,17 @@ class Param(NamedTuple):
         return int(text)
 
 
+Handler = Callable[..., Any]
+Declare = Callable[[Handler], Handler]
+
+
 class Operation(NamedTuple):
+    """`handler` gets a store session and the ApiRequest; that of a stream is a coroutine, which gets the request of Starlette, its
+    parsed query, the thread pools and the feed of events."""
+
     method: str
     path: str  # below /api/v1, with {names}
-    handler: Callable[[StoreSession, ApiRequest], Any]
+    handler: Handler
     summary: str
     response: Schema
     params: tuple[Param, ...] = ()
@@ -107,12 +123,47 @@ class Operation(NamedTuple):
     def changes(self) -> bool:
         return self.method != "GET"
 
+    @property
+    def is_stream(self) -> bool:
+        return iscoroutinefunction(self.handler)
+
     def read_query(self, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
         known = [param.name for param in self.params]
         for name, _ in given:
             if name not in known:
                 raise UnknownName("parameter", name, nearest=closest_match(name, known), known=known or ["none"])
         return {param.name: param.read([value for name, value in given if name == param.name]) for param in self.params}
+
+
+class Operations(list[Operation]):
+    """The operations of a subject, in the order of their declaration. The methods are decorators for their handlers."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__()
+        self._tag = tag
+
+    def get(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
+        """`more`: other fields of Operation."""
+        return self._declare("GET", path, summary, response, more)
+
+    def post(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
+        return self._declare("POST", path, summary, response, more)
+
+    def patch(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
+        return self._declare("PATCH", path, summary, response, more)
+
+    def put(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
+        return self._declare("PUT", path, summary, response, more)
+
+    def delete(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
+        return self._declare("DELETE", path, summary, response, more)
+
+    def _declare(self, method: str, path: str, summary: str, response: Schema, more: Mapping[str, Any]) -> Declare:
+        def register(handler: Handler) -> Handler:
+            self.append(Operation(method, path, handler, summary, response, **{"tag": self._tag, **more}))
+            return handler
+
+        return register
 
 
 SELECTORS: Final = (
@@ -124,20 +175,16 @@ SELECTORS: Final = (
     Param("match", "With this text in the command."),
 )
 LIMIT: Final = Param(
-    "limit", "Maximum number of items.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50}
+    "limit", "Maximum number of items.", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": 50}
 )
 CURSOR: Final = Param("cursor", "`next_cursor` of the previous page.")
 
 # The same selectors in a body: {"state": ["dead"], "queue": "mail"}
-WHERE_SCHEMA: Final = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": optional(
-        **{name: {"oneOf": [NAME, {"type": "array", "items": NAME}]} for name in ("state", "queue", "tag", "batch")},
-        since=DURATION,
-        match={**TEXT, "minLength": 1},
-    ),
-}
+WHERE_SCHEMA: Final = only(
+    **{name: {"oneOf": [NAME, {"type": "array", "items": NAME}]} for name in ("state", "queue", "tag", "batch")},
+    since=DURATION,
+    match={**TEXT, "minLength": 1},
+)
 
 
 def to_filter(values: Mapping[str, Any], reads: Reads) -> Filter:
@@ -170,7 +217,7 @@ def _names(value: object, subject: str) -> tuple[str, ...]:
     return given
 
 
-def parse_object(value: object, subject: str, *, known: list[str]) -> dict[str, Any]:
+def parse_object(value: object, subject: str, *, known: Sequence[str]) -> dict[str, Any]:
     """Return `value` if it is an object with these fields only; null is an empty object."""
     if value is None:
         return {}
@@ -196,6 +243,13 @@ def parse_texts(value: object, subject: str) -> tuple[str, ...]:
     return tuple(reject_nul(one, subject) for one in given)
 
 
+def parse_text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(name, f"expected text, got {short_repr(value)}", hint="write it in quotes")
+    return value
+
+
 def parse_flag(values: Mapping[str, Any], name: str) -> bool:
     value = values.get(name)
     if value is None or isinstance(value, bool):
@@ -203,14 +257,8 @@ def parse_flag(values: Mapping[str, Any], name: str) -> bool:
     raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like {{"{name}": true}}')
 
 
-MAX_PAGE_SIZE: Final = 1000
 # The default is large: most clients never need a second page.
-_LIMIT: Final = Param(
-    "limit",
-    "Maximum number of items.",
-    {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": MAX_PAGE_SIZE},
-)
-PAGING: Final = (_LIMIT, CURSOR)
+PAGING: Final = (LIMIT._replace(schema={**LIMIT.schema, "default": MAX_PAGE_SIZE}), CURSOR)
 
 
 def listing(of: Schema) -> Schema:

@@ -1,58 +1,72 @@
-"""Queues and batches."""
+"""Queues, batches and schedules."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from queuectl.config import environ
+from queuectl.cron.operations import ScheduleRequest
+from queuectl.cron.zones import local_zone_name
 from queuectl.errors import InvalidInput
 from queuectl.operations import queues as use
 from queuectl.text import short_repr
-from queuectl.web.api.operation import PAGING, ApiRequest, Operation, listing, paginate, parse_object, parse_texts
-from queuectl.web.schemas import DURATION, FLAG, ID, SIZE, TEXT, Schema, array, optional, ref
+from queuectl.units import iso
+from queuectl.web.api.jobs import added, fields_of, location
+from queuectl.web.api.operation import (
+    PAGING,
+    ApiRequest,
+    Created,
+    Operations,
+    Param,
+    listing,
+    paginate,
+    parse_flag,
+    parse_object,
+    parse_texts,
+)
+from queuectl.web.schemas import FLAG, ID, QUEUE_SETTINGS, TEXT, TIME, array, only, ref
 from queuectl.web.store_threads import StoreSession
 
-_NUMBER_OR_NONE: Final[Schema] = {"type": ["integer", "string"], "description": 'A number, or "none" to remove it.'}
-_SIZE_OR_NONE: Final[Schema] = {**SIZE, "description": 'Like 2GiB, or "none" to remove it.'}
-_RULES: Final = optional(
-    paused=FLAG,
-    concurrency=_NUMBER_OR_NONE,
-    per_key=_NUMBER_OR_NONE,
-    rate=TEXT,
-    priority=_NUMBER_OR_NONE,
-    max_retries=_NUMBER_OR_NONE,
-    timeout=DURATION,
-    memory=_SIZE_OR_NONE,
-    cpu_time=DURATION,
-    nice=_NUMBER_OR_NONE,
-    open_files=_NUMBER_OR_NONE,
-    processes=_NUMBER_OR_NONE,
-    file_size=_SIZE_OR_NONE,
-    on_success=TEXT,
-    on_failure=TEXT,
-    on_dead=TEXT,
-)
+QUEUES: Final = Operations("queues")
+BATCHES: Final = Operations("batches")
+CRON: Final = Operations("cron")
+
+_QUEUE: Final = ref("Queue")
+_SETTINGS: Final = only(paused=FLAG, **QUEUE_SETTINGS)
 
 
+@QUEUES.get("/queues", "List queues with their job counts, limits and current rate.", listing(_QUEUE), params=PAGING)
 def list_queues(session: StoreSession, call: ApiRequest) -> Any:
     return paginate(call, session.queues(), name="name")
 
 
+@QUEUES.get("/queues/{name}", "Show a queue, also if it is empty.", _QUEUE)
 def show_queue(session: StoreSession, call: ApiRequest) -> Any:
     return use.view(session.reads, use.check_queue(call.path["name"])).to_dict()
 
 
+@QUEUES.patch("/queues/{name}", "Change the settings of a queue.", _QUEUE, body={**_SETTINGS, "minProperties": 1})
 def change_queue(session: StoreSession, call: ApiRequest) -> Any:
-    return session.set_queue(call.path["name"], **parse_object(call.body, "body", known=list(_RULES)))
+    return session.set_queue(call.path["name"], **parse_object(call.body, "body", known=list(_SETTINGS["properties"])))
 
 
+@QUEUES.post("/queues/{name}/pause", "Pause a queue: no more jobs start.", _QUEUE)
 def pause_queue(session: StoreSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], paused=True)
 
 
+@QUEUES.post("/queues/{name}/resume", "Resume a queue.", _QUEUE)
 def resume_queue(session: StoreSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], paused=False)
 
 
+@QUEUES.post(
+    "/queues/{name}/move",
+    "Move waiting jobs to another queue: all, or those named.",
+    ref("Answer"),
+    body=only("to", to=TEXT, ids=array(ID)),
+    slow=True,
+)
 def move_jobs(session: StoreSession, call: ApiRequest) -> Any:
     body = parse_object(call.body, "body", known=["to", "ids"])
     to = body.get("to")
@@ -61,62 +75,77 @@ def move_jobs(session: StoreSession, call: ApiRequest) -> Any:
     return session.move(call.path["name"], to, *parse_texts(body.get("ids"), "ids"))
 
 
+@BATCHES.get("/batches", "List batches with their progress.", listing(ref("Batch")), params=PAGING)
 def list_batches(session: StoreSession, call: ApiRequest) -> Any:
     return paginate(call, session.batches(), name="name")
 
 
+@BATCHES.get("/batches/{name}", "Show the progress of a batch.", ref("Batch"))
 def show_batch(session: StoreSession, call: ApiRequest) -> Any:
     return session.batch(call.path["name"])
 
 
-_QUEUE: Final = ref("Queue")
-_BATCH: Final = ref("Batch")
+# ── schedules ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-OPERATIONS: Final = (
-    Operation(
-        "GET",
-        "/queues",
-        list_queues,
-        "List queues with their job counts, limits and current rate.",
-        listing(_QUEUE),
-        PAGING,
-        tag="queues",
-    ),
-    Operation("GET", "/queues/{name}", show_queue, "Show a queue, also if it is empty.", _QUEUE, tag="queues"),
-    Operation(
-        "PATCH",
-        "/queues/{name}",
-        change_queue,
-        "Change the settings of a queue.",
-        _QUEUE,
-        body={"type": "object", "additionalProperties": False, "properties": _RULES, "minProperties": 1},
-        tag="queues",
-    ),
-    Operation("POST", "/queues/{name}/pause", pause_queue, "Pause a queue: no more jobs start.", _QUEUE, tag="queues"),
-    Operation("POST", "/queues/{name}/resume", resume_queue, "Resume a queue.", _QUEUE, tag="queues"),
-    Operation(
-        "POST",
-        "/queues/{name}/move",
-        move_jobs,
-        "Move waiting jobs to another queue: all, or those named.",
-        ref("Answer"),
-        body={
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["to"],
-            "properties": {"to": TEXT, **optional(ids=array(ID))},
-        },
-        tag="queues",
-        slow=True,
-    ),
-    Operation(
-        "GET",
-        "/batches",
-        list_batches,
-        "List batches with their progress.",
-        listing(_BATCH),
-        PAGING,
-        tag="batches",
-    ),
-    Operation("GET", "/batches/{name}", show_batch, "Show the progress of a batch.", _BATCH, tag="batches"),
+_SCHEDULE: Final = ref("ScheduleShown")
+_OPTIONS: Final = ("overlap", "catch_up", "jitter", "until")
+
+
+@CRON.get("/cron", "List schedules with their last and next runs.", listing(ref("Schedule")), params=PAGING)
+def list_schedules(session: StoreSession, call: ApiRequest) -> Any:
+    return paginate(call, list(session.schedules), name="name")
+
+
+@CRON.post("/cron", "Add a schedule.", ref("Schedule"), body=ref("NewSchedule"), status=201)
+def add_schedule(session: StoreSession, call: ApiRequest) -> Any:
+    given = {name: value for name, value in fields_of(call.body).items() if value is not None}
+    for name in ("name", "schedule"):
+        if not isinstance(given.get(name), str):
+            hint = 'like {"name": "nightly", "schedule": "0 2 * * *", "command": "make backup"}'
+            raise InvalidInput(name, f"expected text, got {short_repr(given.get(name))}", hint=hint)
+    schedule_name, expression = given.pop("name"), given.pop("schedule")
+    zone = given.pop("tz", None) or local_zone_name(environ())
+    replace = parse_flag(given, "replace")
+    given.pop("replace", None)
+    options = {name: given.pop(name) for name in _OPTIONS if name in given}
+    made = session.schedule(ScheduleRequest(schedule_name, expression, zone, given, **options), replace=replace)
+    return Created(made, location=f"/cron/{schedule_name}")
+
+
+@CRON.get("/cron/{name}", "Show a schedule with its last runs.", _SCHEDULE)
+def show_schedule(session: StoreSession, call: ApiRequest) -> Any:
+    return session.schedules.get(call.path["name"])
+
+
+@CRON.delete("/cron/{name}", "Remove a schedule; its jobs stay.", ref("Answer"))
+def remove_schedule(session: StoreSession, call: ApiRequest) -> Any:
+    session.schedules.remove(call.path["name"])
+    return {"done": [call.path["name"]], "refused": []}
+
+
+@CRON.post("/cron/{name}/pause", "Pause a schedule.", _SCHEDULE)
+def pause_schedule(session: StoreSession, call: ApiRequest) -> Any:
+    session.schedules.pause(call.path["name"])
+    return session.schedules.get(call.path["name"])
+
+
+@CRON.post("/cron/{name}/resume", "Resume a schedule. Missed runs are skipped.", _SCHEDULE)
+def resume_schedule(session: StoreSession, call: ApiRequest) -> Any:
+    session.schedules.resume(call.path["name"])
+    return session.schedules.get(call.path["name"])
+
+
+@CRON.post("/cron/{name}/run", "Enqueue its job now.", ref("Enqueued"), status=201)
+def run_schedule(session: StoreSession, call: ApiRequest) -> Any:
+    job = session.schedules.run(call.path["name"])
+    return Created(added(job), location=location(job))
+
+
+@CRON.get(
+    "/cron/{name}/next",
+    "List the next run times.",
+    array(TIME),
+    params=(Param("n", "Number of times.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 5}),),
 )
+def next_of_schedule(session: StoreSession, call: ApiRequest) -> Any:
+    return [iso(at) for at in session.schedules.next(call.path["name"], call.query["n"])]

@@ -13,10 +13,9 @@ from queuectl.operations.bulk import find_jobs
 from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Chosen, Filter
-from queuectl.text import closest_match
+from queuectl.text import closest_match, plural
 from queuectl.web.api.bulk import ACTIONS, ANY
 from queuectl.web.api.operation import SELECTORS, to_filter
-from queuectl.web.pages.formats import plural, sentence
 from queuectl.web.pages.http import (
     MAX_NOTICE_LINES,
     Fields,
@@ -29,6 +28,7 @@ from queuectl.web.pages.http import (
     refused,
     with_query,
 )
+from queuectl.web.pages.render import sentence
 from queuectl.web.store_threads import StoreSession
 
 
@@ -179,16 +179,16 @@ def _preview(session: StoreSession, ask: PageRequest) -> View:
     verb, chosen = find_verb(ask.query.one("action")), Selection.of(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
-    meant = _all(session.reads, chosen.where(session.reads), verb) if is_all else _named(session.reads, ids, verb)
+    affected = _all(session.reads, chosen.where(session.reads), verb) if is_all else _named(session.reads, ids, verb)
     values: dict[str, Any] = {
         "verb": verb,
         "is_all": is_all,
         "ids": ids,
         "chosen": chosen,
-        "able": {state.value: count for state, count in meant.able.items() if count},
-        "count": sum(meant.able.values()),
-        "first": meant.first,
-        "others": meant.others,
+        "able": {state.value: count for state, count in affected.able.items() if count},
+        "count": sum(affected.able.values()),
+        "first": affected.first,
+        "others": affected.others,
         "back": back_to(ask.query, "/jobs"),
     }
     return View("act.html", f"{verb.label} jobs", values)

@@ -9,7 +9,7 @@ from queuectl.jobs.stats import Point, TimeBuckets, percentile_ms
 from queuectl.jobs.stats import Span as Step
 from queuectl.jobs.stats import add_histograms as add_times
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, from_ms
-from queuectl.web.pages.formats import exact, number, span
+from queuectl.web.pages.render import exact, number, span
 from queuectl.web.store_threads import StoreSession
 
 WIDTH: Final = 600

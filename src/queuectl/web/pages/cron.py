@@ -13,13 +13,13 @@ from queuectl.cron.zones import find_zone, local_zone_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName
 from queuectl.text import closest_match
 from queuectl.units import from_ms
-from queuectl.web.pages.formats import part
 from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.render import part
 from queuectl.web.store_threads import StoreSession
 
 UPCOMING: Final = 5
 NEW: Final = "+"  # in the URL of the form for a new one: no schedule can have this name
-_DEEDS: Final = ("run", "pause", "resume", "remove")
+_ACTIONS: Final = ("run", "pause", "resume", "remove")
 
 
 def show(session: StoreSession, ask: PageRequest) -> View:
@@ -55,7 +55,7 @@ def _in_zone(times_ms: Sequence[int], zone: str) -> list[tuple[datetime, str]]:
 
 
 def _zone_here() -> str:
-    """Empty where this machine's zone has no name that another would know: then a schedule has to say which it means."""
+    """The default time zone; empty if that of this host has no IANA name, so that a schedule has to name one."""
     try:
         return local_zone_name(environ())
     except InvalidInput:
@@ -79,7 +79,7 @@ def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
             session.schedules.remove(name)
             return Redirect(to, done(f"Schedule {name} removed; its jobs stay"))
         case _:
-            raise UnknownName("action", verb, nearest=closest_match(verb, _DEEDS), known=list(_DEEDS))
+            raise UnknownName("action", verb, nearest=closest_match(verb, _ACTIONS), known=list(_ACTIONS))
 
 
 def _confirm(ask: PageRequest, name: str, verb: str) -> View:

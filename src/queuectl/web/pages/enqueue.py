@@ -1,35 +1,17 @@
-"""The form for a new job, and the fields of resource limits."""
+"""The form for a new job."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.spec import PackedLimits
-from queuectl.web.pages.formats import part
 from queuectl.web.pages.http import Fields, PageRequest, Redirect, View, done
+from queuectl.web.pages.render import part
 from queuectl.web.store_threads import StoreSession
-
-_EXAMPLES: Final = {
-    "memory": "2GiB",
-    "cpu_time": "30s",
-    "nice": "-20 to 19",
-    "open_files": "256",
-    "processes": "64",
-    "file_size": "1GiB",
-}
-
-
-class Field(NamedTuple):
-    name: str
-    label: str
-    example: str
-
-
-FIELDS: Final = tuple(Field(name, limit.label.capitalize(), _EXAMPLES[name]) for name, limit in LIMITS.items())
 
 
 def limit_texts(limits: PackedLimits | None) -> Mapping[str, str | None]:

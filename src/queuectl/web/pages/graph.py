@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from queuectl.jobs.model import Job
 from queuectl.operations.graph import Graph
-from queuectl.web.pages.formats import command
+from queuectl.web.pages.render import command
 
 MAX_BOXES: Final = 60  # more would be unreadable
 BOX_WIDTH, BOX_HEIGHT = 190, 44

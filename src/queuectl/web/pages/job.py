@@ -20,10 +20,10 @@ from queuectl.units import iso, to_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.charts import rounded
 from queuectl.web.pages.enqueue import INTEGER_FIELDS, limit_texts, parse_integer
-from queuectl.web.pages.formats import moments, part, span
 from queuectl.web.pages.graph import draw_graph
 from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
 from queuectl.web.pages.log import TAIL_LINES, read_log
+from queuectl.web.pages.render import moments, part, span
 from queuectl.web.store_threads import StoreSession
 from queuectl.webhooks.rules import redact_hooks
 

@@ -13,12 +13,12 @@ from queuectl.operations.query import MAX_SORTED_JOBS, is_sortable, parse_sort
 from queuectl.store.protocol import MAX_DEAD_GROUPED, Reads
 from queuectl.store.reads import ERROR_SHOWN
 from queuectl.store.types import Filter, Sort
-from queuectl.text import closest_match, is_valid_id
+from queuectl.text import closest_match, is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.actions import VERBS, Selection
-from queuectl.web.pages.formats import part, plural
 from queuectl.web.pages.http import PageRequest, Pairs, Redirect, View, back_to, confirm, with_query
+from queuectl.web.pages.render import part
 from queuectl.web.store_threads import StoreSession
 
 LIMITS: Final = (25, 50, 100, 250)
@@ -105,12 +105,7 @@ def _tabs(chosen: Selection, tally: dict[str, dict[State, int]], sort: str, limi
     counts = {state: sum(tally.get(queue, {}).get(state, 0) for queue in queues) for state in State}
     tabs: list[dict[str, Any]] = [{"name": "all", "label": "All", "states": (), "count": sum(counts.values())}]
     tabs += [
-        {
-            "name": state.value,
-            "label": state.value.capitalize(),
-            "states": (state.value,),
-            "count": counts[state],
-        }
+        {"name": state.value, "label": state.value.capitalize(), "states": (state.value,), "count": counts[state]}
         for state in State
     ]
     states = chosen.all("state")
@@ -149,7 +144,7 @@ def _job_id(session: StoreSession, wanted: str) -> str | None:
 
 MAX_ERROR_GROUPS: Final = 50
 MAX_LATEST_DEAD: Final = 25
-DEAD: Final = Filter(frozenset({State.DEAD}), calls=False)
+DEAD: Final = Filter(frozenset({State.DEAD}), includes_webhooks=False)
 _DLQ_ACTIONS: Final = ("retry", "purge")
 
 

@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 
 class Painter:
-    """Reads text in pieces of any size; colours last until they are changed."""
+    """Splits text into pieces with CSS classes. Colors last until they are changed, also over lines."""
 
     def __init__(self) -> None:
         self._style: dict[str, str] = {}
@@ -72,7 +72,7 @@ class Painter:
                 self._style[name] = f"t-{name}{code - first + (8 if first >= 90 else 0)}"
 
     def _extended(self, name: str, given: list[int]) -> None:
-        """Of 256 colours the nearest of our sixteen; of 16 million, too: a page has no style of its own for each."""
+        """Map 256 or 16 million colors to the nearest of the 16 that the style sheet has."""
         kind = given.pop(0) if given else 0
         if kind == 5 and given:
             self._style[name] = f"t-{name}{_nearest_of_256(given.pop(0))}"

@@ -12,11 +12,12 @@ from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations.inspect import without_webhook_queue
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter, Sort
+from queuectl.text import plural
 from queuectl.units import to_ms
 from queuectl.web.pages.admin import list_workers
 from queuectl.web.pages.charts import WINDOWS, trend
-from queuectl.web.pages.formats import part, plural, span
 from queuectl.web.pages.http import PageRequest, View
+from queuectl.web.pages.render import part, span
 from queuectl.web.store_threads import StoreSession
 
 LATE_AFTER_MS: Final = 5 * 60 * 1000  # a longer wait is an issue
@@ -208,5 +209,5 @@ def _busiest(queues: set[str], tally: Mapping[str, Mapping[State, int]]) -> list
 def _last_dead(reads: Reads, dead: int) -> Any:
     if not dead:
         return None
-    latest = reads.jobs(Filter(frozenset({State.DEAD}), calls=False), sort=Sort.FINISHED, limit=1)
+    latest = reads.jobs(Filter(frozenset({State.DEAD}), includes_webhooks=False), sort=Sort.FINISHED, limit=1)
     return next((job.finished_at for job in latest), None)

@@ -11,10 +11,9 @@ from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.states import WAITING
 from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
-from queuectl.text import closest_match
+from queuectl.text import closest_match, plural
 from queuectl.web.pages.charts import last_hour
 from queuectl.web.pages.enqueue import limit_texts
-from queuectl.web.pages.formats import plural
 from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
 from queuectl.web.store_threads import StoreSession
 from queuectl.webhooks.rules import redact_url
@@ -41,14 +40,7 @@ def show(session: StoreSession, ask: PageRequest) -> View:
         }
         for index, one in enumerate(found[:MAX_SHOWN])
     ]
-    values = {
-        "queues": rows,
-        "rules": RULES,
-        "known": len(known),
-        "found": len(found),
-        "most": MAX_SHOWN,
-        "part": part,
-    }
+    values = {"queues": rows, "rules": RULES, "known": len(known), "found": len(found), "most": MAX_SHOWN, "part": part}
     return View("queues.html", "Queues", values)
 
 

@@ -19,7 +19,6 @@ from queuectl.errors import QueuectlError, Unavailable
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import Refused, read_body, to_document
 from queuectl.web.pages import actions, admin, cron, enqueue, job, jobs, overview, queues
-from queuectl.web.pages.formats import sentence
 from queuectl.web.pages.http import (
     Handler,
     Notice,
@@ -31,7 +30,7 @@ from queuectl.web.pages.http import (
     read_request,
     refused,
 )
-from queuectl.web.pages.render import Renderer
+from queuectl.web.pages.render import Renderer, sentence
 from queuectl.web.store_threads import StorePools, StoreSession
 
 PAGES: Final[Mapping[str, Handler]] = {

@@ -1,19 +1,19 @@
 -- name: join_batch
--- Jobs come to a batch, which is made if there is none. When it was complete, if it is already.
+-- Add jobs to a batch, which is created if it does not exist. Returns when it was completed, if it is.
 insert into queuectl.batches (name, added, created_at)
 values (%(name)s, %(jobs)s, %(now)s)
 on conflict (name) do update set added = batches.added + excluded.added
 returning completed_at
 
 -- name: batch_states
--- How many jobs of a batch there are in each state, straight from an index.
+-- The jobs of a batch by state, from an index.
 select state, count(*)
   from queuectl.jobs
  where batch = %(name)s
  group by state
 
 -- name: all_batch_states
--- How many jobs of each batch there are in each state, straight from an index.
+-- The jobs of each batch by state, from an index.
 select batch, state, count(*)
   from queuectl.jobs
  where batch is not null
@@ -35,7 +35,7 @@ select name
  limit 20
 
 -- name: batch_lately
--- How many jobs of a batch were completed since a moment.
+-- The jobs of a batch that were completed since a time.
 select count(*)
   from queuectl.jobs
  where state = 'completed'
@@ -43,8 +43,8 @@ select count(*)
    and batch = %(name)s
 
 -- name: take_batch
--- The completion job of this batch, unless another worker has enqueued it. Locked: an enqueue into it waits, and so
--- does another worker that would complete it.
+-- The completion job of this batch, unless another worker has enqueued it. Locked: concurrent enqueues into it and other
+-- workers wait.
 select on_complete
   from queuectl.batches
  where name = %(name)s
@@ -53,7 +53,7 @@ select on_complete
    for update
 
 -- name: forget_batches
--- Remove what is left of old batches of which no job is kept any more, and for which nothing is to run.
+-- Remove old batches that have no jobs left and no completion job to come.
 delete from queuectl.batches
  where created_at < %(before)s
    and (on_complete is null or completed_at is not null)

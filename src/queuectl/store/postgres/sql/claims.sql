@@ -5,7 +5,7 @@
 --   candidates_webhooks       webhook deliveries, which do not use slots
 --   candidates_chosen         jobs selected before by the limits of their queues
 --   candidates_from_cursor    the first two, behind what was claimed before (see claim_cursor.py)
--- Eligible: `ready` (pending or failed, due, not held) and not `aside` (its concurrency key has a free place), by rank, then first in,
+-- Eligible: `ready` (pending or failed, due, not held) and not `key_blocked` (its concurrency key has a free place), by rank, then first in,
 -- first out. A lost worker gets nothing. No job is claimed while another one that is due waits for its promotion: it may rank
 -- higher. While a queue is paused or limited only `candidates_chosen` finds jobs.
 -- Rows that another transaction has locked are skipped: another worker is claiming them. Candidates are read in the order of an index and
@@ -73,7 +73,7 @@ update queuectl.jobs
        pid = null,
        claimed_seq = present.last_seq,
        cancel_requested = false,
-       -- the SQL twin of effective_priority in jobs/priority.py
+       -- the SQL version of effective_priority in jobs/priority.py
        effective_priority = selected.priority + case present.ageing
            when 'off' then 0
            when 'enqueues' then greatest(0, present.last_seq - selected.seq - selected.missed)
@@ -106,7 +106,7 @@ candidates as (
     select 1::bigint as turn, jobs.*
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and queue <> 'queuectl.webhooks'
        and (select is_open and is_unlimited from gate)
      order by rank, seq
@@ -125,7 +125,7 @@ candidates as (
         select *
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and (jobs.queue, jobs.rank, jobs.seq) > (served.queue, -9223372036854775808, 0)
            and jobs.queue <= served.queue
            and (select is_open and is_unlimited from gate)
@@ -145,7 +145,7 @@ any_queue as (
     select 1::bigint as turn, jobs.*
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and queue <> 'queuectl.webhooks'
        and (rank, seq) > ((select rank from cursors where queue is null), (select seq from cursors where queue is null))
        and (select is_open and is_unlimited from gate)
@@ -160,7 +160,7 @@ named_queues as (
         select *
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and (jobs.queue, jobs.rank, jobs.seq) > (cursors.queue, cursors.rank, cursors.seq)
            and jobs.queue <= cursors.queue
            and (select is_open and is_unlimited from gate)
@@ -184,7 +184,7 @@ candidates as (
       from unnest(%(chosen)s::bigint[]) with ordinality as chosen (seq, turn)
       join queuectl.jobs
         on jobs.seq = chosen.seq
-     where (jobs.ready and not jobs.aside) is true
+     where (jobs.ready and not jobs.key_blocked) is true
        and (select is_open from gate)
        for update of jobs skip locked
 )
@@ -195,7 +195,7 @@ candidates as (
     select 1::bigint as turn, jobs.*
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and (queue, rank, seq) > ('queuectl.webhooks', -9223372036854775808, 0)
        and queue <= 'queuectl.webhooks'
        and (select is_open and is_unlimited from gate)
@@ -213,7 +213,7 @@ fresh as materialized (
         select queue, rank, seq
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and ready_since >= pg_snapshot_xmax(%(seen)s::pg_snapshot)
          order by ready_since
          limit 2000
@@ -226,7 +226,7 @@ fresh as materialized (
             select queue, rank, seq
               from queuectl.jobs
              where ready
-               and not aside
+               and not key_blocked
                and ready_since >= running.xid
                and ready_since <= running.xid
              order by ready_since
@@ -255,14 +255,14 @@ cursors as materialized (
 )
 
 -- name: ready_queues
--- The queues that have something to claim. Steps from name to name through jobs_ready (a loose index
--- scan), so it costs one probe a queue, not one row a job.
+-- The queues with claimable jobs. Steps from name to name through jobs_ready (a loose index scan), so it costs one probe per
+-- queue, not one row per job.
 with recursive step (queue) as (
     (
         select queue
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
          order by queue, rank, seq
          limit 1
     )
@@ -271,7 +271,7 @@ with recursive step (queue) as (
         select jobs.queue
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and jobs.queue > step.queue
          order by jobs.queue, jobs.rank, jobs.seq
          limit 1
@@ -295,7 +295,7 @@ select cursors.turn, head.rank, head.seq
          where cursors.queue is null
            and queue <> 'queuectl.webhooks'
            and ready
-           and not aside
+           and not key_blocked
            and (rank, seq) > (cursors.rank, cursors.seq)
          order by rank, seq
          limit 1
@@ -305,7 +305,7 @@ select cursors.turn, head.rank, head.seq
         select rank, seq
           from queuectl.jobs
          where ready
-           and not aside
+           and not key_blocked
            and (jobs.queue, jobs.rank, jobs.seq) > (cursors.queue, cursors.rank, cursors.seq)
            and jobs.queue <= cursors.queue
          order by jobs.queue, jobs.rank, jobs.seq
@@ -314,39 +314,39 @@ select cursors.turn, head.rank, head.seq
   ) as head on true
 
 -- name: heads
--- The first jobs of some queues, in order, up to a number for each. Locks nothing: a claim locks the jobs it takes, and finds
--- out then whether another worker was faster. (SQLite asks queue by queue, see its `ready`.) Not those that limit their key themselves: of
--- a line in which there were some when the caller looked it takes none from here, and who has come since waits for the next look.
+-- The first jobs of some queues, in order, up to a number for each. Locks nothing: the claim locks the jobs, and finds out
+-- whether another worker was faster. Without jobs that limit their own key: the caller reads queues with such jobs by
+-- `heads_behind`, and jobs that were added since wait for the next claim. (SQLite: `ready`, queue by queue.)
 select line.rank, line.seq, line.queue
-  from unnest(%(queues)s::text[], %(places)s::bigint[]) as told (queue, places)
+  from unnest(%(queues)s::text[], %(places)s::bigint[]) as input (queue, places)
  cross join lateral (
     select jobs.rank, jobs.seq, jobs.queue
       from queuectl.jobs
      where jobs.ready
-       and not jobs.aside
+       and not jobs.key_blocked
        and jobs.places is null
-       and (jobs.queue, jobs.rank, jobs.seq) > (told.queue, -9223372036854775808, 0)
-       and jobs.queue <= told.queue
+       and (jobs.queue, jobs.rank, jobs.seq) > (input.queue, -9223372036854775808, 0)
+       and jobs.queue <= input.queue
      order by jobs.queue, jobs.rank, jobs.seq
-     limit told.places
+     limit input.places
  ) as line
 
 -- name: heads_behind
--- The first few of one line behind a place of it, with their keys, for a queue with a limit by key: some of those
--- before may have no room. Locks nothing, as `heads`. (SQLite: `ready_behind`.)
+-- The first jobs of a queue after a position, with their keys, for a queue that limits concurrency keys: earlier jobs may have
+-- no free slot. Locks nothing, as `heads`. (SQLite: `ready_behind`.)
 select jobs.rank, jobs.seq, jobs.queue, jobs.key, jobs.places
   from queuectl.jobs
  where jobs.ready
-   and not jobs.aside
+   and not jobs.key_blocked
    and (jobs.queue, jobs.rank, jobs.seq) > (%(queue)s, %(rank)s::bigint, %(seq)s::bigint)
    and jobs.queue <= %(queue)s
  order by jobs.queue, jobs.rank, jobs.seq
  limit %(limit)s
 
 -- name: promote
--- Make jobs ready whose time has come. Bounded, so that a million due at once do not take seconds; the caller comes back
--- while the bound was reached. Rows that another worker is promoting are left to it. Returns how many, and the server's clock in
--- milliseconds, for the time that the claim behind it takes.
+-- Make due jobs claimable. Bounded, so that a million due at once do not take seconds; the caller repeats it while the bound is
+-- reached. Skips rows that another worker is promoting. Returns how many, and the server's clock in milliseconds, to measure
+-- the claim that follows.
 with due as (
     select seq
       from queuectl.jobs
@@ -370,9 +370,8 @@ select count(*), extract(epoch from clock_timestamp())::float8 * 1000
   from promoted
 
 -- name: outlook
--- What a worker has to know after an exchange: when the next job comes due, whether children wait to be told what became of
--- their parents, whether webhook deliveries wait, and the server's clock in milliseconds (see `promote`).
--- (SQLite asks before it writes.)
+-- What a worker needs after an exchange: when the next job comes due, whether dependencies are unresolved, whether webhook
+-- deliveries wait, and the server's clock in milliseconds (see `promote`). (SQLite reads it before it writes.)
 select (
            select run_at
              from queuectl.jobs
@@ -387,7 +386,7 @@ select (
            select true
              from queuectl.jobs
             where ready
-              and not aside
+              and not key_blocked
               and (queue, rank, seq) > ('queuectl.webhooks', -9223372036854775808, 0)
               and queue <= 'queuectl.webhooks'
             order by queue, rank, seq
@@ -396,7 +395,7 @@ select (
        extract(epoch from clock_timestamp())::float8 * 1000
 
 -- name: waits
--- How often each waiting time occurred among the completed jobs of each queue (not the calls).
+-- The frequency of each waiting time among the completed jobs of each queue, without webhook deliveries.
 select queue, wait_ms, count(*)
   from queuectl.jobs
  where state = 'completed'
@@ -405,9 +404,10 @@ select queue, wait_ms, count(*)
  group by queue, wait_ms
 
 -- name: is_drained
--- Has everybody been told what became of their parents, is nothing due in those of these queues (null: all) that are not
--- paused, does nothing run, and waits no retry (of a call: none of the first few)? What is held does not count. Each question is asked of an index that holds only what would deny it; to what is ready it steps from queue to queue, since a
--- paused one may have a million jobs. (SQLite asks `is_ready`, `is_due` and `is_retrying` queue by queue.)
+-- Whether, in those of these queues (null: all) that are not paused, all dependencies are resolved, nothing is due or runs, and
+-- no retry waits (of a webhook delivery: none of the first few). Held jobs do not count. Each condition uses an index that
+-- contains only rows that violate it; ready jobs are searched from queue to queue, since a paused queue may have a million.
+-- (SQLite: `is_ready`, `is_due` and `is_retrying`, queue by queue.)
 with recursive paused as (
     select name
       from queuectl.queues
@@ -435,7 +435,7 @@ step (queue) as (
 )
 select not exists (select 1 from queuectl.undecided)
    and not (
-           exists (select 1 from queuectl.calls)
+           exists (select 1 from queuectl.webhook_outbox)
            and (%(queues)s::text[] is null or 'queuectl.webhooks' = any(%(queues)s::text[]))
        )
    and not exists (
@@ -473,21 +473,20 @@ select not exists (select 1 from queuectl.undecided)
        )
 
 -- name: is_awaited
--- Does a job wait for one of these, which are locked?
--- (SQLite has one writer: no new child can come in between.)
+-- Whether a job waits for one of these, which are locked. (SQLite has one writer: no new child can be added in between.)
 select exists (select 1 from queuectl.edges where parent = any(%(seqs)s) and state = 'waiting')
 
 -- name: served
--- Which queues are served, one row a set; null: all. One that is stopping claims nothing more.
--- (SQLite reads it from `workers`.)
+-- The queues that running workers serve, one row per worker; null: all. A stopping worker claims no more jobs. (SQLite:
+-- `workers`.)
 select distinct queues
   from queuectl.workers
  where state = 'running'
 
 -- name: unclaim
--- Jobs that were just settled were given back by their worker, which had not begun them: the claims have not been runs. A
--- job shows the run before it again, which was archived at the claim, or none. The number of the run is asked, too: what is sent
--- again after a lost connection is taken back once.
+-- Workers returned jobs that they had not started: the claims were not runs. A job's row shows the run before it again, which
+-- was archived at the claim, or none. The number of the run is compared, too: a repeated request after a lost connection has no
+-- effect.
 with restored as (
     update queuectl.jobs
        set runs = jobs.runs - 1,
@@ -507,13 +506,13 @@ with restored as (
            usage = earlier.usage,
            wait_ms = case when jobs.runs > 1 then wait_ms end,
            log = case when jobs.runs > 1 then log end
-      from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as told (seq, token, run)
+      from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as input (seq, token, run)
       left join queuectl.runs as earlier
-        on earlier.job = told.seq
-       and earlier.number = told.run - 1
-     where jobs.seq = told.seq
-       and jobs.last_token = told.token
-       and jobs.runs = told.run
+        on earlier.job = input.seq
+       and earlier.number = input.run - 1
+     where jobs.seq = input.seq
+       and jobs.last_token = input.token
+       and jobs.runs = input.run
        and jobs.token is null
        and jobs.ending is null
     returning jobs.seq, jobs.runs
@@ -524,9 +523,9 @@ delete from queuectl.runs
    and runs.number = restored.runs
 
 -- name: unrun
--- The policy of their host was against these jobs, so that the claims which were just settled have not been runs: they are not
--- counted, and have no place in the history. An earlier run was archived at the claim; what the row shows of it is when that began.
--- The number of the run is asked, too: what is sent again after a lost connection is taken back once.
+-- The policy of the host refused these jobs: the claims were not runs, are not counted, and are not in the history. An earlier
+-- run was archived at the claim; its start time stays in the row. The number of the run is compared, too: a repeated request
+-- after a lost connection has no effect.
 update queuectl.jobs
    set runs = runs - 1,
        started_at = (
@@ -538,9 +537,9 @@ update queuectl.jobs
        wait_ms = case when runs > 1 then wait_ms end,
        duration_ms = null,
        log = case when runs > 1 then log end
-  from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as told (seq, token, run)
- where jobs.seq = told.seq
-   and last_token = told.token
-   and runs = told.run
+  from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as input (seq, token, run)
+ where jobs.seq = input.seq
+   and last_token = input.token
+   and runs = input.run
    and jobs.token is null
    and ending is null

@@ -1,10 +1,10 @@
 -- name: link
--- Let jobs wait for others, as a stream of rows.
+-- Store dependencies, as a stream of rows.
 copy queuectl.edges (parent, child, need, otherwise, state) from stdin
 
 -- name: new_parents
--- The parents of new jobs. Until the end of this transaction they are not removed; that they end is
--- not held up, see the table `undecided`.
+-- The parents of new jobs. They are not removed until the end of this transaction; they may end meanwhile, see the table
+-- `undecided`.
 select id, seq, state
   from queuectl.jobs
  where id = any(%(ids)s::text[])
@@ -16,7 +16,7 @@ select id, seq, state
 copy queuectl.undecided (parent) from stdin
 
 -- name: note_undecided
--- Find all parents whose children have not been told, in a store that was filled row by row.
+-- Mark all parents with unresolved dependencies, in a store that was filled row by row.
 insert into queuectl.undecided (parent)
 select distinct edges.parent
   from queuectl.edges
@@ -25,15 +25,14 @@ select distinct edges.parent
     or (edges.state = 'broke' and jobs.state not in ('dead', 'cancelled'))
 
 -- name: undecided
--- Parents some of whose children may not have been told what became of them. Those that another is just seeing to are
--- left to it.
+-- Parents with unresolved dependencies. Skips those that another transaction is resolving.
 select ctid::text, parent
   from queuectl.undecided
  limit %(limit)s
    for update skip locked
 
 -- name: free_waiting
--- A job that waited for earlier ones of its schedule is released. It may have been cancelled meanwhile.
+-- Release a job that waited for earlier ones of its schedule. It may have been cancelled meanwhile.
 update queuectl.jobs
    set held = false,
        ready = run_at <= %(now)s,
@@ -44,7 +43,7 @@ update queuectl.jobs
    and state in ('pending', 'failed')
 
 -- name: unended
--- Some jobs of a schedule that have not ended, and the one that waits for others, which may be among many.
+-- Some unfinished jobs of a schedule, and the one that is held until others have ended, which may be among many.
 (
     select id, held
       from queuectl.jobs
@@ -60,8 +59,8 @@ select id, held
  order by 1
 
 -- name: decidable
--- Edges that are not what they should be, by the state of their parents: those that wait for one that has ended, and
--- those that broke by one that would not break them now. Each kind by the index.
+-- Dependencies whose state is outdated: those that wait for a parent that has ended, and those that were broken by one that
+-- would not break them now. Each kind by the index.
 select parent.seq, edge.child
   from queuectl.jobs as parent
  cross join lateral (
@@ -92,15 +91,15 @@ select parent.seq, edge.child
  limit %(limit)s
 
 -- name: decided
--- All children of these parents have been told. By the rows that were locked: one that was added since says that there
--- may be more.
+-- All dependencies on these parents are resolved. By the rows that were locked: a row that was added since means that there may
+-- be more.
 delete from queuectl.undecided
  where ctid = any(%(rows)s::tid[])
 
--- name: told
--- The triggers have noted jobs in this transaction whose children have been told already. Those with an edge that is not what
--- it should be (see `decidable`) stay; so does what other transactions have noted. The edges are looked up for each row, by the
--- index, whatever the planner takes for the number of rows. (SQLite has one row a parent.)
+-- name: clear_resolved
+-- Remove the rows that triggers added in this transaction for jobs whose children are resolved already. Rows of jobs with an
+-- outdated dependency (see `decidable`) stay, and so do those of other transactions. Dependencies are looked up for each row by
+-- the index, whatever number of rows the planner expects. (SQLite has one row per parent.)
 delete from queuectl.undecided
  where xmin = pg_current_xact_id()::xid
    and (
@@ -120,15 +119,15 @@ delete from queuectl.undecided
    ) = 0
 
 -- name: mark_edge
--- What has become of edges. (SQLite writes one by one, as in `settle`.)
+-- Write the states of dependencies. (SQLite writes one by one, as in `settle`.)
 update queuectl.edges
-   set state = told.state
-  from json_to_recordset(%(told)s::json) as told (child bigint, parent bigint, state text)
- where edges.child = told.child
-   and edges.parent = told.parent
+   set state = input.state
+  from json_to_recordset(%(changes)s::json) as input (child bigint, parent bigint, state text)
+ where edges.child = input.child
+   and edges.parent = input.parent
 
 -- name: open_edges
--- The edges of some jobs, which are locked, that may still change. (SQLite tells one child at a time: `is_waiting`.)
+-- The dependencies of some jobs, which are locked, that may still input. (SQLite: `is_waiting`, one child at a time.)
 select parent, child, need, otherwise, state
   from queuectl.edges
  where child = any(%(children)s)
@@ -136,12 +135,12 @@ select parent, child, need, otherwise, state
  order by child, parent
 
 -- name: followers
--- Jobs that meet the same fate as some that have changed, one behind the other: what waits for a cancelled job and needs
--- it is cancelled, and what a job cancelled that is blocked again is blocked again. Nearest first, with those themselves. By the index
--- (`limit`: or the planner may read all edges). (SQLite tells one parent after the other in one transaction.)
+-- Jobs that change in the same way as their parents, transitively: a child that needs a cancelled job is cancelled, and a child
+-- that was cancelled by a job that is blocked again is blocked again. Nearest first, including the jobs themselves. `limit`
+-- keeps the planner from reading all dependencies. (SQLite handles one parent after the other in one transaction.)
 with recursive follower (seq, fate) as (
-    select told.seq, told.fate
-      from unnest(%(seqs)s::bigint[], %(fates)s::text[]) as told (seq, fate)
+    select input.seq, input.fate
+      from unnest(%(seqs)s::bigint[], %(fates)s::text[]) as input (seq, fate)
     union
     select behind.child, follower.fate
       from follower
@@ -160,47 +159,46 @@ select seq
  limit %(limit)s
 
 -- name: unblock
--- The parents of these have ended as they need. They could first run now, or when their own time comes.
--- They are locked, and what they are is known (`hold_jobs`): were the state named too, the planner might go through all of it.
+-- The parents of these have ended as required. They are first eligible now, or when they are due. They are locked and their
+-- state is known (`hold_jobs`): with a condition on the state, the planner might scan all jobs of it.
 update queuectl.jobs
    set state = 'pending',
-       ready = not held and told.run_at <= %(now)s,
+       ready = not held and input.run_at <= %(now)s,
        ready_since = pg_current_xact_id(),
-       run_at = told.run_at,
-       eligible_at = told.run_at,
-       rank = told.rank,
+       run_at = input.run_at,
+       eligible_at = input.run_at,
+       rank = input.rank,
        updated_at = greatest(%(now)s, created_at)
-  from json_to_recordset(%(told)s::json) as told (seq bigint, run_at bigint, rank bigint)
- where jobs.seq = told.seq
+  from json_to_recordset(%(changes)s::json) as input (seq bigint, run_at bigint, rank bigint)
+ where jobs.seq = input.seq
 
 -- name: orphan
--- A parent can no longer end as required: cancel these. They have never run.
--- They are locked, and what they are is known (`hold_jobs`): were the state named too, the planner might go through all of it.
+-- A parent can no longer end as required: cancel these. They have never run. They are locked and their state is known
+-- (`hold_jobs`): with a condition on the state, the planner might scan all jobs of it.
 update queuectl.jobs
    set state = 'cancelled',
-       effective_priority = told.effective_priority,
-       error = told.error,
+       effective_priority = input.effective_priority,
+       error = input.error,
        finished_at = greatest(%(now)s, created_at),
        updated_at = greatest(%(now)s, created_at)
-  from json_to_recordset(%(told)s::json) as told (seq bigint, error text, effective_priority bigint)
- where jobs.seq = told.seq
+  from json_to_recordset(%(changes)s::json) as input (seq bigint, error text, effective_priority bigint)
+ where jobs.seq = input.seq
 
 -- name: reblock
--- The parent that cancelled these was retried, and so are they.
--- They are locked, and what they are is known (`hold_jobs`): were the state named too, the planner might go through all of it.
+-- The parent that cancelled these was retried, and so are they. They are locked and their state is known (`hold_jobs`): with a
+-- condition on the state, the planner might scan all jobs of it.
 update queuectl.jobs
    set state = 'blocked',
-       rank = told.rank,
+       rank = input.rank,
        effective_priority = null,
        error = null,
        finished_at = null,
        updated_at = greatest(%(now)s, created_at)
-  from json_to_recordset(%(told)s::json) as told (seq bigint, rank bigint)
- where jobs.seq = told.seq
+  from json_to_recordset(%(changes)s::json) as input (seq bigint, rank bigint)
+ where jobs.seq = input.seq
 
 -- name: wait_again
--- Jobs that are blocked again wait for all of their parents that they did not have to wait for meanwhile; these are
--- looked at next.
+-- Jobs that are blocked again wait for all of their parents, which are then resolved next.
 with again as (
     update queuectl.edges
        set state = 'waiting'
@@ -213,7 +211,7 @@ select distinct parent
   from again
 
 -- name: try_each_key
--- As `take_keys`, but without waiting: which of these keys it could take. (SQLite has one writer.)
+-- As `take_keys`, without waiting: returns the keys that it could lock. (SQLite has one writer.)
 with taken as (
     select id
       from queuectl.locks
@@ -230,13 +228,13 @@ select key
  where 1024 + (hashtext(key) & 1023) in (select id from taken)
 
 -- name: present_jobs
--- Which of these jobs there are. (SQLite joins them in `undecided`.)
+-- Those of these jobs that exist. (SQLite joins them in `undecided`.)
 select seq
   from queuectl.jobs
  where seq = any(%(seqs)s)
 
 -- name: parents
--- What some jobs wait for, or have waited for.
+-- The parents of some jobs.
 select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwise, edges.state
   from queuectl.jobs as child
   join queuectl.edges on edges.child = child.seq
@@ -246,7 +244,7 @@ select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwi
  limit %(limit)s
 
 -- name: children
--- What waits for some jobs, or has.
+-- The children of some jobs.
 select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwise, edges.state
   from queuectl.jobs as parent
   join queuectl.edges on edges.parent = parent.seq

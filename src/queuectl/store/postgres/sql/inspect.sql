@@ -1,5 +1,5 @@
 -- name: ids_from
--- Ids that begin with a text, an exact match first. The upper bound keeps it inside the index on id.
+-- IDs that begin with a text, an exact match first. The upper bound keeps it inside the index on id.
 select id
   from queuectl.jobs
  where id >= %(ref)s
@@ -8,14 +8,14 @@ select id
  limit %(limit)s
 
 -- name: ahead
--- How many jobs of a queue would be claimed before this place, counted up to a limit. The range is in the order of
+-- How many jobs of a queue would be claimed before this position, counted up to a limit. The range is in the order of
 -- jobs_ready, also where it means one value: no other index gives that order.
 select count(*)
   from (
     select 1
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and (queue, rank, seq) > (%(queue)s, -9223372036854775807, 0)
        and (queue, rank, seq) < (%(queue)s, %(rank)s, %(seq)s)
      order by queue, rank, seq
@@ -29,7 +29,7 @@ select count(*)
     select 1
       from queuectl.jobs
      where ready
-       and not aside
+       and not key_blocked
        and (rank, seq) < (%(rank)s, %(seq)s)
      order by rank, seq
      limit %(limit)s
@@ -47,7 +47,7 @@ select queue, rank, seq
  limit %(limit)s
 
 -- name: strays
--- How many rows of which table belong to a job that is not there. No foreign keys see to it here, see the schema.
+-- By table, the rows of jobs that do not exist. There are no foreign keys here, see the schema.
 select 'runs', count(*)
   from queuectl.runs
  where not exists (select 1 from queuectl.jobs where seq = runs.job)
@@ -66,8 +66,8 @@ select 'edges', count(*)
     or not exists (select 1 from queuectl.jobs where seq = edges.child)
 
 -- name: dead_by_error
--- What jobs are dead of, the most frequent first, of those that died last: to look at all of them would take as long as
--- there are many. With the one of each that died last. (SQLite takes that from the row that has the maximum.)
+-- The errors of dead jobs, the most frequent first, among those that died last: reading all would take time in proportion to
+-- their number. With the job of each error that died last.
 with latest as (
     select error, queue, seq, finished_at
       from queuectl.jobs

@@ -2,7 +2,7 @@
 -- Add one job. In the order of store/enqueue.py; state is pending by default. Many come as a stream, see `enqueue_many`.
 insert into queuectl.jobs (
     seq, id, command, argv, queue, ready, priority, rank, eligible_at, run_at, max_retries, first_is_free, backoff_base,
-    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, aside, places, hooks, limits, secrets
+    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, key_blocked, places, hooks, limits, secrets
 )
 values (
     %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
@@ -12,11 +12,11 @@ values (
 -- Add jobs, as a stream of rows. In the order of store/enqueue.py; state is pending by default. (SQLite: `enqueue`.)
 copy queuectl.jobs (
     seq, id, command, argv, queue, ready, priority, rank, eligible_at, run_at, max_retries, first_is_free, backoff_base,
-    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, aside, places, hooks, limits, secrets
+    timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, key_blocked, places, hooks, limits, secrets
 ) from stdin
 
 -- name: duplicate
--- The first of some ids that is taken. (SQLite looks up one id after the other once the schema has refused them.)
+-- The first of some IDs that is taken. (SQLite looks up one ID after the other once the schema has refused them.)
 select given.id
   from unnest(%(ids)s::text[]) with ordinality as given (id, place)
   join queuectl.jobs on jobs.id = given.id
@@ -24,50 +24,51 @@ select given.id
  limit 1
 
 -- name: block
--- New jobs that wait for others, or could have.
+-- Store the dependencies of new jobs.
 update queuectl.jobs
-   set state = case when told.is_blocked then 'blocked' else state end,
-       ready = ready and not told.is_blocked,
-       depends_on = told.depends_on
-  from unnest(%(seqs)s::bigint[], %(blocked)s::boolean[], %(said)s::text[]) as told (seq, is_blocked, depends_on)
- where jobs.seq = told.seq
+   set state = case when input.is_blocked then 'blocked' else state end,
+       ready = ready and not input.is_blocked,
+       depends_on = input.depends_on
+  from unnest(%(seqs)s::bigint[], %(blocked)s::boolean[], %(depends_on)s::text[]) as input (seq, is_blocked, depends_on)
+ where jobs.seq = input.seq
 
 -- name: tag
--- Let a job be found by one of its tags.
+-- Add a tag to a job.
 insert into queuectl.job_tags (tag, job)
 values (%s, %s)
 
 -- name: tag_many
--- Let jobs be found by their tags, as a stream of rows. (SQLite: `tag`.)
+-- Add tags to jobs, as a stream of rows. (SQLite: `tag`.)
 copy queuectl.job_tags (tag, job) from stdin
 
 -- name: admit
--- Let jobs be claimed again for which their concurrency key has free slots, in order. Without a limit for keys that is all
--- of them. The first says what the limit is, if it says so itself. Others of the key may have come to the line behind them meanwhile: who goes too far back is set aside by a claim.
--- Behind `hold_lines` and `hold_places`. The range is in the order of jobs_of_key, also where it means one value: no other index gives that order.
+-- Let jobs be claimed again whose concurrency key has free slots, in order; all of them if the key has no limit. The first job
+-- sets the limit, if it has one. Other jobs of the key may have become ready behind them meanwhile: a claim marks those
+-- that exceed the limit. Follows `lock_keyed_queues` and `hold_places`. The range is in the order of jobs_of_key, also where it means
+-- one value: no other index gives that order.
 update queuectl.jobs
-   set aside = false,
+   set key_blocked = false,
        ready_since = pg_current_xact_id()
- where aside
+ where key_blocked
    and seq in (
     select line.seq
-      from unnest(%(queues)s::text[], %(keys)s::text[]) as told (queue, key)
+      from unnest(%(queues)s::text[], %(keys)s::text[]) as input (queue, key)
      cross join lateral (
         select jobs.seq
           from queuectl.jobs
          where jobs.ready
            and jobs.key is not null
-           and (jobs.queue, jobs.key, jobs.rank, jobs.seq) > (told.queue, told.key, -9223372036854775808, 0)
-           and (jobs.queue, jobs.key) <= (told.queue, told.key)
+           and (jobs.queue, jobs.key, jobs.rank, jobs.seq) > (input.queue, input.key, -9223372036854775808, 0)
+           and (jobs.queue, jobs.key) <= (input.queue, input.key)
          order by jobs.queue, jobs.key, jobs.rank, jobs.seq
          limit (
              select case
-                        when said.places is not null
-                        then greatest(0, said.places - (
+                        when first.places is not null
+                        then greatest(0, first.places - (
                             select count(*)
                               from queuectl.jobs as other
-                             where other.queue = told.queue
-                               and other.key = told.key
+                             where other.queue = input.queue
+                               and other.key = input.key
                                and other.state = 'processing'
                         ))
                     end
@@ -79,23 +80,23 @@ update queuectl.jobs
                                  where first.ready
                                    and first.key is not null
                                    and (first.queue, first.key, first.rank, first.seq)
-                                       > (told.queue, told.key, -9223372036854775808, 0)
-                                   and (first.queue, first.key) <= (told.queue, told.key)
+                                       > (input.queue, input.key, -9223372036854775808, 0)
+                                   and (first.queue, first.key) <= (input.queue, input.key)
                                  order by first.queue, first.key, first.rank, first.seq
                                  limit 1
                             ),
-                            (select queues.per_key from queuectl.queues where queues.name = told.queue)
+                            (select queues.per_key from queuectl.queues where queues.name = input.queue)
                         ) as places
-               ) as said
+               ) as first
          )
      ) as line
    )
 
--- name: line_up
--- In a whole queue, set aside the jobs whose concurrency key has no free slot, and let the others be claimed. When its limit changes or
--- the order of the jobs; per_key is null if it has none. No claims run meanwhile, see `change_ageing`.
+-- name: mark_key_blocked
+-- In a whole queue, mark the jobs whose concurrency key has no free slot, and let the others be claimed. Needed when the
+-- limit or the order of the jobs changes; per_key is null if there is no limit. No claims run meanwhile, see `change_ageing`.
 update queuectl.jobs
-   set aside = line.aside,
+   set key_blocked = line.key_blocked,
        ready_since = pg_current_xact_id()
   from (
     select seq,
@@ -106,18 +107,18 @@ update queuectl.jobs
                 where other.queue = jobs.queue
                   and other.key = jobs.key
                   and other.state = 'processing'
-           ) as aside
+           ) as key_blocked
       from queuectl.jobs
      where queue = %(queue)s
        and key is not null
        and ready
   ) as line
  where jobs.seq = line.seq
-   and jobs.aside <> line.aside
+   and jobs.key_blocked <> line.key_blocked
 
--- name: hold_lines
--- Until the end of this transaction no other one claims from those of these queues that limit keys, so that
--- `admit` sees the jobs that were set aside by a claim that did not see this transaction. (SQLite has one writer.)
+-- name: lock_keyed_queues
+-- Until the end of this transaction no other one claims from those of these queues that limit keys, so that `admit` sees the
+-- jobs that were marked by a claim that did not see this transaction. (SQLite has one writer.)
 select name
   from queuectl.queues
  where name = any(%(queues)s)
@@ -126,7 +127,7 @@ select name
    for update
 
 -- name: request
--- What was answered to a request of this key.
+-- The stored answer to a request with this idempotency key.
 select digest, answer
   from queuectl.requests
  where key = %(key)s
@@ -142,7 +143,7 @@ on conflict (key) do update
 returning 1
 
 -- name: keep_request
--- What was answered to a request whose key is ours, see `take_request`.
+-- Store the answer to a request whose key this transaction has locked, see `take_request`.
 update queuectl.requests
    set answer = %(answer)s
  where key = %(key)s
@@ -180,8 +181,8 @@ select id
    for update
 
 -- name: holders
--- Who has each of some unique keys: the one that waits or runs (there is one at most), else the one enqueued last.
--- The caller holds the locks of these keys, see `take_keys`.
+-- The job that has each of these unique keys: the one that waits or runs (at most one), else the one enqueued last. The caller
+-- holds the locks of these keys, see `take_keys`.
 select given.key, found.id, found.state, found.created_at
   from unnest(%(keys)s::text[]) as given (key)
  cross join lateral (
@@ -206,13 +207,13 @@ select given.key, found.id, found.state, found.created_at
  ) as found
 
 -- name: cancel_waiting
--- Cancel jobs that do not run. The last run of each, if there was one, has been archived: what the job's row
--- shows of it stays as it was but for the error, which says why. (SQLite takes one at a time: there a statement costs no round trip.)
--- `is true` keeps the planner from an index of all jobs in these states.
+-- Cancel jobs that do not run. The last run of each, if there was one, has been archived: its columns stay as they are, except
+-- the error, which is the reason. (SQLite: one at a time, which costs no round trip there.) `is true` keeps the planner from an
+-- index of all jobs in these states.
 update queuectl.jobs
    set state = 'cancelled',
        ready = false,
-       aside = false,
+       key_blocked = false,
        effective_priority = waiting.points,
        error = %(error)s,
        ending = null,
@@ -224,7 +225,7 @@ update queuectl.jobs
    and (state in ('blocked', 'pending', 'failed')) is true
 
 -- name: cancel_running
--- Record the wish. The worker that holds the job ends it; whatever it reports then, the wish wins.
+-- Record a cancel. The worker that holds the job terminates it; the cancel wins over any result that it reports.
 update queuectl.jobs
    set cancel_requested = true,
        updated_at = greatest(%(now)s, created_at)
@@ -240,7 +241,7 @@ select token
    and cancel_requested
 
 -- name: cancelled_children
--- Of some jobs, those that another one of them has cancelled as their parent.
+-- Those of some jobs that were cancelled because another one of them was their parent.
 select distinct child
   from queuectl.edges
  where child = any(%(seqs)s)
@@ -248,9 +249,9 @@ select distinct child
    and state = 'broke'
 
 -- name: retry
--- Retry jobs, due now, at their old position in the queue. The caller has checked the states in this transaction.
--- `is true` keeps the planner from an index of all jobs in these states.
--- A cancel that came between two runs is forgotten: what is shown is the end of the latest run again, if there was one.
+-- Retry jobs, due now, at their old position in the queue. The caller has checked the states in this transaction. After a
+-- cancel between two runs, the columns show the end of the latest run again, if there was one. `is true` keeps the planner from
+-- an index of all jobs in these states.
 update queuectl.jobs
    set state = 'pending',
        ready = not held,
@@ -275,8 +276,8 @@ update queuectl.jobs
    and (state in ('failed', 'dead', 'cancelled')) is true
 
 -- name: edit
--- Change jobs that wait. What is null stays as it is; a timeout of 0 means none. The caller has locked them in this
--- transaction, and says where each stands now. (SQLite takes one at a time: there a statement costs no round trip.)
+-- Change waiting jobs. Null: unchanged; a timeout of 0: none. The caller has locked them in this transaction, and computes the
+-- new positions. (SQLite: one at a time, which costs no round trip there.)
 update queuectl.jobs
    set command = case when %(argv)s::text is null then coalesce(%(command)s::text, command) end,
        argv = case when %(command)s::text is null then coalesce(%(argv)s::text, argv) end,
@@ -286,7 +287,7 @@ update queuectl.jobs
        eligible_at = place.eligible_at,
        run_at = place.run_at,
        ready = place.ready,
-       aside = false,
+       key_blocked = false,
        ready_since = pg_current_xact_id(),
        held = place.held,
        max_retries = coalesce(%(max_retries)s::integer, max_retries),
@@ -311,7 +312,7 @@ update queuectl.jobs
    and state in ('blocked', 'pending', 'failed')
 
 -- name: standing
--- What decides about the place and fate of jobs, locked before a person's command changes it.
+-- The columns that a command of a user needs to decide about jobs, locked.
 select seq, id, state, queue, worker, token, log, priority, eligible_at, missed, run_at, ready, held, runs, updated_at,
        unique_key, key
   from queuectl.jobs
@@ -320,8 +321,8 @@ select seq, id, state, queue, worker, token, log, priority, eligible_at, missed,
    for update
 
 -- name: move
--- The jobs of a queue that wait, all or those of some ids, go to another and keep their rank. Not in the
--- order of ids as elsewhere, which would go through all jobs there ever were: who clashes is run again.
+-- Move the waiting jobs of a queue, all or those with some IDs, to another one. They keep their rank. Not in the order of IDs
+-- as elsewhere, which would scan all jobs: after a deadlock the transaction is repeated.
 with found as (
     select seq
       from queuectl.jobs
@@ -333,7 +334,7 @@ with found as (
 )
 update queuectl.jobs
    set queue = %(to)s,
-       aside = false,
+       key_blocked = false,
        ready_since = pg_current_xact_id(),
        updated_at = greatest(%(now)s, created_at)
   from found
@@ -362,8 +363,8 @@ names as (
 edges as (
     delete from queuectl.edges
 ),
-calls as (
-    delete from queuectl.calls
+deliveries as (
+    delete from queuectl.webhook_outbox
 ),
 undecided as (
     delete from queuectl.undecided
@@ -378,35 +379,33 @@ select count(*)
   from gone
 
 -- name: last_seq
--- The sequence number given out last; survives the removal of every job. It may belong to a batch that is not
--- committed yet.
+-- The latest sequence number; survives the removal of every job. It may belong to a batch that is not committed yet.
 select case when is_called then last_value else 0 end
   from queuectl.jobs_seq_seq
 
 -- name: hold_ageing
--- Until the end of this transaction the ageing rule does not change: ranks are written by that rule. A lock on the
--- table and on none of its rows (mode ROW SHARE), which transactions share with all but `change_ageing`. Whatever locks a row of
--- this table holds it, too: `hold_worker`, `take_worker`. (SQLite has one writer.)
+-- Until the end of this transaction the ageing rule does not change: ranks are computed by that rule. A lock on the table and
+-- on none of its rows (mode ROW SHARE), which transactions share with all but `change_ageing`. Statements that lock a row of
+-- this table hold it, too: `hold_worker`, `take_worker`. (SQLite has one writer.)
 select id
   from queuectl.locks
  where false
    for key share
 
 -- name: change_ageing
--- Wait until no transaction ranks by the old rule any more, and let none begin until the new one is written: see
--- `hold_ageing`. (SQLite has one writer.)
+-- Wait until no transaction uses the old ageing rule, and let none begin until the new one is written: see `hold_ageing`.
+-- (SQLite has one writer.)
 lock table queuectl.locks in exclusive mode
 
 -- name: set_ageing
--- The setting of this name, for the statements that compute with it.
--- (SQLite computes with it in Python, and in `rerank`.)
+-- Store the ageing rule for the statements that compute with it. (SQLite computes with it in Python, and in `rerank`.)
 update queuectl.meta
    set ageing = %(ageing)s,
        step_ms = %(step_ms)s
 
 -- name: hold_jobs
--- Lock jobs, so that their state stays the same until all is written. It waits for no other transaction, so there is no
--- deadlock: locked ones are handled the next time. (SQLite has one writer.)
+-- Lock jobs, so that their states stay the same. Does not wait for other transactions, so there is no deadlock: locked ones are
+-- handled the next time. (SQLite has one writer.)
 select seq, id, state, queue, priority, eligible_at, missed, run_at, unique_key
   from queuectl.jobs
  where seq = any(%(seqs)s)

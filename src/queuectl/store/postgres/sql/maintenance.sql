@@ -1,7 +1,7 @@
 -- name: ended
--- Dead or cancelled jobs that ended by a moment, the first to end first, with how many rows and half pages go with each. The
--- state is a range that means one value: only jobs_ended gives that order.
--- With a host: not those whose log is on a host that some other worker is of.
+-- Dead or cancelled jobs that ended by a time, the first to end first, with the cost of removing each in rows and half pages.
+-- The state is a range that means one value: only jobs_ended gives that order. With a host: without those whose log is on a
+-- host that has another worker.
 select id, log, host,
        greatest(1, runs)
        + (select count(*) from queuectl.output where output.job = jobs.seq)
@@ -18,13 +18,13 @@ select id, log, host,
  limit %(limit)s
 
 -- name: ended_of
--- As `ended`, for jobs with these IDs, in any final state. By themselves first: the
--- planner would rather go through all that have ended.
+-- As `ended`, for jobs with these IDs, in any final state. The IDs are looked up first: otherwise the planner would scan all
+-- ended jobs.
 with named as materialized (
     select jobs.seq, jobs.id, jobs.state, jobs.finished_at, jobs.log, jobs.host, jobs.runs, jobs.command, jobs.argv, jobs.env
-      from unnest(%(ids)s::text[]) as told (id)
+      from unnest(%(ids)s::text[]) as input (id)
       join queuectl.jobs
-        on jobs.id = told.id
+        on jobs.id = input.id
 )
 select id, log, host,
        greatest(1, runs)
@@ -39,7 +39,7 @@ select id, log, host,
  order by finished_at
 
 -- name: ended_completed
--- Ended.sql for completed jobs, which have an index of their own.
+-- As `ended`, for completed jobs, which have an index of their own.
 select id, log, host,
        greatest(1, runs)
        + (select count(*) from queuectl.output where output.job = jobs.seq)
@@ -54,8 +54,8 @@ select id, log, host,
  limit %(limit)s
 
 -- name: hold_ended
--- Lock jobs that are to be removed, in one order. Asked before `prune`, which then sees all that came to wait for one
--- of them while its row was waited for. (SQLite has one writer.)
+-- Lock jobs that are to be removed, in one order. Sent before `prune`, which then sees all children that were added while it
+-- waited for the rows. (SQLite has one writer.)
 select 1
   from queuectl.jobs
  where id = any(%(ids)s)
@@ -63,9 +63,9 @@ select 1
    for update
 
 -- name: prune
--- Remove jobs that have ended by a time, with their history, output, tags and dependencies, and count that. One that a job
--- waits for stays until all that wait have been told. Locked in one order, so that two who remove the same do not wait for each
--- other. Also for dead jobs that a user removes. (SQLite removes one at a time, as the only writer; and has `purge`.)
+-- Remove jobs that ended by a time, with their history, output, tags and dependencies, and count that. A job with unresolved
+-- children stays. Locked in one order, to avoid deadlocks. Also for dead jobs that a user removes. (SQLite removes one at a
+-- time, as the only writer, and has `purge`.)
 with chosen as (
     select seq
       from queuectl.jobs
@@ -116,7 +116,7 @@ select id, log
   from gone
 
 -- name: trim_runs
--- Remove the oldest runs of a job that has ended by a moment.
+-- Remove the oldest runs of a job that ended by a time.
 delete from queuectl.runs
  where (job, number) in (
     select job, number
@@ -134,7 +134,7 @@ delete from queuectl.runs
  )
 
 -- name: trim_output
--- Remove the oldest output of a job that has ended by a moment.
+-- Remove the oldest output of a job that ended by a time.
 delete from queuectl.output
  where (job, run, at) in (
     select job, run, at
@@ -152,8 +152,8 @@ delete from queuectl.output
  )
 
 -- name: fold
--- Make few rows of many in `moves`, if there are many. Those that another transaction is folding are left to it, and
--- a reader sees all of a fold or nothing: the sums never change. (SQLite adds to one row, since it has one writer.)
+-- Merge rows of `moves`, if there are many. Skips those that another transaction is merging. A reader sees all of a merge or
+-- nothing: the sums never input. (SQLite updates one row, since it has one writer.)
 with many as (
     select ctid
       from queuectl.moves

@@ -1,12 +1,12 @@
 -- name: rules
--- What is said about queues.
+-- The settings of all queues.
 select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success,
        on_failure, on_dead, limits
   from queuectl.queues
  order by name
 
 -- name: set_rules
--- All that is said about a queue. Its row is there, see `take_rules`.
+-- Store the settings of a queue. Its row exists, see `take_rules`.
 update queuectl.queues
    set paused = %(paused)s,
        concurrency = %(concurrency)s,
@@ -23,8 +23,7 @@ update queuectl.queues
  where name = %(name)s
 
 -- name: take_rules
--- Until the end of this transaction no other one changes the rules of a queue, or claims by them. (SQLite has one
--- writer.)
+-- Until the end of this transaction no other one changes the settings of a queue, or claims by them. (SQLite has one writer.)
 insert into queuectl.queues (name)
 values (%(name)s)
 on conflict (name) do update set name = excluded.name
@@ -32,11 +31,11 @@ returning paused, concurrency, rate_starts, rate_ms, priority, max_retries, time
           on_dead, limits
 
 -- name: limits
--- The queues that are paused or limited, how many of each run, the number of the latest start, and when that one was
--- from which the next has to keep its distance. When a start was: at the claim, until the worker says when exactly; a
--- claim whose process is not there yet counts, and is not sure. A time outside of what can be is no time (the clock was set).
--- Who runs is counted job by job: they are few. (SQLite has the sum of its moves; here that would be many rows.) Once for all
--- queues, and only if one of them needs it: while another session holds a transaction open, it reads over all jobs that ran since.
+-- The queues that are paused or limited: how many of their jobs run, the number of the latest start, and the start that the
+-- rate limit of the next one counts from. The time of a start is that of its claim until the worker reports the process; such a
+-- start is not sure. An impossible time (the clock was set) is null. Running jobs are counted row by row: they are few. (SQLite
+-- uses the sum of `moves`; here that would be many rows.) Once for all queues, and only if one of them needs it: while another
+-- session holds a transaction open, the count reads all jobs that ran since.
 with running as materialized (
     select queue, count(*) as jobs
       from queuectl.jobs
@@ -79,17 +78,17 @@ select queues.name, queues.paused, queues.concurrency, queues.rate_starts, queue
     or queues.per_key is not null
 
 -- name: hold_limits
--- Until the end of this transaction no other one claims by these limits: two could use the same slot. In the order
--- of names, to avoid deadlocks. Only queues (null: all) that have something to be claimed; which
--- these are is only known by what this returns, since the next statement may see more. (SQLite has one writer.)
--- The first of each line is asked for by itself, with a limit: of an `exists` the planner makes a join with all that waits.
+-- Until the end of this transaction no other one claims by these limits: two could use the same slot. In the order of names, to
+-- avoid deadlocks. Only queues (null: all) with something to claim; returns them, since the next statement may see more.
+-- (SQLite has one writer.) The first job of each queue is read by itself, with a limit: for `exists` the planner would join all
+-- waiting jobs.
 select queues.name
   from queuectl.queues
  cross join lateral (
     select jobs.seq
       from queuectl.jobs
      where jobs.ready
-       and not jobs.aside
+       and not jobs.key_blocked
        and (jobs.queue, jobs.rank, jobs.seq) > (queues.name, -9223372036854775808, 0)
        and jobs.queue <= queues.name
      order by jobs.queue, jobs.rank, jobs.seq
@@ -102,9 +101,9 @@ select queues.name
    for update of queues
 
 -- name: hold_places
--- Until the end of this transaction no other one claims from, or admits to, those of these queues (null: all) whose
--- jobs say themselves how many of their key may run. Not by a row of `queues`: such a queue need not have one. Behind `hold_limits` and
--- `hold_lines`, and in one order, to avoid deadlocks. (SQLite has one writer.)
+-- Until the end of this transaction no other one claims from, or admits to, those of these queues (null: all) whose jobs limit
+-- their own key. Not by a row of `queues`: such a queue need not have one. Follows `hold_limits` and `lock_keyed_queues`, and in one
+-- order, to avoid deadlocks. (SQLite has one writer.)
 with recursive step (queue) as (
     (
         select queue
@@ -127,7 +126,7 @@ with recursive step (queue) as (
       from step
      where step.queue is not null
 ),
-told as (
+wanted as (
     select queue, 2048 + (hashtext(queue) & 1023) as lock
       from step
      where queue is not null
@@ -136,27 +135,26 @@ told as (
 taken as (
     select id
       from queuectl.locks
-     where id = any(array(select lock from told))
+     where id = any(array(select lock from wanted))
      order by id
        for update
 )
 select queue
-  from told
+  from wanted
  where lock in (select id from taken)
 
--- name: take_places
--- The next sequence numbers, in order, for a batch; null if one of the ids given is taken. Asked before and
--- not after: a sequence never goes back, and a batch that is refused must not count as enqueues (see jobs/priority.py). Two
--- batches at once may share out the numbers between them; each still gets its own in order.
--- (SQLite has one writer, who counts on from `last_seq`.)
+-- name: next_seqs
+-- The next sequence numbers, in order, for a batch; null if one of the given IDs is taken. Checked before and not after: a
+-- sequence never goes back, and a refused batch must not count as enqueues (see jobs/priority.py). Concurrent batches may
+-- interleave; each still gets its own numbers in order. (SQLite has one writer, which counts from `last_seq`.)
 select case
            when exists (select 1 from queuectl.jobs where id = any(%(ids)s::text[])) then null
            else array(select nextval('queuectl.jobs_seq_seq') from generate_series(1, %(jobs)s))
        end
 
 -- name: placed_queues
--- The queues with jobs that have not ended and say themselves how many of their key may run. Steps from name to
--- name through jobs_places, as `ready_queues`.
+-- The queues with unfinished jobs that set a limit for their concurrency key. Steps from name to name through jobs_places, as
+-- `ready_queues`.
 with recursive step (queue) as (
     (
         select queue
@@ -184,7 +182,7 @@ select queue
  where queue is not null
 
 -- name: running_keys
--- Who runs with which key, where keys are limited.
+-- The running jobs by concurrency key, in queues that limit keys.
 select jobs.queue, jobs.key, jobs.id
   from queuectl.jobs
   left join queuectl.queues
@@ -194,20 +192,20 @@ select jobs.queue, jobs.key, jobs.id
    and (jobs.places is not null or queues.per_key is not null)
 
 -- name: running_of_keys
--- How many jobs of a queue run with each of these keys. (SQLite asks `running_of_key` of each.)
-select told.key,
+-- How many jobs of a queue run with each of these keys. (SQLite: `running_of_key`, for each.)
+select input.key,
        (
            select count(*)
              from queuectl.jobs
             where jobs.queue = %(queue)s
-              and jobs.key = told.key
+              and jobs.key = input.key
               and jobs.state = 'processing'
        )
-  from unnest(%(keys)s::text[]) as told (key)
+  from unnest(%(keys)s::text[]) as input (key)
 
--- name: set_aside
--- Others of their keys have all places; out of the line with them, so that the next claim need not step over them.
--- Jobs that another transaction has locked are skipped: they are promoted later.
+-- name: block_on_key
+-- The concurrency keys of these jobs have no free slot. Exclude the jobs, so that the next claim need not step over them. Jobs
+-- that another transaction has locked are skipped: they are promoted later.
 with found as (
     select seq
       from queuectl.jobs
@@ -216,12 +214,12 @@ with found as (
        for update skip locked
 )
 update queuectl.jobs
-   set aside = true
+   set key_blocked = true
   from found
  where jobs.seq = found.seq
 
 -- name: earlier_starts
--- Of a queue with a rate, the starts of these numbers, and when they were. As in `limits`.
+-- The starts of a queue with a rate limit that have these numbers. Columns as in `limits`.
 select earlier.number,
        coalesce(
            case when jobs.runs = earlier.run and jobs.started_at between earlier.at and %(now)s then jobs.started_at end,

@@ -1,6 +1,6 @@
 -- name: start
--- The processes of claimed jobs exist. The token says all: a job has one exactly while it runs. (Were the state named
--- too, the planner might go through all that run, by the index on those, to find one.)
+-- Record that the processes of claimed jobs were started. The token suffices: a job has one exactly while it runs. (With a
+-- condition on the state, the planner might scan all running jobs.)
 update queuectl.jobs
    set pid = start.pid,
        log_from = start.log_from,
@@ -13,13 +13,11 @@ update queuectl.jobs
    and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
 
 -- name: settle
--- Write the ends of runs. Matches nothing if the job has another token (see `start`)
--- or if the worker is fenced; null: another process writes for it.
--- Each end comes twice: as the worker saw it, and as it is if a cancel was recorded; the row
--- chooses. (SQLite asks, and writes one by one; here that would be a round trip each.)
--- Its webhooks are added to the outbox, see store/webhook_outbox.py.
--- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`), also if this was
--- its last run: it may be revived.
+-- Write the ends of runs. Matches nothing if the job has another token (see `start`) or if the worker is fenced; null: another
+-- process writes for it. Each end is given twice: as the worker saw it, and as it is if a cancel was recorded; the row chooses.
+-- (SQLite reads, and writes one by one; here that would be a round trip each.) Its webhooks are added to the outbox, see
+-- store/webhook_outbox.py. A job that waits again keeps its position; enqueues while it ran do not count for its rank
+-- (`missed`), also after its last run: it may be retried.
 with present as (
     select meta.ageing = 'enqueues' as by_enqueues,
            (select case when is_called then last_value else 0 end from queuectl.jobs_seq_seq) as last_seq
@@ -27,55 +25,55 @@ with present as (
 ),
 written as (
     update queuectl.jobs
-       set state = told.state,
-           ready = told.is_due and not held,
+       set state = input.state,
+           ready = input.is_due and not held,
            ready_since = pg_current_xact_id(),
            token = null,
-           pid = coalesce(told.pid, jobs.pid),
+           pid = coalesce(input.pid, jobs.pid),
            cancel_requested = false,
-           attempts = told.attempts,
-           crashes = told.crashes,
+           attempts = input.attempts,
+           crashes = input.crashes,
            missed = missed + last_seq - claimed_seq,
            rank = rank + case when by_enqueues then last_seq - claimed_seq else 0 end,
-           effective_priority = case when told.waits then null else effective_priority end,
-           run_at = coalesce(told.retry_at, run_at),
-           started_at = greatest(coalesce(told.started_at, jobs.started_at), created_at),
+           effective_priority = case when input.waits then null else effective_priority end,
+           run_at = coalesce(input.retry_at, run_at),
+           started_at = greatest(coalesce(input.started_at, jobs.started_at), created_at),
            wait_ms = case
-               when told.started_at is null then wait_ms
-               else greatest(0, told.started_at - greatest(created_at, run_at))
+               when input.started_at is null then wait_ms
+               else greatest(0, input.started_at - greatest(created_at, run_at))
            end,
-           finished_at = greatest(told.finished_at, coalesce(told.started_at, jobs.started_at), created_at),
-           duration_ms = told.duration_ms,
-           exit_code = told.exit_code,
-           signal = told.signal,
-           error = told.error,
-           ending = told.ending,
-           log_from = coalesce(told.log_from, jobs.log_from),
-           log_to = told.log_to,
-           usage = told.usage,
+           finished_at = greatest(input.finished_at, coalesce(input.started_at, jobs.started_at), created_at),
+           duration_ms = input.duration_ms,
+           exit_code = input.exit_code,
+           signal = input.signal,
+           error = input.error,
+           ending = input.ending,
+           log_from = coalesce(input.log_from, jobs.log_from),
+           log_to = input.log_to,
+           usage = input.usage,
            updated_at = greatest(%(now)s, created_at)
       from present,
-           json_to_recordset(%(ends)s::json) as told (
+           json_to_recordset(%(ends)s::json) as input (
                is_cancel boolean, seq bigint, token text,
                state text, ending text, waits boolean, is_due boolean, retry_at bigint,
                attempts integer, crashes integer, exit_code integer, signal integer, error text,
                started_at bigint, finished_at bigint, duration_ms bigint, pid bigint, log_from bigint, log_to bigint,
-               usage text, calls json
+               usage text, webhooks json
            )
-     where jobs.seq = told.seq
-       and jobs.token = told.token
-       and jobs.cancel_requested = told.is_cancel
+     where jobs.seq = input.seq
+       and jobs.token = input.token
+       and jobs.cancel_requested = input.is_cancel
        and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
-    returning told.token, told.is_cancel, jobs.queue, jobs.state,
-              coalesce(jobs.ending, case jobs.state when 'dead' then 'refused' else 'given back' end) as ending, told.calls
+    returning input.token, input.is_cancel, jobs.queue, jobs.state,
+              coalesce(jobs.ending, case jobs.state when 'dead' then 'refused' else 'given back' end) as ending, input.webhooks
 ),
 noted as (
-    insert into queuectl.calls (job, run, happening, url, said, at)
-    select call.job, call.run, call.happening, call.url, call.said, call.at
+    insert into queuectl.webhook_outbox (job, run, event, url, origin, at)
+    select delivery.job, delivery.run, delivery.event, delivery.url, delivery.origin, delivery.at
       from written
-     cross join lateral json_to_recordset(written.calls)
-        as call (job text, run integer, happening text, url text, said text, at bigint)
-     where written.calls is not null
+     cross join lateral json_to_recordset(written.webhooks)
+        as delivery (job text, run integer, event text, url text, origin text, at bigint)
+     where written.webhooks is not null
 ),
 counted as (
     insert into queuectl.moves (queue, was, now, ending, jobs)
@@ -95,8 +93,8 @@ select token, is_cancel
   from written
 
 -- name: was_settled
--- Was the run with this token settled? Asked only by a worker that sent an end and lost
--- the connection before the answer. (SQLite has no connection that could be lost.)
+-- Whether the run with this token was settled. Only for a worker that sent an end and lost the connection before the answer.
+-- (SQLite has no connection to lose.)
 select ending
   from queuectl.jobs
  where seq = %(seq)s
@@ -109,8 +107,8 @@ select ending
    and token = %(token)s
 
 -- name: archive
--- The latest run of each of these jobs, if it is over and not there yet, becomes a row of `runs`: the job's row is
--- about to lose it. (`claim` does the same for those it claims.)
+-- Copy the latest run of each of these jobs, if it has ended and was not copied, to `runs`: the job's row is about to be
+-- overwritten. (`claim` does the same for the jobs it claims.)
 insert into queuectl.runs (
     job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
     token, usage
@@ -122,8 +120,8 @@ select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_
    and ending is not null
 
 -- name: hold_runs
--- The runs of a worker that is to be rescued, locked in order: a cancel that comes now waits, and finds them ended.
--- (SQLite has one writer.)
+-- The runs of a worker that is to be rescued, locked in order: a concurrent cancel waits, and finds them ended. (SQLite has one
+-- writer.)
 select seq
   from queuectl.jobs
  where worker = %(worker)s
@@ -132,7 +130,7 @@ select seq
    for update
 
 -- name: running
--- What a worker holds.
+-- The claims of a worker.
 select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
        cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
   from queuectl.jobs
@@ -141,15 +139,14 @@ select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retrie
  order by seq
 
 -- name: add_output
--- Store pieces of output. Changes nothing if the job has another token (see
--- `start`) or if the worker is fenced. Told twice, since the first answer got lost, the second time more may have been
--- printed: the longer one stays.
+-- Store pieces of output. Changes nothing if the job has another token (see `start`) or if the worker is fenced. If a piece is
+-- sent again because the answer was lost, it may be longer: the longer one stays.
 insert into queuectl.output (job, run, at, data)
-select jobs.seq, jobs.runs, told.at, told.data
+select jobs.seq, jobs.runs, input.at, input.data
   from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(ats)s::bigint[], %(data)b::bytea[])
-    as told (seq, token, at, data)
-  join queuectl.jobs on jobs.seq = told.seq
-   and jobs.token = told.token
+    as input (seq, token, at, data)
+  join queuectl.jobs on jobs.seq = input.seq
+   and jobs.token = input.token
  where not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
     on conflict (job, run, at) do update
    set data = excluded.data
@@ -159,31 +156,30 @@ select jobs.seq, jobs.runs, told.at, told.data
 -- Remove output that ends at or before an offset. Changes nothing if the job has another
 -- token, or if the worker is fenced.
 delete from queuectl.output
- using unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(keep_from)s::bigint[]) as told (seq, token, keep_from)
-  join queuectl.jobs on jobs.seq = told.seq
-   and jobs.token = told.token
+ using unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(keep_from)s::bigint[]) as input (seq, token, keep_from)
+  join queuectl.jobs on jobs.seq = input.seq
+   and jobs.token = input.token
  where output.job = jobs.seq
    and output.run = jobs.runs
-   and output.at < told.keep_from
-   and output.at + length(output.data) <= told.keep_from
+   and output.at < input.keep_from
+   and output.at + length(output.data) <= input.keep_from
    and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
 
--- name: take_calls
--- Who is to be told, for as many jobs as are made at a time. What another is just taking is left to it. (SQLite has one
--- writer.)
-delete from queuectl.calls
- where ctid = any(array(select ctid from queuectl.calls limit %(limit)s for update skip locked))
-returning at, job, run, happening, url, said
+-- name: take_deliveries
+-- The oldest rows of the webhook outbox, without those that another worker is reading. (SQLite has one writer.)
+delete from queuectl.webhook_outbox
+ where ctid = any(array(select ctid from queuectl.webhook_outbox limit %(limit)s for update skip locked))
+returning at, job, run, event, url, origin
 
 -- name: histories
--- The runs of some jobs but for those that stand in the jobs' rows.
+-- The runs of some jobs except those that are stored in the jobs' rows.
 select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
   from queuectl.runs
  where job = any(%(seqs)s)
  order by job, number
 
 -- name: latest_runs
--- Of some jobs, the run that stands in the row of each, and where its log is.
+-- For some jobs, the run that is stored in the job's row, and the path of its log.
 select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
        coalesce(ending, 'running'), log_from, log_to, usage
   from queuectl.jobs
@@ -191,7 +187,7 @@ select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, e
    and (state = 'processing' or ending is not null)
 
 -- name: output
--- What is kept of what a run printed, from a byte on; the first piece may begin before it.
+-- The stored output of a run, from a byte on; the first piece may begin before it.
 with job as (
     select seq
       from queuectl.jobs

@@ -1,5 +1,5 @@
 -- name: hold_schedule
--- One of them, locked for a change. (In SQLite the write lock does that.)
+-- One schedule, locked for a input. (SQLite: the write lock.)
 select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
        start_at, look_at, last_at, waiting
   from queuectl.schedules

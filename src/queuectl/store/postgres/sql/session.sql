@@ -33,10 +33,10 @@ select set_config('statement_timeout', %(statement_ms)s, true),
        set_config('plan_cache_mode', case %(plan_freely)s when 'on' then 'auto' else 'force_generic_plan' end, true)
 
 -- name: end_stalled
--- A command that was stopped in the middle of what it sends leaves a transaction that does nothing, and yet does not
--- count as idle. Those that have waited for the rest of it for so long are rolled back, and their sessions end. Not a stream of
--- rows: that waits for its client between any two of them. Only sessions that this role may end, so that none spoils the rest.
--- (SQLite has no sessions: who is stopped keeps the lock of the file.)
+-- A client that was stopped while it sends leaves a transaction that does nothing, and does not count as idle. Those that have
+-- waited for the rest of a request for this long are rolled back, and their sessions end. Not a stream of rows: that waits for
+-- its client between any two of them. Only sessions that this role may end, so that one refusal does not stop the rest. (SQLite
+-- has no sessions: a stopped process keeps the lock of the file.)
 select pg_terminate_backend(pid)
   from pg_stat_activity
  where datname = current_database()
@@ -57,22 +57,22 @@ select pg_terminate_backend(pid)
    )
 
 -- name: changed
--- Which transactions are over, of the whole server: two equal answers mean that nothing was written between them.
--- And who is asked: another store may stand in this one's place, or a newer queuectl may have changed it.
--- (SQLite: pragma data_version.)
+-- Which transactions have ended, of the whole server: two equal answers mean that nothing was written between them. Also the ID
+-- of the store and the version of the schema: the store may have been replaced, or migrated by a newer queuectl. (SQLite:
+-- pragma data_version.)
 select pg_current_snapshot()::text, id, version
   from queuectl.meta
 
 -- name: server
--- Its version, whether it is read-only, the version of our schema, and the settings that make a commit durable.
--- (SQLite: pragma user_version, and a library in the place of a server.)
+-- The version of the server, whether it is read-only, the version of our schema, and the settings that make a commit durable.
+-- (SQLite: pragma user_version, and the version of the library.)
 select current_setting('server_version'), pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean, version,
        current_setting('synchronous_commit'), current_setting('fsync')
   from queuectl.meta
 
 -- name: tables
--- Of those that a store has, which are there, and what this role needs to do with them and may not.
--- (SQLite: pragma integrity_check, and the rights of a file.)
+-- For each table of a store, whether it exists, and which privileges this role lacks. (SQLite: pragma integrity_check, and the
+-- mode of the file.)
 select name,
        to_regclass('queuectl.' || name) is not null,
        array(

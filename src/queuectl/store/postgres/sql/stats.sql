@@ -1,5 +1,5 @@
 -- name: moves
--- Every passage between two states ever made, and how the run ended that ended with it.
+-- All transitions between two states, and the endings of the runs that ended with them.
 select queue, was, now, ending, sum(jobs)::bigint
   from queuectl.moves
  group by queue, was, now, ending
@@ -10,7 +10,7 @@ insert into queuectl.moves (queue, was, now, ending, jobs)
 values (%s, %s, %s, %s, %s)
 
 -- name: tally
--- Jobs per queue and state. See the table `moves`; neither outside nor another queue is a state.
+-- Jobs by queue and state. See the table `moves`; OUTSIDE and ELSEWHERE are not states.
 select queue, state, sum(jobs)::bigint
   from (
     select queue, now as state, jobs
@@ -24,7 +24,7 @@ select queue, state, sum(jobs)::bigint
  group by queue, state
 
 -- name: set_counters
--- Note what has happened in a queue by now. Positional: the columns of `counters`.
+-- Store the counters of a queue at this sample. Positional: the columns of `counters`.
 insert into queuectl.counters (queue, enqueued, started, completed, failed, dead, retried, rescued)
 values (%s, %s, %s, %s, %s, %s, %s, %s)
 on conflict (queue) do update
@@ -38,8 +38,8 @@ on conflict (queue) do update
 
 -- name: count_out
 -- Add the times of jobs that are about to be removed to `buckets`, unless they are there: counters never decrease. (SQLite
--- asks for them and puts them there; here that would be another round trip.) `ids`
--- null: of all jobs. Follows `note_removal`. In the order of their ends, so that the index is used that has it.
+-- reads and writes them; here that would be another round trip.) `ids` null: all jobs. Follows `note_removal`. In the order of
+-- their ends, so that its index is used.
 with ended as materialized (
     select queue, duration_ms, wait_ms
       from queuectl.jobs
@@ -72,7 +72,7 @@ select queue, what,
 on conflict (queue, what, bucket) do update set jobs = old.jobs + excluded.jobs, ms = old.ms + excluded.ms
 
 -- name: count_ended
--- How many jobs ended in a state by a moment. Of the two indexes only one has any of them.
+-- How many jobs ended in a state by a time. Only one of the two indexes has any of them.
 select (
     select count(*)
       from queuectl.jobs
@@ -98,8 +98,8 @@ on conflict (one) do update
    and old.removals = %(removals)s
 
 -- name: note_removal
--- Jobs that ended by a moment are about to be removed, and the times of some may not be in `buckets` yet. Nothing
--- changes if they are: the usual case. Else the row stays locked, so that no sample counts them, too.
+-- Jobs that ended by a time are about to be removed, and the times of some may not be in `buckets` yet. Usually they are, and
+-- nothing changes. Otherwise the row stays locked, so that no sample counts them, too.
 insert into queuectl.sampling as old (one, at, until, removals)
 values (1, null, 0, 1)
 on conflict (one) do update
@@ -107,14 +107,14 @@ on conflict (one) do update
  where old.until < %(before)s
 
 -- name: add_to_bucket
--- Put times that were measured into their bucket. Positional: the columns of `measured`.
+-- Add measured times to their buckets. Positional: the columns of `measured`.
 insert into queuectl.buckets as old (queue, what, bucket, jobs, ms)
 values (%s, %s, %s, %s, %s)
 on conflict (queue, what, bucket) do update set jobs = old.jobs + excluded.jobs, ms = old.ms + excluded.ms
 
 -- name: points
--- How much happened in a queue in each minute or hour since a moment, oldest first. One in which it did nothing is there,
--- too; a time in which it may be among the others is not. The row of all queues says how long a time it covers.
+-- The samples of a queue for each minute or hour since a time, oldest first. A time in which the queue was idle is included;
+-- one in which it may be among the other queues is not. The row of all queues has the length of the time.
 select everything.at, %(queue)s::text, everything.covers_ms, coalesce(of_queue.enqueued, 0), coalesce(of_queue.started, 0),
        coalesce(of_queue.completed, 0), coalesce(of_queue.failed, 0), coalesce(of_queue.dead, 0),
        coalesce(of_queue.retried, 0), coalesce(of_queue.rescued, 0), coalesce(of_queue.waiting, 0),
@@ -130,8 +130,7 @@ select everything.at, %(queue)s::text, everything.covers_ms, coalesce(of_queue.e
  order by everything.at
 
 -- name: put_point
--- Write down how much happened in a minute or an hour, in the place of what was known of it. Positional, see
--- store/counters.py.
+-- Store or replace a sample. Positional, see store/counters.py.
 insert into queuectl.points (
     span, queue, at, covers_ms, enqueued, started, completed, failed, dead, retried, rescued, waiting, running,
     oldest_ms, run, wait
@@ -153,8 +152,8 @@ on conflict (span, queue, at) do update
        wait = excluded.wait
 
 -- name: measured
--- Run and waiting times of the jobs that were completed after a moment and up to another, in buckets: see
--- jobs/stats.py. One way through the index for both.
+-- Run and waiting times of the jobs that were completed after a time and up to another, in buckets: see jobs/stats.py. One scan
+-- of the index for both.
 with ended as materialized (
     select queue, duration_ms, wait_ms
       from queuectl.jobs
@@ -180,8 +179,8 @@ select queue, what,
  group by queue, what, bucket
 
 -- name: oldest_waiting
--- Since when the oldest due job of each queue waits. Steps through jobs_oldest from queue to queue; the
--- second half finds jobs that are due but not promoted yet.
+-- Since when the oldest due job of each queue waits. Steps through jobs_oldest from queue to queue; the second half finds jobs
+-- that are due but not promoted yet.
 with recursive step (queue) as (
     (
         select queue
@@ -219,7 +218,7 @@ select queue, min(since)
  group by queue
 
 -- name: completed_since
--- How many jobs were completed after a moment, without calls.
+-- How many jobs were completed after a time, without webhook deliveries.
 select count(*)
   from queuectl.jobs
  where state = 'completed'
@@ -227,7 +226,7 @@ select count(*)
    and queue <> 'queuectl.webhooks'
 
 -- name: died_since
--- How many jobs of each queue died after a moment, and are dead.
+-- How many jobs of each queue died after a time, and are still dead.
 select queue, count(*)
   from queuectl.jobs
  where state = 'dead'
@@ -235,7 +234,8 @@ select queue, count(*)
  group by queue
 
 -- name: durations
--- How often each run time occurred among the completed jobs of each queue (not the calls): one scan gives every percentile.
+-- The frequency of each run time among the completed jobs of each queue, without webhook deliveries: one scan gives every
+-- percentile.
 select queue, duration_ms, count(*)
   from queuectl.jobs
  where state = 'completed'
@@ -244,7 +244,7 @@ select queue, duration_ms, count(*)
  group by queue, duration_ms
 
 -- name: average_attempts
--- Failed runs per job, over all jobs but calls, as everywhere in these figures.
+-- Failed runs per job, without webhook deliveries.
 select avg(attempts)::float8
   from queuectl.jobs
  where queue <> 'queuectl.webhooks'

@@ -1,5 +1,5 @@
 -- name: copied
--- How much there is of each thing that a copy takes along. Of the runs, those that stand in their job count too.
+-- The number of rows of each kind that a copy contains. The runs include those that are stored in the rows of jobs.
 select 'jobs', (select count(*) from queuectl.jobs)
 union all
 select 'runs',
@@ -26,13 +26,12 @@ select 'jobs ever enqueued', (select coalesce(sum(jobs), 0)::bigint from queuect
 union all
 select 'keyed requests', (select count(*) from queuectl.requests)
 union all
-select 'calls to make', (select count(*) from queuectl.calls)
+select 'calls to make', (select count(*) from queuectl.webhook_outbox)
 union all
 select 'points for charts', (select count(*) from queuectl.points)
 
 -- name: continue_from
--- The next job that is enqueued gets the number after this one. Not undone by a rollback: so it comes last.
--- (SQLite: sqlite_sequence.)
+-- The next job gets the number after this one. Not undone by a rollback: so it comes last. (SQLite: sqlite_sequence.)
 select setval('queuectl.jobs_seq_seq', %(last_seq)s, true)
 
 -- name: continue_audit
@@ -40,15 +39,15 @@ select setval('queuectl.jobs_seq_seq', %(last_seq)s, true)
 select setval(pg_get_serial_sequence('queuectl.audit', 'seq'), max(seq), true) from queuectl.audit having max(seq) is not null
 
 -- name: identity
--- Which store this is, in which database: one that was cloned has the same id, and is another store.
--- (SQLite: the file itself, wherever its paths lead.)
+-- Identifies the store and the database: a cloned store has the same ID, and is another store. (SQLite: the file itself,
+-- whatever its path.)
 select meta.id || '/' || pg_database.oid::text
   from queuectl.meta, pg_database
  where datname = current_database()
 
 -- name: import_job
--- Add jobs with their past, as a stream of rows. In the order of store/transfer.py, and the token of the latest run:
--- there is none that anybody could show. (SQLite has no such column.)
+-- Insert jobs with their history, as a stream of rows. Columns in the order of store/transfer.py, and the token of the latest
+-- run, which no worker has. (SQLite has no such column.)
 copy queuectl.jobs (
     seq, id, command, argv, state, queue, ready, priority, rank, eligible_at, effective_priority, run_at, held, max_retries,
     first_is_free, backoff_base, timeout_ms, cwd, env, tags, unique_key, cron, attempts, runs, crashes, worker, host, pid, started_at,
@@ -57,13 +56,13 @@ copy queuectl.jobs (
 ) from stdin
 
 -- name: import_run
--- Add earlier runs of jobs that came with their past, as a stream of rows; the token as in `import_job`.
+-- Insert earlier runs of imported jobs, as a stream of rows; the token as in `import_job`.
 copy queuectl.runs (
     job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, usage, token
 ) from stdin
 
 -- name: rerank
--- The SQL twin of jobs/priority.py, for everybody who waits or may wait again. Runs once, when `ageing` changes.
+-- The SQL version of `rank` in jobs/priority.py, for all jobs that wait or may wait again. Runs once, when `ageing` changes.
 update queuectl.jobs
    set rank = case %(ageing)s
                   when 'off' then -priority

@@ -1,5 +1,5 @@
 -- name: register
--- A worker begins. Replaces a row of the same name, whose worker is known to be gone.
+-- Register a worker. Replaces the row of a dead worker with the same name.
 with done as (
     delete from queuectl.done
      where worker = %(id)s
@@ -22,7 +22,7 @@ on conflict (id) do update
        jobs_done = 0
 
 -- name: heartbeat
--- A worker says that it lives. `beats` is what others watch: it needs no clock. What it has done is added up.
+-- Record a heartbeat. `beats` is compared by other processes: it needs no clock. Also adds up the completed jobs.
 with done as (
     delete from queuectl.done
      where worker = %(id)s
@@ -38,9 +38,9 @@ update queuectl.workers
    and state <> 'lost'
 
 -- name: workers
--- Everybody that registered and has not left, with how many of its slots are taken if that is asked (by calls of
--- webhooks only if it was given their queue): while another session holds a transaction
--- open, counting it steps over all that each has held since.
+-- The registered workers; with `busy`, how many of their slots are in use (webhook deliveries count only for a worker that
+-- serves their queue): while another session holds a transaction open, counting them steps over all jobs that each has held
+-- since.
 select id, host, pid, home, state, slots,
        case
            when %(busy)s then (
@@ -58,10 +58,10 @@ select id, host, pid, home, state, slots,
  order by started_at, id
 
 -- name: hold_worker
--- For writes of the worker itself. Until the end of this transaction it is not rescued or removed (`take_worker`):
--- what it claims meanwhile would belong to a worker that the database does not know. SQLite has one writer anyway.
--- Also which transactions are over now: what comes to the line after is looked at apart by the next claim; and whether any queue
--- is paused or limited, or a job limits its key itself: then a claim has to choose (see `claim`).
+-- For writes of the worker itself. Until the end of this transaction it is not rescued or removed (`take_worker`): jobs that it
+-- claims meanwhile would belong to a worker that is not registered. (SQLite has one writer.) Also returns which transactions
+-- have ended: the next claim checks later ones for new jobs; and whether any queue is paused or limited, or a job limits its
+-- own key: then a claim has to choose (see `claim`).
 select pg_current_snapshot()::text,
        exists (
            select 1
@@ -82,15 +82,15 @@ select pg_current_snapshot()::text,
        )
 
 -- name: take_worker
--- What other processes do to a worker. Waits for what it is just doing, see `hold_worker`. (SQLite has one writer.)
+-- For writes of other processes about a worker. Waits for its current transaction, see `hold_worker`. (SQLite has one writer.)
 select id
   from queuectl.locks
  where id = hashtext(%(worker)s) & 1023
    for update
 
 -- name: fence
--- Ignore all writes of this worker until it registers again. Only the process that was meant: a heartbeat that it
--- gave meanwhile, or another worker of its name, is left alone.
+-- Ignore all writes of this worker until it registers again. Only this process: not if it has sent another heartbeat, or if
+-- another process has its name.
 update queuectl.workers
    set state = 'lost'
  where id = %(id)s
@@ -98,9 +98,9 @@ update queuectl.workers
    and (%(beats)s::bigint is null or beats = %(beats)s)
 
 -- name: end_transactions
--- Whatever a worker has under way is rolled back, and its sessions end. Only those of the one that was meant,
--- as in `fence`: who has given a sign meanwhile goes on. A session has that name only within a transaction, see `enter`.
--- Waits for a second until they are gone. Needs no right where all workers have one role. (SQLite has no sessions.)
+-- Roll back the transactions of a worker and end their sessions. Only of this process, as in `fence`: one that has sent another
+-- heartbeat continues. A session has that name only within a transaction, see `enter`. Waits for a second until they have
+-- ended. Needs no privilege where all workers have one role. (SQLite has no sessions.)
 select pg_terminate_backend(pid, 1000)
   from pg_stat_activity
  where datname = current_database()
@@ -115,7 +115,7 @@ select pg_terminate_backend(pid, 1000)
    )
 
 -- name: adopt
--- What a worker has running passes to another, if that one is known.
+-- Transfer the running jobs of a worker to another one, if that one is registered.
 update queuectl.jobs
    set worker = %(by)s
  where worker = %(worker)s
@@ -138,8 +138,8 @@ delete from queuectl.workers
    and not exists (select 1 from queuectl.jobs where worker = %(id)s and state = 'processing')
 
 -- name: notify
--- Wake the workers. In a transaction of its own after the commit of what there is to see, and without waiting for the disk:
--- all that notify commit one after the other, and must not hold that line while something reaches the disk.
--- (SQLite: `bells`, and a byte into the pipe of each.)
+-- Wake the workers. In a transaction of its own after the commit, and without waiting for the disk: transactions that notify
+-- commit one after the other, and must not hold that lock while data is written to the disk. (SQLite: `worker_pipes`, and a
+-- byte into each pipe.)
 select set_config('synchronous_commit', 'off', true),
        pg_notify('queuectl', '')

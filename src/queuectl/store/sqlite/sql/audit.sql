@@ -19,7 +19,7 @@ select seq, at, actor, action, targets, before, after
  limit :limit
 
 -- name: audit_before
--- What of jobs a person can change, for the audit.
+-- The fields of jobs that users can change, for the audit log.
 select id, command, argv, queue, priority, max_retries, timeout_ms, limits, run_at, held
   from jobs
  where id in (select value from json_each(:ids))

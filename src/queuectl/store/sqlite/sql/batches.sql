@@ -1,19 +1,19 @@
 -- name: join_batch
--- Jobs come to a batch, which is made if there is none. When it was complete, if it is already.
+-- Add jobs to a batch, which is created if it does not exist. Returns when it was completed, if it is.
 insert into batches (name, added, created_at)
 values (:name, :jobs, :now)
 on conflict (name) do update set added = added + excluded.added
 returning completed_at
 
 -- name: batch_states
--- How many jobs of a batch there are in each state, straight from an index.
+-- The jobs of a batch by state, from an index.
 select state, count(*)
   from jobs indexed by jobs_batch
  where batch = :name
  group by state
 
 -- name: all_batch_states
--- How many jobs of each batch there are in each state, straight from an index.
+-- The jobs of each batch by state, from an index.
 select batch, state, count(*)
   from jobs indexed by jobs_batch
  where batch is not null
@@ -35,7 +35,7 @@ select name
  limit 20
 
 -- name: batch_lately
--- How many jobs of a batch were completed since a moment.
+-- The jobs of a batch that were completed since a time.
 select count(*)
   from jobs indexed by jobs_completed
  where state = 'completed'
@@ -43,7 +43,7 @@ select count(*)
    and batch = :name
 
 -- name: take_batch
--- The completion job of this batch, unless another worker has enqueued it. Under the write lock: is it still due?
+-- The completion job of this batch, unless another worker has enqueued it.
 select on_complete
   from batches
  where name = :name
@@ -51,7 +51,7 @@ select on_complete
    and completed_at is null
 
 -- name: forget_batches
--- Remove what is left of old batches of which no job is kept any more, and for which nothing is to run.
+-- Remove old batches that have no jobs left and no completion job to come.
 delete from batches
  where created_at < :before
    and (on_complete is null or completed_at is not null)

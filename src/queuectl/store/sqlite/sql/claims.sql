@@ -1,6 +1,6 @@
 -- name: claim
--- Claim one job. Runs in the transaction that found it, which holds the write lock: no other worker
--- can have it meanwhile. Started now until the worker says when exactly. An earlier run has been archived.
+-- Claim one job. Runs in the transaction that found it, which holds the write lock: no other worker can claim it meanwhile.
+-- `started_at` is that of the claim until the worker reports the process. An earlier run has been archived.
 update jobs
    set state = 'processing',
        ready = 0,
@@ -29,44 +29,43 @@ update jobs
    and ready = 1
 
 -- name: ready
--- The head of one queue's line, straight from jobs_ready.
--- (PostgreSQL: within `claim`, or `heads` where queues are limited.)
+-- The first claimable jobs of a queue, from jobs_ready. (PostgreSQL: within `claim`, or `heads` where queues are limited.)
 select rank, seq, id, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
        cwd, env, state, priority, eligible_at, missed, key, places, depends_on, hooks, limits, secrets
   from jobs indexed by jobs_ready
  where queue = :queue
    and ready = 1
-   and aside = 0
+   and key_blocked = 0
  order by rank, seq
  limit :limit
 
 -- name: ready_behind
--- The same behind a place of the line, for a queue with a limit by key: some of those before may have no room.
--- (PostgreSQL: `heads_behind`.)
+-- The same after a position, for a queue that limits concurrency keys: earlier jobs may have no free slot. (PostgreSQL:
+-- `heads_behind`.)
 select rank, seq, id, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
        cwd, env, state, priority, eligible_at, missed, key, places, depends_on, hooks, limits, secrets
   from jobs indexed by jobs_ready
  where queue = :queue
    and ready = 1
-   and aside = 0
+   and key_blocked = 0
    and (rank, seq) > (:rank, :seq)
  order by rank, seq
  limit :limit
 
 -- name: ready_queues
--- The queues that have something to claim. Steps from name to name through jobs_ready (a loose index
--- scan), so it costs one probe a queue, not one row a job.
+-- The queues with claimable jobs. Steps from name to name through jobs_ready (a loose index scan), so it costs one probe per
+-- queue, not one row per job.
 with recursive step (queue) as (
     select min(queue)
       from jobs
      where ready = 1
-       and aside = 0
+       and key_blocked = 0
     union all
     select (
         select min(queue)
           from jobs
          where ready = 1
-           and aside = 0
+           and key_blocked = 0
            and queue > step.queue
     )
       from step
@@ -77,8 +76,8 @@ select queue
  where queue is not null
 
 -- name: promote
--- Let those in whose time has come. Bounded, so that a million at once do not hold the
--- write lock for seconds; the caller comes back while the bound was reached.
+-- Make due jobs claimable. Bounded, so that a million at once do not hold the write lock for seconds; the caller repeats it
+-- while the bound is reached.
 update jobs
    set ready = 1
  where seq in (
@@ -101,10 +100,9 @@ select min(run_at)
    and state in ('pending', 'failed')
 
 -- name: outlook
--- What an exchange has to know before it writes, in one statement: how waiting is rewarded, the sequence number
--- given out last, the state of the worker if the store knows it, when the next job comes due, whether any queue is paused or
--- limited, whether some jobs have not been told what became of their parents, whether there are jobs with parents at all, and
--- whether any job limits its key itself. (PostgreSQL finds out within the statements of its one round trip.)
+-- What an exchange needs before it writes, in one statement: the ageing rule, the latest sequence number, the state of the
+-- worker, when the next job comes due, and whether queues are paused or limited, dependencies are unresolved, jobs have
+-- dependencies, or jobs limit their own key. (PostgreSQL: within the statements of its one round trip.)
 select (select value from config where key = 'ageing'),
        coalesce((select seq from sqlite_sequence where name = 'jobs'), 0),
        (select state from workers where id = ?),
@@ -122,8 +120,7 @@ select (select value from config where key = 'ageing'),
        ) is not null
 
 -- name: is_due
--- Has a queue a job that is due but not promoted yet?
--- (PostgreSQL: `is_drained` asks for all queues at once.)
+-- Whether a queue has a job that is due but not promoted yet. (PostgreSQL: `is_drained`, for all queues at once.)
 select exists (
     select 1
       from jobs indexed by jobs_due
@@ -135,8 +132,7 @@ select exists (
 )
 
 -- name: is_ready
--- Has a queue something whose time has come? Also if it stands aside.
--- (PostgreSQL: `is_drained` asks for all queues at once.)
+-- Whether a queue has a due job, including those blocked on their key. (PostgreSQL: `is_drained`, for all queues at once.)
 select exists (
     select 1
       from jobs indexed by jobs_oldest
@@ -145,12 +141,12 @@ select exists (
 )
 
 -- name: is_waiting
--- Does a job wait for some parent? (PostgreSQL: `open_edges`, for many children at once.)
+-- Whether a job waits for a parent. (PostgreSQL: `open_edges`, for many children at once.)
 select exists (select 1 from edges where child = ? and state = 'waiting')
 
 -- name: is_retrying
--- Does a retry of this queue wait that is not held (of a delivery: one of the first few)?
--- (PostgreSQL: `is_drained` asks for all queues at once.)
+-- Whether a retry in this queue waits that is not held (of a webhook delivery: one of the first few). (PostgreSQL:
+-- `is_drained`, for all queues at once.)
 select exists (
     select 1
       from jobs indexed by jobs_state
@@ -162,7 +158,7 @@ select exists (
 )
 
 -- name: waits
--- How often each waiting time occurred among the completed jobs of each queue (not the calls). See `durations`.
+-- The frequency of each waiting time among the completed jobs of each queue, without webhook deliveries. See `durations`.
 select queue, wait_ms, count(*)
   from jobs indexed by jobs_state
  where state = 'completed'
@@ -172,8 +168,8 @@ select queue, wait_ms, count(*)
  group by queue, wait_ms
 
 -- name: unclaim
--- A job that was just settled was given back by its worker, which had not begun it: the claim has not been a run. The job
--- shows the run before it again, which was archived at the claim, or none. See `drop_earlier`.
+-- A worker returned a job that it had not started: the claim was not a run. The job's row shows the run before it again, which
+-- was archived at the claim, or none. See `drop_earlier`.
 update jobs
    set runs = runs - 1,
        (worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage) = (
@@ -187,8 +183,8 @@ update jobs
  where seq = :seq
 
 -- name: unrun
--- The policy of its host was against this job, so that the claim which was just settled has not been a run: it is not counted,
--- and has no place in the history. An earlier run was archived at the claim; what the row shows of it is when that began.
+-- The policy of the host refused this job: the claim was not a run, is not counted, and is not in the history. An earlier run
+-- was archived at the claim; its start time stays in the row.
 update jobs
    set runs = runs - 1,
        started_at = (select coalesce(runs.started_at, jobs.started_at) from runs where job = jobs.seq and number = jobs.runs - 1),

@@ -1,21 +1,21 @@
 -- name: link
--- Let a job wait for another. Positional: parent, child, need, otherwise, state.
+-- Store a dependency. Positional: parent, child, need, otherwise, state.
 insert into edges (parent, child, need, otherwise, state)
 values (?, ?, ?, ?, ?)
 
 -- name: new_parents
--- The jobs that new ones are to wait for.
+-- The parents of new jobs.
 select id, seq, state
   from jobs
  where id in (select value from json_each(:ids))
 
 -- name: leave_undecided
--- Look at the children of this parent.
+-- Mark a parent: its dependencies have to be resolved.
 insert or ignore into undecided (parent)
 values (?)
 
 -- name: note_undecided
--- Find all parents whose children have not been told, in a store that was filled row by row.
+-- Mark all parents with unresolved dependencies, in a store that was filled row by row.
 insert or ignore into undecided (parent)
 select edges.parent
   from edges
@@ -24,7 +24,7 @@ select edges.parent
     or (edges.state = 'broke' and jobs.state not in ('dead', 'cancelled'))
 
 -- name: undecided
--- A parent some of whose children have not been told what became of them.
+-- A parent with unresolved dependencies.
 select undecided.parent, jobs.id, jobs.state
   from undecided
   join jobs on jobs.seq = undecided.parent
@@ -32,7 +32,7 @@ select undecided.parent, jobs.id, jobs.state
  limit 1
 
 -- name: free_waiting
--- A job that waited for earlier ones of its schedule is released. It may have been cancelled meanwhile.
+-- Release a job that waited for earlier ones of its schedule. It may have been cancelled meanwhile.
 update jobs
    set held = 0,
        ready = run_at <= :now,
@@ -42,7 +42,7 @@ update jobs
    and state in ('pending', 'failed')
 
 -- name: unended
--- Some jobs of a schedule that have not ended, and the one that waits for others, which may be among many.
+-- Some unfinished jobs of a schedule, and the one that is held until others have ended, which may be among many.
 select id, held
   from (
     select id, held
@@ -59,7 +59,7 @@ select id, held
  order by 1
 
 -- name: decidable
--- Edges of a parent that are in a state, with the children they lead to. With a need: only those.
+-- Dependencies on a parent that are in a state, with the children. With a need: only those.
 select edges.need, edges.otherwise,
        jobs.seq, jobs.queue, jobs.priority, jobs.eligible_at, jobs.missed, jobs.run_at,
        jobs.unique_key
@@ -71,19 +71,19 @@ select edges.need, edges.otherwise,
  limit :limit
 
 -- name: decided
--- All children of this parent have been told.
+-- All dependencies on this parent are resolved.
 delete from undecided
  where parent = ?
 
 -- name: mark_edge
--- What has become of an edge. Positional: state, child, parent.
+-- Write the state of a dependency. Positional: state, child, parent.
 update edges
    set state = ?
  where child = ?
    and parent = ?
 
 -- name: unblock
--- Its parents have ended as it needs. It could first run now, or when its own time comes.
+-- The parents have ended as required. The job is first eligible now, or when it is due.
 update jobs
    set state = 'pending',
        ready = held = 0 and :run_at <= :now,
@@ -106,7 +106,7 @@ update jobs
    and state = 'blocked'
 
 -- name: reblock
--- The parent that called it off was given another chance, and so is it.
+-- The parent that cancelled it was retried, and so is the job.
 update jobs
    set state = 'blocked',
        rank = :rank,
@@ -118,7 +118,7 @@ update jobs
    and state = 'cancelled'
 
 -- name: wait_again
--- A job that is blocked again waits for all of its parents that it did not have to wait for meanwhile.
+-- A job that is blocked again waits for all of its parents.
 update edges
    set state = 'waiting'
  where child = ?
@@ -126,7 +126,7 @@ update edges
 returning parent
 
 -- name: parents
--- What some jobs wait for, or have waited for.
+-- The parents of some jobs.
 select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwise, edges.state
   from jobs as child
   join edges on edges.child = child.seq
@@ -136,7 +136,7 @@ select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwi
  limit :limit
 
 -- name: children
--- What waits for some jobs, or has.
+-- The children of some jobs.
 select parent.id, parent.state, child.id, child.state, edges.need, edges.otherwise, edges.state
   from jobs as parent
   join edges on edges.parent = parent.seq

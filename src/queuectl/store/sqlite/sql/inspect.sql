@@ -1,5 +1,5 @@
 -- name: ids_from
--- Ids that begin with a text, an exact match first. The upper bound keeps it inside the index on id.
+-- IDs that begin with a text, an exact match first. The upper bound keeps it inside the index on id.
 select id
   from jobs
  where id >= :ref
@@ -8,14 +8,14 @@ select id
  limit :limit
 
 -- name: ahead
--- How many jobs of a queue would be claimed before this place, counted up to a limit.
+-- How many jobs of a queue would be claimed before this position, counted up to a limit.
 select count(*)
   from (
     select 1
       from jobs indexed by jobs_ready
      where queue = :queue
        and ready = 1
-       and aside = 0
+       and key_blocked = 0
        and (rank, seq) < (:rank, :seq)
      limit :limit
   )
@@ -32,14 +32,14 @@ select queue, rank, seq
  limit :limit
 
 -- name: strays
--- How many rows of which table belong to a job that is not there.
+-- By table, the rows of jobs that do not exist.
 select "table", count(*)
   from pragma_foreign_key_check()
  group by "table"
 
 -- name: dead_by_error
--- What jobs are dead of, the most frequent first, of those that died last: to look at all of them would take as long as
--- there are many. With the one max() SQLite takes the other columns from the row that has it: the one that died last.
+-- The errors of dead jobs, the most frequent first, among those that died last: reading all would take time in proportion to
+-- their number. SQLite takes the other columns from the row that has the max(): the job that died last.
 select substr(coalesce(error, ''), 1, :shown) as why,
        case when count(distinct queue) = 1 then queue end,
        count(*) as jobs,

@@ -2,30 +2,31 @@
 -- Add one job. Positional parameters, since a bulk enqueue binds a million rows.
 insert into jobs (
     seq, id, command, argv, state, queue, ready, priority, rank, eligible_at, run_at, max_retries, first_is_free,
-    backoff_base, timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, aside, places, hooks,
+    backoff_base, timeout_ms, cwd, env, tags, unique_key, created_at, updated_at, batch, key, key_blocked, places, hooks,
     limits, secrets
 )
 values (?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: block
--- A new job that waits for others, or could have.
+-- Store the dependencies of a new job.
 update jobs
    set state = iif(:is_blocked, 'blocked', state),
        ready = iif(:is_blocked, 0, ready),
-       depends_on = :said
+       depends_on = :depends_on
  where seq = :seq
 
 -- name: tag
--- Let a job be found by one of its tags.
+-- Add a tag to a job.
 insert into job_tags (tag, job)
 values (?, ?)
 
 -- name: admit
--- Let jobs be claimed again for which their concurrency key has free slots, in order. Without a limit for keys that is all
--- of them. The first says what the limit is, if it says so itself. Others of the key may have come to the line behind them meanwhile: who goes too far back is set aside by a claim.
+-- Let jobs be claimed again whose concurrency key has free slots, in order; all of them if the key has no limit. The first job
+-- sets the limit, if it has one. Other jobs of the key may have become ready behind them meanwhile: a claim marks those
+-- that exceed the limit.
 update jobs
-   set aside = 0
- where aside = 1
+   set key_blocked = 0
+ where key_blocked = 1
    and seq in (
     select seq
       from jobs indexed by jobs_of_key
@@ -59,11 +60,11 @@ update jobs
      )
    )
 
--- name: line_up
--- In a whole queue, set aside the jobs whose concurrency key has no free slot, and let the others be claimed. When its limit changes or
--- the order of the line; :per_key is null if it has none.
+-- name: mark_key_blocked
+-- In a whole queue, mark the jobs whose concurrency key has no free slot, and let the others be claimed. Needed when the
+-- limit or the order of the jobs changes; per_key is null if there is no limit.
 update jobs
-   set aside = line.aside
+   set key_blocked = line.key_blocked
   from (
     select seq,
            coalesce(places, :per_key) is not null
@@ -73,30 +74,30 @@ update jobs
                 where other.queue = :queue
                   and other.key = jobs.key
                   and other.state = 'processing'
-           ) as aside
+           ) as key_blocked
       from jobs indexed by jobs_of_key
      where queue = :queue
        and key is not null
        and ready = 1
   ) as line
  where jobs.seq = line.seq
-   and jobs.aside <> line.aside
+   and jobs.key_blocked <> line.key_blocked
 
 -- name: request
--- What was answered to a request of this key, unless it was too long ago.
+-- The stored answer to a request with this idempotency key, unless it has expired.
 select digest, answer
   from requests
  where key = :key
    and at > :before
 
 -- name: keep_request
--- What was answered to a request, in the place of one that was too long ago.
+-- Store the answer to a request; replaces one that has expired.
 insert into requests (key, digest, answer, at)
 values (:key, :digest, :answer, :now)
 on conflict (key) do update set digest = excluded.digest, answer = excluded.answer, at = excluded.at
 
 -- name: holders
--- Who has each of some unique keys: the one that waits or runs (there is one at most), else the one enqueued last.
+-- The job that has each of these unique keys: the one that waits or runs (at most one), else the one enqueued last.
 select given.value, jobs.id, jobs.state, jobs.created_at
   from json_each(:keys) as given
   join jobs
@@ -119,12 +120,12 @@ select given.value, jobs.id, jobs.state, jobs.created_at
        )
 
 -- name: cancel_waiting
--- Cancel a job that does not run. Its last run, if there was one, has been archived: what the job's row
--- shows of it stays as it was but for the error, which says why.
+-- Cancel a job that does not run. Its last run, if there was one, has been archived: its columns stay as they are, except the
+-- error, which is the reason.
 update jobs
    set state = 'cancelled',
        ready = 0,
-       aside = 0,
+       key_blocked = 0,
        effective_priority = :effective_priority,
        error = :error,
        ending = null,
@@ -134,7 +135,7 @@ update jobs
    and state in ('blocked', 'pending', 'failed')
 
 -- name: cancel_running
--- Record the wish. The worker that holds the job ends it; whatever it reports then, the wish wins.
+-- Record a cancel. The worker that holds the job terminates it; the cancel wins over any result that it reports.
 update jobs
    set cancel_requested = 1,
        updated_at = max(:now, created_at)
@@ -150,7 +151,7 @@ select token
    and cancel_requested = 1
 
 -- name: cancelled_children
--- Of some jobs, those that another one of them has cancelled as their parent.
+-- Those of some jobs that were cancelled because another one of them was their parent.
 select distinct child
   from edges
  where child in (select value from json_each(:seqs))
@@ -158,8 +159,8 @@ select distinct child
    and state = 'broke'
 
 -- name: retry
--- Another chance, due now, in the old place of the line. The caller has checked the state in this transaction.
--- A cancel that came between two runs is forgotten: what is shown is the end of the latest run again, if there was one.
+-- Retry a job, due now, at its old position in the queue. The caller has checked the state in this transaction. After a cancel
+-- between two runs, the columns show the end of the latest run again, if there was one.
 update jobs
    set state = 'pending',
        ready = held = 0,
@@ -177,8 +178,8 @@ update jobs
    and state in ('failed', 'dead', 'cancelled')
 
 -- name: edit
--- Change a job that waits. What is null stays as it is; a timeout of 0 means none. The caller has read where the job
--- stands in this transaction, and says where it stands now.
+-- Change a waiting job. Null: unchanged; a timeout of 0: none. The caller has read the position of the job in this transaction,
+-- and computes the new one.
 update jobs
    set command = iif(:argv is null, coalesce(:command, command), null),
        argv = iif(:command is null, coalesce(:argv, argv), null),
@@ -188,7 +189,7 @@ update jobs
        eligible_at = :eligible_at,
        run_at = :run_at,
        ready = :ready,
-       aside = 0,
+       key_blocked = 0,
        held = :held,
        max_retries = coalesce(:max_retries, max_retries),
        first_is_free = coalesce(:first_is_free, first_is_free),
@@ -201,7 +202,7 @@ update jobs
    and state in ('blocked', 'pending', 'failed')
 
 -- name: standing
--- What decides about the place and fate of jobs, read under the write lock before a person's command changes it.
+-- The columns that a command of a user needs to decide about jobs, read under the write lock.
 select seq, id, state, queue, worker, token, log, priority, eligible_at, missed, run_at, ready, held, runs, updated_at,
        unique_key, key
   from jobs
@@ -211,7 +212,7 @@ select seq, id, state, queue, worker, token, log, priority, eligible_at, missed,
 -- Move the waiting jobs of a queue, all or those with some IDs, to another one. They keep their rank.
 update jobs
    set queue = :to,
-       aside = 0,
+       key_blocked = 0,
        updated_at = max(:now, created_at)
  where queue = :queue
    and state in ('blocked', 'pending', 'failed')
@@ -220,7 +221,7 @@ update jobs
 returning seq, id, state, key
 
 -- name: purge
--- Remove a dead job; its history, output, tags and edges go with it. (PostgreSQL: `prune`.)
+-- Remove a dead job with its history, output, tags and dependencies. (PostgreSQL: `prune`.)
 delete from jobs
  where seq = ?
    and state = 'dead'
@@ -230,5 +231,5 @@ delete from jobs
 delete from jobs
 
 -- name: last_seq
--- The sequence number given out last; survives the removal of every job.
+-- The latest sequence number; survives the removal of every job.
 select coalesce((select seq from sqlite_sequence where name = 'jobs'), 0)

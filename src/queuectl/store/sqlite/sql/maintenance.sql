@@ -1,6 +1,6 @@
 -- name: ended
--- Dead or cancelled jobs that ended by a moment, the first to end first, with how many rows and half pages go with each.
--- With a host: not those whose log is on a host that some other worker is of.
+-- Dead or cancelled jobs that ended by a time, the first to end first, with the cost of removing each in rows and half pages.
+-- With a host: without those whose log is on a host that has another worker.
 select id, log, host,
        max(1, runs)
        + (select count(*) from output where output.job = jobs.seq)
@@ -31,7 +31,7 @@ select id, log, host,
  order by +finished_at
 
 -- name: ended_completed
--- Ended.sql for completed jobs, which have an index of their own.
+-- As `ended`, for completed jobs, which have an index of their own.
 select id, log, host,
        max(1, runs)
        + (select count(*) from output where output.job = jobs.seq)
@@ -46,8 +46,7 @@ select id, log, host,
  limit :limit
 
 -- name: prune
--- Remove a job that has ended by a time, with its history, output, tags and dependencies. One that a job waits for stays
--- until all that wait have been told.
+-- Remove a job that ended by a time, with its history, output, tags and dependencies. A job with unresolved children stays.
 delete from jobs
  where id = :id
    and state in ('completed', 'dead', 'cancelled')
@@ -56,7 +55,7 @@ delete from jobs
 returning queue, state, log, finished_at, duration_ms, wait_ms
 
 -- name: trim_runs
--- Remove the oldest runs of a job that has ended by a moment.
+-- Remove the oldest runs of a job that ended by a time.
 delete from runs
  where job = (
     select seq
@@ -74,7 +73,7 @@ delete from runs
  )
 
 -- name: trim_output
--- Remove the oldest output of a job that has ended by a moment.
+-- Remove the oldest output of a job that ended by a time.
 delete from output
  where rowid in (
     select output.rowid

@@ -1,20 +1,20 @@
 -- name: rules
--- What is said about queues.
+-- The settings of all queues.
 select name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success,
        on_failure, on_dead, limits
   from queues
 
 -- name: set_rules
--- All that is said about a queue.
+-- Store the settings of a queue.
 insert or replace into queues (name, paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key,
     on_success, on_failure, on_dead, limits)
 values (:name, :paused, :concurrency, :rate_starts, :rate_ms, :priority, :max_retries, :timeout_ms, :per_key,
     :on_success, :on_failure, :on_dead, :limits)
 
 -- name: limits
--- The queues that are paused or limited, how many of each run, the number of the latest start, and when that one was
--- from which the next has to keep its distance. When a start was: at the claim, until the worker says when exactly; a
--- claim whose process is not there yet counts, and is not sure. A time outside of what can be is no time (the clock was set).
+-- The queues that are paused or limited: how many of their jobs run, the number of the latest start, and the start that the
+-- rate limit of the next one counts from. The time of a start is that of its claim until the worker reports the process; such a
+-- start is not sure. An impossible time (the clock was set) is null.
 select name, paused, concurrency, rate_starts, rate_ms,
        iif(
            concurrency is null, 0,
@@ -60,8 +60,8 @@ select name, paused, concurrency, rate_starts, rate_ms,
     or per_key is not null
 
 -- name: placed_queues
--- The queues with jobs that have not ended and say themselves how many of their key may run. Steps from name to
--- name through jobs_places, as `ready_queues`.
+-- The queues with unfinished jobs that set a limit for their concurrency key. Steps from name to name through jobs_places, as
+-- `ready_queues`.
 with recursive step (queue) as (
     select min(queue)
       from jobs indexed by jobs_places
@@ -83,7 +83,7 @@ select queue
  where queue is not null
 
 -- name: running_keys
--- Who runs with which key, where keys are limited.
+-- The running jobs by concurrency key, in queues that limit keys.
 select queue, key, id
   from jobs indexed by jobs_running_key
  where key is not null
@@ -99,15 +99,15 @@ select count(*)
    and key = :key
    and state = 'processing'
 
--- name: set_aside
--- Others of its key have all places; out of the line with it, so that the next claim need not step over it.
+-- name: block_on_key
+-- The concurrency key of this job has no free slot. Exclude the job, so that the next claim need not step over it.
 update jobs
-   set aside = 1
+   set key_blocked = 1
  where seq = :seq
    and ready = 1
 
 -- name: earlier_starts
--- Of a queue with a rate, the starts of these numbers, and when they were. As in `limits`.
+-- The starts of a queue with a rate limit that have these numbers. Columns as in `limits`.
 select number,
        coalesce(
            (
@@ -134,7 +134,7 @@ select number,
    and number between :first and :last
 
 -- name: take_rules
--- The rules of one queue, under the write lock.
+-- The settings of one queue, under the write lock.
 select paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success, on_failure, on_dead, limits
   from queues
  where name = :name

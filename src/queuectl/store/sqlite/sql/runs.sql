@@ -1,5 +1,5 @@
 -- name: start
--- The process of a claimed job exists.
+-- Record that the process of a claimed job was started.
 update jobs
    set pid = :pid,
        log_from = :log_from,
@@ -10,10 +10,9 @@ update jobs
    and state = 'processing'
 
 -- name: settle
--- Write the end of a run. Matches nothing if the job has another token, or if a cancel is recorded
--- that the caller does not know of: then the caller decides again.
--- A job that waits again keeps its place; enqueues that came while it ran earn it nothing (`missed`), also if this was
--- its last run: it may be revived.
+-- Write the end of a run. Matches nothing if the job has another token, or if a cancel is recorded that the caller does not
+-- know of: then the caller decides again. A job that waits again keeps its position; enqueues while it ran do not count for its
+-- rank (`missed`), also after its last run: it may be retried.
 update jobs
    set state = :state,
        ready = :is_due and held = 0,
@@ -44,8 +43,7 @@ update jobs
    and (cancel_requested = 0 or :is_cancel)
 
 -- name: archive
--- The latest run of a job, if it is over and not there yet, becomes a row of `runs`: the job's row is about to
--- lose it.
+-- Copy the latest run of a job, if it has ended and was not copied, to `runs`: the job's row is about to be overwritten.
 insert into runs (
     job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
     usage
@@ -57,14 +55,13 @@ select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_
    and ending is not null
 
 -- name: worked
--- A worker has brought some jobs to their end. (PostgreSQL does so within `settle`, by a row of `done`.)
+-- Add to the number of jobs that a worker has completed. (PostgreSQL: within `settle`, by a row of `done`.)
 update workers
    set jobs_done = jobs_done + :jobs
  where id = :id
 
 -- name: is_cancelled
--- Was a cancel recorded for this run? No row: the job has another token.
--- (PostgreSQL compares it within `settle`.)
+-- Whether a cancel is recorded for this run. No row: the job has another token. (PostgreSQL: within `settle`.)
 select cancel_requested
   from jobs
  where seq = :seq
@@ -72,7 +69,7 @@ select cancel_requested
    and state = 'processing'
 
 -- name: running
--- What a worker holds.
+-- The claims of a worker.
 select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
        cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
   from jobs indexed by jobs_running
@@ -81,8 +78,8 @@ select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retrie
  order by seq
 
 -- name: add_output
--- Store a piece of output. Changes nothing if the job has another token. Given twice, since the
--- first answer got lost, the second time more may have been printed: the longer one stays.
+-- Store a piece of output. Changes nothing if the job has another token. If it is sent again because the answer was lost, it
+-- may be longer: the longer one stays.
 insert into output (job, run, at, data)
 select seq, runs, :at, :data
   from jobs
@@ -102,32 +99,31 @@ delete from output
    and at + length(data) <= :keep_from
 
 -- name: drop_earlier
--- After `unclaim` the latest run stands in the job again, and not in `runs`. (PostgreSQL does both in `unclaim`.)
+-- After `unclaim` the latest run is stored in the job again, and not in `runs`. (PostgreSQL: within `unclaim`.)
 delete from runs
  where job = :seq
    and number = (select runs from jobs where seq = :seq)
 
--- name: note_call
+-- name: add_delivery
 -- Add a webhook to the outbox, in the transaction that settles the run. (PostgreSQL does so within `settle`.)
-insert into calls (job, run, happening, url, said, at)
-values (:job, :run, :happening, :url, :said, :at)
+insert into webhook_outbox (job, run, event, url, origin, at)
+values (:job, :run, :event, :url, :origin, :at)
 
--- name: take_calls
--- Who is to be told, the oldest first, for as many jobs as are made at a time. (In PostgreSQL what another is just
--- taking is left to it.)
-delete from calls
- where rowid in (select rowid from calls order by rowid limit :limit)
-returning at, job, run, happening, url, said
+-- name: take_deliveries
+-- The oldest rows of the webhook outbox. (PostgreSQL skips those that another worker is reading.)
+delete from webhook_outbox
+ where rowid in (select rowid from webhook_outbox order by rowid limit :limit)
+returning at, job, run, event, url, origin
 
 -- name: histories
--- The runs of some jobs but for those that stand in the jobs' rows. Job by job, as the primary key has them.
+-- The runs of some jobs except those that are stored in the jobs' rows. In the order of the primary key.
 select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
   from runs
  where job in (select value from json_each(:seqs))
  order by job, number
 
 -- name: latest_runs
--- Of some jobs, the run that stands in the row of each, and where its log is.
+-- For some jobs, the run that is stored in the job's row, and the path of its log.
 select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
        coalesce(ending, 'running'), log_from, log_to, usage
   from jobs
@@ -135,7 +131,7 @@ select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, e
    and (state = 'processing' or ending is not null)
 
 -- name: output
--- What is kept of what a run printed, from a byte on; the first piece may begin before it.
+-- The stored output of a run, from a byte on; the first piece may begin before it.
 select at, data
   from output
  where job = (select seq from jobs where id = :id)

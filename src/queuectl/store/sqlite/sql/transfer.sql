@@ -1,5 +1,5 @@
 -- name: copied
--- How much there is of each thing that a copy takes along. Of the runs, those that stand in their job count too.
+-- The number of rows of each kind that a copy contains. The runs include those that are stored in the rows of jobs.
 select 'jobs', (select count(*) from jobs)
 union all
 select 'runs',
@@ -25,12 +25,12 @@ select 'jobs ever enqueued', (select coalesce(sum(jobs), 0) from moves where was
 union all
 select 'keyed requests', (select count(*) from requests)
 union all
-select 'calls to make', (select count(*) from calls)
+select 'calls to make', (select count(*) from webhook_outbox)
 union all
 select 'points for charts', (select count(*) from points)
 
 -- name: import_job
--- Add a job with its past. In the order of store/transfer.py.
+-- Insert a job with its history. Columns in the order of store/transfer.py.
 insert into jobs (
     seq, id, command, argv, state, queue, ready, priority, rank, eligible_at, effective_priority, run_at, held, max_retries,
     first_is_free, backoff_base, timeout_ms, cwd, env, tags, unique_key, cron, attempts, runs, crashes, worker, host, pid, started_at,
@@ -42,15 +42,15 @@ values (
 )
 
 -- name: import_run
--- Add an earlier run of a job that came with its past.
+-- Insert an earlier run of an imported job.
 insert into runs (
     job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, usage
 )
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: rerank
--- The SQL twin of jobs/priority.py, for everybody who waits or may wait again. Runs once, when `ageing` changes.
--- In two parts, each with an index of its own.
+-- The SQL version of `rank` in jobs/priority.py, for all jobs that wait or may wait again. Runs once, when `ageing` changes. In
+-- two parts, each with an index of its own.
 update jobs
    set rank = case :ageing
                   when 'off' then -priority

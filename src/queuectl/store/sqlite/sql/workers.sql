@@ -1,10 +1,10 @@
 -- name: register
--- A worker begins. Replaces a row of the same name, whose worker is known to be gone.
+-- Register a worker. Replaces the row of a dead worker with the same name.
 insert or replace into workers (id, host, machine, lock, pid, home, state, slots, queues, started_at, heartbeat_at)
 values (:id, :host, :machine, :lock, :pid, :home, 'running', :slots, :queues, :now, :now)
 
 -- name: heartbeat
--- A worker says that it lives. `beats` is what others watch: it needs no clock.
+-- Record a heartbeat. `beats` is compared by other processes: it needs no clock.
 update workers
    set heartbeat_at = max(:now, started_at),
        beats = beats + 1,
@@ -14,8 +14,8 @@ update workers
    and state <> 'lost'
 
 -- name: workers
--- Everybody that registered and has not left, with how many of its slots are taken if that is asked: by calls of webhooks
--- only if it was given their queue.
+-- The registered workers; with `busy`, how many of their slots are in use. Webhook deliveries count only for a worker that
+-- serves their queue.
 select id, host, pid, home, state, slots,
        iif(
            :busy,
@@ -33,14 +33,14 @@ select id, host, pid, home, state, slots,
  order by started_at, id
 
 -- name: worker_state
--- Whether a worker is known, and what it is doing. (PostgreSQL looks within `adopt`.)
+-- The state of a worker, if it is registered. (PostgreSQL: within `adopt`.)
 select state
   from workers
  where id = ?
 
 -- name: fence
--- Ignore all writes of this worker until it registers again. Only the process that was meant: a heartbeat that it
--- gave meanwhile, or another worker of its name, is left alone.
+-- Ignore all writes of this worker until it registers again. Only this process: not if it has sent another heartbeat, or if
+-- another process has its name.
 update workers
    set state = 'lost'
  where id = :id
@@ -48,7 +48,7 @@ update workers
    and (:beats is null or beats = :beats)
 
 -- name: adopt
--- What a worker has running passes to another.
+-- Transfer the running jobs of a worker to another one.
 update jobs
    set worker = :by
  where worker = :worker
@@ -70,6 +70,6 @@ delete from workers
    and not exists (select 1 from jobs indexed by jobs_running where worker = :id and state = 'processing')
 
 -- name: worker_pipes
--- Where to ring so that waiting workers wake. (PostgreSQL: `ring`, which reaches all who listen.)
+-- The wake-up pipes of the workers. (PostgreSQL: `notify`.)
 select home, id
   from workers

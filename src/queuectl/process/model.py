@@ -1,0 +1,33 @@
+"""Values that name processes. A PID alone is no identity, since the kernel reuses it; a PID with its start time is."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+TOKEN_VARIABLE: Final = "QUEUECTL_RUN_TOKEN"  # noqa: S105 - in the environment of every run: the token of its claim
+
+
+class ProcessInfo(NamedTuple):
+    """A row of the process table. `started` is in clock ticks since boot."""
+
+    pid: int
+    started: int
+    group: int
+    session: int
+    state: str = "S"
+    is_zombie: bool = False
+
+
+class Child(NamedTuple):
+    """The first process of a run: a child of the supervisor, and the leader of its own session and process group."""
+
+    pid: int
+    started: int
+
+
+class Identity(NamedTuple):
+    """A process of this boot or an earlier one. `boot`: see `boot_id`; empty if unknown."""
+
+    pid: int
+    started: int
+    boot: str = ""

@@ -32,6 +32,7 @@ from queuectl.jobs.outcome import (
 from queuectl.jobs.resources import ResourceReport, exceeded_limit
 from queuectl.process.adopted import Adoption, UnknownExit
 from queuectl.process.client import RunExit, Started
+from queuectl.process.journal import LOST
 from queuectl.process.model import Child, ProcessInfo
 from queuectl.process.spawn import CannotSpawn
 from queuectl.settings import Settings
@@ -46,8 +47,8 @@ from queuectl.worker.store_retry import RefusalReporter, StartPause
 RECORD_AFTER: Final = 0.02
 START_BATCH_SIZE: Final = 16
 CHECK_EVERY: Final = 0.02  # whether all processes of a run that is being terminated are gone
-# A job that ran when the supervisor died may have killed it. One that has run for this long since then has not.
-CLEARED_AFTER: Final = 30.0
+# A job that ran when the supervisor died may have killed it. For this long it runs without the others that may have.
+QUARANTINE: Final = 30.0
 
 
 class RunState(Enum):
@@ -64,7 +65,7 @@ class Why(Enum):
     CANCEL = "cancel"
     RELEASE = "release"
     UNKNOWN_EXIT = "unknown"  # its first process has ended, and nothing recorded how: nothing of it may continue
-    SUPERVISOR_DIED = "supervisor"  # the same for all runs of a supervisor that was killed
+    SUPERVISOR_DIED = "supervisor"  # it ran beside a job that may have killed the supervisor, and runs again
 
 
 @dataclass(slots=True)
@@ -80,6 +81,7 @@ class WorkerRun:
     journal: str | None = None  # of an adopted run: where its supervisor writes its end
     is_start_recorded: bool = False  # the store knows its PID and when it began
     is_lost: bool = False  # it belongs to another worker: nothing more is written about it
+    is_orphan: bool = False  # its supervisor, which was ours, is dead
     why: Why | None = None
     kill_at: float = math.inf
     check_at: float = math.inf  # while it is being terminated: when to check whether all of it is gone
@@ -98,9 +100,11 @@ class WorkerRun:
     def outcome(self, how: Exited | Signalled | None) -> Outcome:
         """`how` None: it ended because we terminated it, and nothing recorded how."""
         match self.why:
-            case None | Why.UNKNOWN_EXIT | Why.SUPERVISOR_DIED:
+            case None | Why.UNKNOWN_EXIT:
                 assert how is not None
                 return how
+            case Why.SUPERVISOR_DIED:
+                return Released(how, "its supervisor died")
             case Why.TIMEOUT:
                 return TimedOut(self.claim.timeout_ms or 0, how)
             case Why.CANCEL:
@@ -130,8 +134,9 @@ class Executor:
         self._webhooks = WebhookSlots(limit=max_webhooks)
         self.pending_secrets = PendingSecrets(context.secrets, context.clock, launcher.write_unstarted)
         self._prefetch = Prefetch(context.clock, self.pending_secrets.set_prefetched)
-        # IDs of jobs that ran when the supervisor died: one of them may kill it again, so they run one at a time.
+        # IDs of jobs that ran whenever the supervisor died: one of them may kill it again, so they run one at a time.
         self._suspects: frozenset[str] = frozenset()
+        self._quarantine = QUARANTINE
         self._held: deque[Claim] = deque()  # suspects that wait for another one
         self._is_supervisor_lost = False
 
@@ -174,8 +179,9 @@ class Executor:
     def start(self, claims: Sequence[Claim], *, slots: int, are_ours: Callable[[], bool]) -> None:
         """Start a run of each, and of those prefetched, as far as there are slots. Give them back if they may belong to another worker by
         now."""
+        if self._is_supervisor_lost:
+            self.release_prefetched(claims)
         if self._is_supervisor_lost or not (claims or self._prefetch or self.pending_secrets or self._held):
-            self._held.extend(claims)
             return
         busy, (claims, webhooks) = self._busy, self._webhooks.split(claims)
         drawn = self._prefetch.draw(claims, free=slots - busy, slots=slots, is_busy=busy > 0)
@@ -206,8 +212,11 @@ class Executor:
             return list(claims)
         waiting = [*self._held, *claims]
         self._held.clear()
+        now = self._context.clock.monotonic()
         is_one_running = any(
-            run.claim.id in self._suspects for run in self._runs.values() if run.state is not RunState.EXITED
+            run.claim.id in self._suspects and now - run.began < self._quarantine
+            for run in self._runs.values()
+            if run.state is not RunState.EXITED
         )
         ready = []
         for claim in waiting:
@@ -216,11 +225,16 @@ class Executor:
             else:
                 ready.append(claim)
                 is_one_running |= claim.id in self._suspects
-        self._note_unstarted()
+        self.pending_secrets.set_held([claim.token for claim in self._held])
         return ready
 
-    def _note_unstarted(self) -> None:
+    def _remove_held(self, is_meant: Callable[[Claim], bool] = lambda _: True) -> list[Claim]:
+        removed = [claim for claim in self._held if is_meant(claim)]
+        for claim in removed:
+            self._held.remove(claim)
+            self.pending_secrets.forget(claim)
         self.pending_secrets.set_held([claim.token for claim in self._held])
+        return removed
 
     def _note_started(self) -> None:
         for answer in self._processes.started():
@@ -298,9 +312,7 @@ class Executor:
     def release_prefetched(self, claims: Iterable[Claim] | None = None) -> None:
         """Start none of these; None: none of those that wait for a slot."""
         if claims is None:
-            claims = [*self._prefetch.remove(), *self.pending_secrets.remove(), *self._held]
-            self._held.clear()
-            self._note_unstarted()
+            claims = [*self._prefetch.remove(), *self.pending_secrets.remove(), *self._remove_held()]
         for claim in claims:
             self.completer.add_unstarted(claim, GivenBack("its worker had no slot for it"))
 
@@ -327,7 +339,11 @@ class Executor:
         """Note which runs have started and which have ended, and continue to terminate others."""
         self._note_started()
         try:
-            ended = [(run, how) for run in self.active if (how := self._poll(run)) is not None]
+            ended = [
+                (run, how)
+                for run in self.active
+                if run.child is not None and (how := self._processes.poll(run.child)) is not None
+            ]
             self._escalate_termination(now)
         except OSError as exc:  # a process that cannot be seen is not taken for dead
             self._refusals.report(exc)
@@ -339,20 +355,15 @@ class Executor:
             elif not isinstance(how, UnknownExit):
                 if run.why is None or run.is_finishing or how.reason is None or run.journal is None:
                     self._complete(run, how, now)
-        self._clear_suspects(now)
+        self._clear_suspects()
         self._processes.reap_orphans()
-
-    def _poll(self, run: WorkerRun) -> RunExit | UnknownExit | None:
-        if run.child is None or (run.journal is None and not self._processes.has_supervisor):
-            return None
-        return self._processes.poll(run.child)
 
     def _complete(self, run: WorkerRun, ended: RunExit | None, now: float) -> None:
         """`ended` None: unknown, but we have terminated it."""
         is_job = not self._webhooks.remove(run.claim)
         self.last_active = self._context.clock.monotonic()
         run.state = RunState.EXITED
-        if run.is_lost or run.why in (Why.UNKNOWN_EXIT, Why.SUPERVISOR_DIED):
+        if run.is_lost or (run.why is Why.UNKNOWN_EXIT and (ended is None or ended.reason is not None)):
             del self._runs[run.claim.token]
             if run.child is not None:
                 self._processes.recorded(run.child)
@@ -384,8 +395,7 @@ class Executor:
             return
         waiting = self._prefetch.remove(lambda claim, _: claim.token in tokens)
         waiting += self.pending_secrets.remove(lambda claim: claim.token in tokens)
-        waiting += [claim for claim in self._held if claim.token in tokens]
-        self._held = deque(claim for claim in self._held if claim.token not in tokens)
+        waiting += self._remove_held(lambda claim: claim.token in tokens)
         for claim in waiting:
             self.completer.add_unstarted(claim, Cancelled(None))
         self._terminate([run for token, run in self._runs.items() if token in tokens], Why.CANCEL, now)
@@ -428,7 +438,7 @@ class Executor:
             run.state = RunState.TERMINATING
             run.kill_at = run.check_at = now + grace
             if not is_written:
-                self._write_termination(run, why)
+                self._launcher.note_termination(run.place, run.claim.token, _reason(run), run.journal)
         reasons = {run.child: _reason(run) for run in running if run.child is not None}
         self._processes.terminating(reasons)
         try:
@@ -438,10 +448,6 @@ class Executor:
             return
         self._processes.send(signal.SIGTERM, members)
         self._processes.send(signal.SIGCONT, members)  # a stopped process would not notice its SIGTERM
-
-    def _write_termination(self, run: WorkerRun, why: Why) -> None:
-        if why is not Why.SUPERVISOR_DIED:
-            self._launcher.note_termination(run.place, run.claim.token, _reason(run), run.journal)
 
     def _escalate_termination(self, now: float) -> None:
         """Continue with runs that are being terminated. Checks only after the first process has ended, and after the grace period.
@@ -470,7 +476,7 @@ class Executor:
     def _finish(self, run: WorkerRun, now: float) -> None:
         """No process of a run that we have terminated is left."""
         run.is_finishing, run.check_at = True, math.inf
-        if run.journal is None and run.child is not None and self._processes.has_supervisor:
+        if run.journal is None and run.child is not None and not run.is_orphan:
             self._processes.finish(run.child)
             return
         ended = None if run.journal is None or run.child is None else self._processes.poll(run.child)
@@ -487,36 +493,46 @@ class Executor:
     # ── when the supervisor dies ────────────────────────────────────────────────────────────────────────────────────
 
     def supervisor_lost(self, now: float) -> int:
-        """How the runs of a dead supervisor end cannot be known any more: terminate them. Returns how many there are."""
+        """How the runs of a dead supervisor end cannot be known any more: terminate them. Returns how many there are.
+
+        A job that ran alone, or was the only one to run also when the supervisor died before, counts as the cause, and its run as lost. The
+        others are requeued. Until one of them has ended, or has run for a while, the next does not start.
+        """
         self._is_supervisor_lost = True
+        self.release_prefetched()
         orphans = [run for run in self._runs.values() if run.journal is None and run.state is not RunState.EXITED]
         crashed = frozenset(run.claim.id for run in orphans)
-        is_first = not self._suspects
-        self._suspects = (self._suspects & crashed) or crashed
-        # A job is counted as the cause if it ran alone, or also when the supervisor died before. The others run again.
-        guilty = self._suspects if len(self._suspects) == 1 or not is_first else frozenset[str]()
-        fresh = []
+        again = self._suspects & crashed
+        culprits = again or crashed
+        if len(culprits) > 1:
+            culprits = frozenset()
+            if again:  # they had run one at a time, but not for long enough
+                self._quarantine *= 2
+        self._suspects = again or (self._suspects | crashed)
+        by_reason: dict[Why, list[WorkerRun]] = {}
         for run in orphans:
+            run.is_orphan, run.is_finishing = True, False
+            if run.state is RunState.TERMINATING:
+                run.check_at = now
+                continue
             if run.state is RunState.STARTING:  # it may have been started
                 run.state, run.has_exited = RunState.RUNNING, True
-            run.is_finishing = False
-            if run.why is None:
-                fresh.append((run, Why.SUPERVISOR_DIED if run.claim.id in guilty else Why.RELEASE))
-            else:
-                run.state, run.check_at = RunState.TERMINATING, now
-        for run, why in fresh:
-            self._terminate([run], why, now)
+            why = Why.UNKNOWN_EXIT if run.claim.id in culprits else Why.SUPERVISOR_DIED
+            by_reason.setdefault(run.why or why, []).append(run)
+            run.why = None
+        for reason, runs in by_reason.items():
+            self._terminate(runs, reason, now)
         return len(orphans)
 
     def supervisor_restarted(self) -> None:
         self._is_supervisor_lost = False
 
-    def _clear_suspects(self, now: float) -> None:
-        """A suspect that has ended by itself, or has run for a while, does not kill supervisors."""
-        if self._suspects and not self._is_supervisor_lost:
-            cleared = {run.claim.id for run in self._in_state(RunState.EXITED)}
-            cleared |= {run.claim.id for run in self.active if now - run.began >= CLEARED_AFTER}
-            self._suspects -= cleared
+    def _clear_suspects(self) -> None:
+        """A suspect that has ended without killing its supervisor is none."""
+        if self._suspects:
+            self._suspects -= {run.claim.id for run in self._in_state(RunState.EXITED) if not run.is_orphan}
+        if not self._suspects:
+            self._quarantine = QUARANTINE
 
     # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -559,14 +575,15 @@ class Executor:
             moment = run.deadline if run.why is None else run.check_at
             if moment is not None:
                 yield moment
-            if self._held and run.claim.id in self._suspects:
-                yield run.began + CLEARED_AFTER
+        if self._held:
+            live = (run for run in self._runs.values() if run.state is not RunState.EXITED)
+            yield max((run.began + self._quarantine for run in live if run.claim.id in self._suspects), default=0.0)
 
 
 def _reason(run: WorkerRun) -> str:
     """As the journal has it."""
     if run.is_lost or run.why in (Why.UNKNOWN_EXIT, Why.SUPERVISOR_DIED):
-        return "lost"
+        return LOST
     assert run.why is not None
     return run.why.value
 

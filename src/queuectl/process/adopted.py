@@ -54,7 +54,7 @@ class AdoptedRuns:
         return child in self._runs
 
     def fileno(self) -> int:
-        return self._selector.fileno()  # type: ignore[no-any-return, attr-defined] # epoll and kqueue have one
+        return self._selector.fileno()  # epoll and kqueue have one
 
     def add_source(self, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ)

@@ -7,7 +7,7 @@ import errno
 import os
 import signal
 import socket
-import subprocess
+import subprocess  # noqa: TID251 - starts the supervisor
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
@@ -246,8 +246,10 @@ class SupervisorClient:
             if self._tokens or self._starting or self._stays(channel):
                 self._left.add(process.pid)
             else:
-                with contextlib.suppress(subprocess.TimeoutExpired):
+                try:
                     process.wait(CLOSE_TIMEOUT)
+                except subprocess.TimeoutExpired:
+                    self._left.add(process.pid)
             process.returncode = 0  # reaped, or left to `reap_orphans` of the next program in this process
             channel.close()
             self._supervisor = None
@@ -278,6 +280,7 @@ class SupervisorClient:
             self._supervisor = None
         journal, lock, environment = self._opened
         self._base, limit, self._log_limit = None, self._log_limit, 0
+        self._asked_at, self._starting = None, 0
         self.open(journal, lock=lock, environment=environment)
         self.limit_logs(limit)
         return True
@@ -303,6 +306,9 @@ class SupervisorClient:
     def _disconnect(self) -> None:
         if self._is_connected:
             assert self._supervisor is not None
+            with contextlib.suppress(Disconnected):  # what it has reported before
+                while messages := self._supervisor.channel.receive():
+                    self._note(messages)
             self._adopted.remove_source(self._supervisor.channel.fileno())
             self._is_connected = False
             self._asked_at, self._starting = None, 0
@@ -310,7 +316,7 @@ class SupervisorClient:
 
     def _ask(self, message: Message) -> None:
         """Send a message that is answered."""
-        if self._asked_at is None:
+        if self._asked_at is None and self._is_connected:
             self._asked_at = self._clock.monotonic()
         self._send(message)
 
@@ -332,10 +338,13 @@ class SupervisorClient:
         assert self._supervisor is not None
         try:
             self._supervisor.channel.flush()
-            messages = self._supervisor.channel.receive()
+            self._note(self._supervisor.channel.receive())
         except Disconnected:
             self._disconnect()
-            return
+        if self._starting and self._asked_at is None:
+            self._asked_at = self._clock.monotonic()
+
+    def _note(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self._asked_at = None
             for answer in message.get("started", ()):
@@ -344,8 +353,6 @@ class SupervisorClient:
             self._leaders.update(self._children[token] for token in message.get("leaders", ()))
             for ended in message.get("exited", ()):
                 self._note_exit(ended)
-        if self._starting and self._asked_at is None:
-            self._asked_at = self._clock.monotonic()
 
     def _note_started(self, answer: Mapping[str, Any]) -> None:
         self._starting -= 1
@@ -384,7 +391,7 @@ class SupervisorClient:
             self._send({"op": "log_limit", "bytes": limit})
 
     def start(self, requests: Sequence[StartRequest]) -> None:
-        if not requests:
+        if not (requests and self._is_connected):
             return
         self._starting += len(requests)
         self._ask({"op": "start", "runs": [self._encoded(request) for request in requests]})

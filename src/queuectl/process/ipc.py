@@ -41,8 +41,8 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._socket.setblocking(False)
-        self._incoming = b""
-        self._outgoing = b""
+        self._incoming = bytearray()
+        self._outgoing = bytearray()
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -88,7 +88,7 @@ class Channel:
         """Send as much as the socket takes now."""
         try:
             while self._outgoing:
-                self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
+                del self._outgoing[: self._socket.send(self._outgoing)]
         except BlockingIOError:
             pass  # continued when it is writable
         except OSError as exc:
@@ -108,7 +108,8 @@ class Channel:
             pass
         except OSError as exc:
             raise Disconnected from exc
-        *lines, self._incoming = self._incoming.split(b"\n")
+        *lines, rest = self._incoming.split(b"\n") if b"\n" in self._incoming else [self._incoming]
+        self._incoming = rest
         messages = [json.loads(line) for line in lines if line]
         if not is_open and not messages:
             raise Disconnected

@@ -17,7 +17,7 @@ from queuectl.jobs.resources import NO_REPORT, ResourceReport, Usage
 from queuectl.process.model import Identity
 from queuectl.process.system import system
 
-RECORD_BYTES: Final = 224
+RECORD_BYTES: Final = 256
 APPENDED_FROM: Final = 4096  # records: twice as many as slots, since a worker may adopt. Unused ones are holes
 # The last records before that: the tokens of jobs that were claimed and not started.
 UNSTARTED_AT: Final = APPENDED_FROM - 8
@@ -164,7 +164,7 @@ def _parse(lines: Iterable[bytes]) -> Entries:
     terminations: dict[str, list[Termination]] = {}
     closed: set[str] = set()
     for line in lines:
-        # Unused records are holes; one that was cut by the death of its writer has too few words.
+        # Unused records are holes.
         match line.strip(b"\0 ").decode("ascii", "replace").split():
             case ["supervisor", pid, started, boot]:
                 supervisor = Identity(int(pid), int(started), "" if boot == _NONE else boot)

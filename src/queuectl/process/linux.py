@@ -19,13 +19,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from queuectl.clock import boot_ticks
-from queuectl.process.model import TOKEN_VARIABLE, Child, ProcessInfo
+from queuectl.process.model import TOKEN_VARIABLE, Child, ProcessInfo, raise_if_blind
 
 PROC: Final = "/proc"
 _TOKEN: Final = f"{TOKEN_VARIABLE}=".encode()
 _MAX_STAT_BYTES: Final = 4096  # about 50 numbers and a name of 16 bytes
-# With these errors no process can be examined, which says nothing about whether it is alive.
-_CANNOT_LOOK: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 # File systems whose server may stop answering: opening a file there can block without end.
 _REMOTE_TYPES: Final = frozenset(
     {"9p", "afs", "autofs", "beegfs", "ceph", "cifs", "coda", "davfs", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3"}
@@ -137,12 +135,6 @@ def start_time(pid: int, *, not_before: int) -> int:
         if (found := find(pid)) is not None:
             return found.started
     return not_before
-
-
-def raise_if_blind(exc: OSError) -> None:
-    """Raise an error that says nothing about whether the process is alive."""
-    if exc.errno in _CANNOT_LOOK:
-        raise exc
 
 
 # ── signals ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Final, NamedTuple
 
 TOKEN_VARIABLE: Final = "QUEUECTL_RUN_TOKEN"  # noqa: S105 - in the environment of every run: the token of its claim
+# With these errors no process can be examined, which says nothing about whether it is alive.
+_CANNOT_LOOK: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class ProcessInfo(NamedTuple):
@@ -31,3 +34,9 @@ class Identity(NamedTuple):
     pid: int
     started: int
     boot: str = ""
+
+
+def raise_if_blind(exc: OSError) -> None:
+    """Raise an error that says nothing about whether the process is alive."""
+    if exc.errno in _CANNOT_LOOK:
+        raise exc

@@ -131,7 +131,8 @@ class OutputCollector:
         """Allow more descriptors, up to the hard limit. Jobs inherit it: so only when there are many."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._max_descriptors = 1 << 20 if hard == resource.RLIM_INFINITY else hard
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self._max_descriptors, hard))
+        with contextlib.suppress(OSError, ValueError):  # more than this system allows
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._max_descriptors, hard))
 
     def _flush_redactor(self, output: RunOutput) -> None:
         """Write what may have been the beginning of a secret: nothing follows."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import psutil
 
 from queuectl.clock import wall_ticks
-from queuectl.process.model import TOKEN_VARIABLE, Child, ProcessInfo
+from queuectl.process.model import TOKEN_VARIABLE, Child, ProcessInfo, raise_if_blind
 
 _STATES = {psutil.STATUS_STOPPED: "T", psutil.STATUS_TRACING_STOP: "t", psutil.STATUS_ZOMBIE: "Z"}
 
@@ -47,8 +47,11 @@ def tokens(pid: int) -> list[str]:
 def environ(pid: int) -> dict[str, str]:
     """The environment that the process was started with; empty if it has ended or belongs to another user."""
     try:
-        return psutil.Process(pid).environ()
-    except (psutil.Error, OSError):
+        return dict(psutil.Process(pid).environ())
+    except psutil.Error:
+        return {}
+    except OSError as exc:
+        raise_if_blind(exc)
         return {}
 
 
@@ -77,10 +80,6 @@ def start_time(pid: int, *, not_before: int) -> int:
     return not_before if found is None else found.started
 
 
-def raise_if_blind(exc: OSError) -> None:
-    raise exc
-
-
 def send_signal(number: int, process: ProcessInfo) -> None:
     now = find(process.pid)
     if now is not None and now.started == process.started:
@@ -98,4 +97,4 @@ def is_remote(path: str) -> bool:  # noqa: ARG001 - the mounts cannot be listed 
 
 def _ticks(process: psutil.Process) -> int:
     """In whole seconds: psutil derives the time from that of the boot, which it rounds."""
-    return round(process.create_time()) * round(os.sysconf("SC_CLK_TCK"))
+    return round(float(process.create_time())) * os.sysconf("SC_CLK_TCK")

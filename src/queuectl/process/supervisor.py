@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from queuectl.clock import SystemClock
 from queuectl.jobs.outcome import Ending, Exited, Signalled
-from queuectl.jobs.resources import NO_REPORT, ResourceReport, Usage
+from queuectl.jobs.resources import ResourceReport, Usage
 from queuectl.logs.markers import end_line
 from queuectl.process import tree
 from queuectl.process.cgroups import CgroupPool, Group
@@ -30,12 +30,13 @@ from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child
 from queuectl.process.output import OutputCollector, RunOutput
 from queuectl.process.spawn import CannotSpawn, ChildSetup, Command, spawn
-from queuectl.process.system import IS_PORTABLE, system
+from queuectl.process.system import system
 
 NO_LIMIT: Final = 1 << 62  # until the worker sends one
 # A worker that has not recorded an end after this time may be stopped: the end is written into the journal.
 JOURNAL_AFTER: Final = 0.1
 _BLOCK_BYTES: Final = 512  # the unit of disk I/O in a rusage
+_MEMORY_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 _SIGNALS_THAT_KILL: Final = frozenset(
     {signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGTRAP}
 )  # fmt: skip
@@ -49,9 +50,24 @@ _ENDINGS: Final = {
 
 
 class SupervisedRun:
-    __slots__ = ("began", "child", "exit", "exited_at", "group", "is_finished", "output", "place", "reason", "token")
+    __slots__ = (
+        "began",
+        "child",
+        "ended_at",
+        "exit",
+        "exited_at",
+        "group",
+        "has_exited",
+        "may_reap",
+        "output",
+        "place",
+        "reason",
+        "token",
+    )
 
-    def __init__(self, token: str, place: int, child: Child, output: RunOutput, began: float, group: Group | None) -> None:
+    def __init__(
+        self, token: str, place: int, child: Child, output: RunOutput, began: float, group: Group | None
+    ) -> None:
         self.token = token
         self.place = place  # in the journal
         self.child = child
@@ -59,9 +75,13 @@ class SupervisedRun:
         self.began = began
         self.group = group
         self.reason: str | None = None  # why the worker terminates it
-        self.exit: Exit | None = None
+        self.may_reap = (
+            True  # not while it is being terminated: as a zombie its PID, the number of its group, is not reused
+        )
+        self.has_exited = False
         self.exited_at = 0.0
-        self.is_finished = False  # its log is closed and its end is reported
+        self.ended_at = 0  # the same in clock ticks
+        self.exit: Exit | None = None  # once its log is closed
 
 
 class Supervisor:
@@ -79,7 +99,9 @@ class Supervisor:
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._runs: dict[str, SupervisedRun] = {}  # until their ends are recorded
         self._running: dict[int, SupervisedRun] = {}  # by PID
-        self._unwritten: deque[SupervisedRun] = deque()  # ended, and not in the journal; in the order in which they ended
+        self._unwritten: deque[SupervisedRun] = (
+            deque()
+        )  # ended, and not in the journal; in the order in which they ended
         self._news: Message = {}
         self._has_exits = True  # a child may have ended since `_reap`
 
@@ -104,11 +126,14 @@ class Supervisor:
 
     def outlive(self) -> None:
         """Write how the runs end, until none is left and no process can print any more."""
+        for run in self._runs.values():
+            run.may_reap = True
+        self._has_exits = True
         while True:
             self._reap()
+            self._unwritten.clear()
             for run in list(self._runs.values()):
                 if run.exit is not None:
-                    self._finish_terminated(run)
                     self._write_exit(run)
                     self._forget(run)
             if self.is_idle:
@@ -158,17 +183,19 @@ class Supervisor:
             case "terminating":
                 for token, reason in message["runs"].items():
                     if (run := self._runs.get(token)) is not None and run.exit is None:
-                        run.reason = reason
+                        run.reason, run.may_reap = reason, False
             case "finish":
                 for token in message["runs"]:
                     if (run := self._runs.get(token)) is not None:
-                        self._finish_terminated(run)
+                        run.may_reap = self._has_exits = True
             case "recorded":
                 for token in message["runs"]:
                     if (run := self._runs.get(token)) is not None:
                         self._forget(run)
             case "ping":
                 self._news["pong"] = True
+            case _:
+                pass
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,10 +229,17 @@ class Supervisor:
         reader = None if setup.user is None else setup.user[0]
         try:
             output, out = self._output.open(
-                request["token"], request["log"], decode(request["head"]), secrets, is_first=request["is_first"], reader=reader
+                request["token"],
+                request["log"],
+                decode(request["head"]),
+                secrets,
+                is_first=request["is_first"],
+                reader=reader,
             )
         except OSError as exc:
-            raise CannotSpawn(f"the system has no room for another process: {(exc.strerror or str(exc)).lower()}") from exc
+            raise CannotSpawn(
+                f"the system has no room for another process: {(exc.strerror or str(exc)).lower()}"
+            ) from exc
         group = None
         try:
             group = self._pool.take(self._pool.limits(setup.limits, setup.nice))
@@ -244,41 +278,24 @@ class Supervisor:
             return
         self._has_exits = False
         for pid, run in list(self._running.items()):
-            # Of a run that is being terminated the first process stays a zombie: its PID, the number of its group, must not be reused.
-            if run.reason is not None and not IS_PORTABLE:
-                if run.exit is None and (status := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
-                    is_exit = status.si_code == os.CLD_EXITED
-                    self._note_exit(run, Exited(status.si_status) if is_exit else Signalled(status.si_status), NO_REPORT)
-                    self._news.setdefault("leaders", []).append(run.token)
-                continue
-            found, status_word, usage = os.wait4(pid, os.WNOHANG)
-            if found:
-                del self._running[pid]
-                self._note_exit(run, _how(status_word), self._usage(run, usage))
-                if run.reason is None:
-                    self._finish(run)
-                else:
-                    self._news.setdefault("leaders", []).append(run.token)
+            if run.may_reap:
+                found, status, usage = os.wait4(pid, os.WNOHANG)
+                if found:
+                    del self._running[pid]
+                    self._note_exit(run)
+                    self._finish(run, _how(status), self._usage(run, usage))
+            elif not run.has_exited and _is_zombie(pid):
+                self._note_exit(run)
+                self._news.setdefault("leaders", []).append(run.token)
 
-    def _note_exit(self, run: SupervisedRun, how: Exited | Signalled, report: ResourceReport) -> None:
-        run.exited_at = self._clock.monotonic()
-        run.exit = Exit(how, system.now_ticks(), report=report)
+    def _note_exit(self, run: SupervisedRun) -> None:
+        if not run.has_exited:
+            run.has_exited, run.exited_at, run.ended_at = True, self._clock.monotonic(), system.now_ticks()
 
-    def _finish_terminated(self, run: SupervisedRun) -> None:
-        """Nothing of a run that the worker terminates lives any more, or the worker is dead."""
-        if run.exit is None or run.is_finished:
-            return
-        if run.child.pid in self._running:
-            _, _, usage = os.wait4(run.child.pid, 0)
-            del self._running[run.child.pid]
-            run.exit = run.exit._replace(report=self._usage(run, usage))
-        self._finish(run)
-
-    def _finish(self, run: SupervisedRun) -> None:
+    def _finish(self, run: SupervisedRun, how: Exited | Signalled, report: ResourceReport) -> None:
         """Close the log of an ended run and report its end."""
-        assert run.exit is not None
-        run.is_finished = run.output.is_announced = True
-        how, duration = run.exit.how, run.exited_at - run.began
+        run.output.is_announced = True
+        duration = run.exited_at - run.began
         # A worker that takes over the runs of ours, which may be stopped, says in the journal why it terminates them.
         reasons, closed = self._journal.appended()
         reason = run.reason or reasons.get(run.token)
@@ -290,9 +307,8 @@ class Supervisor:
             ending, exit_code=code, signal=number, error=None, duration=duration, now_ms=self._clock.now_ms()
         )
         log_to = self._output.finish(run.output, None if run.token in closed else line)
-        run.exit = run.exit._replace(log_from=run.output.writer.log_from, log_to=log_to, reason=reason)
+        run.exit = Exit(how, run.ended_at, run.output.writer.log_from, log_to, report, reason)
         self._unwritten.append(run)
-        report = run.exit.report
         self._news.setdefault("exited", []).append(
             {
                 "token": run.token,
@@ -311,7 +327,7 @@ class Supervisor:
         """`used`: a struct_rusage."""
         own = round(used.ru_utime * 1_000_000), round(used.ru_stime * 1_000_000)
         blocks = used.ru_inblock * _BLOCK_BYTES, used.ru_oublock * _BLOCK_BYTES
-        usage = Usage(own[0] // 1000, own[1] // 1000, used.ru_maxrss * 1024, *blocks)
+        usage = Usage(own[0] // 1000, own[1] // 1000, used.ru_maxrss * _MEMORY_UNIT, *blocks)
         if run.group is None:
             return ResourceReport(usage)
         report, run.group = self._pool.report(run.group, usage, own, duration=self._clock.monotonic() - run.began)
@@ -401,6 +417,15 @@ def _decoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
 def _how(status: int) -> Exited | Signalled:
     code = os.waitstatus_to_exitcode(status)
     return Exited(code) if code >= 0 else Signalled(-code)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a child has ended; it is not reaped."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    with contextlib.suppress(OSError):  # it cannot be seen now
+        return not tree.is_alive(pid)
+    return False
 
 
 def _was_killed(ended: Exit | None) -> bool:

@@ -70,7 +70,7 @@ def members(runs: Mapping[str, HasIdentity | None]) -> dict[str, list[ProcessInf
             found[token].append(process)
     for token, some in found.items():
         leader = [leaders[token]] if token in leaders else []
-        some += _in_same_cgroup(leader, some)
+        some.extend(_in_same_cgroup(leader, some))
     return found
 
 

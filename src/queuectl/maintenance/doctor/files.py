@@ -10,7 +10,7 @@ from typing import Final
 
 from queuectl import paths as places
 from queuectl.filelock import is_held, take_lock
-from queuectl.logs.access import is_for_named
+from queuectl.logs.acl import names_users
 from queuectl.maintenance.doctor.finding import Finding, Patient, Seen, count, named, note, problem
 from queuectl.paths import lock_file
 from queuectl.process.ending import orphans
@@ -68,7 +68,7 @@ def permissions(patient: Patient) -> Seen:
     findings = [*_of_home(patient.home)]
     ours = list(_ours(patient))
     # Where jobs run as other users, those are named, one by one: see policy/accounts.py.
-    if open_ones := [path for path, found in ours if found.st_mode & OTHERS and not is_for_named(path)]:
+    if open_ones := [path for path, found in ours if found.st_mode & OTHERS and not names_users(path)]:
         message = (
             f"{count(len(open_ones), 'file')} of ours {_be(open_ones)} open to others: {_short(open_ones, patient)}"
         )
@@ -95,7 +95,7 @@ def _of_home(home: str) -> Iterator[Finding]:
         yield problem(
             "home-writable", f"{home} can be written by others ({mode:o}): they could replace the database", hint
         )
-    elif mode & OTHERS and not is_for_named(home):
+    elif mode & OTHERS and not names_users(home):
         yield note("home-readable", f"{home} can be entered by others ({mode:o}): they see the names of jobs", hint)
 
 

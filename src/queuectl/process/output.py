@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from queuectl.clock import SystemClock
-from queuectl.logs.writer import LogWriter, lost_line
+from queuectl.logs.markers import lost_line
+from queuectl.logs.writer import LogWriter
 
 if TYPE_CHECKING:
     from queuectl.logs.redaction import Redactor
@@ -115,7 +116,7 @@ class OutputCollector:
         log_to = None
         if end is not None:
             with contextlib.suppress(OSError):
-                log_to = output.writer.end(end)
+                log_to = output.writer.end(end, has_followers=output.is_open)
         return log_to
 
     def close(self, output: RunOutput) -> None:

@@ -1,4 +1,8 @@
-"""The lines of ours around what a job prints: the same in a log that was written here and in one made up from the store."""
+"""The lines that we write between what jobs print.
+
+Where the output of a run lies is recorded in the store (`log_from`, `log_to`), not recognized: a job may print lines that look like these
+without effect.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,7 @@ from typing import Final
 from queuectl.clock import stamp
 from queuectl.jobs.outcome import Ending
 
-# No frame line comes near this: a worker's name and a reason are short.
-LONGEST_FRAME: Final = 8 * 1024
+MAX_MARKER_BYTES: Final = 8 * 1024  # far more than any: the name of a worker and a reason are short
 
 
 def start_line(number: int, *, worker: str, now_ms: int) -> bytes:
@@ -25,7 +28,7 @@ def end_line(
     duration: float | None,
     now_ms: int,
 ) -> bytes:
-    how = _how(ending, exit_code=exit_code, signal=signal, error=error)
+    how = _format_ending(ending, exit_code=exit_code, signal=signal, error=error)
     took = "" if duration is None else f" duration={duration:.3f}s"
     return f"--- END {_stamp(now_ms)} {how}{took} ---\n".encode(errors="replace")
 
@@ -36,14 +39,24 @@ def is_end_line(line: bytes) -> bool:
 
 
 def gap_line(count: int) -> bytes:
-    """In the place of output that is not there (any more)."""
+    """In place of output that the database does not have."""
     return b"--- %d bytes not kept ---\n" % count
 
 
-_stamp = lru_cache(maxsize=2)(stamp)  # several frames are written within a millisecond
+def gone_line(count: int, limit: bytes) -> bytes:
+    """In place of output that the log does not have any more. `limit`: as text."""
+    return b"--- %d bytes of earlier output are gone (log-limit %b) ---\n" % (count, limit)
 
 
-def _how(ending: Ending | None, *, exit_code: int | None, signal: int | None, error: str | None) -> str:
+def lost_line(count: int, problem: str) -> bytes:
+    """In place of output that could not be written."""
+    return b"--- %d bytes could not be written: %b ---\n" % (count, problem.encode("utf-8", "replace"))
+
+
+_stamp = lru_cache(maxsize=2)(stamp)  # several markers are written within a millisecond
+
+
+def _format_ending(ending: Ending | None, *, exit_code: int | None, signal: int | None, error: str | None) -> str:
     match ending:
         case Ending.SIGNALLED:
             return f"signal={signal}"

@@ -13,10 +13,11 @@ from types import FrameType
 from typing import Any, Final, Self
 
 from queuectl.process.client import LEAVE_SIGNAL
-from queuectl.process.spawn import ignored_from_start
 from queuectl.store.types import StopMode
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# Python ignores these two itself, and restores them in each program that it starts.
+_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class SignalPipe:
@@ -34,12 +35,13 @@ class SignalPipe:
         self._old_fd = -1
 
     def __enter__(self) -> Self:
-        # Programs that we start must find default dispositions, see `ignored_from_start`. The old ones are restored at the end: a worker
-        # that restarts in place must still ignore SIGHUP under nohup.
+        # A handler becomes the default in a new program, an ignored signal stays ignored: so also those get one that nohup, cron or a shell
+        # made us ignore. They are restored at the end: a worker that restarts in place must still ignore SIGHUP under nohup.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in (*ignored_from_start(), *STOP_SIGNALS, LEAVE_SIGNAL, signal.SIGCHLD):
-            self._handle(number)
+        ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
+        for number in {*ignored, *STOP_SIGNALS, LEAVE_SIGNAL, signal.SIGCHLD} - {*_IGNORED_BY_PYTHON}:
+            self._old_handlers[number] = signal.signal(number, _ignore)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,10 +69,6 @@ class SignalPipe:
             while numbers := os.read(self._read, 4096):
                 for number in numbers:
                     self._note(number)
-
-    def _handle(self, number: int) -> None:
-        if number not in self._old_handlers:
-            self._old_handlers[number] = signal.signal(number, _ignore)
 
     def _note(self, number: int) -> None:
         self.is_leaving |= number == LEAVE_SIGNAL

@@ -66,7 +66,7 @@ class SupervisorWatchdog:
         try:
             is_open = self._processes.reopen()
         except SupervisorGone as exc:
-            self._context.emit(SupervisorLost(exc.problem, 0))
+            self._context.emit(SupervisorLost(exc.message, 0))
             self._back_off(now)
         except OSError as exc:
             self._refusals.report(exc)

@@ -10,9 +10,8 @@ from queuectl.events import StoreTrouble
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Outcome, Settlement, settle, settle_lost
 from queuectl.jobs.retry import RetryPolicy
-from queuectl.logs.markers import end_line
 from queuectl.logs.parents import remove_folder
-from queuectl.logs.writer import append_end
+from queuectl.logs.writer import end_log
 from queuectl.process.client import RunExit
 from queuectl.settings import Settings
 from queuectl.store.types import End, Span
@@ -50,7 +49,7 @@ class Completer(list[End]):
             return Span(None, None)
         log_to = None
         with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
-            log_to = self._end_log(claim, settle_lost(claim, self.settings.max_crashes))
+            log_to = self._end_log(claim, log_from, settle_lost(claim, self.settings.max_crashes))
         return Span(log_from, log_to)
 
     def remove(self, tokens: Collection[str]) -> None:  # type: ignore[override] # ends are known by their tokens
@@ -76,23 +75,19 @@ class Completer(list[End]):
         log_to, usage = (None, None) if ended is None else (ended.log_to, ended.report.usage)
         if ended is None and log_from is not None:
             try:
-                log_to = self._end_log(claim, settlement, duration=duration)
+                log_to = self._end_log(claim, log_from, settlement, duration=duration)
             except OSError as exc:
                 # The result of the job stands; only the last line of its log is missing.
                 problem = f"cannot write the end of {claim.log}: {exc.strerror}"
                 self._context.emit(StoreTrouble(problem, is_retried=False))
         self.append(End(claim, settlement, pid, began, duration, log_from, log_to, usage))
 
-    def _end_log(self, claim: Claim, settlement: Settlement, *, duration: float | None = None) -> int:
-        line = end_line(
-            settlement.ending,
-            exit_code=settlement.exit_code,
-            signal=settlement.signal,
-            error=settlement.error,
-            duration=duration,
-            now_ms=self._context.clock.now_ms(),
-        )
-        return append_end(claim.log, line, limit=self.settings.log_limit)
+    def _end_log(
+        self, claim: Claim, log_from: int, settlement: Settlement, *, duration: float | None = None
+    ) -> int | None:
+        """Raises OSError."""
+        now_ms, limit = self._context.clock.now_ms(), self.settings.log_limit
+        return end_log(claim.log, log_from, settlement, duration=duration, now_ms=now_ms, limit=limit)
 
     def _remove_parent_logs(self, claim: Claim) -> None:
         if claim.parents:

@@ -39,7 +39,7 @@ from queuectl.settings import Settings
 from queuectl.store.types import Span, Start
 from queuectl.worker.completer import Completer
 from queuectl.worker.config import WorkerContext
-from queuectl.worker.launcher import Launcher, Prepared
+from queuectl.worker.launcher import Launcher
 from queuectl.worker.slots import SETTLE_WITHIN, PendingSecrets, Prefetch, WebhookSlots
 from queuectl.worker.store_retry import RefusalReporter, StartPause
 
@@ -352,13 +352,14 @@ class Executor:
             if isinstance(how, UnknownExit) and run.why is None:
                 self._terminate([run], Why.UNKNOWN_EXIT, now)
                 run.has_exited, run.check_at = True, now
-            elif not isinstance(how, UnknownExit):
-                if run.why is None or run.is_finishing or how.reason is None or run.journal is None:
-                    self._complete(run, how, now)
+            elif isinstance(how, RunExit) and (
+                run.why is None or run.is_finishing or how.reason is None or run.journal is None
+            ):
+                self._complete(run, how)
         self._clear_suspects()
         self._processes.reap_orphans()
 
-    def _complete(self, run: WorkerRun, ended: RunExit | None, now: float) -> None:
+    def _complete(self, run: WorkerRun, ended: RunExit | None) -> None:
         """`ended` None: unknown, but we have terminated it."""
         is_job = not self._webhooks.remove(run.claim)
         self.last_active = self._context.clock.monotonic()
@@ -483,7 +484,7 @@ class Executor:
         if run.journal is not None and ended is None:
             run.is_finishing, run.check_at = False, now + CHECK_EVERY  # its supervisor is about to write its end
             return
-        self._complete(run, ended if isinstance(ended, RunExit) else None, now)
+        self._complete(run, ended if isinstance(ended, RunExit) else None)
 
     def _members(self, runs: Collection[WorkerRun]) -> Mapping[str, list[ProcessInfo]]:
         if not runs:

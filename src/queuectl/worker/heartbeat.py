@@ -24,9 +24,7 @@ class Heartbeat:
 
     wakeup: Wakeup
 
-    def __init__(
-        self, config: WorkerConfig, context: WorkerContext, *, signals: SignalPipe, retry: StoreRetry
-    ) -> None:
+    def __init__(self, config: WorkerConfig, context: WorkerContext, *, signals: SignalPipe, retry: StoreRetry) -> None:
         self._config = config
         self._context = context
         self._store = context.store

@@ -89,7 +89,9 @@ class Worker:
         standby = self._context.standby
         try:
             with nullcontext() if standby is None else standby.serving(self._standby_turn):
-                self._run_maintenance(clock.monotonic())  # first adopt what dead workers have left running: it takes slots
+                self._run_maintenance(
+                    clock.monotonic()
+                )  # first adopt what dead workers have left running: it takes slots
                 while True:
                     self._turn(clock.monotonic())
                     # Before every sleep: a queue that has just been drained does not wake us.
@@ -176,9 +178,7 @@ class Worker:
         idle = self._context.clock.monotonic() - self._executor.last_active
         if self._config.idle_timeout is not None and idle >= self._config.idle_timeout:
             return True
-        return self._config.drain and bool(
-            self._retry.read(lambda: self._store.is_drained(self._config.served_queues))
-        )
+        return self._config.drain and bool(self._retry.read(lambda: self._store.is_drained(self._config.served_queues)))
 
     def _handle_signals(self, now: float) -> None:
         self._signals.drain()
@@ -344,7 +344,9 @@ class Worker:
         with self._away():
             settings = self._settings_source.load()
         self._settings = self._executor.apply_settings(settings)
-        self._poll_at = now  # whatever the interval: a store that a newer queuectl has changed is noticed within a heartbeat
+        self._poll_at = (
+            now  # whatever the interval: a store that a newer queuectl has changed is noticed within a heartbeat
+        )
         slots = self._config.slots or self._settings.worker_count
         if slots != self._slots:
             self._slots, self._may_have_jobs = slots, True
@@ -376,7 +378,7 @@ class Worker:
         self._context.processes.flush()
         now = self._context.clock.monotonic()
         seconds = min(min(self._wake_times(now)) - now, MAX_SLEEP)
-        sources = (
+        sources: tuple[HasFileno, ...] = (
             self._heartbeat.wakeup,
             self._signals,
             self._context.processes,

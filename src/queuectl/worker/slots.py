@@ -82,7 +82,9 @@ class Secrets(Protocol):
 class PendingSecrets:
     """Claims whose secrets are being resolved. Each has a slot."""
 
-    def __init__(self, secrets: Secrets | None, clock: Clock, write_unstarted: Callable[[Collection[str]], None]) -> None:
+    def __init__(
+        self, secrets: Secrets | None, clock: Clock, write_unstarted: Callable[[Collection[str]], None]
+    ) -> None:
         """`write_unstarted` gets the tokens of all claims without a process whenever they change, for the process that finds us dead."""
         self._secrets = secrets
         self._clock = clock

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from queuectl.clock import Clock
 from queuectl.config import here
 from queuectl.errors import QueuectlError, StoreDamaged
-from queuectl.maintenance.doctor.finding import Patient
+from queuectl.maintenance.doctor.finding import Target
 from queuectl.store.address import PostgresUrl, parse_address
 from queuectl.store.open import explain_read_only, open_reads, store_exists, store_path
 from queuectl.store.protocol import Store
@@ -27,7 +27,7 @@ def open_for_diagnosis(
     environ: Mapping[str, str],
     clock: Clock,
     on_wait: OnWait | None = None,
-) -> Iterator[Patient]:
+) -> Iterator[Target]:
     """The input of the checks. Even the address may be invalid. Creates nothing."""
     shown, file, store, named = "the store", None, None, None
     trouble: QueuectlError | None = None
@@ -40,7 +40,7 @@ def open_for_diagnosis(
     except QueuectlError as error:
         trouble = error
     try:
-        yield Patient(
+        yield Target(
             home=home,
             db=None if trouble is not None or named is None else store_path(home, named),
             address=shown,

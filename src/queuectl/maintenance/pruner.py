@@ -1,4 +1,4 @@
-"""Prune: removing what has ended, in steps so small that nobody who has something to write waits for long."""
+"""Remove ended jobs and their logs, in steps so small that other writers do not wait long."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from queuectl.settings import Settings, retention
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.types import Ended, Filter
 
-IDS_AT_ONCE: Final = 500  # in one question
-# What one transaction removes at most, in rows and half pages. SQLite has one writer at a time: among a million jobs 500 took it
-# 27 ms and now and then 80, while the promise is 50 (bench/retention.py). The store removes fewer where it takes long.
-ROWS_AT_ONCE: Final = 200
-PAUSE: Final = 0.005  # between two of them: whoever waits for the lock asks every 2 ms
+MAX_IDS: Final = 500  # in one query
+# At most in one transaction, in rows and half pages. SQLite has one writer at a time: with a million jobs 500 took 27 ms, sometimes
+# 80, and the target is 50 (bench/retention.py). The store removes fewer if it takes long.
+MAX_ROWS: Final = 200
+PAUSE: Final = 0.005  # between two transactions: a process that waits for the lock tries every 2 ms
 
-# The duty takes less at a time, and has time: up to 1,000 jobs a second.
-DUTY_ROWS: Final = 100
-DUTY_PAUSE: Final = 0.1
+# The task of a worker removes less at a time: up to 1,000 jobs a second.
+TASK_ROWS: Final = 100
+TASK_PAUSE: Final = 0.1
 BUSY_PAUSE: Final = 1.0
-LOOK_EVERY: Final = 10.0
+CHECK_EVERY: Final = 10.0
 
 
 class Plan(NamedTuple):
-    """What is to be removed: for each final state, all that ended by a moment; of these only the ids in `only`, if it is given."""
+    """What to remove: jobs in each of these final states that ended before this moment; with `only`, those with these IDs."""
 
     before_ms: Mapping[State, int]
     only: frozenset[str] | None = None
@@ -51,17 +51,17 @@ class Plan(NamedTuple):
     def ended(
         self, store: Reads, state: State, *, limit: int | None = None, host: str | None = None
     ) -> Iterator[Ended]:
-        """Those that are to go. Of a choice all that there are: who were found and stay would be found first again."""
+        """The jobs to remove. With `only` all of them: jobs that stay would be found first again."""
         before_ms = self.before_ms[state]
         if self.only is None:
             return store.ended(state, before_ms=before_ms, limit=limit, host=host)
         ids = sorted(self.only)
-        portions = (ids[start : start + IDS_AT_ONCE] for start in range(0, len(ids), IDS_AT_ONCE))
+        portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
         return chain.from_iterable(store.ended_of(some, state, before_ms=before_ms, host=host) for some in portions)
 
 
 class Step(NamedTuple):
-    """What one step has removed. `is_last`: there is nothing more to do."""
+    """What one step has removed. `is_last`: there is nothing more to remove."""
 
     jobs: dict[State, int]
     logs: Removed
@@ -69,22 +69,22 @@ class Step(NamedTuple):
 
 
 class Pruner:
-    """Carries out plans on one store. `writer`: a name that nobody else in this home has, for the notes."""
+    """Removes jobs from one store. `writer`: a name that is unique in this data directory, for the note of logs to remove."""
 
     def __init__(self, store: Store, *, home: str, writer: str, rows: int, host: str | None = None) -> None:
         self._store = store
         self._home = home
         self._writer = writer
         self._rows = rows
-        # What was found and not yet removed, kept from step to step: to weigh a job is to read it. What changes meanwhile is
-        # left alone by `prune`.
+        # Found and not removed yet, kept between steps: finding out the size of a job reads it. `prune` leaves jobs alone that have
+        # changed since.
         self._state = State.COMPLETED
         self._ahead: list[Ended] = []
-        self._seen: set[State] = set()  # of a choice, all of a state are looked up at once
-        self._host = host  # leave alone what workers of another host can do better: they reach the logs
+        self._seen: set[State] = set()  # with `only`, all of a state are found at once
+        self._host = host  # leave the jobs of other hosts to their workers, which reach the logs
 
     def step(self, plan: Plan) -> Step:
-        """At most one transaction of at most so many rows, and the logs that go with it."""
+        """At most one transaction, and the logs of its jobs."""
         if not self._ahead or self._state not in plan.before_ms:
             self._look_ahead(plan)
         if not self._ahead:
@@ -94,7 +94,7 @@ class Pruner:
             return Step({}, Removed(), is_last=False)
         some = _portion(self._ahead, self._rows)
         gone, logs = self._remove(some, before_ms)
-        # Who comes behind the last that is gone was left for the next step, as it took too long; all others have changed.
+        # Jobs behind the last one that was removed are left to the next step, since it took too long; all others have changed.
         done = max((place for place, job in enumerate(some, 1) if job.id in gone), default=len(some))
         self._ahead = self._ahead[done:]
         return Step({state: len(gone)}, logs, is_last=False)
@@ -111,7 +111,7 @@ class Pruner:
                 return
 
     def finish_abandoned(self) -> Removed:
-        """Remove the logs that somebody was killed over, after the record and before the file."""
+        """Remove the logs of jobs whose remover was killed after the record and before the log was removed."""
         return sum_removed(self._finish(note) for note in abandoned_notes(self._home, store=self._store.shown))
 
     def _finish(self, note: Note) -> Removed:
@@ -137,7 +137,7 @@ class Pruner:
 
 
 def _portion(found: Sequence[Ended], rows: int) -> list[Ended]:
-    """As many of the first as are `rows` in all, and at least one."""
+    """The first jobs, with at most this many rows together, and at least one."""
     some, total = [found[0]], found[0].rows
     for job in found[1:]:
         total += job.rows
@@ -156,7 +156,7 @@ class Pruned(NamedTuple):
 
 
 def foresee(store: Reads, plan: Plan) -> Pruned:
-    """What `prune` would remove, as things are."""
+    """What `prune` would remove now."""
     jobs, logs = {}, Removed()
     for state in plan.before_ms:
         jobs[state] = 0
@@ -173,7 +173,7 @@ def count(store: Reads, plan: Plan) -> dict[State, int]:
 
 
 def prune(pruner: Pruner, plan: Plan, *, clock: Clock, advance: Callable[[int], None]) -> Pruned:
-    """All of it, step by step. Ended at any moment, nothing is half removed, and the next one goes on."""
+    """Remove everything, step by step. It can be interrupted at any moment: the next call continues."""
     jobs, logs = dict.fromkeys(plan.before_ms, 0), pruner.finish_abandoned()
     while not (step := pruner.step(plan)).is_last:
         for state, removed in step.jobs.items():
@@ -187,10 +187,10 @@ def prune(pruner: Pruner, plan: Plan, *, clock: Clock, advance: Callable[[int], 
 # ── by a worker ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PruneDuty:
-    """Removes what has been kept for as long as the settings say: one small step at a time, so that no job waits for it.
+class PruneTask:
+    """Removes jobs after the retention times of the settings: one small step at a time, so that no job waits for it.
 
-    Any number of workers may do so at once: a job is removed by one of them, and the others find it gone.
+    Any number of workers may do that at the same time.
     """
 
     adds_work: Final = False
@@ -200,32 +200,32 @@ class PruneDuty:
     ) -> None:
         self._store = store
         self._emit = emit
-        self._said: str | None = None
+        self._reported: str | None = None
         self._load_settings = settings
-        self._pruner = Pruner(store, home=home, writer=me, rows=DUTY_ROWS, host=host)
+        self._pruner = Pruner(store, home=home, writer=me, rows=TASK_ROWS, host=host)
         self._steps: Iterator[bool] = iter(())
 
     def step(self, now: float) -> float:
         try:
             if next(self._steps, False) or next(self._begin(), False):
-                return now + DUTY_PAUSE
-        except StoreBusy:  # somebody has something to write, and we have not
+                return now + TASK_PAUSE
+        except StoreBusy:  # other writes matter more
             return now + BUSY_PAUSE
         except (StoreFailed, StoreFull, StoreReadOnly, StoreRefused) as exc:
-            # Not our caller's trouble: the store may serve all that jobs need, and only not let us remove any.
-            if exc.message != self._said:
-                self._said = exc.message
+            # Not raised: everything that jobs need may still work.
+            if exc.message != self._reported:
+                self._reported = exc.message
                 self._emit(StoreTrouble(exc.message))
-        return now + LOOK_EVERY
+        return now + CHECK_EVERY
 
     def _begin(self) -> Iterator[bool]:
         self._steps = self._round()
         return self._steps
 
     def _round(self) -> Iterator[bool]:
-        """Each step there is to do gives True."""
+        """Yields True after each step that removed something."""
         plan = Plan({})
-        with contextlib.suppress(UsageError):  # the worker has said so; without settings that hold, nothing is removed
+        with contextlib.suppress(UsageError):  # the worker has reported it; with invalid settings nothing is removed
             plan = Plan.by_age(retention(self._load_settings()), now_ms=self._store.now_ms())
         self._pruner.finish_abandoned()
         while not self._pruner.step(plan).is_last:

@@ -16,9 +16,8 @@ from queuectl.events import JobRescued, Sink
 from queuectl.filelock import Lock, is_held, mark_of, take_lock
 from queuectl.jobs.model import Claim, Worker
 from queuectl.jobs.outcome import settle_lost
-from queuectl.logs.markers import end_line
 from queuectl.logs.parents import remove_folder
-from queuectl.logs.writer import append_end
+from queuectl.logs.writer import end_log
 from queuectl.maintenance.adoption import Adopter, adoptable, hand_over, journal_of
 from queuectl.maintenance.liveness import SilenceDetector, take_lock_of_dead
 from queuectl.process import tree
@@ -85,7 +84,9 @@ class Rescue:
         self._clock = clock
         self._settings = settings
         self._emit = emit
-        self._claims: dict[str, Claim] | None = None  # by token: those that it held when it was fenced, until they are given back
+        self._claims: dict[str, Claim] | None = (
+            None  # by token: those that it held when it was fenced, until they are given back
+        )
         self._journal = paths.runs_file(worker.home, worker.id)
         self._journal_of: dict[str, str] = {}  # by token: the journal that the supervisor of the run writes
         self._entries: dict[str, Entries] = {}  # by journal
@@ -189,7 +190,9 @@ class Rescue:
     def _note_terminations(self, tokens: Iterable[str]) -> None:
         """A rescuer that finds us dead would otherwise adopt a run that we have terminated, and take our signal for its end."""
         for path, some in self._by_journal(tokens).items():
-            with contextlib.suppress(OSError):  # a full disk, or another user's data directory: then it counts as ended by itself
+            with contextlib.suppress(
+                OSError
+            ):  # a full disk, or another user's data directory: then it counts as ended by itself
                 append_terminations(path, some, Termination(LOST, system.now_ticks()), create=True)
 
     def _by_journal(self, tokens: Iterable[str]) -> dict[str, list[str]]:
@@ -258,18 +261,12 @@ class Rescue:
         if record.exit is not None and record.exit.log_to is not None:
             return Span(log_from, record.exit.log_to)
         settlement = settle_lost(claim, self._settings.max_crashes)
-        line = end_line(
-            settlement.ending,
-            exit_code=settlement.exit_code,
-            signal=settlement.signal,
-            error=settlement.error,
-            duration=None,
-            now_ms=self._clock.now_ms(),
-        )
+        now_ms, limit = self._clock.now_ms(), self._settings.log_limit
         try:
-            return Span(log_from, append_end(claim.log, line, limit=self._settings.log_limit))
-        except OSError:  # the log is gone or cannot be written: the job is worth more than its last line
+            log_to = end_log(claim.log, log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
+        except OSError:  # it cannot be written: the job is worth more than the last line of its log
             return Span(log_from, None)
+        return Span(log_from, log_to)
 
     def _remove_files(self) -> None:
         if self._lock is None:  # it may come back, or we are about to take its place

@@ -329,15 +329,15 @@ def worker_list(app: App) -> Result:
 
 def _worker_processes(app: App) -> WorkerProcesses:
     """The checks and actions of `worker stop` on this host."""
-    from queuectl.maintenance import stopped
+    from queuectl.maintenance import liveness
 
     where, alive = here(app.environ), is_alive(app)
     return WorkerProcesses(
         # A process on another host cannot be checked: its deregistration counts.
         is_gone=lambda worker: worker.machine != where.machine or not alive(worker),
         is_dead=lambda worker: worker.machine == where.machine and not alive(worker),
-        is_stopped=lambda worker: stopped.is_stopped(worker, here=where),
-        wake=lambda worker: stopped.wake(worker, here=where),
-        kill=lambda worker: stopped.kill(worker, here=where),
+        is_stopped=lambda worker: liveness.is_stopped(worker, here=where),
+        wake=lambda worker: liveness.continue_stopped(worker, here=where),
+        kill=lambda worker: liveness.kill(worker, here=where),
         rescue=lambda at_once: rescuer(app, spare=not at_once)(),
     )

@@ -12,7 +12,7 @@ from queuectl.errors import InvalidInput
 from queuectl.jobs.serialize import point_to_dict
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
-from queuectl.maintenance import prune as use
+from queuectl.maintenance import pruner as use
 from queuectl.maintenance.doctor.checks import examine, fix, report
 from queuectl.operations import inspect
 from queuectl.operations.query import parse_filter, restrict_states

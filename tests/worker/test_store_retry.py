@@ -107,7 +107,7 @@ def test_a_worker_that_leaves_waits_for_the_lock_and_leaves_nothing_behind(scene
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_a_store_that_goes_under_a_worker_is_never_made_anew_and_ends_it_when_nothing_runs(
+def test_a_store_that_goes_under_a_worker_is_never_made_again_and_ends_it_when_nothing_runs(
     scene: Scene, how: str
 ) -> None:
     scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}; {scene.note('ended')}")
@@ -121,7 +121,7 @@ def test_a_store_that_goes_under_a_worker_is_never_made_anew_and_ends_it_when_no
     wait_until(lambda: "removed or replaced" in worker.output, what="the worker to say so")
     # The job goes on: it is worth more than where its result would stand.
     assert worker.process.poll() is None
-    # Nobody is told that there is nothing.
+    # No command says that there is nothing.
     for words in (
         ("status",),
         ("list",),
@@ -171,7 +171,7 @@ def test_a_setting_that_cannot_be_in_force_is_told_once_and_does_not_end_the_wor
     # It still looks after the others, which it does once a second.
     other = scene.worker("--name", "w2", env={"QUEUECTL_LEASE": "1m"})
     other.kill()
-    wait_until(lambda: [found.id for found in scene.store.workers()] == ["w1"], what="the other to be buried")
+    wait_until(lambda: [found.id for found in scene.store.workers()] == ["w1"], what="the other to be removed")
     scene.wait_for(scene.enqueue("true"), "completed")
     assert worker.output.count("twice the heartbeat") == 1
 

@@ -121,7 +121,7 @@ def test_a_change_of_poll_interval_is_followed_within_a_heartbeat(rare: Scene) -
     rare.configure(heartbeat="200ms")
     rare.worker("--name", "w1")
     bell = rare.home / "workers" / "w1.bell"
-    bell.unlink()  # from now on nobody can wake it
+    bell.unlink()  # from now on nothing can wake it
     rare.configure(poll_interval="100ms")
     rare.wait_for(rare.enqueue("true"), "completed")
 

@@ -143,7 +143,7 @@ def test_a_worker_that_a_job_starts_in_the_background_outlives_the_job(detached:
     assert b"QUEUECTL_RUN_TOKEN" not in env
 
 
-def test_a_log_that_cannot_be_begun_is_said_in_words_and_nobody_is_started(scene: Scene) -> None:
+def test_a_log_that_cannot_be_created_is_reported_and_no_worker_is_started(scene: Scene) -> None:
     log = scene.home / "workers" / "w1.log"
     log.mkdir(parents=True)
     refused = scene.queuectl("worker", "start", "--detach", "--name", "w1", check=1)

@@ -31,13 +31,13 @@ def test_a_worker_that_is_pid_1_reaps_orphans_and_hears_term(scene: Scene) -> No
     (known,) = scene.store.workers()
     assert known.pid == 1
     (init,) = (child.pid for child in children(worker.pid))
-    # Twice forked: whoever started them is gone, so they are left to pid 1.
+    # Twice forked: their parent is dead, so they are left to pid 1.
     orphans = "(sleep 0.05 &) ; (setsid sleep 0.05 &) ; (sleep 0.05 &)"
     for job_id in scene.enqueue_all([{"command": f"{orphans}; exit {code}", "max_retries": 1} for code in (0, 3)]):
         scene.wait_for(job_id, "completed", "dead")
     assert [run["exit_code"] for job in scene.store.jobs() for run in scene.history(job.id)] == [3, 0]
-    # Its keeper is left.
-    wait_until(lambda: len(children(init)) == 1, what=f"every orphan to be buried: {children(init)}")
+    # Its supervisor is left.
+    wait_until(lambda: len(children(init)) == 1, what=f"every orphan to be reaped: {children(init)}")
     # By its lock everybody sees that it lives, though its pid means something else outside.
     assert scene.workers() == {"init": "running"}
     os.kill(init, signal.SIGTERM)
@@ -132,15 +132,15 @@ def test_a_name_can_be_used_again_after_a_crash(scene: Scene) -> None:
 
 
 def test_a_name_can_be_used_again_while_others_still_deal_with_the_crash(scene: Scene) -> None:
-    # Its job is deaf to TERM, so the heir is busy with it for a while.
+    # Its job is deaf to TERM, so the rescuer is busy with it for a while.
     scene.enqueue(f"trap '' TERM; {scene.note('begun')}; {scene.until('never')}", max_retries=1)
     crashed = scene.worker("--name", "w1")
     scene.wait_for_file("begun")
     scene.configure(max_crashes=1, kill_grace="1s")
-    scene.worker("--name", "heir")
+    scene.worker("--name", "rescuer")
     crashed.kill()
     wait_until(lambda: scene.worker("--name", "w1"), what="w1 to be up again")
-    assert scene.workers() == {"heir": "running", "w1": "running"}
+    assert scene.workers() == {"rescuer": "running", "w1": "running"}
 
 
 def test_workers_may_have_any_number_of_slots_with_few_descriptors(scene: Scene) -> None:
@@ -153,7 +153,7 @@ def test_workers_may_have_any_number_of_slots_with_few_descriptors(scene: Scene)
 
 
 def test_a_name_can_be_used_again_also_if_the_host_has_another_name_now(scene: Scene) -> None:
-    # A container that is made anew: same home, same --name, another host name.
+    # A container that is created again: same home, same --name, another host name.
     job_id = scene.enqueue(f"{scene.note('begun')}; [ $QUEUECTL_RUN = 2 ] || {scene.until('never')}")
     crashed = scene.worker("--name", "w1", env={"QUEUECTL_HOST": "before"})
     scene.wait_for_file("begun")

@@ -171,9 +171,8 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the worker like a crash. Return when its lock is free: its supervisor holds the lock a little longer."""
-        supervisors = (
-            [child for child in children(self.pid) if "keep" in child.words] if os.path.isdir("/proc/self") else []
-        )
+        found = children(self.pid) if os.path.isdir("/proc/self") else []
+        supervisors = [one for one in found if "run_supervisor" in one.words or "warm_server" in one.words]
         self.process.kill()
         self.process.wait()
         wait_until(lambda: all(has_let_go(one.pid) for one in supervisors), what="its supervisor to release the lock")

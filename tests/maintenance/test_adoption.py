@@ -13,14 +13,14 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from queuectl.process.ledger import EndBegun, Finish, Footprint, Identity, Ledger, read_ledger
+from queuectl.process.table import started
 
 from queuectl.clock import SystemClock
 from queuectl.jobs.model import Worker
 from queuectl.jobs.outcome import Signalled
 from queuectl.maintenance.adoption import Heir, adoptable, leave_to
 from queuectl.paths import kept_file, runs_file
-from queuectl.process.ledger import EndBegun, Finish, Footprint, Identity, Ledger, read_ledger
-from queuectl.process.table import started
 from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.units import from_ms

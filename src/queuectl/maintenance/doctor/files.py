@@ -14,6 +14,7 @@ from queuectl.logs.acl import names_users
 from queuectl.maintenance.doctor.finding import CheckResult, Finding, Target, count, note, problem, shortened
 from queuectl.process import tree
 from queuectl.process.journal import read_journal
+from queuectl.process.linux import unescape
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 MAX_FILES: Final = 100_000  # of one directory: a home may hold millions of logs
@@ -238,6 +239,8 @@ def file_system(target: Target) -> CheckResult:
     places = _places(target)
     if not places:
         return CheckResult("nothing is there yet")
+    if not os.path.exists(MOUNTS):
+        return CheckResult("not known on this system")
     with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
         mounts = file.read()
     kinds = {place: kind_of(place, mounts) for place in places}
@@ -259,13 +262,7 @@ def kind_of(place: str, mounts: str) -> str:
     best, kind = "", "unknown"
     for line in mounts.splitlines():
         _, point, found, *_ = line.split(" ")
-        # Spaces, tabs, newlines and backslashes in it are written as \040 and the like.
-        point = (
-            point.encode("utf-8", "surrogateescape")
-            .decode("unicode_escape")
-            .encode("latin-1")
-            .decode("utf-8", "replace")
-        )
+        point = unescape(point)
         inside = place == point or place.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
             best, kind = point, found

@@ -15,7 +15,7 @@ from queuectl.events import Event, StoreTrouble
 from queuectl.filelock import take_lock
 from queuectl.jobs.states import FINAL, State
 from queuectl.logs.removing import Removed, write_note
-from queuectl.maintenance.prune import DUTY_PAUSE, LOOK_EVERY, Plan, PruneDuty, Pruner, foresee, prune
+from queuectl.maintenance.pruner import CHECK_EVERY, TASK_PAUSE, Plan, Pruner, PruneTask, foresee, prune
 from queuectl.paths import removing_file
 from queuectl.settings import Settings
 from queuectl.store.open import open_store
@@ -93,17 +93,17 @@ def test_no_transaction_holds_more_than_so_many_rows(store: SqliteStore, worker:
     assert steps > 8
 
 
-def test_a_step_of_the_duty_is_one_small_transaction_and_then_jobs_have_their_turn(
+def test_a_step_of_the_task_is_one_small_transaction_and_then_jobs_have_their_turn(
     store: SqliteStore, worker: Hands, home: Path, clock: FakeClock
 ) -> None:
     run_all(store, worker, home, [f"j{number}" for number in range(250)])
     clock.advance(31 * DAY)
-    duty = PruneDuty("w1", "here", store=store, home=str(home), settings=lambda: load_settings({}, {}), emit=print)
+    task = PruneTask("w1", "here", store=store, home=str(home), settings=lambda: load_settings({}, {}), emit=print)
     left, now = [250], 1000.0
-    while (again := duty.step(now)) == now + DUTY_PAUSE:
+    while (again := task.step(now)) == now + TASK_PAUSE:
         left.append(store.count())
         now = again
-    assert again == now + LOOK_EVERY
+    assert again == now + CHECK_EVERY
     assert left == [250, 150, 50, 0]
     assert list((home / "logs").iterdir()) == []
 
@@ -169,11 +169,11 @@ def test_a_worker_keeps_what_the_settings_say_and_what_has_not_ended(
 ) -> None:
     end_one_each(store, worker)
     clock.advance(days * DAY)
-    duty = PruneDuty(
+    task = PruneTask(
         "w1", "here", store=store, home=str(home), settings=lambda: load_settings(settings, {}), emit=print
     )
     for now in range(10):
-        duty.step(now)
+        task.step(now)
     assert sorted(job.id for job in store.jobs()) == sorted([*left, "runs", "waits"])
 
 
@@ -185,8 +185,8 @@ def test_without_settings_that_hold_nothing_is_removed(
 
     end_one_each(store, worker)
     clock.advance(365 * DAY)
-    duty = PruneDuty("w1", "here", store=store, home=str(home), settings=settings, emit=print)
-    assert duty.step(5.0) == 5.0 + LOOK_EVERY
+    task = PruneTask("w1", "here", store=store, home=str(home), settings=settings, emit=print)
+    assert task.step(5.0) == 5.0 + CHECK_EVERY
     assert store.count() == 5
 
 
@@ -197,10 +197,10 @@ def test_a_store_that_lets_nothing_be_removed_is_told_once_and_asked_later(
     end_one_each(store, worker)
     clock.advance(365 * DAY)
     store.db.execute("create trigger no before delete on jobs begin select raise(abort, 'not here'); end")
-    duty = PruneDuty(
+    task = PruneTask(
         "w1", "here", store=store, home=str(home), settings=lambda: load_settings({}, {}), emit=told.append
     )
-    assert [duty.step(now) - now for now in (1.0, 2.0)] == [LOOK_EVERY] * 2
+    assert [task.step(now) - now for now in (1.0, 2.0)] == [CHECK_EVERY] * 2
     assert len(told) == 1
     assert isinstance(told[0], StoreTrouble)
     assert "not here" in told[0].problem

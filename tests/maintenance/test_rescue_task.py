@@ -1,4 +1,4 @@
-"""The duty of rescue, on a real store: who watches may itself be stopped, at any moment, and must not blame others for it."""
+"""The maintenance task that rescues, on a real store: it may be stopped itself, at any moment, and must not take others for dead then."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 from queuectl.config import Here, load_settings
 from queuectl.jobs.model import Worker
-from queuectl.maintenance.adoption import Heir
-from queuectl.maintenance.rescue import RescueDuty
+from queuectl.maintenance.adoption import Adopter
+from queuectl.maintenance.rescuer import RescueTask
 from queuectl.paths import make_folders, make_home, store_file
 from queuectl.store.sqlite.store import SqliteStore
 from tests.clock import FakeClock
 from tests.store.hands import Hands
 
 
-class Stopped(SqliteStore):
-    """Whoever asks it for the workers is stopped for a while, before it has the answer."""
+class StoppedReader(SqliteStore):
+    """A process that asks it for the workers is stopped for a while before it has the answer."""
 
     seconds = 0.0
 
@@ -30,18 +30,20 @@ class Stopped(SqliteStore):
 
 
 @pytest.fixture
-def store(home: Path, clock: FakeClock) -> Iterator[Stopped]:
+def store(home: Path, clock: FakeClock) -> Iterator[StoppedReader]:
     make_home(str(home))
     make_folders(str(home))
-    opened = Stopped(store_file(str(home)), clock=clock)
+    opened = StoppedReader(store_file(str(home)), clock=clock)
     yield opened
     opened.close()
 
 
-def test_who_is_stopped_while_it_looks_takes_nobody_for_silent(home: Path, store: Stopped, clock: FakeClock) -> None:
+def test_a_worker_that_is_stopped_during_a_check_takes_no_other_for_silent(
+    home: Path, store: StoppedReader, clock: FakeClock
+) -> None:
     hired = [Hands(store, home, name="me"), Hands(store, home, name="w1")]
-    duty = RescueDuty(
-        Heir("me", str(home), deque()),
+    task = RescueTask(
+        Adopter("me", str(home), deque()),
         Here("elsewhere", "elsewhere"),
         store=store,
         clock=clock,
@@ -49,11 +51,11 @@ def test_who_is_stopped_while_it_looks_takes_nobody_for_silent(home: Path, store
         emit=lambda _: None,
     )
     store.seconds = 60.0
-    duty.step(clock.monotonic())
+    task.step(clock.monotonic())
     store.seconds = 0.0
     clock.advance(1)
     store.heartbeat("me", slots=1, stopping=False)
-    duty.step(clock.monotonic())
+    task.step(clock.monotonic())
     assert {worker.id: worker.state for worker in store.workers()} == {"me": "running", "w1": "running"}
     for hands in hired:
         hands.wakeup.close()

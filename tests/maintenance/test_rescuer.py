@@ -8,9 +8,9 @@ import signal
 import time
 
 import pytest
+from queuectl.process.ledger import read_ledger
 
 from queuectl.paths import runs_file
-from queuectl.process.ledger import read_ledger
 from tests.e2e.processes import is_running, process
 from tests.e2e.scene import Scene, family_of, freeze, stop
 from tests.program import WorkerProcess

@@ -14,7 +14,7 @@ from queuectl.config import load_settings
 from queuectl.events import Event, StoreTrouble
 from queuectl.filelock import take_lock
 from queuectl.jobs.states import FINAL, State
-from queuectl.logs.removing import Removed, write_note
+from queuectl.logs.cleanup import Removed, write_note
 from queuectl.maintenance.pruner import CHECK_EVERY, TASK_PAUSE, Plan, Pruner, PruneTask, foresee, prune
 from queuectl.paths import removing_file
 from queuectl.settings import Settings
@@ -224,7 +224,7 @@ def test_what_would_be_removed_is_what_is_removed(
 
 
 def leave_note(home: Path, *, store: str, logs: dict[str, str], writer: str = "dead-one") -> None:
-    """As somebody who is killed does."""
+    """As a process that is killed does."""
     write_note(str(home), writer=writer, store=store, logs=logs).leave()
 
 
@@ -275,7 +275,7 @@ def test_half_a_note_says_nothing_and_goes(store: SqliteStore, home: Path) -> No
 
 
 def test_a_note_that_cannot_be_written_keeps_no_job(store: SqliteStore, worker: Hands, home: Path) -> None:
-    """As on a disk that is full: that is when somebody prunes."""
+    """As on a disk that is full: a reason to prune."""
     run_all(store, worker, home, ["a"])
     Path(removing_file(str(home), "me")).mkdir()
     assert pruner(store, home).step(everything(store)).logs == Removed(1, 10)

@@ -1,17 +1,21 @@
-"""A worker that is gone, and of whose jobs nobody will know how they end, costs none: others have them back, after ending what
-is left of them. Where the end will be known they are adopted: see test_adoption.py."""
+"""A dead worker whose runs cannot be adopted costs no job: others terminate what is left of them and requeue the jobs. If they can be
+adopted, see test_adoption.py."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
-from queuectl.process.ledger import read_ledger
 
 from queuectl.paths import runs_file
-from tests.e2e.processes import is_running, process
+from queuectl.process.journal import read_journal
+from queuectl.process.tree import find, send, unstarted_children
+from tests.e2e.processes import children, is_running, process, wait_until_gone
 from tests.e2e.scene import Scene, family_of, freeze, stop
 from tests.program import WorkerProcess
 from tests.wait import wait_until
@@ -36,19 +40,21 @@ def crash_with(scene: Scene, tag: str, count: int = 1, **fields: object) -> tupl
     worker = scene.worker("--name", "w1", "--count", str(count))
     scene.wait_for_lines("begun", count)
     wait_until(lambda: len(family_of(tag)) >= MEMBERS * count, what="the trees to grow")
-    # Where its output begins is known from then on; of a keeper that is killed before, nobody can say it.
-    ledger = runs_file(str(scene.home), "w1")
-    wait_until(lambda: len(read_ledger(ledger).runs) >= count, what="the keeper to note them")
+    journal = runs_file(str(scene.home), "w1")
+    wait_until(
+        lambda: sum(not run.is_starting for run in read_journal(journal).runs.values()) >= count,
+        what="the journal to have them",
+    )
     return worker, ids
 
 
-def test_another_worker_has_the_jobs_back_after_ending_what_is_left_of_them(scene: Scene, tag: str) -> None:
+def test_another_worker_requeues_the_jobs_after_terminating_what_is_left_of_them(scene: Scene, tag: str) -> None:
     worker, ids = crash_with(scene, tag, count=2)
     left = family_of(tag)
-    heir = scene.worker("--name", "w2", "--count", "2")
+    rescuer = scene.worker("--name", "w2", "--count", "2")
     worker.crash()
     died = time.monotonic()
-    # Never two copies of one job: whoever is started again finds the first one gone.
+    # Never two copies of one job: nothing of the first run is left when the second begins.
     wait_until(lambda: len(scene.lines("runs")) > 2, timeout=SOON, what="the first second run")
     overdue = time.monotonic() - died
     gone = [pid for pid in left if not is_running(pid)]
@@ -62,12 +68,12 @@ def test_another_worker_has_the_jobs_back_after_ending_what_is_left_of_them(scen
         assert scene.history(job_id)[0]["error"] == "its worker died"
         assert [run["worker"] for run in scene.history(job_id)] == ["w1", "w2"]
     assert sorted(scene.lines("runs")) == sorted(ids * 2)
-    assert "rescued" in heir.output
+    assert "rescued" in rescuer.output
     assert scene.workers() == {"w2": "running"}
     assert [path.name for path in (scene.home / "workers").iterdir() if path.name.startswith("w1")] == []
 
 
-def test_they_are_back_also_while_every_other_worker_is_busy(scene: Scene, tag: str) -> None:
+def test_jobs_are_requeued_also_while_every_other_worker_is_busy(scene: Scene, tag: str) -> None:
     worker, (job_id,) = crash_with(scene, tag)
     busy = scene.enqueue(f"{scene.note('busy')}; {scene.until('go')}")
     scene.worker("--name", "w2", "--count", "1")
@@ -105,26 +111,60 @@ def _ends(scene: Scene, job_id: str) -> list[str]:
     return [line.split()[3] for line in scene.queuectl("logs", job_id, check=0).lines if line.startswith("--- END")]
 
 
-def test_a_job_that_kills_its_workers_is_dead_once_it_has_killed_enough(scene: Scene) -> None:
+def test_a_job_that_kills_its_supervisors_is_dead_after_the_maximum_of_crashes(scene: Scene) -> None:
     scene.configure(max_crashes=2)
-    # Poison: it takes down whoever runs it.
     job_id = scene.enqueue("kill -9 $PPID; exec sleep 1000", max_retries=9)
-    for _ in range(2):
-        worker = scene.worker(ready=False)
-        assert worker.wait() == 1  # its keeper, which is the parent of the job
     worker = scene.worker()
     job = scene.wait_for(job_id, "dead")
     assert (job["crashes"], job["attempts"], job["runs"]) == (2, 0, 2)
     assert scene.outcomes(job_id) == ["lost", "lost"]
     assert "2 times" in job["error"]
     scene.wait_for(scene.enqueue("true"), "completed")
-    assert worker.process.poll() is None
     scene.queuectl("dlq", "retry", job_id, check=0)
-    assert worker.wait() == 1  # its crashes are forgotten: it may try again
-    scene.queuectl("cancel", job_id, check=0)
+    # Its crashes are forgotten: it may try again.
+    assert scene.wait_for(job_id, "dead")["runs"] == 4
+    assert worker.process.poll() is None
 
 
-def test_a_cancel_that_came_before_the_rescue_holds(scene: Scene, tag: str) -> None:
+# ── runs that may still begin ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_job_that_was_requested_from_a_frozen_supervisor_runs_once(scene: Scene) -> None:
+    scene.configure(heartbeat="200ms", lease="1s")
+    worker = scene.worker("--name", "w1")
+    worker.wait_until_ready()
+    (supervisor,) = children(worker.pid)
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    # The request waits in the channel: nothing in the journal mentions it.
+    job_id = scene.enqueue(scene.note("ran", "$QUEUECTL_WORKER"))
+    scene.wait_for(job_id, "processing")
+    freeze(scene, worker)
+    scene.worker("--name", "w2")
+    job = scene.wait_for(job_id, "completed", timeout=SOON)
+    assert not is_running(supervisor.pid)
+    for pid in (supervisor.pid, worker.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: scene.workers() == {"w1": "running", "w2": "running"}, what="both to be there")
+    assert scene.wait_for(scene.enqueue("true", queue="other"), "completed")
+    assert (job["worker"], scene.lines("ran")) == ("w2", ["w2"])
+
+
+def test_a_process_that_has_not_become_its_program_is_killed_with_its_supervisor() -> None:
+    # As between fork and exec: a child with the command line of its parent.
+    code = "import os, time; os.fork(); print('x', flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert [parent.stdout.readline() for _ in range(2)] == [b"x\n"] * 2
+        found = find(parent.pid)
+        assert found is not None
+        (child,) = unstarted_children(found)
+        assert [child.pid] == [one.pid for one in children(parent.pid)]
+        send(signal.SIGKILL, [found, child])
+        wait_until_gone([child.pid])
+
+
+def test_a_cancel_before_the_rescue_holds(scene: Scene, tag: str) -> None:
     worker, (job_id,) = crash_with(scene, tag)
     freeze(scene, worker)
     cancel = scene.queuectl.start("cancel", job_id)
@@ -140,7 +180,7 @@ def cancel_is_recorded(scene: Scene, job_id: str) -> bool:
     return bool(scene.store.db.value("select cancel_requested from jobs where id = ?", (job_id,)))  # type: ignore[attr-defined]
 
 
-def test_cancel_returns_with_it_cancelled_when_its_worker_is_dead_and_nobody_else_lives(scene: Scene, tag: str) -> None:
+def test_cancel_of_a_job_whose_only_worker_is_dead_returns_when_it_is_cancelled(scene: Scene, tag: str) -> None:
     worker, (job_id,) = crash_with(scene, tag)
     worker.kill()
     scene.queuectl("cancel", job_id, check=0, timeout=20)
@@ -162,8 +202,8 @@ def test_a_crash_right_after_the_claim_costs_nothing(scene: Scene) -> None:
     assert all("lost" in scene.outcomes(job_id) for job_id in twice)
 
 
-def test_a_child_that_hides_from_the_table_of_its_run_is_found_by_its_mark(scene: Scene, tag: str) -> None:
-    # The leader ends, its grandchild lives on in a session of its own, and the ledger of the worker is lost.
+def test_a_child_in_another_session_is_found_by_the_token_of_its_run(scene: Scene, tag: str) -> None:
+    # The first process ends, its grandchild continues in its own session, and the journal of the worker is lost.
     command = f"setsid sh -c 'sleep 1000 & wait' & {scene.note('begun')}; {scene.until('never')}"
     job_id = scene.enqueue(command, env={"FAMILY": tag})
     worker = scene.worker("--name", "w1")
@@ -190,7 +230,7 @@ def test_removing_the_lock_file_of_a_living_worker_does_not_make_it_dead(scene: 
     scene.wait_for_workers("w2")
 
 
-def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_and_goes_on_under_its_name(
+def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_and_continues_under_its_name(
     scene: Scene, tag: str
 ) -> None:
     scene.configure(heartbeat="200ms", lease="1s")
@@ -206,17 +246,17 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_and_goes_on_un
     wait_until(lambda: "other workers took over" in worker.output, what="the worker to notice")
     wait_until(lambda: scene.workers() == {"w1": "running", "w2": "running"}, what="both to be there")
     assert (scene.job(job_id), scene.history(job_id)) == before
-    assert _ends(scene, job_id) == ["lost", "rc=0"]  # each run has one, though its keeper was there all the time
-    # And it is of use again.
+    assert _ends(scene, job_id) == ["lost", "rc=0"]  # one for each run, though its supervisor was alive all the time
+    # And it runs jobs again.
     stop(scene._workers[1], signal.SIGTERM)
     scene.wait_for_workers("w1")
     assert scene.wait_for(scene.enqueue("true"), "completed")["worker"] == "w1"
 
 
-def test_a_worker_that_does_not_know_how_long_it_stood_still_leaves_the_log_of_what_it_lost_alone(
+def test_a_worker_that_does_not_know_how_long_it_was_stopped_leaves_the_log_of_a_lost_run_alone(
     scene: Scene, tag: str
 ) -> None:
-    # It has not heard yet of the shorter lease: its first look is at what has ended, and not at whether it is still somebody.
+    # It does not know of the shorter lease: it looks first at what has ended, and not at whether its lease has expired.
     scene.configure(lease="1h", heartbeat="10m")
     worker, (job_id,) = crash_with(scene, tag)
     freeze(scene, worker)
@@ -228,15 +268,17 @@ def test_a_worker_that_does_not_know_how_long_it_stood_still_leaves_the_log_of_w
     assert _ends(scene, job_id) == ["lost", "rc=0"]
 
 
-def test_what_a_run_printed_that_ended_while_its_worker_stood_still_has_no_line_of_ours_in_it(scene: Scene) -> None:
+def test_the_output_of_a_run_that_ended_while_its_worker_was_stopped_has_no_marker_in_it(scene: Scene) -> None:
     scene.configure(heartbeat="200ms", lease="1s")
     job_id = scene.enqueue(f"echo run $QUEUECTL_RUN; {scene.note('begun')}; {scene.until('go')}")
     worker = scene.worker("--name", "w1")
     scene.wait_for_file("begun")
     freeze(scene, worker)
     scene.open("go")
-    ledger = str(scene.home / "workers" / "w1.runs")
-    wait_until(lambda: any(run.finish for run in read_ledger(ledger).runs.values()), what="its keeper to note the end")
+    journal = str(scene.home / "workers" / "w1.runs")
+    wait_until(
+        lambda: any(run.exit for run in read_journal(journal).runs.values()), what="its supervisor to write the end"
+    )
     scene.worker("--name", "w2")
     scene.wait_for(job_id, "completed", timeout=SOON)
     worker.send(signal.SIGCONT)
@@ -265,12 +307,12 @@ def beats(scene: Scene, name: str) -> int:
     return next(worker.beats for worker in scene.store.workers() if worker.id == name)
 
 
-def test_a_pid_that_was_given_to_somebody_else_is_not_taken_for_the_worker(scene: Scene) -> None:
+def test_a_reused_pid_is_not_taken_for_the_worker(scene: Scene) -> None:
     job_id = scene.enqueue(f"{scene.note('begun')}; [ $QUEUECTL_RUN = 2 ] || {scene.until('never')}")
     worker = scene.worker("--name", "w1")
     scene.wait_for_file("begun")
     worker.crash()
-    # As if our own pid had been its: somebody lives under that number.
+    # As if its PID were ours now.
     scene.forge("update workers set pid = ?", (os.getpid(),))
     assert scene.workers() == {"w1": "lost"}
     scene.drain()

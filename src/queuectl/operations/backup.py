@@ -19,8 +19,8 @@ from queuectl.errors import (
     WorkersAlive,
 )
 from queuectl.jobs.model import Worker
-from queuectl.logs.bounds import BESIDE as ROTATED_SUFFIX
-from queuectl.logs.parents import FOLDER, SUFFIX, remove_folders
+from queuectl.logs.parent_logs import FOLDER, SUFFIX, remove_folders
+from queuectl.logs.rotation import ROTATED_SUFFIX
 from queuectl.operations.copy import Advance, CopyResult, copy_store
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.transfer import Copyable

@@ -15,7 +15,7 @@ from queuectl.jobs.fields import MAX_PARENTS
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
 from queuectl.jobs.states import WAITING, Event, State, states_that_take
-from queuectl.logs.parents import remove_folders
+from queuectl.logs.parent_logs import remove_folders
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.types import Filter

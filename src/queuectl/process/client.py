@@ -222,6 +222,7 @@ class SupervisorClient:
         self._starting = 0  # requests without an answer
         self._asked_at: float | None = None
         self._log_limit = 0
+        self._unstarted: list[ProcessInfo] = []  # children of a supervisor that we have killed, which were not their programs yet
         self._adopted = AdoptedRuns()
         self._is_init = os.getpid() == 1
         # Children that another part of this process has started: reaps those that have ended, returns the others.
@@ -267,6 +268,10 @@ class SupervisorClient:
 
     def kill_supervisor(self) -> None:
         if self._supervisor is not None and self._is_connected:
+            if (found := tree.find(self._supervisor.process.pid)) is not None:
+                tree.send(signal.SIGSTOP, [found])  # it forks no more
+                self._unstarted = tree.unstarted_children(found)
+                tree.send(signal.SIGKILL, self._unstarted)
             self._supervisor.process.kill()
             self._disconnect()
 
@@ -476,7 +481,12 @@ class SupervisorClient:
         return self._adopted.adopt(child, token, journal)
 
     def members(self, runs: Mapping[str, Child]) -> dict[str, list[ProcessInfo]]:
-        return tree.members(runs)
+        members = tree.members(runs)
+        self._unstarted = [process for process in self._unstarted if tree.is_running(process)]
+        for token, child in runs.items():
+            if not child.pid:  # any of them may be about to become its program
+                members[token] += self._unstarted
+        return members
 
     def send(self, number: int, to: Sequence[ProcessInfo]) -> None:
         tree.send(number, to)

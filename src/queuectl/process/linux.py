@@ -50,7 +50,7 @@ def find(pid: int) -> ProcessInfo | None:
     state, threads = fields[0].decode(), int(fields[17])
     # With a second thread only the first one has ended: the process still works.
     is_zombie = state in "ZX" and threads < 2
-    return ProcessInfo(pid, int(fields[19]), int(fields[2]), int(fields[3]), state, is_zombie)
+    return ProcessInfo(pid, int(fields[19]), int(fields[2]), int(fields[3]), state, is_zombie, int(fields[1]))
 
 
 def processes() -> Iterator[ProcessInfo]:

@@ -19,6 +19,12 @@ class ProcessInfo(NamedTuple):
     session: int
     state: str = "S"
     is_zombie: bool = False
+    parent: int = 0
+
+    @property
+    def is_stopped(self) -> bool:
+        """By a signal or a debugger. A process in a frozen control group does not look stopped."""
+        return self.state in ("T", "t")
 
 
 class Child(NamedTuple):

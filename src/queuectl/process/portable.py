@@ -21,7 +21,7 @@ def find(pid: int) -> ProcessInfo | None:
     """The process with this PID, None if there is none."""
     try:
         process = psutil.Process(pid)
-        status, started = process.status(), _ticks(process)
+        status, started, parent = process.status(), _ticks(process), process.ppid()
     except psutil.Error:
         return None
     is_zombie = status in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
@@ -29,7 +29,7 @@ def find(pid: int) -> ProcessInfo | None:
         group, session = os.getpgid(pid), os.getsid(pid)
     except OSError:  # it has ended, or the system does not tell
         group = session = 0
-    return ProcessInfo(pid, started, group, session, _STATES.get(status, "S"), is_zombie)
+    return ProcessInfo(pid, started, group, session, _STATES.get(status, "S"), is_zombie, parent)
 
 
 def processes() -> Iterator[ProcessInfo]:

@@ -74,6 +74,16 @@ def members(runs: Mapping[str, HasIdentity | None]) -> dict[str, list[ProcessInf
     return found
 
 
+def unstarted_children(parent: ProcessInfo) -> list[ProcessInfo]:
+    """Children of a supervisor that have not become their programs yet, and so do not carry a token: they still have its command line."""
+    command_line = system.command_line(parent.pid)
+    return [
+        process
+        for process in system.processes()
+        if process.parent == parent.pid and system.command_line(process.pid) == command_line
+    ]
+
+
 def orphans(runs: Mapping[str, HasIdentity | None]) -> list[ProcessInfo]:
     """The living processes of all these runs."""
     return [process for some in members(runs).values() for process in some]

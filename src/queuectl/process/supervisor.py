@@ -160,10 +160,14 @@ class Supervisor:
                     os.read(self._wakeups, 4096)
 
     def _announce(self, output: RunOutput) -> None:
-        """Tell the worker where the output of a run begins, once there is some."""
-        if not output.is_announced and output.writer.log_from is not None:
+        """Tell the worker where the output of a run begins, once there is some, and a process that finds both of us dead."""
+        log_from = output.writer.log_from
+        if not output.is_announced and log_from is not None:
             output.is_announced = True
-            self._news.setdefault("output", {})[output.token] = output.writer.log_from
+            self._news.setdefault("output", {})[output.token] = log_from
+            if (run := self._runs.get(output.token)) is not None:
+                with contextlib.suppress(OSError):  # a full disk: then its log gets no END marker
+                    self._journal.write(run.place, run.token, Record(*run.child, log_from))
 
     def _report(self) -> None:
         """Send what the worker does not know yet."""

@@ -2,7 +2,7 @@
 
 queue.db            the store (with -wal and -shm beside it, and -new while it is made)
 logs/ID.log         the output of a job
-logs/ID.log.cut     what is to stay of it, while it is being cut
+logs/ID.log.1       the older segment of its log
 logs/ID.parents/    the output of its parents on other hosts, while it runs
 workers/NAME.lock   locked while the worker is alive
 workers/NAME.bell   a pipe that wakes it

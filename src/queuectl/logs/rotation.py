@@ -103,8 +103,13 @@ def remove_oversized(log: str, limit: int) -> None:
             os.unlink(rotated(log))
 
 
+def is_rotated(log: str) -> bool:
+    """Whether it has two segments."""
+    return os.path.lexists(rotated(log))
+
+
 def log_exists(log: str) -> bool:
-    return os.path.lexists(log) or os.path.lexists(rotated(log))
+    return os.path.lexists(log) or is_rotated(log)
 
 
 def disk_size(log: str) -> int:

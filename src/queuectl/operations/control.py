@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +14,7 @@ from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
 from queuectl.jobs.states import WAITING, Event, State, states_that_take
 from queuectl.logs.parent_logs import remove_folders
+from queuectl.logs.rotation import remove_log
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.types import Filter
@@ -260,8 +259,7 @@ def purge_dead(store: Store, refs: Iterable[str], *, exact: bool = False) -> Bul
         for state, log in found.values():
             if state is State.DEAD and log is not None:
                 remove_folders(log)
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(log)
+                remove_log(log)
         before = {job_id: state for job_id, (state, _) in found.items()}
         return find_refusals(ids, before, able=DEAD, verb="purge", hint=_why_not_purgeable)
 

@@ -10,7 +10,7 @@ from queuectl.events import StoreTrouble
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Outcome, Settlement, settle, settle_lost
 from queuectl.jobs.retry import RetryPolicy
-from queuectl.logs.parents import remove_folder
+from queuectl.logs.parent_logs import remove_folder
 from queuectl.logs.writer import end_log
 from queuectl.process.client import RunExit
 from queuectl.settings import Settings

@@ -79,7 +79,7 @@ class WorkerRun:
     child: Child | None = None
     log_from: int | None = None
     journal: str | None = None  # of an adopted run: where its supervisor writes its end
-    is_start_recorded: bool = False  # the store knows its PID and when it began
+    is_start_recorded: bool = False  # the store knows its PID, when it began, and where its output begins
     is_lost: bool = False  # it belongs to another worker: nothing more is written about it
     is_orphan: bool = False  # its supervisor, which was ours, is dead
     why: Why | None = None
@@ -241,7 +241,7 @@ class Executor:
             self._note_start(answer)
         for token, log_from in self._processes.output().items():
             if (run := self._runs.get(token)) is not None:
-                run.log_from = log_from
+                run.log_from, run.is_start_recorded = log_from, False
 
     def _note_start(self, answer: Started) -> None:
         run = self._runs[answer.token]

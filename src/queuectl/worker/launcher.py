@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import NotStarted, Refused
 from queuectl.logs.markers import start_line
-from queuectl.logs.parents import folder_of, share_logs
+from queuectl.logs.parent_logs import folder_of, share_logs
 from queuectl.policy.evaluator import Decision, Request
 from queuectl.policy.gate import Gate, child_setup, shell_words
 from queuectl.policy.rules import Account, Refusal, Rules, is_delivery

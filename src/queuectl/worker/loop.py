@@ -213,9 +213,11 @@ class Worker:
             return
         written = self._exchange(starts, printed, free)
         if written is None:
+            for run in starts:
+                run.is_start_recorded = False
             self._retry_at = now + RETRY_EVERY
             return
-        self._note_exchange(written, starts)
+        self._note_exchange(written)
         slots, webhooks = free
         # While starts are paused, nothing was asked for, and nothing is known.
         is_paused = now < self._executor.start_pause.until
@@ -257,6 +259,8 @@ class Worker:
         now = clock.monotonic()
         # All of it is collected first: while the store works on it, more runs may end.
         started = [run.as_start(now) for run in starts]
+        for run in starts:  # until the standby thread notices its first output
+            run.is_start_recorded = True
         ended, limit = [*self._executor.completer], self._settings.output_limit
         ends = [end._replace(age=now - end.age, by=config.actor) for end in ended]
         pieces = self._retry.read(lambda: self._output_sync.pieces(printed, ended, limit=limit))
@@ -270,9 +274,7 @@ class Worker:
             self._executor.note_exchange(clock.monotonic() - now)
         return written
 
-    def _note_exchange(self, written: Exchange, starts: Sequence[WorkerRun]) -> None:
-        for run in starts:
-            run.is_start_recorded = True
+    def _note_exchange(self, written: Exchange) -> None:
         self._executor.recorded(end.claim.token for end in (*(end for end, _ in written.settled), *written.lost))
         self._output_sync.note(self._executor.tokens)
         for end, settlement in written.settled:

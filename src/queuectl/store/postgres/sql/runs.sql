@@ -1,13 +1,14 @@
 -- name: start
--- The processes of claimed jobs exist. The token says all: a job has one exactly while it runs. (Were the state named
+-- The processes of claimed jobs exist, and may have printed something. Written again when they have: `log` is null before that. The token says all: a job has one exactly while it runs. (Were the state named
 -- too, the planner might go through all that run, by the index on those, to find one.)
 update queuectl.jobs
    set pid = start.pid,
-       log_from = start.log_from,
-       started_at = greatest(start.started_at, created_at),
-       wait_ms = greatest(0, start.started_at - greatest(created_at, run_at))
+       log = coalesce(start.log, jobs.log),
+       log_from = coalesce(start.log_from, jobs.log_from),
+       started_at = case when jobs.pid is null then greatest(start.started_at, created_at) else jobs.started_at end,
+       wait_ms = case when jobs.pid is null then greatest(0, start.started_at - greatest(created_at, run_at)) else wait_ms end
   from json_to_recordset(%(starts)s::json)
-    as start (seq bigint, token text, pid bigint, log_from bigint, started_at bigint)
+    as start (seq bigint, token text, pid bigint, log text, log_from bigint, started_at bigint)
  where jobs.seq = start.seq
    and jobs.token = start.token
    and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
@@ -50,6 +51,7 @@ written as (
            signal = told.signal,
            error = told.error,
            ending = told.ending,
+           log = coalesce(told.log, jobs.log),
            log_from = coalesce(told.log_from, jobs.log_from),
            log_to = told.log_to,
            usage = told.usage,
@@ -60,7 +62,7 @@ written as (
                state text, ending text, waits boolean, is_due boolean, retry_at bigint,
                attempts integer, crashes integer, exit_code integer, signal integer, error text,
                started_at bigint, finished_at bigint, duration_ms bigint, pid bigint, log_from bigint, log_to bigint,
-               usage text, calls json
+               log text, usage text, calls json
            )
      where jobs.seq = told.seq
        and jobs.token = told.token
@@ -132,9 +134,10 @@ select seq
    for update
 
 -- name: running
--- What a worker holds.
+-- What a worker holds. Its log, which may not exist yet, is in the data directory of the worker.
 select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
-       cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
+       cwd, env, key, coalesce((select home from queuectl.workers where id = %(worker)s) || '/logs/' || id || '.log', log, ''),
+       cancel_requested, depends_on, hooks, limits, secrets
   from queuectl.jobs
  where worker = %(worker)s
    and state = 'processing'

@@ -1,10 +1,11 @@
 -- name: start
--- The process of a claimed job exists.
+-- The process of a claimed job exists, and may have printed something. Written again when it has: `log` is null before that.
 update jobs
    set pid = :pid,
-       log_from = :log_from,
-       started_at = max(:started_at, created_at),
-       wait_ms = max(0, :started_at - max(created_at, run_at))
+       log = coalesce(:log, log),
+       log_from = coalesce(:log_from, log_from),
+       started_at = iif(pid is null, max(:started_at, created_at), started_at),
+       wait_ms = iif(pid is null, max(0, :started_at - max(created_at, run_at)), wait_ms)
  where seq = :seq
    and token = :token
    and state = 'processing'
@@ -34,6 +35,7 @@ update jobs
        signal = :signal,
        error = :error,
        ending = :ending,
+       log = coalesce(:log, log),
        log_from = coalesce(:log_from, log_from),
        log_to = :log_to,
        usage = :usage,
@@ -72,9 +74,9 @@ select cancel_requested
    and state = 'processing'
 
 -- name: running
--- What a worker holds.
+-- What a worker holds. Its log, which may not exist yet, is in the data directory of the worker.
 select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
-       cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
+       cwd, env, key, coalesce((select home from workers where id = :worker) || '/logs/' || id || '.log', log, ''), cancel_requested, depends_on, hooks, limits, secrets
   from jobs indexed by jobs_running
  where worker = :worker
    and state = 'processing'

@@ -1,8 +1,8 @@
-"""What the parents of a job printed, in a folder where the job can read it.
+"""The directory in which a job finds the output of its parents.
 
-Where all of them ran here, that is the folder of the logs. Else one is made beside the log of the job: with links to the logs
-that are here, and files for what the store keeps of the others. One for each run, since a worker that was taken for lost tidies up
-after its run when another may have begun the next.
+If all of them ran on this host, that is the directory of the logs. Otherwise, or if a log has two segments, one is made beside the log of
+the job: with links to logs of this host, and files for what is in the database. One for each run, since the worker of a lost run may clean
+up when the next run has begun.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from queuectl.logs.access import ENTER, READ, let_too
-from queuectl.logs.writing import Writing
+from queuectl.logs.acl import ENTER, READ, grant
+from queuectl.logs.writer import share_log
 
 SUFFIX: Final = ".log"
-NO_LIMIT: Final = 1 << 62  # nothing is written
-FOLDER: Final = ".parents"  # in the place of that: all that was made for the runs of a job
+FOLDER_SUFFIX: Final = ".parents"  # instead of that: the directories for the runs of a job
 
 
 def log_beside(log: str, job_id: str) -> str:
-    """Where another job of the same home has its log."""
+    """The log of another job of the same data directory."""
     return log_in(os.path.dirname(log), job_id)
 
 
 def folder_for(log: str, run: int) -> str:
-    return os.path.join(_all_of(log), str(run))
+    return os.path.join(_all_folders(log), str(run))
 
 
 def folder_of(log: str, run: int) -> str:
-    """Where a run finds what its parents printed."""
+    """The directory that a run is given."""
     made = folder_for(log, run)
     return made if os.path.isdir(made) else os.path.dirname(log)
 
@@ -39,7 +38,7 @@ def make_folder(log: str, run: int) -> str:
     """Raises OSError."""
     folder = folder_for(log, run)
     # One by one: makedirs gives the mode to the last of them only.
-    for path in (os.path.dirname(log), _all_of(log), folder):
+    for path in (os.path.dirname(log), _all_folders(log), folder):
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
     return folder
@@ -62,38 +61,38 @@ def write_log(path: str, pieces: Iterable[bytes]) -> None:
 
 
 def share_logs(log: str, run: int, parents: Iterable[str], *, reader: int) -> None:
-    """Let this user, as whom the run will be, read what its parents printed: as far as it can be had."""
+    """Let the user of the run read the output of its parents, as far as that is possible."""
     folder = folder_of(log, run)
     with contextlib.suppress(OSError):
         if folder == folder_for(log, run):
-            let_too(_all_of(log), [reader], ENTER)
-            let_too(folder, [reader], ENTER | READ)
+            grant(_all_folders(log), [reader], ENTER)
+            grant(folder, [reader], ENTER | READ)
     for parent in parents:
         path = os.path.realpath(log_in(folder, parent))
-        with contextlib.suppress(OSError), Writing(path, limit=NO_LIMIT) as found:
-            found.share(reader, too=True)
+        with contextlib.suppress(OSError):
+            share_log(path, reader)
 
 
 def remove_folder(log: str, run: int) -> None:
-    """As far as it is there and may be removed: what is left goes with the log of the job."""
+    """Remove that of one run, as far as possible: the rest is removed with the log of the job."""
     _remove(folder_for(log, run))
-    with contextlib.suppress(OSError):  # another run has its own
-        os.rmdir(_all_of(log))
+    with contextlib.suppress(OSError):  # another run has one
+        os.rmdir(_all_folders(log))
 
 
 def remove_folders(log: str) -> None:
-    """Of all runs."""
-    _remove(_all_of(log))
+    """Remove those of all runs."""
+    _remove(_all_folders(log))
 
 
-def _all_of(log: str) -> str:
-    return log.removesuffix(SUFFIX) + FOLDER
+def _all_folders(log: str) -> str:
+    return log.removesuffix(SUFFIX) + FOLDER_SUFFIX
 
 
 def _remove(folder: str) -> None:
-    """With all that is in it, which may be more than we have put there: it is the job's to use. So it may be a link, at any moment:
-    by descriptors, nothing is removed that a link leads to, be it in the place of the folder itself."""
-    with contextlib.suppress(OSError, RecursionError):  # not there, as a rule; or deeper than we can go
+    """With all that the job has put there. Any of it may be replaced by a link at any moment: by descriptors, nothing is removed that a link
+    points to."""
+    with contextlib.suppress(OSError, RecursionError):  # there is none, as a rule; or it is too deep
         for _, folders, files, fd in os.fwalk(folder, topdown=False):
             for name in (*files, *folders):
                 _remove_one(name, fd)

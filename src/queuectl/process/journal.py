@@ -17,7 +17,7 @@ from queuectl.jobs.resources import NO_REPORT, ResourceReport, Usage
 from queuectl.process.model import Identity
 from queuectl.process.system import system
 
-RECORD_BYTES: Final = 256
+RECORD_BYTES: Final = 384
 APPENDED_FROM: Final = 4096  # records: twice as many as slots, since a worker may adopt. Unused ones are holes
 # The last records before that: the tokens of jobs that were claimed and not started.
 UNSTARTED_AT: Final = APPENDED_FROM - 8

@@ -17,12 +17,13 @@ import shutil
 import signal
 import stat
 import subprocess  # noqa: TID251 - starts the jobs
+import sys
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
-from queuectl.process.system import IS_PORTABLE, system
+from queuectl.process.system import system
 
 SHELL: Final = b"/bin/sh"
 MAX_NICE: Final = 19
@@ -380,7 +381,7 @@ def _become(command: Command, descriptors: tuple[int, int, int], report: int) ->
 def _take_rights(user: tuple[int, int], groups: tuple[int, ...]) -> None:
     """Have the rights of the user. While the real user is ours, other processes of that user cannot signal us."""
     uid, gid = user
-    if uid and not IS_PORTABLE:
+    if uid and sys.platform == "linux":
         from queuectl.process import linux
 
         linux.new_session_keyring()
@@ -391,7 +392,7 @@ def _take_rights(user: tuple[int, int], groups: tuple[int, ...]) -> None:
 
 def _become_user(uid: int) -> None:
     os.setreuid(uid, uid)
-    if uid and not IS_PORTABLE:
+    if uid and sys.platform == "linux":
         from queuectl.process import linux
 
         linux.drop_capabilities()

@@ -222,7 +222,9 @@ class SupervisorClient:
         self._starting = 0  # requests without an answer
         self._asked_at: float | None = None
         self._log_limit = 0
-        self._unstarted: list[ProcessInfo] = []  # children of a supervisor that we have killed, which were not their programs yet
+        self._unstarted: list[
+            ProcessInfo
+        ] = []  # children of a supervisor that we have killed, which were not their programs yet
         self._adopted = AdoptedRuns()
         self._is_init = os.getpid() == 1
         # Children that another part of this process has started: reaps those that have ended, returns the others.
@@ -318,6 +320,10 @@ class SupervisorClient:
             self._is_connected = False
             self._asked_at, self._starting = None, 0
             self._recorded.clear()
+            # The next supervisor does not know them. Ends that were reported count.
+            self._tokens.clear()
+            self._children.clear()
+            self._leaders.clear()
 
     def _ask(self, message: Message) -> None:
         """Send a message that is answered."""
@@ -447,8 +453,8 @@ class SupervisorClient:
         return RunExit(how, duration, ended.log_from, ended.log_to, ended.report, ended.reason)
 
     def has_exited(self, child: Child) -> bool:
-        if child in self._adopted or not self._is_connected:
-            return not tree.is_running(child)
+        if child not in self._tokens:
+            return child in self._exits or not tree.is_running(child)
         return child in self._leaders or child in self._exits
 
     def terminating(self, runs: Mapping[Child, str]) -> None:
@@ -462,11 +468,12 @@ class SupervisorClient:
     def recorded(self, child: Child) -> None:
         if child in self._adopted:
             self._adopted.forget(child)
-        elif (token := self._tokens.pop(child, None)) is not None:
+            return
+        self._exits.pop(child, None)
+        self._leaders.discard(child)
+        self._unseen.discard(child)
+        if (token := self._tokens.pop(child, None)) is not None:
             del self._children[token]
-            self._exits.pop(child, None)
-            self._leaders.discard(child)
-            self._unseen.discard(child)
             # Sent with the next message, or when there is nothing else to do: nothing waits for it.
             self._recorded.append(token)
 

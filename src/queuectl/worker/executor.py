@@ -244,7 +244,8 @@ class Executor:
                 run.log_from, run.is_start_recorded = log_from, False
 
     def _note_start(self, answer: Started) -> None:
-        run = self._runs[answer.token]
+        if (run := self._runs.get(answer.token)) is None:  # of a supervisor that was killed since
+            return
         self.last_active = self._context.clock.monotonic()
         run.began = answer.at
         if isinstance(answer.child, CannotSpawn):
@@ -253,7 +254,7 @@ class Executor:
             outcome: Outcome = NotStarted(str(answer.child)) if run.why is not Why.CANCEL else Cancelled(None)
             self.completer.add_unstarted(run.claim, outcome, began=answer.at)
             return
-        run.state, run.child = RunState.RUNNING, answer.child
+        run.state, run.child, run.has_exited = RunState.RUNNING, answer.child, False
         run.deadline = None if run.claim.timeout_ms is None else answer.at + run.claim.timeout_ms / 1000
         self.start_pause.end()
         self._context.emit(JobStarted(run.claim, answer.child.pid))
@@ -586,7 +587,7 @@ def _reason(run: WorkerRun) -> str:
     if run.is_lost or run.why in (Why.UNKNOWN_EXIT, Why.SUPERVISOR_DIED):
         return LOST
     assert run.why is not None
-    return run.why.value
+    return str(run.why.value)
 
 
 def _limited(claim: Claim, outcome: Outcome, report: ResourceReport) -> Outcome:

@@ -15,7 +15,7 @@ from queuectl.errors import Unavailable
 from queuectl.jobs.model import Claim
 from queuectl.logs import parent_logs
 from queuectl.logs.follow import Fetched, StoredRun
-from queuectl.logs.reader import Log, Span, open_log
+from queuectl.logs.reader import Log, Span, before_end_marker, open_log
 from queuectl.logs.rotation import is_rotated, log_exists
 from queuectl.store.protocol import Reads
 from queuectl.store.types import OUTPUT_AT_ONCE, End, LatestRun, OutputPiece
@@ -86,7 +86,9 @@ class OutputSync:
         if (log := _open(claim)) is None:
             return
         with log:
-            printed = (log.size if log_to is None else log_to) - log_from
+            if log_to is None:  # the END marker may be there before we know of the end
+                log_to = before_end_marker(log, Span(log_from, max(log_from, log.size)), is_running=True)
+            printed = log_to - log_from
             sent = self._sent.get(claim.token, 0)
             begin = max(sent, printed - limit, log.first - log_from)
             place, stop = begin, min(printed, begin + share)

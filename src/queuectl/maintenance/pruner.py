@@ -19,7 +19,7 @@ from queuectl.errors import (
 )
 from queuectl.events import Sink, StoreTrouble
 from queuectl.jobs.states import State
-from queuectl.logs.removing import Note, Removed, abandoned_notes, log_size, sum_removed, write_note
+from queuectl.logs.cleanup import Note, Removed, abandoned_notes, log_size, sum_removed, write_note
 from queuectl.settings import Settings, retention
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.types import Ended, Filter

@@ -16,7 +16,7 @@ from queuectl.events import JobRescued, Sink
 from queuectl.filelock import Lock, is_held, mark_of, take_lock
 from queuectl.jobs.model import Claim, Worker
 from queuectl.jobs.outcome import settle_lost
-from queuectl.logs.parents import remove_folder
+from queuectl.logs.parent_logs import remove_folder
 from queuectl.logs.writer import end_log
 from queuectl.maintenance.adoption import Adopter, adoptable, hand_over, journal_of
 from queuectl.maintenance.liveness import SilenceDetector, take_lock_of_dead

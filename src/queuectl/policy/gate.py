@@ -36,10 +36,9 @@ class Gate:
             return Decision("no policy", "", called, request.cwd, None, request.timeout_ms, limits=request.limits)
         return evaluator.evaluate(request)
 
-    def command(
-        self, request: Request, *, name: str, max_output: int, is_log: bool = False
-    ) -> HelperCommand | Refusal:
-        """Like `admit`, for a command that this process runs itself and waits for. `name`: for errors. `max_output`: in bytes. `is_log`: include stderr, and keep the end of output that is too long."""
+    def command(self, request: Request, *, name: str, max_output: int, is_log: bool = False) -> HelperCommand | Refusal:
+        """Like `admit`, for a command that this process runs itself and waits for. `name`: for errors. `max_output`: in
+        bytes. `is_log`: include stderr, and keep the end of output that is too long."""
         decision = self.admit(request)
         if isinstance(decision, Refusal):
             return decision

@@ -152,7 +152,7 @@ def test_a_job_that_was_requested_from_a_frozen_supervisor_runs_once(scene: Scen
 
 def test_a_process_that_has_not_become_its_program_is_killed_with_its_supervisor() -> None:
     # As between fork and exec: a child with the command line of its parent.
-    code = "import os, time; os.fork(); print('x', flush=True); time.sleep(600)"
+    code = "import os, time; os.fork(); os.write(1, b'x\\n'); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         assert [parent.stdout.readline() for _ in range(2)] == [b"x\n"] * 2

@@ -93,6 +93,11 @@ class WorkerRun:
         """Whether it has a process."""
         return self.state in (RunState.RUNNING, RunState.TERMINATING)
 
+    @property
+    def is_start_unrecorded(self) -> bool:
+        """Without a PID there is nothing to record: its supervisor died before it answered."""
+        return self.child is not None and not (self.is_start_recorded or self.is_lost)
+
     def as_start(self, now: float) -> Start:
         assert self.child is not None
         return Start(self.claim, self.child.pid, now - self.began, self.log_from)
@@ -330,9 +335,7 @@ class Executor:
 
     def unrecorded_starts(self, now: float) -> list[WorkerRun]:
         """Runs of which the store should know that they have started."""
-        return [
-            run for run in self.active if not (run.is_start_recorded or run.is_lost) and now - run.began >= RECORD_AFTER
-        ]
+        return [run for run in self.active if run.is_start_unrecorded and now - run.began >= RECORD_AFTER]
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -438,7 +441,8 @@ class Executor:
         grace = self.settings.kill_grace_ms / 1000
         for run in running:
             run.state = RunState.TERMINATING
-            run.kill_at = run.check_at = now + grace
+            run.kill_at = now + grace
+            run.check_at = now if run.has_exited else run.kill_at
             if not is_written:
                 self._launcher.note_termination(run.place, run.claim.token, _reason(run), run.journal)
         reasons = {run.child: _reason(run) for run in running if run.child is not None}
@@ -566,7 +570,7 @@ class Executor:
         yield from self.local_wake_times(slots)
         yield self._prefetch.stale_at()
         for run in self.active:
-            if not (run.is_start_recorded or run.is_lost):
+            if run.is_start_unrecorded:
                 yield run.began + RECORD_AFTER
 
     def local_wake_times(self, slots: int) -> Iterator[float]:

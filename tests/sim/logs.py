@@ -7,9 +7,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from queuectl import paths as places
-from queuectl.logs.log import Span, open_log
-from tests.sim.keeper import PRINTED
-from tests.sim.machine import Host
+from queuectl.logs.reader import Span, open_log
+from tests.sim.host import Host
+from tests.sim.supervisor import PRINTED
 
 if TYPE_CHECKING:
     from tests.sim.witness import Witness

@@ -14,25 +14,25 @@ from queuectl import errors, events
 from queuectl import paths as places
 from queuectl.config import Here, load_settings
 from queuectl.jobs.priority import parse_ageing
-from queuectl.maintenance.adoption import Heir
-from queuectl.maintenance.rescue import RescueDuty, rescue_namesake
+from queuectl.maintenance.adoption import Adopter
+from queuectl.maintenance.rescuer import RescueTask, rescue_namesake
 from queuectl.policy.gate import Gate
 from queuectl.policy.loader import PolicyLoader
-from queuectl.process.ledger import Ledger
+from queuectl.process.journal import Journal
 from queuectl.settings import Settings
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.worker import loop
-from queuectl.worker.launch import Launcher
-from queuectl.worker.plan import Plan, World
-from queuectl.worker.serve import _claim_name
+from queuectl.worker.config import WorkerConfig, WorkerContext
+from queuectl.worker.launcher import Launcher
+from queuectl.worker.main import _lock_name
+from tests.sim.host import Host
 from tests.sim.logs import check_logs
-from tests.sim.machine import Host
+from tests.sim.patches import installed
 from tests.sim.people import People
 from tests.sim.pool import Pool
 from tests.sim.stage import BEFORE_A_SLEEP, Chances, Crashed, Stage, Violation
-from tests.sim.system import installed
+from tests.sim.store import SimStore
 from tests.sim.themes import Theme, chances_of, theme_of
-from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.sim.worker import Worker
 from tests.store.backends import SqliteBackend
@@ -158,7 +158,7 @@ class Scene:
             if participant.host is host:
                 self.stage.cut_off(participant)
         self.witness.lost_power(host)
-        host.start_anew()
+        host.boot_again()
 
     def _be_quiet(self) -> None:
         self.stage.tell("no more faults from here on")
@@ -225,39 +225,40 @@ class Scene:
             queues = None if self.chance() < 0.6 else ("b", "a")
             if name.startswith("w0"):
                 queues = None
-            plan = Plan(name, host.name, host.machine, process.process.pid, host.home, slots, queues)
+            config = WorkerConfig(name, host.name, host.machine, process.process.pid, host.home, slots, queues)
 
             def settings() -> Settings:
                 store.config()
                 return self.settings
 
-            heir = Heir(name, host.home, deque())
+            adopter = Adopter(name, host.home, deque())
             wait = self._wait_for(process)
-            world = World(store, process, host, stage.random.random, settings, self.emit, wait, heir.foundlings)
-            lock = _claim_name(plan, world)
-            plan = plan._replace(lock=lock.mark)
+            context = WorkerContext(
+                store, process, host, stage.random.random, settings, self.emit, wait, adopter.adoptions
+            )
+            lock = _lock_name(config, context)
+            config = config._replace(lock=lock.mark)
             try:
                 stage.note(f"is worker {name} on {host.name}, slots {slots}, queues {queues or 'all'}")
                 settings_now = self.settings
                 store.db.patience = 30.0
-                rescue_namesake(store, heir, clock=host, settings=settings_now, emit=self.emit)
+                rescue_namesake(store, adopter, clock=host, settings=settings_now, emit=self.emit)
                 store.db.patience = 0.25
                 self.witness.serving[name] = process
                 runs_file = places.runs_file(host.home, name)
-                ledger = Ledger(runs_file)
-                process.open(runs_file, lock=-1, environment={})
+                journal = Journal(runs_file)
+                process.open(runs_file, lock=lock.fileno(), environment={})
                 launcher = Launcher(
                     worker=name,
                     home=host.home,
                     db=None,
-                    ledger=ledger,
-                    is_shared=False,
+                    journal=journal,
                     gate=Gate(PolicyLoader(None), {}),
                 )
-                duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
-                loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)
-                ledger.close()
-                process.forget_ledger()
+                task = RescueTask(adopter, here, store=store, clock=host, settings=settings, emit=self.emit)
+                loop.Worker(config, context, launcher=launcher, signals=process.signals, tasks=[task]).run(lambda: None)
+                journal.close()
+                process.forget_journal()
                 with contextlib.suppress(OSError):
                     os.unlink(places.runs_file(host.home, name))
             finally:

@@ -73,7 +73,8 @@ class Chances:
         self.drop = given.get("drop", 0.0)  # a ring that nobody hears
         self.delay = given.get("delay", 0.0)
         self.unstartable = given.get("unstartable", 0.0)
-        self.keeper = given.get("keeper", 0.0)  # of a worker, that its keeper is killed under it
+        self.supervisor = given.get("supervisor", 0.0)  # of a worker, that its supervisor is killed
+        self.silence = given.get("silence", 0.0)  # that it is stopped for a while
         self.brief = given.get("brief", 0.5)  # of a process, that it is over at once
         self.long = given.get("long", 0.15)  # of a process, that it takes far longer than a lease, unless it is ended
         self.longest = given.get("longest", 3.0)  # seconds that any other takes

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pytest
+from tests.sim.wire import SimStore
 
 import queuectl.store.admission
 from queuectl.jobs.queue_limits import Rate
@@ -20,7 +21,6 @@ from tests.needs import FULL
 from tests.sim.defects import put
 from tests.sim.pool import Pool
 from tests.sim.scene import Scene
-from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 

@@ -62,5 +62,5 @@ def _mixture(chance: Callable[[], float]) -> Chances:
 
     return Chances(
         crash=some(0.02), freeze=some(0.015), busy=some(0.1), full=some(0.05), broken=some(0.05), log=some(0.1),
-        drop=1.0 if chance() < 0.15 else some(1.0), delay=some(0.5), unstartable=some(0.2), keeper=some(0.2),
+        drop=1.0 if chance() < 0.15 else some(1.0), delay=some(0.5), unstartable=some(0.2), supervisor=some(0.3), silence=some(0.4),
     )  # fmt: skip

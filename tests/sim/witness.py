@@ -17,15 +17,15 @@ from queuectl.jobs.priority import Ageing, Standing, rank
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import FINAL, TRANSITIONS, Event, State
 from queuectl.paths import wakeup_file
-from queuectl.process.watch import Child
-from tests.sim.keeper import Keeper
-from tests.sim.machine import Host, Process
+from queuectl.process.model import Child
+from tests.sim.host import Host, Process
 from tests.sim.records import COLUMNS, Row, Taken
 from tests.sim.stage import Stage, Violation
+from tests.sim.supervisor import Supervisor
 from tests.sim.worker import Worker
 
 if TYPE_CHECKING:
-    from tests.sim.wire import SimStore
+    from tests.sim.store import SimStore
 
 FAILURES: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 ABOUT_WORKERS: Final = {"register", "heartbeat", "retire", "fence"}  # what these change of jobs, the next commit shows
@@ -58,7 +58,7 @@ class Witness:
         self.serving: dict[str, Worker] = {}  # name -> whose it is
         self.fenced: set[str] = set()  # tokens of whom was fenced
         self._barred: set[str] = set()  # the same, at once, and until somebody adopts them: nobody may settle them
-        self.kept: dict[str, Keeper] = {}  # token -> whose child the leader is
+        self.kept: dict[str, Supervisor] = {}  # token -> whose child the leader is
         self.cared: dict[str, float] = {}  # token -> since when the worker that has it now could look after it
         self._made_at: dict[str, float] = {}  # token -> when its process was
         self._bereft: set[str] = set()  # tokens of whom was gone when it was fenced, by somebody of its machine
@@ -130,9 +130,9 @@ class Witness:
         if self._stage.now - self._stage.me().refused_at < JUST_NOW:
             self._wordless.add(process.token)
 
-    def made(self, host: Host, leader: Process, keeper: Keeper) -> None:
+    def made(self, host: Host, leader: Process, supervisor: Supervisor) -> None:
         token = leader.token
-        self.kept[token] = keeper
+        self.kept[token] = supervisor
         self._made_at[token] = self.cared[token] = self._stage.now
         self.must(token not in self.spawned, f"two processes for one claim of {leader.job} ({token})")
         self.spawned[token] = leader
@@ -149,7 +149,7 @@ class Witness:
         self.must(is_running == (leader.how is None), f"another process is taken for {taken.job} ({token})")
         self.must((leader.pid, leader.started) == child, f"{taken.job} is adopted as {child} ({token})")
         self.must(token in self.fenced, f"{taken.job} is adopted, and its worker was not fenced ({token})")
-        self.must(self.kept[token]._host is worker.host, f"{taken.job} is adopted on another machine ({token})")
+        self.must(self.kept[token].host is worker.host, f"{taken.job} is adopted on another machine ({token})")
         is_of_now = self.kept[token].machine == worker.host.machine
         self.must(is_of_now, f"{taken.job} is adopted, and the power was gone since it ran ({token})")
         name = next(name for name, one in self.serving.items() if one is worker)
@@ -160,16 +160,16 @@ class Witness:
 
     def lost_power(self, host: Host) -> None:
         """Nothing that ran there can be known any more, whatever a ledger says."""
-        for keeper in self.kept.values():
-            if keeper._host is host:
-                keeper.noted.clear()
+        for supervisor in self.kept.values():
+            if supervisor.host is host:
+                supervisor.noted.clear()
 
     def _can_be_known(self, token: str) -> bool:
-        """Whoever is told to forget a child has to know that its end stands in the store: it is no excuse that the keeper was."""
-        keeper = self.kept.get(token)
-        if keeper is None or token not in keeper.noted or token in keeper.refused:
+        """Whoever is told to forget a child has to know that its end stands in the store: it is no excuse that the supervisor was."""
+        supervisor = self.kept.get(token)
+        if supervisor is None or token not in supervisor.noted or token in supervisor.refused:
             return False
-        return token in keeper.finished or not keeper.is_killed
+        return token in supervisor.finished or not supervisor.is_killed
 
     # ── a commit ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from queuectl.jobs.outcome import Exited, Signalled
-from queuectl.process.table import Entry
+from queuectl.process.model import ProcessInfo
+from queuectl.worker.signals import SignalPipe
 from tests.sim.stage import START_MS, Stage
 
 TICK: Final = 0.01
@@ -22,11 +23,15 @@ PIDS: Final = 40  # so few that numbers are given out again
 
 
 class Parent(Protocol):
-    """A keeper."""
+    """A supervisor."""
 
     def die(self) -> None: ...
 
     def child_ended(self, child: Process) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Process:
@@ -42,10 +47,12 @@ class Process:
         self.ended_at = 0.0
         self.exit_code = 0  # unless it is ended before
         self.is_ended_by_us = False
+        self.supervisor: Parent | None = None  # that this is the process of
 
     @property
-    def entry(self) -> Entry:
-        return Entry(self.pid, "S" if self.how is None else "Z", self.group, self.group, 1, self.started)
+    def info(self) -> ProcessInfo:
+        is_zombie = self.how is not None
+        return ProcessInfo(self.pid, self.started, self.group, self.group, "Z" if is_zombie else "S", is_zombie)
 
 
 class Host:
@@ -56,7 +63,7 @@ class Host:
         self.home = home
         self.wall = 0.0  # how far its wall clock is off
         self.processes: dict[int, Process] = {}
-        self.keepers: list[Parent] = []
+        self.supervisors: list[Parent] = []
         self.machine = name  # another one each time that it is started
         self.booted_at = 0.0
         self._pins: dict[int, list[int]] = {}  # by pid, what is closed at its end
@@ -76,12 +83,12 @@ class Host:
     def ticks(self) -> int:
         return int((self._stage.now - self.booted_at) / TICK)
 
-    def start_anew(self) -> None:
+    def boot_again(self) -> None:
         """The power was gone: so is all that ran, and numbers and ticks begin again."""
-        for keeper in self.keepers:
-            keeper.die()
-            keeper.close()
-        self.keepers.clear()
+        for supervisor in self.supervisors:
+            supervisor.die()
+            supervisor.close()
+        self.supervisors.clear()
         for process in [*self.processes.values()]:
             process.parent, process.how = None, process.how or Signalled(signal.SIGKILL)
             self._let_go(process.pid)
@@ -135,8 +142,8 @@ class Host:
     def close(self) -> None:
         for pid in list(self._pins):
             self._let_go(pid)
-        for keeper in self.keepers:
-            keeper.close()
+        for supervisor in self.supervisors:
+            supervisor.close()
 
     def plan_end(self, process: Process, seconds: float, code: int) -> None:
         process.exit_code = code
@@ -152,6 +159,9 @@ class Host:
         """From one of us."""
         process = self.processes.get(pid)
         if process is None or process.how is not None:
+            return
+        if process.supervisor is not None:
+            process.supervisor.die() if number == signal.SIGKILL else process.supervisor.stop()
             return
         self.watch_signal(process)
         if number == signal.SIGKILL or (number == signal.SIGTERM and not process.ignores_term):
@@ -177,6 +187,8 @@ class Signals:
 
     def fileno(self) -> int:
         return -1
+
+    stop_mode = SignalPipe.stop_mode
 
     def drain(self) -> None:
         self.is_pending = False

@@ -7,75 +7,68 @@ import errno
 import fcntl
 import itertools
 import os
-import signal
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import queuectl.filelock
-import queuectl.logs.files
-import queuectl.logs.locking
-import queuectl.logs.writing
+import queuectl.logs.rotation
+import queuectl.logs.writer
 import queuectl.maintenance.adoption
-import queuectl.maintenance.rescue
-import queuectl.process.ledger
+import queuectl.maintenance.rescuer
+import queuectl.process.journal
 import queuectl.store.sqlite.claims
 import queuectl.store.sqlite.connection
 import queuectl.store.sqlite.wakeup
-import queuectl.worker.launch
-import queuectl.worker.reserve
-import queuectl.worker.runs
-from queuectl.process import ending, table, watch
-from queuectl.process.table import Entry
-from tests.sim.machine import TICK, Host, kill_group_of
+import queuectl.worker.executor
+import queuectl.worker.launcher
+import queuectl.worker.slots
+from queuectl.process import adopted, tree
+from queuectl.process.model import Child, ProcessInfo
+from tests.sim.host import TICK, Host, kill_group_of
 from tests.sim.pool import Pool
 from tests.sim.stage import AFTER_A_SIGNAL, Stage
 
 AHEAD = 3  # in one of so many seeds
+NO_CGROUPS = SimpleNamespace(group_of=lambda _: None, members=lambda _: (), kill_group_of=lambda _: None)
 
 
 @contextlib.contextmanager
 def installed(stage: Stage, pool: Pool) -> Iterator[None]:
     files, quiet_files = Files(stage, is_seen=True), Files(stage, is_seen=False)
-    kernel = Kernel(stage)
+    system = System(stage)
     numbers = itertools.count(1)
     stand_ins: list[tuple[Any, str, Any]] = [
         (queuectl.filelock, "os", files),
         (queuectl.filelock, "fcntl", Locks(stage)),
-        (queuectl.logs.files, "os", files),
-        (queuectl.logs.writing, "os", files),
-        (queuectl.logs.locking, "fcntl", WaitingLocks(stage)),
-        (queuectl.process.ledger, "os", files),
-        (queuectl.process.ledger, "boot", kernel.boot),
-        (queuectl.worker.launch, "os", quiet_files),
-        (queuectl.worker.launch, "boot_ticks", kernel.ticks),
-        (queuectl.worker.runs, "os", files),
-        (queuectl.maintenance.rescue, "os", files),
-        (queuectl.maintenance.rescue, "boot_ticks", kernel.ticks),
+        (queuectl.logs.writer, "os", files),
+        (queuectl.logs.rotation, "os", files),
+        (queuectl.process.journal, "os", files),
+        (queuectl.process.journal, "system", system),
+        (queuectl.worker.launcher, "os", quiet_files),
+        (queuectl.worker.launcher, "system", system),
+        (queuectl.worker.executor, "os", files),
+        (queuectl.maintenance.rescuer, "os", files),
+        (queuectl.maintenance.rescuer, "system", system),
         (queuectl.maintenance.adoption, "os", files),
         (queuectl.store.sqlite.wakeup, "os", quiet_files),
         (queuectl.store.sqlite.connection, "sqlite3", pool),
-        # Whoever waits for a lock asks again and again: rarely enough that it does not take all the time there is.
+        # A process that waits for a lock asks again and again: rarely enough that it does not take all the time there is.
         (queuectl.store.sqlite.connection, "RETRY_EVERY", 0.05),
-        # Not by chance of the kernel's, and short: they are read by people.
+        # The same in each play, and short, for people who read them.
         (queuectl.store.sqlite.claims, "new_tokens", lambda count: [f"t{next(numbers)}" for _ in range(count)]),
-        (table, "entry", kernel.entry),
-        (watch, "entry", kernel.entry),
-        (watch, "os", SimpleNamespace(pidfd_open=kernel.pin_for_long, close=quiet_files.close)),
-        (watch, "boot_ticks", kernel.ticks),
-        (watch, "TICK", TICK),
-        (ending, "entry", kernel.entry),
-        (ending, "entries", kernel.entries),
-        (ending, "marks", kernel.marks),
-        (ending, "group_of", lambda _: None),  # the simulated machine has no control groups
-        (ending, "os", SimpleNamespace(pidfd_open=kernel.pin, close=lambda _: None, killpg=kernel.kill_group)),
-        (ending, "signal", SimpleNamespace(SIGKILL=signal.SIGKILL, pidfd_send_signal=kernel.send)),
+        (adopted, "os", quiet_files),
+        (adopted, "system", system),
+        (adopted, "TICK", TICK),
+        (tree, "system", system),
+        (tree, "os", SimpleNamespace(killpg=system.kill_group)),
+        (tree, "cgroups", NO_CGROUPS),
     ]
     if stage.seed % AHEAD == 0:  # simulated jobs take long: here workers claim ahead all the same
         stand_ins += [
-            (queuectl.worker.reserve, "BRIEF", 10.0),
-            (queuectl.worker.reserve, "IN_A_ROW", 1),
-            (queuectl.worker.reserve, "PATIENCE", stage.seed % 7 / 5),
+            (queuectl.worker.slots, "SHORT_JOB", 10.0),
+            (queuectl.worker.slots, "SHORT_JOBS_IN_A_ROW", 1),
+            (queuectl.worker.slots, "STALE_AFTER", stage.seed % 7 / 5),
         ]
     before = [(module, name, getattr(module, name)) for module, name, _ in stand_ins]
     try:
@@ -87,8 +80,8 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
             setattr(module, name, real)
 
 
-class Kernel:
-    """What can be asked about processes: of the machine of whoever asks."""
+class System:
+    """What can be known about processes: of the host of the process that asks. See queuectl/process/system.py."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -97,43 +90,45 @@ class Kernel:
         host: Host = self._stage.me().host
         return host
 
-    def entry(self, pid: int) -> Entry | None:
+    def find(self, pid: int) -> ProcessInfo | None:
         process = self._host().processes.get(pid)
-        return None if process is None else process.entry
+        return None if process is None else process.info
 
-    def entries(self) -> list[Entry]:
-        return [process.entry for process in self._host().living()]
+    def processes(self) -> list[ProcessInfo]:
+        return [process.info for process in self._host().living()]
 
-    def marks(self, pid: int) -> list[str]:
+    def tokens(self, pid: int) -> list[str]:
         process = self._host().processes.get(pid)
         return [process.token] if process is not None and process.token else []
 
-    def pin(self, pid: int) -> int:
-        if pid not in self._host().processes:
-            raise ProcessLookupError
-        return pid
+    def command_line(self, pid: int) -> str:
+        return str(pid)
 
-    def pin_for_long(self, pid: int) -> int:
+    def open_pidfd(self, child: Child) -> int | None:
         me = self._stage.here()
-        fd = self._host().pin(pid)
+        process = self._host().processes.get(child.pid)
+        if process is None or process.started != child.started or process.how is not None:
+            return None
+        fd = self._host().pin(child.pid)
         me.descriptors.add(fd)
         return fd
 
-    def boot(self) -> str:
+    def boot_id(self) -> str:
         return self._host().machine
 
-    def ticks(self) -> int:
+    def now_ticks(self) -> int:
         return self._host().ticks()
 
-    def send(self, pid: int, number: int) -> None:
+    def send_signal(self, number: int, process: ProcessInfo) -> None:
         host = self._host()
-        pinned = host.processes.get(pid)
+        pinned = host.processes.get(process.pid)
+        if pinned is None or pinned.started != process.started:
+            return
         self._stage.effect("before a signal")
-        if host.processes.get(pid) is not pinned:  # a descriptor is of a process, not of its number
-            raise ProcessLookupError
-        host.signal(pid, number)
-        self._stage.note(f"sends signal {number} to process {pid}")
-        self._stage.effect(AFTER_A_SIGNAL)
+        if host.processes.get(process.pid) is pinned:  # a descriptor is of a process, not of its number
+            host.signal(process.pid, number)
+            self._stage.note(f"sends signal {number} to process {process.pid}")
+            self._stage.effect(AFTER_A_SIGNAL)
 
     def kill_group(self, group: int, number: int) -> None:
         kill_group_of(self._stage, self._host(), group, number)
@@ -211,15 +206,3 @@ class Locks:
         self._stage.effect("before a lock")
         fcntl.flock(fd, how)
         self._stage.effect("after a lock")
-
-
-class WaitingLocks(Locks):
-    """A lock that is waited for, while the others go on."""
-
-    def flock(self, fd: int, how: int) -> None:
-        while True:
-            try:
-                fcntl.flock(fd, how | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                self._stage.wait(0.01)

@@ -28,7 +28,7 @@ from queuectl.store.types import (
     Span,
     Start,
 )
-from tests.sim.machine import Host
+from tests.sim.host import Host
 from tests.sim.stage import AFTER_A_CLAIM, BEFORE_SETTLING, BEFORE_WRITING, Stage
 from tests.sim.witness import Witness
 

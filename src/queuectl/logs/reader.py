@@ -309,8 +309,7 @@ def holds(log: Log, runs: Sequence[Run]) -> bool:
     if run.log_from is None:
         if run.outcome not in (Ending.RUNNING, Ending.LOST):
             return False
-        found = _find_start(log, runs, len(runs) - 1)
-        return found.stop > found.start
+        return _find_start(log, runs, len(runs) - 1).start < log.size
     if run.log_from <= log.first:  # its START marker is gone
         return run.log_from <= log.size
     before = log.at(Span(max(log.first, run.log_from - MAX_MARKER_BYTES), run.log_from))
@@ -328,7 +327,9 @@ def output_of(log: Log, runs: Sequence[Run], index: int) -> Span:
     ceiling = _ceiling(log, runs, index)
     if start >= ceiling:  # it has printed nothing
         return Span(ceiling, ceiling)
-    return Span(start, max(start, _before_end_line(log, Span(start, ceiling), run)))
+    return Span(
+        start, max(start, before_end_marker(log, Span(start, ceiling), is_running=run.outcome is Ending.RUNNING))
+    )
 
 
 def framed_output_of(log: Log, runs: Sequence[Run], index: int) -> Span:
@@ -388,7 +389,7 @@ def _ceiling(log: Log, runs: Sequence[Run], index: int) -> int:
     return _find_start(log, runs, index + 1).start
 
 
-def _before_end_line(log: Log, span: Span, run: Run) -> int:
+def before_end_marker(log: Log, span: Span, *, is_running: bool) -> int:
     """The end of `span` without an END marker at its very end.
 
     A run may have its END marker while the store does not know of its end yet. If the job itself printed that line, it is only held back:
@@ -399,5 +400,5 @@ def _before_end_line(log: Log, span: Span, run: Run) -> int:
     if found is None:
         return span.stop
     # The newline before it may be ours or the job's. The end of a running job will show; that of a lost one is most likely the job's.
-    held_back = bool(found[1]) and run.outcome is not Ending.RUNNING
+    held_back = bool(found[1]) and not is_running
     return begin + found.start() + held_back

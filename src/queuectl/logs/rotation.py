@@ -68,9 +68,9 @@ def open_segment(path: str, flags: int = os.O_RDONLY) -> int:
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[int]:
-    """As `open_segment`, for reading."""
-    fd = open_segment(path)
+def opened(path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """As `open_segment`, until the end of the block."""
+    fd = open_segment(path, flags)
     try:
         yield fd
     finally:
@@ -84,12 +84,18 @@ def end_of_rotated(log: str) -> int:
     return 0
 
 
-def rotate(log: str, limit: int) -> int:
-    """Make room for a new segment. Returns the offset at which it begins. Raises OSError."""
-    # Truncated, since a reader may have it open: it must not use space any longer.
-    with contextlib.suppress(FileNotFoundError):
-        os.close(open_segment(rotated(log), os.O_WRONLY | os.O_TRUNC))
-    os.rename(log, rotated(log))
+def rotate(log: str, limit: int, *, full: int | None = None) -> int:
+    """Make room for a new segment. Returns the offset at which it begins. `full`: the segment that is full; if another writer has replaced
+    it already, nothing is renamed. Raises OSError."""
+    with contextlib.ExitStack() as stack:
+        replaced = None
+        with contextlib.suppress(FileNotFoundError):
+            replaced = stack.enter_context(opened(rotated(log), os.O_WRONLY))
+        with contextlib.suppress(FileNotFoundError):  # another writer is rotating it
+            if full is None or os.path.samestat(os.stat(log, follow_symlinks=False), os.fstat(full)):
+                os.rename(log, rotated(log))
+                if replaced is not None:
+                    os.ftruncate(replaced, 0)  # a reader may have it open: it must not use space any longer
     # Measured after the rename: another writer may have appended before, and notices it if it does so after it.
     end = end_of_rotated(log)
     remove_oversized(log, limit)

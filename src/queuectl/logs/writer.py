@@ -217,7 +217,7 @@ class LogWriter:
 
     def _rotate(self, skipped: int = 0) -> None:
         """Begin a new segment, whose offset is higher by what is skipped."""
-        self._end = max(self._end, rotate(self._path, self.limit)) + skipped
+        self._end = max(self._end, rotate(self._path, self.limit, full=self._fd)) + skipped
         self._open()
 
     def _write(self, data: memoryview, *, is_output: bool = False) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.logs.parents import folder_of, log_in, make_folder, remove_folder, remove_folders, write_log
+from queuectl.logs.parent_logs import folder_of, log_in, make_folder, remove_folder, remove_folders, write_log
 
 
 @pytest.fixture

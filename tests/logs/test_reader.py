@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from queuectl.errors import Unavailable
-from queuectl.logs.log import BLOCK, Log, open_log
-from queuectl.logs.read import last_bytes, last_lines, spans
+from queuectl.logs.follow import Follower
+from queuectl.logs.reader import BLOCK, last_bytes, open_log
 from tests.logs.logs import WrittenLog
 
 
@@ -18,11 +19,8 @@ def written(tmp_path: Path) -> WrittenLog:
 
 
 def read(written: WrittenLog, *, run: int | None = None, markers: bool = True, tail: int | None = None) -> bytes:
-    with Log(str(written.path)) as log:
-        view = spans(log, written.runs, run=run, markers=markers)
-        if tail is not None:
-            view = last_lines(log, view, tail)
-        return b"".join(log.read(view))
+    with closing(Follower(run=run, markers=markers, tail=tail)) as follower:
+        return b"".join(follower.new(str(written.path), written.runs))
 
 
 def test_the_whole_log_is_the_bytes_of_the_file(written: WrittenLog) -> None:
@@ -38,7 +36,7 @@ def test_without_markers_exactly_the_bytes_that_were_printed(written: WrittenLog
     assert read(written, markers=False) == b"".join(outputs)
 
 
-def test_one_run_comes_with_its_own_frame_lines(written: WrittenLog) -> None:
+def test_one_run_comes_with_its_own_markers(written: WrittenLog) -> None:
     written.run(b"one")
     written.run(b"two\n")
     assert read(written, run=1).splitlines()[0].startswith(b"--- START 2026-01-02T03:04:05.000Z run=1 ")
@@ -48,7 +46,7 @@ def test_one_run_comes_with_its_own_frame_lines(written: WrittenLog) -> None:
     assert read(written, run=2, markers=False) == b"two\n"
 
 
-def test_frames_that_a_job_prints_itself_deceive_nobody(written: WrittenLog) -> None:
+def test_markers_that_a_job_prints_itself_have_no_effect(written: WrittenLog) -> None:
     fake = b"--- END 2026-01-02T03:04:06.000Z rc=0 duration=1s ---\n--- START x run=2 worker=w1 ---\n--- END x ---\n"
     written.run(fake)
     written.run(fake)
@@ -57,7 +55,7 @@ def test_frames_that_a_job_prints_itself_deceive_nobody(written: WrittenLog) -> 
     assert read(written, run=1) + read(written, run=2) == written.path.read_bytes()
 
 
-def test_the_run_under_way_is_read_though_nothing_is_recorded_of_it(written: WrittenLog) -> None:
+def test_a_running_run_is_read_although_nothing_is_recorded_of_it(written: WrittenLog) -> None:
     written.run(b"one")
     written.start()
     written.append(b"two so far")
@@ -65,23 +63,23 @@ def test_the_run_under_way_is_read_though_nothing_is_recorded_of_it(written: Wri
     assert read(written, run=2).endswith(b"run=2 worker=w1 ---\ntwo so far")
 
 
-def test_a_run_that_was_claimed_but_printed_no_frame_yet_is_empty(written: WrittenLog) -> None:
+def test_the_start_marker_of_a_run_that_has_not_printed_yet_comes_from_the_history(written: WrittenLog) -> None:
     written.run(b"one\n")
     written.start()
     with written.path.open("rb+") as file:
         file.truncate(written.runs[0].log_to or 0)
-    assert read(written, run=2) == b""
+    assert read(written, run=2) == b"--- START 2026-01-02T03:04:05.000Z run=2 worker=w1 ---\n"
     assert read(written, run=2, markers=False) == b""
 
 
-def test_an_end_line_that_the_store_does_not_know_of_yet_is_not_output(written: WrittenLog) -> None:
+def test_an_end_marker_that_the_store_does_not_know_of_yet_is_not_output(written: WrittenLog) -> None:
     written.start()
     written.append(b"done\n")
     written.write_end_line()
     assert read(written, markers=False) in (b"done", b"done\n")
 
 
-def test_what_lost_runs_printed_is_read_between_their_frames(written: WrittenLog) -> None:
+def test_the_output_of_lost_runs_is_read_between_their_markers(written: WrittenLog) -> None:
     written.start()
     written.append(b"first\n")
     written.lose()
@@ -94,7 +92,7 @@ def test_what_lost_runs_printed_is_read_between_their_frames(written: WrittenLog
     assert read(written, run=1) + read(written, run=2) + read(written, run=3) == written.path.read_bytes()
 
 
-def test_what_a_child_left_behind_prints_between_runs_is_in_neither(written: WrittenLog) -> None:
+def test_output_of_left_behind_processes_between_runs_is_in_neither(written: WrittenLog) -> None:
     written.run(b"one\n")
     written.append(b"late words of run one, half a li")
     written.run(b"two\n")
@@ -123,35 +121,32 @@ def test_a_tail_spans_blocks_and_runs(written: WrittenLog) -> None:
 def test_the_last_bytes_reach_over_spans_and_no_further(written: WrittenLog) -> None:
     written.run(b"abc")
     written.run(b"defg")
-    with Log(str(written.path)) as log:
-        view = spans(log, written.runs, markers=False)
-        assert last_bytes(log, view, 5) == b"cdefg"
-        assert last_bytes(log, view, 100) == b"abcdefg"
-        assert last_bytes(log, view, 0) == b""
+    with closing(Follower(markers=False)) as follower:
+        view = list(follower.stretches(str(written.path), written.runs))
+        assert last_bytes(view, 5) == b"cdefg"
+        assert last_bytes(view, 100) == b"abcdefg"
+        assert last_bytes(view, 0) == b""
 
 
 def test_one_line_of_a_gigabyte_is_read_in_bounded_memory(written: WrittenLog) -> None:
     written.start()
     with written.path.open("rb+") as file:
-        begin = file.seek(0, os.SEEK_END)
-        file.truncate(begin + 2**30)  # a hole reads as zeros and takes no disk
+        file.truncate(file.seek(0, os.SEEK_END) + 2**30)  # a hole reads as zeros and takes no disk
     tracemalloc.start()
-    with Log(str(written.path)) as log:
-        view = last_lines(log, spans(log, written.runs, markers=False), 1)
-        assert view == [(begin, begin + 2**30)]
-        assert sum(len(block) for block in log.read(view)) == 2**30
+    with closing(Follower(markers=False, tail=1)) as follower:
+        assert sum(len(block) for block in follower.new(str(written.path), written.runs)) == 2**30
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 2**20
 
 
-def test_a_log_that_is_not_there_is_none(tmp_path: Path) -> None:
+def test_a_log_that_does_not_exist_is_none(tmp_path: Path) -> None:
     assert open_log(None) is None
     assert open_log(str(tmp_path / "missing.log")) is None
     assert open_log(str(tmp_path / "missing" / "x.log")) is None
 
 
-def test_a_log_that_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     # Not by its mode: root may read everything.
     loop = tmp_path / "loop.log"
     loop.symlink_to(loop)

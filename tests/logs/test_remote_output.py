@@ -1,4 +1,4 @@
-"""What another host printed, from its pieces in the store."""
+"""The output of runs on other hosts, from its pieces in the store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 
 from queuectl.jobs.model import Run
 from queuectl.jobs.outcome import Ending
-from queuectl.logs.log import Span
-from queuectl.logs.spread import Elsewhere, SpreadFollower
-from queuectl.logs.stored import Fetched, Stored
+from queuectl.logs.follow import Fetched, Follower, RemoteOutput, StoredOutput
+from queuectl.logs.reader import Span
 from tests.logs.logs import WrittenLog
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -22,7 +21,7 @@ RUNNING = Run(1, "w1", "there", 1, WHEN, None, None, None, None, None, Ending.RU
 
 
 class Pieces:
-    """A store that gives two pieces at a time."""
+    """A store that returns two pieces at a time."""
 
     def __init__(self) -> None:
         self.of: dict[int, list[tuple[int, bytes]]] = {}
@@ -45,8 +44,8 @@ def pieces() -> Pieces:
 
 
 @pytest.fixture
-def elsewhere(pieces: Pieces) -> Elsewhere:
-    return Elsewhere(is_here=lambda run: run.host == "h", fetch=pieces.fetch)
+def remote(pieces: Pieces) -> RemoteOutput:
+    return RemoteOutput(is_local=lambda run: run.host == "h", fetch=pieces.fetch)
 
 
 def ended(run: Run, printed: int) -> Run:
@@ -60,7 +59,7 @@ def ended(run: Run, printed: int) -> Run:
     )
 
 
-def news(follower: SpreadFollower, *runs: Run, path: Path | None = None) -> bytes:
+def news(follower: Follower, *runs: Run, path: Path | None = None) -> bytes:
     return b"".join(follower.new(None if path is None else str(path), runs))
 
 
@@ -69,37 +68,37 @@ def news(follower: SpreadFollower, *runs: Run, path: Path | None = None) -> byte
 def test_any_part_of_overlapping_pieces_can_be_read(pieces: Pieces, start: int, stop: int) -> None:
     for at, data in ((0, b"abc"), (2, b"cde"), (5, b"f"), (6, b"gh")):
         pieces.add(data, at=at)
-    stored = Stored(lambda start: pieces.fetch(1, start), 0)
+    stored = StoredOutput(lambda start: pieces.fetch(1, start), 0)
     assert stored.kept == (0, 8)
     assert stored.at(Span(start, stop)) == b"abcdefgh"[start:stop]
 
 
-def test_what_is_missing_at_the_beginning_is_said_in_a_line(pieces: Pieces, elsewhere: Elsewhere) -> None:
+def test_a_line_says_what_is_missing_at_the_beginning(pieces: Pieces, remote: RemoteOutput) -> None:
     pieces.add(b"tail\n", at=1000)
     run = ended(RUNNING, 1005)
-    assert news(SpreadFollower(elsewhere), run) == START + b"--- 1000 bytes not kept ---\ntail\n" + END
-    assert news(SpreadFollower(elsewhere, markers=False), run) == b"tail\n"
+    assert news(Follower(remote), run) == START + b"--- 1000 bytes not kept ---\ntail\n" + END
+    assert news(Follower(remote, markers=False), run) == b"tail\n"
 
 
 @pytest.mark.parametrize("tail, told", [(None, [1000]), (9, [1000]), (2, [1000]), (1, [])])
-def test_what_is_missing_is_told_where_no_line_says_so_if_it_would_be_shown(
-    pieces: Pieces, elsewhere: Elsewhere, tail: int | None, told: list[int]
+def test_missing_output_is_reported_if_no_line_says_so_and_it_would_be_shown(
+    pieces: Pieces, remote: RemoteOutput, tail: int | None, told: list[int]
 ) -> None:
     pieces.add(b"one\ntwo\n", at=1000)
     heard: list[int] = []
-    follower = SpreadFollower(elsewhere, markers=False, tail=tail, tell=lambda count, _: heard.append(count))
+    follower = Follower(remote, markers=False, tail=tail, tell=lambda count, _: heard.append(count))
     assert news(follower, ended(RUNNING, 1008)) == (b"two\n" if tail == 1 else b"one\ntwo\n")
     assert heard == told
 
 
-def test_what_was_never_sent_is_said_in_a_line(pieces: Pieces, elsewhere: Elsewhere) -> None:
+def test_a_line_says_what_was_never_sent(pieces: Pieces, remote: RemoteOutput) -> None:
     pieces.add(b"some")
-    assert news(SpreadFollower(elsewhere), ended(RUNNING, 10)) == START + b"some\n--- 6 bytes not kept ---\n" + END
+    assert news(Follower(remote), ended(RUNNING, 10)) == START + b"some\n--- 6 bytes not kept ---\n" + END
 
 
-def test_a_run_is_followed_byte_by_byte(pieces: Pieces, elsewhere: Elsewhere) -> None:
-    follower = SpreadFollower(elsewhere)
-    assert news(follower, replace(RUNNING, log_from=None)) == b""
+def test_a_run_is_followed_byte_by_byte(pieces: Pieces, remote: RemoteOutput) -> None:
+    follower = Follower(remote)
+    assert news(follower, replace(RUNNING, log_from=None, started_at=None)) == b""
     assert news(follower, RUNNING) == START
     for letter in (b"a", b"b", b"c"):
         pieces.add(letter)
@@ -110,16 +109,16 @@ def test_a_run_is_followed_byte_by_byte(pieces: Pieces, elsewhere: Elsewhere) ->
     assert news(follower, ended(RUNNING, 4)) == b""
 
 
-def test_who_follows_too_slowly_is_told_how_much_was_missed(pieces: Pieces, elsewhere: Elsewhere) -> None:
-    follower = SpreadFollower(elsewhere)
+def test_a_slow_reader_is_told_how_much_it_has_missed(pieces: Pieces, remote: RemoteOutput) -> None:
+    follower = Follower(remote)
     pieces.add(b"first")
     assert news(follower, RUNNING) == START + b"first"
     pieces.of[1] = [(100, b"last\n")]
     assert news(follower, RUNNING) == b"\n--- 95 bytes not kept ---\nlast\n"
 
 
-def test_nobody_is_asked_when_nothing_has_changed(pieces: Pieces, elsewhere: Elsewhere) -> None:
-    follower = SpreadFollower(elsewhere)
+def test_the_store_is_not_asked_when_nothing_has_changed(pieces: Pieces, remote: RemoteOutput) -> None:
+    follower = Follower(remote)
     news(follower, RUNNING)
     asked = pieces.asked
     assert list(follower.new(None, [RUNNING], ask=False)) == []
@@ -136,32 +135,32 @@ def test_nobody_is_asked_when_nothing_has_changed(pieces: Pieces, elsewhere: Els
         (99, START + b"one\ntwo\nthree\n" + END),
     ],
 )
-def test_the_last_lines_may_be_many_pieces(pieces: Pieces, elsewhere: Elsewhere, count: int, text: bytes) -> None:
+def test_the_last_lines_may_be_many_pieces(pieces: Pieces, remote: RemoteOutput, count: int, text: bytes) -> None:
     for part in (b"on", b"e\nt", b"wo", b"\n", b"three"):
         pieces.add(part)
-    assert news(SpreadFollower(elsewhere, tail=count), ended(RUNNING, 13)) == text
+    assert news(Follower(remote, tail=count), ended(RUNNING, 13)) == text
 
 
-def test_runs_here_and_there_are_read_where_they_are(pieces: Pieces, elsewhere: Elsewhere, tmp_path: Path) -> None:
+def test_local_and_remote_runs_are_read_where_they_are(pieces: Pieces, remote: RemoteOutput, tmp_path: Path) -> None:
     log = WrittenLog(tmp_path / "a.log")
     log.run(b"here\n")
     pieces.add(b"there\n", run=2)
     away = ended(replace(RUNNING, number=2), 6)
     both = [*log.runs, away]
-    assert news(SpreadFollower(elsewhere, markers=False), *both, path=log.path) == b"here\nthere\n"
-    assert news(SpreadFollower(elsewhere), *both, path=log.path) == (
+    assert news(Follower(remote, markers=False), *both, path=log.path) == b"here\nthere\n"
+    assert news(Follower(remote), *both, path=log.path) == (
         log.path.read_bytes() + START.replace(b"run=1", b"run=2") + b"there\n" + END
     )
-    assert news(SpreadFollower(elsewhere, markers=False, tail=2), *both, path=log.path) == b"here\nthere\n"
+    assert news(Follower(remote, markers=False, tail=2), *both, path=log.path) == b"here\nthere\n"
 
 
-def test_a_log_of_another_run_in_its_place_is_not_taken_for_it(
-    pieces: Pieces, elsewhere: Elsewhere, tmp_path: Path
+def test_the_log_of_another_run_with_the_same_path_is_not_read(
+    pieces: Pieces, remote: RemoteOutput, tmp_path: Path
 ) -> None:
-    """Two homes of one host: the path is that of the latest run."""
+    """Two data directories of one host: the path is that of the latest run."""
     first = WrittenLog(tmp_path / "first.log")
     first.run(b"in the first home\n")
     other = tmp_path / "second.log"
     other.write_bytes(b"--- START x run=2 worker=w1 ---\nin the second home\n")
     pieces.add(b"in the first home\n", run=1)
-    assert news(SpreadFollower(elsewhere, markers=False), *first.runs, path=other) == b"in the first home\n"
+    assert news(Follower(remote, markers=False), *first.runs, path=other) == b"in the first home\n"

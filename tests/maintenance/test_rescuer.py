@@ -14,7 +14,7 @@ import pytest
 
 from queuectl.paths import runs_file
 from queuectl.process.journal import read_journal
-from queuectl.process.tree import find, send, unstarted_children
+from queuectl.process.tree import send, supervisor_processes
 from tests.e2e.processes import children, is_running, process, wait_until_gone
 from tests.e2e.scene import Scene, family_of, freeze, stop
 from tests.program import WorkerProcess
@@ -130,7 +130,7 @@ def test_a_job_that_kills_its_supervisors_is_dead_after_the_maximum_of_crashes(s
 
 
 def test_a_job_that_was_requested_from_a_frozen_supervisor_runs_once(scene: Scene) -> None:
-    scene.configure(heartbeat="200ms", lease="1s")
+    scene.configure(heartbeat="1s", lease="5s")  # long enough to stop both
     worker = scene.worker("--name", "w1")
     worker.wait_until_ready()
     (supervisor,) = children(worker.pid)
@@ -150,17 +150,20 @@ def test_a_job_that_was_requested_from_a_frozen_supervisor_runs_once(scene: Scen
     assert (job["worker"], scene.lines("ran")) == ("w2", ["w2"])
 
 
-def test_a_process_that_has_not_become_its_program_is_killed_with_its_supervisor() -> None:
+def test_a_process_that_has_not_become_its_program_is_found_by_the_journal_of_its_supervisor() -> None:
     # As between fork and exec: a child with the command line of its parent.
     code = "import os, time; os.fork(); os.write(1, b'x\\n'); time.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+    words = [sys.executable, "-c", code, "run_supervisor.py", "4", "/home/a/workers/w1.runs"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         assert [parent.stdout.readline() for _ in range(2)] == [b"x\n"] * 2
-        found = find(parent.pid)
-        assert found is not None
-        (child,) = unstarted_children(found)
-        assert [child.pid] == [one.pid for one in children(parent.pid)]
-        send(signal.SIGKILL, [found, child])
+        (child,) = children(parent.pid)
+        parent.kill()
+        wait_until_gone([parent.pid])
+        found = supervisor_processes("/home/a/workers/w1.runs", since=0)
+        assert [one.pid for one in found] == [child.pid]
+        assert supervisor_processes("/home/a/workers/w2.runs", since=0) == []
+        send(signal.SIGKILL, found)
         wait_until_gone([child.pid])
 
 

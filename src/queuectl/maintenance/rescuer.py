@@ -142,16 +142,15 @@ class Rescue:
 
     def _kill_supervisor(self) -> bool:
         """Kill the supervisor if it may still start one of the runs. Whether it was killed now."""
+        if self._supervisor or not self._uncertain():
+            return False
+        own = paths.runs_file(self._worker.home, self._worker.id)
         supervisor = self._entries[self._journal].supervisor
-        if self._supervisor or supervisor is None or not self._uncertain():
-            return False
-        found = tree.find(supervisor.pid)
-        if found is None or found.started != supervisor.started or found.is_zombie:
-            return False
-        tree.send(signal.SIGSTOP, [found])  # it forks no more
-        self._supervisor = [found, *tree.unstarted_children(found)]
+        since = 0 if supervisor is None else supervisor.started  # it may not have written that yet
+        tree.send(signal.SIGSTOP, tree.supervisor_processes(own, since=since))  # they fork no more
+        self._supervisor = tree.supervisor_processes(own, since=since)
         tree.send(signal.SIGKILL, self._supervisor)
-        return True
+        return bool(self._supervisor)
 
     def _uncertain(self) -> set[str]:
         """The tokens of runs that may still begin: ordered, or perhaps requested, and not known to have begun."""

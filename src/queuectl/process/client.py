@@ -25,7 +25,7 @@ from queuectl.process.system import IS_PORTABLE, PORTABLE_VARIABLE
 
 POLL_EVERY: Final = 0.02
 CLOSE_TIMEOUT: Final = 5.0
-_PROGRAM: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_supervisor.py")
+_PROGRAM: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), tree.SUPERVISOR_PROGRAM)
 # All that Python may need to start. The rest of our environment is for the jobs.
 _NEEDED_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", PORTABLE_VARIABLE)
 
@@ -218,13 +218,14 @@ class SupervisorClient:
         self._leaders: set[Child] = set()  # have exited while their runs are terminated
         self._exits: dict[Child, RunExit] = {}
         self._unseen: set[Child] = set()  # whose end came in since the last `poll`
+        self._undelivered: dict[str, str] = {}  # why we terminate runs of which the supervisor may not know it yet
         self._recorded: list[str] = []
         self._starting = 0  # requests without an answer
         self._asked_at: float | None = None
         self._log_limit = 0
         self._unstarted: list[
             ProcessInfo
-        ] = []  # children of a supervisor that we have killed, which were not their programs yet
+        ] = []  # dead or killed supervisors, and children of theirs that were not their programs yet
         self._adopted = AdoptedRuns()
         self._is_init = os.getpid() == 1
         # Children that another part of this process has started: reaps those that have ended, returns the others.
@@ -270,11 +271,7 @@ class SupervisorClient:
 
     def kill_supervisor(self) -> None:
         if self._supervisor is not None and self._is_connected:
-            if (found := tree.find(self._supervisor.process.pid)) is not None:
-                tree.send(signal.SIGSTOP, [found])  # it forks no more
-                self._unstarted = tree.unstarted_children(found)
-                tree.send(signal.SIGKILL, self._unstarted)
-            self._supervisor.process.kill()
+            self._supervisor.process.send_signal(signal.SIGSTOP)  # it forks no more
             self._disconnect()
 
     def reopen(self) -> bool:
@@ -318,6 +315,12 @@ class SupervisorClient:
                     self._note(messages)
             self._adopted.remove_source(self._supervisor.channel.fileno())
             self._is_connected = False
+            assert self._opened is not None
+            with contextlib.suppress(OSError):  # no descriptor to look with: then a start in this moment may be missed
+                since = tree.started(self._supervisor.process.pid) or 0
+                self._unstarted = tree.supervisor_processes(self._opened[0], since=since)
+                tree.send(signal.SIGKILL, self._unstarted)
+            self._supervisor.process.kill()
             self._asked_at, self._starting = None, 0
             self._recorded.clear()
             # The next supervisor does not know them. Ends that were reported count.
@@ -380,9 +383,9 @@ class SupervisorClient:
         how = Exited(ended["code"]) if ended["signal"] is None else Signalled(ended["signal"])
         usage = None if ended["usage"] is None else Usage(*ended["usage"])
         report = ResourceReport(usage, ended["out_of_memory"])
-        self._exits[child] = RunExit(
-            how, ended["duration"], ended["log_from"], ended["log_to"], report, ended["reason"]
-        )
+        undelivered = self._undelivered.pop(ended["token"], None)
+        reason = ended["reason"] or undelivered
+        self._exits[child] = RunExit(how, ended["duration"], ended["log_from"], ended["log_to"], report, reason)
         self._unseen.add(child)
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -460,6 +463,8 @@ class SupervisorClient:
     def terminating(self, runs: Mapping[Child, str]) -> None:
         if ours := {self._tokens[child]: reason for child, reason in runs.items() if child in self._tokens}:
             self._send({"op": "terminating", "runs": ours})
+            if self._is_connected and self._supervisor is not None and self._supervisor.channel.has_outgoing:
+                self._undelivered |= ours
 
     def finish(self, child: Child) -> None:
         if child in self._tokens and child not in self._exits:

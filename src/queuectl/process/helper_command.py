@@ -73,7 +73,7 @@ class HelperRunner:
         self._killed: set[int] = set()  # not reaped yet
 
     def fileno(self) -> int:
-        return self._selector.fileno()  # type: ignore[no-any-return, attr-defined] # epoll and kqueue have one
+        return self._selector.fileno()  # epoll and kqueue have one
 
     def start(self, key: Hashable, command: HelperCommand, *, now: float) -> None:
         self._waiting.append((key, command))

@@ -9,11 +9,13 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from queuectl.process import cgroups
 from queuectl.process.model import Identity, ProcessInfo
 from queuectl.process.system import system
+
+SUPERVISOR_PROGRAM: Final = "run_supervisor.py"
 
 
 class HasIdentity(Protocol):
@@ -74,14 +76,19 @@ def members(runs: Mapping[str, HasIdentity | None]) -> dict[str, list[ProcessInf
     return found
 
 
-def unstarted_children(parent: ProcessInfo) -> list[ProcessInfo]:
-    """Children of a supervisor that have not become their programs yet, and so do not carry a token: they still have its command line."""
-    command_line = system.command_line(parent.pid)
+def supervisor_processes(journal: str, *, since: int) -> list[ProcessInfo]:
+    """The supervisors that write this journal, and their children, also of a dead one, that have not become their programs yet: those do not
+    carry a token, and still have the command line of their parent. `since`: when the supervisor was started. An older one belongs to an
+    earlier worker of the same name."""
     return [
         process
         for process in system.processes()
-        if process.parent == parent.pid and system.command_line(process.pid) == command_line
+        if process.started >= since and is_supervisor(system.command_line(process.pid), journal)
     ]
+
+
+def is_supervisor(command_line: str, journal: str) -> bool:
+    return SUPERVISOR_PROGRAM in command_line and command_line.endswith(f" {journal}")
 
 
 def orphans(runs: Mapping[str, HasIdentity | None]) -> list[ProcessInfo]:

@@ -48,7 +48,7 @@ def test_what_the_other_end_does_not_take_is_kept_and_sent_later(ends: tuple[Cha
 
 
 @pytest.mark.parametrize("data", [b"", b"plain", "żółw".encode(), b"\xff\x00\xfe", b"\n", b"\xed\xa0\x80"])
-def test_any_bytes_survive(ends: tuple[Channel, Channel], data: bytes) -> None:
+def test_any_bytes_survive_the_channel(ends: tuple[Channel, Channel], data: bytes) -> None:
     ours, its = ends
     ours.send({"data": encode(data)})
     assert its.wait(20)

@@ -197,8 +197,9 @@ class LogWriter:
     def _open_file(self) -> int:
         try:
             return open_segment(self._path, _FLAGS | os.O_CREAT)
-        except FileNotFoundError:  # a user has removed our directory
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        except FileNotFoundError:  # a user has removed our directory; if the data directory is gone, it is not recreated
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(os.path.dirname(self._path), 0o700)
             return open_segment(self._path, _FLAGS | os.O_CREAT)
 
     def _locate(self, size: int) -> None:

@@ -95,7 +95,7 @@ class WorkerRun:
 
     @property
     def is_start_unrecorded(self) -> bool:
-        """Without a PID there is nothing to record: its supervisor died before it answered."""
+        # Without a PID there is nothing to record: its supervisor died before it answered.
         return self.child is not None and not (self.is_start_recorded or self.is_lost)
 
     def as_start(self, now: float) -> Start:
@@ -420,14 +420,13 @@ class Executor:
         """
         self.release_prefetched()
         abandoned = self._in_state(RunState.STARTING, RunState.RUNNING, RunState.TERMINATING)
-        count = len(abandoned) + len(self.completer)
-        self.lost |= {end.claim.token: Span(None, None) for end in self.completer}
+        claims = [end.claim for end in self.completer] + [run.claim for run in abandoned]
+        self.lost |= {claim.token: Span(None, None) for claim in claims}
         self.completer.clear()
         for run in abandoned:
             run.is_lost = True
-            self.lost[run.claim.token] = Span(None, None)
         self.release_all(now)
-        return count
+        return len(claims)
 
     def _terminate(self, runs: Iterable[WorkerRun], why: Why, now: float, *, is_written: bool = False) -> None:
         """Ask runs to end that are not being terminated already: those keep their first reason. SIGTERM to all processes of each, then
@@ -553,8 +552,7 @@ class Executor:
     @property
     def can_restart(self) -> bool:
         """Whether the next worker finds everything in the journal: nothing is being started, terminated, or waits to be recorded."""
-        quiet = all(run.state is RunState.RUNNING for run in self._runs.values())
-        return quiet and not (self.completer or self.lost)
+        return len(self._in_state(RunState.RUNNING)) == len(self._runs) and not (self.completer or self.lost)
 
     @property
     def is_terminating_lost(self) -> bool:

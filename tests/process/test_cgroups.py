@@ -64,7 +64,7 @@ def test_a_supervisor_removes_its_groups_and_those_of_dead_ones(tmp_path: Path, 
             assert groups_of(pids[-1])
             if number == 0:
                 os.kill(pids[0], signal.SIGKILL)
-                wait_until(lambda: other.started() or not other.has_supervisor, what="its death")  # noqa: B023
+                wait_until(lambda: other.started() or not other.has_supervisor, what="its death")
     assert not [group for pid in pids for group in groups_of(pid)]
 
 

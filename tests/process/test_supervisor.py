@@ -403,15 +403,38 @@ def test_a_dead_supervisor_is_noticed_and_replaced(client: SupervisorClient, log
     os.kill(supervisor(tmp_path).pid, signal.SIGKILL)
     wait_until(lambda: client.started() or not client.has_supervisor, what="its death to be noticed")
     assert client.silent_for() == 0.0
+    wait_until(client.reopen, what="the next supervisor")
     assert not client.has_exited(child)
     client.kill_group(child)
     wait_until(lambda: client.has_exited(child), what="the run to end")
     client.recorded(child)
-    wait_until(client.reopen, what="the next supervisor")
     assert exit_of(client, start(client, shell("seq 300000"), log, place=1)).how == Exited(0)
     assert sum(path.stat().st_size for path in tmp_path.glob("job.log*")) <= LIMIT + LIMIT // 16, (
         "the limit is sent again"
     )
+
+
+def test_a_run_keeps_its_reason_if_the_supervisor_may_not_have_known_it(
+    client: SupervisorClient, log: Path, tmp_path: Path
+) -> None:
+    child = start(client, shell("exec sleep 1000"), log)
+    pid = supervisor(tmp_path).pid
+    os.kill(pid, signal.SIGSTOP)
+    client.start(
+        [request([b"/bin/true"], log, place=1, env={b"LARGE": b"x" * 100_000})] * 20
+    )  # more than a socket holds
+    client.terminating({child: "timeout"})
+    client.kill_group(child)
+    wait_until_gone(child)
+    os.kill(pid, signal.SIGCONT)
+
+    def ended() -> bool:
+        client.started()
+        client.finish(child)
+        return client.poll(child) is not None
+
+    wait_until(ended, what="the run to end")
+    assert exit_of(client, child).reason == "timeout"
 
 
 def test_a_silent_supervisor_is_killed_and_replaced(client: SupervisorClient, log: Path, tmp_path: Path) -> None:

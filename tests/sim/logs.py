@@ -33,4 +33,4 @@ def check_logs(witness: Witness, host: Host) -> None:
         with closing(log):
             found = log.at(Span(start, stop))
         expected = (PRINTED,) if pid is not None else (PRINTED, b"")  # there may have been no process
-        witness.must(found in expected, f"run {number} of {job} is said to have printed {found!r}")
+        witness.must(found in expected, f"run {number} of {job} is said to have printed {found!r} ({start}, {stop})")

@@ -164,7 +164,7 @@ class Files:
     def write(self, fd: int, data: bytes) -> int:
         self._before_write()
         written = os.write(fd, data)
-        if self._is_seen:
+        if self._is_seen and not self._stage.is_aside:
             self._stage.effect("after a write")
         return written
 
@@ -173,6 +173,9 @@ class Files:
         return os.pwrite(fd, data, offset)
 
     def unlink(self, path: str) -> None:
+        if self._stage.is_aside:
+            os.unlink(path)
+            return
         if self._stage.me().is_gone:
             return
         if self._is_seen:
@@ -180,9 +183,11 @@ class Files:
         os.unlink(path)
 
     def rename(self, path: str, new: str) -> None:
-        self._stage.effect("before a rename")
+        if not self._stage.is_aside:
+            self._stage.effect("before a rename")
         os.rename(path, new)
-        self._stage.effect("after a rename")
+        if not self._stage.is_aside:
+            self._stage.effect("after a rename")
 
     def _before_write(self) -> None:
         if not self._stage.is_aside:

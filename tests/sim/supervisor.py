@@ -108,7 +108,7 @@ class Supervisor:
         if is_prompt:
             self.handle_all()
         else:
-            self._stage.later(self._stage.random.random() * 0.02, self.handle_all)
+            self._stage.later(self._stage.random.random() * 0.02, self._turn)
 
     def handle_all(self) -> None:
         while self._requests and not (self.is_gone or self.is_stopped):
@@ -181,12 +181,12 @@ class Supervisor:
         if not self.is_gone:
             self._stage.tell(f"supervisor {self.process.pid} on {self.host.name} is stopped")
             self._stopped_until = self._stage.now + seconds
-            self._stage.later(seconds, self._continue)
+            self._stage.later(seconds, self._turn)
 
-    def _continue(self) -> None:
-        if not self.is_stopped:
-            self.handle_all()
-            self._reap()
+    def _turn(self) -> None:
+        """What was requested before a process ended is done before its end is noticed."""
+        self.handle_all()
+        self._reap()
 
     def die(self) -> None:
         if not self.is_gone:
@@ -198,7 +198,7 @@ class Supervisor:
     # ── by itself ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def child_ended(self, _: Process) -> None:
-        self._stage.later(self._stage.random.random() * 0.02, self._reap)
+        self._stage.later(self._stage.random.random() * 0.02, self._turn)
 
     def _reap(self) -> None:
         if self.is_gone or self.is_stopped:

@@ -42,7 +42,8 @@ class Worker:
         self._output: dict[str, int] = {}
         self._tokens: dict[Child, str] = {}
         self._leaders: set[str] = set()
-        self._exits: dict[str, RunExit] = {}
+        self._exits: dict[Child, RunExit] = {}
+        self._children: dict[str, Child] = {}
         self._recorded: list[str] = []
         self._asked_at: float | None = None
         self._starting = 0
@@ -126,6 +127,7 @@ class Worker:
         self._is_connected = False
         self._asked_at, self._starting = None, 0
         self._recorded.clear()
+        self._tokens.clear()
 
     def _ask(self, act: Callable[[Supervisor], Callable[[], None]]) -> None:
         if self._asked_at is None and self._is_connected:
@@ -160,11 +162,11 @@ class Worker:
         for answer in news.started:
             self._starting -= 1
             if isinstance(answer.child, Child):
-                self._tokens[answer.child] = answer.token
+                self._tokens[answer.child], self._children[answer.token] = answer.token, answer.child
         self._started += news.started
         self._output |= news.output
         self._leaders.update(news.leaders)
-        self._exits |= news.exits
+        self._exits |= {self._children[token]: ended for token, ended in news.exits.items()}
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +200,7 @@ class Worker:
 
     def poll(self, child: Child) -> RunExit | UnknownExit | None:
         if child not in self._adopted:
-            return self._exits.get(self._tokens[child])
+            return self._exits.get(child)
         how = self._adopted.poll(child)
         if how is None or isinstance(how, UnknownExit):
             return how
@@ -208,9 +210,9 @@ class Worker:
         return RunExit(how, duration, ended.log_from, ended.log_to, ended.report, ended.reason)
 
     def has_exited(self, child: Child) -> bool:
-        if child in self._adopted or not self._is_connected:
-            return not tree.is_running(child)
-        return self._tokens[child] in self._leaders or self._tokens[child] in self._exits
+        if child in self._exits or self._tokens.get(child) in self._leaders:
+            return True
+        return child not in self._tokens and not tree.is_running(child)
 
     def terminating(self, runs: Mapping[Child, str]) -> None:
         for child, reason in runs.items():
@@ -222,15 +224,15 @@ class Worker:
                 )
 
     def finish(self, child: Child) -> None:
-        if child in self._tokens and self._tokens[child] not in self._exits:
+        if child in self._tokens and child not in self._exits:
             self._ask(lambda supervisor: partial(supervisor.finish, self._tokens[child]))
 
     def recorded(self, child: Child) -> None:
         self._stage.effect("before a run is forgotten")
         if child in self._adopted:
             self._adopted.forget(child)
-        elif (token := self._tokens.pop(child, None)) is not None:
-            self._exits.pop(token, None)
+        self._exits.pop(child, None)
+        if (token := self._tokens.pop(child, None)) is not None:
             self._leaders.discard(token)
             self._recorded.append(token)  # sent with the next message, or when there is nothing else to do
 

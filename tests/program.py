@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from queuectl.process.system import PORTABLE_VARIABLE
 from tests.e2e.processes import children, has_let_go
 from tests.wait import wait_until
 from tests.warm import Ended, Forked, living, warm
@@ -57,7 +58,7 @@ def environment(home: Path, extra: Mapping[str, str | None] | None = None) -> di
     env = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("QUEUECTL_") and name not in OF_THE_TERMINAL
+        if (not name.startswith("QUEUECTL_") or name == PORTABLE_VARIABLE) and name not in OF_THE_TERMINAL
     }
     for name, value in {"QUEUECTL_HOME": str(home), **(extra or {})}.items():
         if value is None:

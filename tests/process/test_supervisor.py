@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import queuectl.process.supervisor
+from queuectl.clock import SystemClock
 from queuectl.filelock import is_held
 from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.process import tree
@@ -31,7 +32,7 @@ from queuectl.process.journal import (
     read_journal,
 )
 from queuectl.process.model import Child
-from queuectl.process.spawn import CannotSpawn
+from queuectl.process.spawn import CannotSpawn, StartExpired
 from queuectl.process.supervisor import Supervisor
 from queuectl.process.system import IS_PORTABLE
 from tests.e2e.processes import descriptors
@@ -396,6 +397,22 @@ def test_a_supervisor_that_is_stopped_never_blocks_its_worker(
     found = []
     wait_until(lambda: found.extend(client.started()) or len(found) == 40, what="all answers")
     wait_until(lambda: client.started() or client.silent_for() == 0.0, what="the answer to the ping")
+
+
+def test_a_run_is_not_started_once_its_claim_may_belong_to_another_worker(
+    client: SupervisorClient, log: Path, tmp_path: Path
+) -> None:
+    now = SystemClock().monotonic()
+    late, fine = start_all(
+        client,
+        request(shell("echo ran"), log, start_by=now),
+        request([b"/bin/true"], log, place=1, start_by=now + 1000),
+    )
+    assert isinstance(late, StartExpired)
+    assert isinstance(fine, Child)
+    assert exit_of(client, fine).how == Exited(0)
+    assert "token-0" not in journal(tmp_path).runs
+    assert not log.exists()
 
 
 def test_a_dead_supervisor_is_noticed_and_replaced(client: SupervisorClient, log: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -166,10 +167,19 @@ def _forgotten_ends() -> tuple[Any, str, Any]:
 
 
 def _late_start() -> tuple[Any, str, Any]:
-    def ensure_fresh(self: Heartbeat, *_: object) -> bool:
-        return True
+    def ensure_fresh(self: Heartbeat, *_: object) -> float:
+        return math.inf
 
     return Heartbeat, "ensure_fresh", ensure_fresh
+
+
+def _no_deadline() -> tuple[Any, str, Any]:
+    ensure_fresh = Heartbeat.ensure_fresh
+
+    def without_end(self: Heartbeat, *given: Any) -> float | None:
+        return None if ensure_fresh(self, *given) is None else math.inf
+
+    return Heartbeat, "ensure_fresh", without_end
 
 
 def _forgotten_exit() -> tuple[Any, str, Any]:
@@ -262,6 +272,7 @@ DEFECTS: Final[dict[str, Change]] = {
     "ends that are forgotten when the store is in trouble": _forgotten_ends,
     "a run that is forgotten before its end is recorded": _recorded_at_once,
     "a start without a look at the time": _late_start,
+    "a request to start without a deadline": _no_deadline,
     "a worker that adopts nothing": _no_adoption,
     "a worker that forgets the journals of earlier ones": _forgotten_journals,
     "an adoption that forgets the exit": _forgotten_exit,
@@ -292,6 +303,8 @@ WHERE: Final[dict[str, Theme]] = {
     "an adoption of what ran before the power was gone": Theme.POWER,
     "a termination without its reason in the journal": Theme.HEIRS,
     "a rescue without its terminations in the journal": Theme.ALERT,
+    "a rescue that lets a frozen supervisor start its runs": Theme.STALLED,
+    "a request to start without a deadline": Theme.STALLED,
 }
 
 

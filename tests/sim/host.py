@@ -61,6 +61,7 @@ class Host:
     def __init__(self, stage: Stage, name: str, home: str) -> None:
         self.name = name
         self.home = home
+        self.is_only_one = False
         self.wall = 0.0  # how far its wall clock is off
         self.processes: dict[int, Process] = {}
         self.supervisors: list[Parent] = []

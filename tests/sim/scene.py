@@ -59,6 +59,7 @@ class Scene:
         ageing = ("off", "enqueues", "1s")[int(chance() * 3)]
         self.settings = load_settings({**STORED, "max-crashes": str(self._max_crashes), "ageing": ageing}, {})
         self.hosts = [Host(self.stage, name, str(folder / name)) for name in ("A", "B")[: 1 + int(chance() * 2)]]
+        self.hosts[0].is_only_one = len(self.hosts) == 1
         self.witness = Witness(
             pool.connect(),
             self.stage,

@@ -59,7 +59,9 @@ class Chances:
             BEFORE_WRITING: 4 * self.freeze,
             BEFORE_SETTLING: given.get("settling", 4 * self.freeze),
             AFTER_A_CLAIM: given.get("claimed", self.freeze),
+            AFTER_AN_ORDER: given.get("requested", self.freeze),
         }
+        self.stall = given.get("stall", 0.0)  # of a supervisor, that it is stopped before it starts what is requested
         self.least_nap = given.get("least_nap", 0.0)
         self.one_at_a_time = bool(given.get("one_at_a_time"))  # else those may be asleep, too, who would notice
         self.busy = given.get("busy", 0.0)

@@ -16,7 +16,7 @@ from queuectl.logs.writer import LogWriter
 from queuectl.process.client import RunExit, Started, StartRequest
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child, Identity
-from queuectl.process.spawn import CannotSpawn
+from queuectl.process.spawn import CannotSpawn, StartExpired
 from queuectl.process.supervisor import JOURNAL_AFTER
 from tests.sim.host import Host, Process, Signals
 from tests.sim.stage import Stage
@@ -117,7 +117,17 @@ class Supervisor:
     def start(self, request: StartRequest) -> None:
         stage, host = self._stage, self.host
         self._signals.is_pending = True
+        if stage.now >= request.start_by:
+            self.news.started.append(Started(request.token, StartExpired("it is too late"), stage.now))
+            return
         self._write(request.place, request.token, Record(0, 0))
+        # Only if every other worker is on this host: one of another host cannot know about it, nor kill us.
+        if host.is_only_one and stage.strikes(stage.chances.stall):
+            self.stop(stage.random.random() * LONG)
+        self._requests.insert(0, lambda: self._spawn(request))
+
+    def _spawn(self, request: StartRequest) -> None:
+        stage, host = self._stage, self.host
         if stage.strikes(stage.chances.unstartable):
             problem = CannotSpawn("the system has no room for another process")
             self.news.started.append(Started(request.token, problem, stage.now))

@@ -17,6 +17,7 @@ class Theme(enum.Enum):
     ALERT = "people see each death, end at once what the dead have left, and are killed over it just after a signal"
     POWER = "the power goes soon after a crash"
     HEIRS = "workers crash over jobs that take long, most of all when they have just begun them"
+    STALLED = "supervisors are stopped before they start what their workers request, and the workers after that, for longer than a lease"
     STORE = "workers crash while the store cannot be written"
 
 
@@ -24,6 +25,7 @@ class Theme(enum.Enum):
 THEMES: Final = (
     Theme.MIXED, Theme.NAPS, Theme.STORE, Theme.MIXED, Theme.HEIRS, Theme.STILL, Theme.MIXED,
     Theme.NAPS, Theme.POWER, Theme.MIXED, Theme.STORE, Theme.HEIRS, Theme.MIXED, Theme.ALERT,
+    Theme.STALLED,
 )  # fmt: skip
 # In a row, so that a theme meets whatever else goes by the number of the seed.
 IN_A_ROW: Final = 3
@@ -50,6 +52,8 @@ def chances_of(theme: Theme, chance: Callable[[], float]) -> Chances:
             return Chances(crash=0.008)
         case Theme.HEIRS:
             return Chances(crash=0.006, ordered=0.05, long=0.7)
+        case Theme.STALLED:
+            return Chances(freeze=0.001, least_nap=5.0, requested=0.4, stall=0.4)
         case Theme.STORE:
             return Chances(crash=0.005, sleeping=0.05, broken=0.3)
         case Theme.MIXED:

@@ -185,6 +185,8 @@ class Worker:
     def start(self, requests: Sequence[StartRequest]) -> None:
         if requests and self._is_connected:
             self._starting += len(requests)
+            if self._supervisor is not None and self._stage.strikes(self._stage.chances.stall):
+                self._supervisor.stop(self._stage.random.random() * MAX_SILENCE)
             for request in requests:
                 self._ask(lambda supervisor, request=request: partial(supervisor.start, request))  # type: ignore[misc]
         self._stage.effect(AFTER_AN_ORDER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ from queuectl.process import tree
 from queuectl.process.adopted import AdoptedRuns, UnknownExit
 from queuectl.process.ipc import Channel, Disconnected, Message, encode
 from queuectl.process.model import Child, ProcessInfo
-from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup
+from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, StartExpired
 from queuectl.process.system import IS_PORTABLE, PORTABLE_VARIABLE
 
 POLL_EVERY: Final = 0.02
@@ -48,6 +49,7 @@ class StartRequest(NamedTuple):
     program: bytes | None = None
     shell: bytes | None = None
     secrets: Sequence[tuple[str, bytes]] = ()  # by name: redacted in its output
+    start_by: float = math.inf  # by the monotonic clock: later its claim may belong to another worker
     setup: ChildSetup = NO_SETUP
 
 
@@ -61,7 +63,8 @@ class Started(NamedTuple):
 
 class RunExit(NamedTuple):
     """How a run ended. `reason`: why it was terminated, None: it ended by itself. `log_from`, `log_to`: its output in the log, None if it
-    has printed nothing; `log_to` also if the END marker could not be written. `duration` None: unknown."""
+    has printed nothing; `log_to` also if the END marker could not be written. `duration` None: unknown. `log_problem`: why some of its output
+    or the END marker could not be written."""
 
     how: Exited | Signalled
     duration: float | None
@@ -69,6 +72,7 @@ class RunExit(NamedTuple):
     log_to: int | None = None
     report: ResourceReport = NO_REPORT
     reason: str | None = None
+    log_problem: str = ""
 
 
 class Processes(Protocol):
@@ -372,7 +376,8 @@ class SupervisorClient:
         self._starting -= 1
         token = answer["token"]
         if "error" in answer:
-            self._started.append(Started(token, CannotSpawn(answer["error"]), answer["at"]))
+            problem = (StartExpired if answer.get("expired") else CannotSpawn)(answer["error"])
+            self._started.append(Started(token, problem, answer["at"]))
             return
         child = Child(answer["pid"], answer["started"])
         self._tokens[child], self._children[token] = token, child
@@ -385,7 +390,8 @@ class SupervisorClient:
         report = ResourceReport(usage, ended["out_of_memory"])
         undelivered = self._undelivered.pop(ended["token"], None)
         reason = ended["reason"] or undelivered
-        self._exits[child] = RunExit(how, ended["duration"], ended["log_from"], ended["log_to"], report, reason)
+        log_from, log_to, problem = ended["log_from"], ended["log_to"], ended["log_problem"]
+        self._exits[child] = RunExit(how, ended["duration"], log_from, log_to, report, reason, problem)
         self._unseen.add(child)
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -427,6 +433,7 @@ class SupervisorClient:
             "log": request.log,
             "head": encode(request.head),
             "is_first": request.is_first,
+            "start_by": request.start_by,
             "secrets": [(name, encode(value)) for name, value in request.secrets],
             "setup": {**setup._asdict(), "limits": dict(setup.limits)},
         }

@@ -83,6 +83,10 @@ class CannotSpawn(Exception):
     """The process could not be started. The message says why, for the owner of the job."""
 
 
+class StartExpired(CannotSpawn):
+    """It was not started, since its claim may belong to another worker by now."""
+
+
 def with_limits(setup: ChildSetup, limits: Mapping[str, int] | None) -> ChildSetup:
     if not limits:
         return setup

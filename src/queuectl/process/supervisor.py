@@ -205,10 +205,15 @@ class Supervisor:
 
     def _start(self, request: Mapping[str, Any]) -> None:
         token, place, at = request["token"], request["place"], self._clock.monotonic()
+        if at >= request["start_by"]:  # we were stopped, or our worker was before it sent this
+            problem = "its supervisor was stopped for too long"
+            answer: Message = {"token": token, "at": at, "error": problem, "expired": True}
+            self._news.setdefault("started", []).append(answer)
+            return
         # Before the start: a process that finds this worker dead must not take a job for unstarted that is about to run.
         with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
             self._journal.write(place, token, Record(0, 0))
-        answer: Message = {"token": token, "at": at}
+        answer = {"token": token, "at": at}
         try:
             run = self._spawn(request, at)
             answer |= {"pid": run.child.pid, "started": run.child.started}
@@ -324,6 +329,7 @@ class Supervisor:
                 "usage": None if report.usage is None else list(report.usage),
                 "out_of_memory": report.out_of_memory,
                 "reason": reason,
+                "log_problem": run.output.problem if run.output.dropped or log_to is None else "",
             }
         )
 

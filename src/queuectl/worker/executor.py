@@ -34,7 +34,7 @@ from queuectl.process.adopted import Adoption, UnknownExit
 from queuectl.process.client import RunExit, Started
 from queuectl.process.journal import LOST
 from queuectl.process.model import Child, ProcessInfo
-from queuectl.process.spawn import CannotSpawn
+from queuectl.process.spawn import CannotSpawn, StartExpired
 from queuectl.settings import Settings
 from queuectl.store.types import Span, Start
 from queuectl.worker.completer import Completer
@@ -181,9 +181,9 @@ class Executor:
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, claims: Sequence[Claim], *, slots: int, are_ours: Callable[[], bool]) -> None:
+    def start(self, claims: Sequence[Claim], *, slots: int, ours_until: Callable[[], float | None]) -> None:
         """Start a run of each, and of those prefetched, as far as there are slots. Give them back if they may belong to another worker by
-        now."""
+        now. `ours_until`: until when they do not, by the monotonic clock; None if they may already."""
         if self._is_supervisor_lost:
             self.release_prefetched(claims)
         if self._is_supervisor_lost or not (claims or self._prefetch or self.pending_secrets or self._held):
@@ -201,7 +201,8 @@ class Executor:
                 self.pending_secrets.forget(claim)
                 self.completer.add_unstarted(claim, outcome)
             # Asked last: this process may have been stopped for long since they were claimed.
-            if prepared and not are_ours():
+            start_by = ours_until() if prepared else None
+            if start_by is None:
                 for one in prepared:
                     self._webhooks.remove(one.claim)
                     self.completer.add_unstarted(one.claim, GivenBack("its worker was stopped for too long"))
@@ -209,7 +210,7 @@ class Executor:
             now = self._context.clock.monotonic()
             for one in prepared:
                 self._runs[one.claim.token] = WorkerRun(one.claim, one.slot, one.request.place, now)
-            self._processes.start([one.request for one in prepared])
+            self._processes.start([one.request._replace(start_by=start_by) for one in prepared])
             self._note_started()
 
     def _one_suspect_at_a_time(self, claims: Sequence[Claim]) -> list[Claim]:
@@ -256,7 +257,13 @@ class Executor:
         if isinstance(answer.child, CannotSpawn):
             del self._runs[answer.token]
             self._webhooks.remove(run.claim)
-            outcome: Outcome = NotStarted(str(answer.child)) if run.why is not Why.CANCEL else Cancelled(None)
+            outcome: Outcome
+            if run.why is Why.CANCEL:
+                outcome = Cancelled(None)
+            elif isinstance(answer.child, StartExpired):
+                outcome = GivenBack(str(answer.child))
+            else:
+                outcome = NotStarted(str(answer.child))
             self.completer.add_unstarted(run.claim, outcome, began=answer.at)
             return
         run.state, run.child, run.has_exited = RunState.RUNNING, answer.child, False

@@ -62,17 +62,18 @@ class Heartbeat:
             self._log_silence()
         return known
 
-    def is_fresh(self, settings: Settings) -> bool:
-        """Whether our last heartbeat is not older than the lease: then what we have claimed is certainly ours."""
-        return self._context.clock.monotonic() - self._sent_at < settings.lease_ms / 1000
+    def fresh_until(self, settings: Settings) -> float | None:
+        """Until when what we have claimed is certainly ours: no other worker takes it within a lease of our last heartbeat. None if that time
+        is over."""
+        until = self._sent_at + settings.lease_ms / 1000
+        return until if self._context.clock.monotonic() < until else None
 
-    def ensure_fresh(self, send: Callable[[], bool | None], settings: Settings) -> bool:
-        """Whether what we have claimed is still ours. No other worker takes it within a lease of our last heartbeat; later, for example after
-        this process was stopped, the store has to be asked. False also if it cannot be asked."""
-        while not self.is_fresh(settings):
+    def ensure_fresh(self, send: Callable[[], bool | None], settings: Settings) -> float | None:
+        """The same. After the time, for example because this process was stopped, the store is asked. None also if it cannot be asked."""
+        while (until := self.fresh_until(settings)) is None:
             if not send():
-                return False
-        return True
+                return None
+        return until
 
     def give_back(self, spans: Mapping[str, Span], *, max_crashes: int) -> bool:
         """Give back the jobs, by token, of runs whose end is unknown or that were taken from us, now that no process of them is left. The

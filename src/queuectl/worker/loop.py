@@ -127,8 +127,8 @@ class Worker:
         if self._is_starting:  # else a slot could be assigned twice
             return NextTurn((), RETRY_EVERY)
         self._watch_runs(now)
-        if not self._is_unsure and self._heartbeat.is_fresh(self._settings):
-            self._executor.start((), slots=self._slots, are_ours=lambda: self._heartbeat.is_fresh(self._settings))
+        if not self._is_unsure and self._heartbeat.fresh_until(self._settings):
+            self._executor.start((), slots=self._slots, ours_until=lambda: self._heartbeat.fresh_until(self._settings))
         again = self._context.processes.poll_again_in()
         times = [
             *self._executor.local_wake_times(self._slots),
@@ -243,9 +243,9 @@ class Worker:
         return bool(self._executor.completer or self._is_undecided or self._may_claim(*free))
 
     def _start(self, claims: Sequence[Claim]) -> None:
-        self._executor.start(claims, slots=self._slots, are_ours=self._are_ours)
+        self._executor.start(claims, slots=self._slots, ours_until=self._ours_until)
 
-    def _are_ours(self) -> bool:
+    def _ours_until(self) -> float | None:
         self._is_starting = True
         try:
             return self._heartbeat.ensure_fresh(self._call_heartbeat, self._settings)

@@ -143,13 +143,26 @@ def test_a_name_can_be_used_again_while_others_still_deal_with_the_crash(scene: 
     assert scene.workers() == {"rescuer": "running", "w1": "running"}
 
 
-def test_workers_may_have_any_number_of_slots_with_few_descriptors(scene: Scene) -> None:
+def test_a_worker_raises_its_limit_of_open_files_as_far_as_it_may(scene: Scene) -> None:
     scene.enqueue_all([{"command": f"{scene.note('begun')}; {scene.until('go')}"}] * 60)
-    scene.worker("--count", "1000", through=["sh", "-c", 'ulimit -n 24; exec "$@"', "-"])
+    scene.worker("--count", "1000", through=["sh", "-c", 'ulimit -Sn 24; exec "$@"', "-"])
     scene.wait_for_lines("begun", 60)
     scene.open("go")
     scene.wait_for_all()
     assert scene.count("completed") == 60
+
+
+def test_a_worker_refuses_more_slots_than_the_limit_of_open_files_allows(scene: Scene) -> None:
+    limited = ["sh", "-c", 'ulimit -n 84; exec "$@"', "-"]
+    refused = scene.worker("--count", "11", through=limited, ready=False)
+    assert refused.wait() == 1
+    assert "the limit of open files allows a worker 10 slots, not 11" in refused.output
+    scene.enqueue_all([{"command": f"{scene.note('begun')}; {scene.until('go')}"}] * 20)
+    scene.worker("--count", "10", through=limited)
+    scene.wait_for_lines("begun", 10)
+    scene.open("go")
+    scene.wait_for_all()
+    assert scene.count("completed") == 20
 
 
 def test_a_name_can_be_used_again_also_if_the_host_has_another_name_now(scene: Scene) -> None:

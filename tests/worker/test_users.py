@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from queuectl.errors import StoreFailed
-from queuectl.process.table import entries
+from queuectl.process.linux import processes
 from queuectl.store.open import open_reads
 from tests.e2e.processes import children, is_running
 from tests.e2e.scene import Scene
@@ -139,8 +139,9 @@ def test_a_job_of_root_keeps_the_session_keyring_of_the_worker(shared: Shared) -
 # A seccomp filter that denies keyctl, as that of Docker does: load the number of the call, compare, return EPERM or allow.
 WITHOUT_KEYCTL = """
 import ctypes, os, struct, sys
-from queuectl.process.libc import _KEYCTL
-rules = [(0x20, 0, 0, 0), (0x15, 0, 1, _KEYCTL), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+import platform
+from queuectl.process.linux import _KEYCTL
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, _KEYCTL[platform.machine()]), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
 program = struct.pack("HxxxxxxP", len(rules), ctypes.addressof(code))
 libc = ctypes.CDLL(None, use_errno=True)
@@ -374,7 +375,7 @@ HIDDEN = "setsid sh -c 'trap \"\" TERM; sleep 300' & sleep 300"
 
 def family(uid: int) -> list[int]:
     found = []
-    for one in entries():
+    for one in processes():
         try:
             if os.stat(f"/proc/{one.pid}").st_uid == uid:
                 found.append(one.pid)

@@ -156,8 +156,8 @@ class WorkerLog:
             case events.StoppedProcessKilled(_, message):
                 return "red", "unlocked", escape_control(message)
             case events.SupervisorLost(problem, runs):
-                requeued = f"; {_count(runs, 'running job')} will run again" if runs else ""
-                return "red", "supervisor", f"the supervisor of this worker is gone: {escape_control(problem)}{requeued}"
+                terminated = f"; terminating {_count(runs, 'job')}" if runs else ""
+                return "red", "supervisor", f"the supervisor died: {escape_control(problem)}{terminated}"
             case events.SupervisorRestarted():
                 return "green", "supervisor", "restarted"
             case unreachable:

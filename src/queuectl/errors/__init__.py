@@ -25,7 +25,7 @@
     │   ├── StoreBusy  StoreFull  StoreReadOnly  StoreFailed
     │   ├── StoreDamaged  StoreForeign  StoreTooNew  StoreGone  CopyDiffers
     │   ├── StoreUnreachable  StoreRefused  DriverMissing  ExtraMissing  CannotListen
-    │   ├── SqliteTooOld  SystemUnsupported  SystemRefused  ZonesMissing
+    │   ├── SqliteTooOld  SystemUnsupported  SystemRefused  TooManySlots  ZonesMissing
     │   ├── CallRefused  CallUnanswered   of a webhook
     │   ├── ServiceManagerMissing  ServiceFailed
     │   ├── PolicyUnusable     not trusted, or missing

@@ -16,15 +16,20 @@ from typing import Final, NamedTuple
 
 from queuectl.clock import Clock
 from queuectl.process import tree
-from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, Command, spawn
+from queuectl.process.spawn import (
+    NO_SETUP,
+    CannotSpawn,
+    ChildSetup,
+    Command,
+    spawn,
+    start_programs_with_default_signals,
+)
 
 MAX_RUNNING: Final = 8
 READ_SIZE: Final = 1 << 16
 MAX_READS: Final = 64  # in one turn: a command may print faster than we read
 CHECK_EVERY: Final = 0.05  # whether it has ended: its children may hold its output open
 REAP_TIMEOUT: Final = 2.0
-# Python ignores these two itself, and restores them in each program that it starts.
-_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class HelperCommand(NamedTuple):
@@ -196,6 +201,8 @@ class HelperRunner:
 
 def run_helper(command: HelperCommand, clock: Clock) -> bytes | HelperFailure:
     """Run one command and wait for its end, at most as long as its time limit. Returns its output."""
+    with contextlib.suppress(ValueError):  # not the main thread: the dashboard does so when it starts
+        start_programs_with_default_signals()
     runner = HelperRunner()
     with selectors.DefaultSelector() as selector:
         try:
@@ -210,18 +217,6 @@ def run_helper(command: HelperCommand, clock: Clock) -> bytes | HelperFailure:
             deadline = clock.monotonic() + REAP_TIMEOUT
             while runner.reap() and clock.monotonic() < deadline:
                 clock.sleep(CHECK_EVERY)
-
-
-def start_programs_with_default_signals() -> None:
-    """Give programs that this process starts default signal dispositions and an empty signal mask. Call it in the main thread.
-
-    A signal that we ignore, as nohup and cron make us do, stays ignored in a program that we start; one with a handler does not. So a
-    handler that does nothing takes the place of the former.
-    """
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for number in signal.valid_signals() - set(_IGNORED_BY_PYTHON):
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, lambda *_: None)
 
 
 def _name(command: HelperCommand) -> str:

@@ -27,6 +27,7 @@ RETRY_AFTER: Final = 1.0
 # Reads at the end of a run: a child that continues to print cannot hold up its end.
 MAX_READS_AT_END: Final = 16
 SPARE_DESCRIPTORS: Final = 64  # for other things than pipes and logs
+MAX_DESCRIPTORS: Final = 1 << 20  # where there is no limit
 
 Secrets = Sequence[tuple[str, bytes]]  # by name
 
@@ -46,6 +47,15 @@ class RunOutput:
         self.dropped = 0  # bytes that could not be written and that the log does not mention yet
         self.problem = ""
         self.retry_at = 0.0
+
+    def note_failure(self, exc: OSError) -> None:
+        self.problem = exc.strerror or str(exc)
+
+
+def max_runs() -> int:
+    """How many runs one supervisor can have at once: each needs a pipe and a log."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ((MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard) - SPARE_DESCRIPTORS) // 2
 
 
 class OutputCollector:
@@ -113,11 +123,12 @@ class OutputCollector:
         if output.dropped:  # the last chance to mention it before the END marker
             output.retry_at = 0.0
             self._write(output, b"")
-        log_to = None
         if end is not None:
-            with contextlib.suppress(OSError):
-                log_to = output.writer.end(end, has_followers=output.is_open)
-        return log_to
+            try:
+                return output.writer.end(end, has_followers=output.is_open)
+            except OSError as exc:
+                output.note_failure(exc)
+        return None
 
     def close(self, output: RunOutput) -> None:
         if output.is_open:
@@ -131,7 +142,7 @@ class OutputCollector:
     def _raise_limit(self) -> None:
         """Allow more descriptors, up to the hard limit. Jobs inherit it: so only when there are many."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._max_descriptors = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+        self._max_descriptors = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
         with contextlib.suppress(OSError, ValueError):  # more than this system allows
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._max_descriptors, hard))
 
@@ -157,7 +168,7 @@ class OutputCollector:
         except OSError as exc:
             # The job is worth more than its log: it continues.
             output.dropped += len(data) - (writer.written - before)
-            output.problem = exc.strerror or str(exc)
+            output.note_failure(exc)
             output.retry_at = now + RETRY_AFTER
 
 

@@ -80,6 +80,8 @@ class Completer(list[End]):
                 # The result of the job stands; only the last line of its log is missing.
                 problem = f"cannot write the end of {claim.log}: {exc.strerror}"
                 self._context.emit(StoreTrouble(problem, is_retried=False))
+        if ended is not None and ended.log_problem:
+            self._context.emit(StoreTrouble(f"cannot write {claim.log}: {ended.log_problem}", is_retried=False))
         self.append(End(claim, settlement, pid, began, duration, log_from, log_to, usage))
 
     def _end_log(

@@ -11,6 +11,7 @@ from queuectl import errors, paths
 from queuectl.filelock import Lock, take_lock
 from queuectl.policy.gate import Gate
 from queuectl.process.journal import Journal
+from queuectl.process.output import max_runs
 from queuectl.process.tree import is_alive
 from queuectl.worker.config import MaintenanceTask, WorkerConfig, WorkerContext
 from queuectl.worker.launcher import Launcher
@@ -41,6 +42,8 @@ def run_worker(
     """
     if not is_alive(config.pid):
         raise errors.SystemUnsupported("the process table cannot be read: processes cannot be identified here")
+    if (config.slots or 1) > max_runs():
+        raise errors.TooManySlots(config.slots or 1, max(0, max_runs()))
     lock = _lock_name(config, context)
     config = config._replace(lock=lock.mark)
     is_over = True

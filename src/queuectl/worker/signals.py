@@ -13,11 +13,10 @@ from types import FrameType
 from typing import Any, Final, Self
 
 from queuectl.process.client import LEAVE_SIGNAL
+from queuectl.process.spawn import ignored_from_start
 from queuectl.store.types import StopMode
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# Python ignores these two itself, and restores them in each program that it starts.
-_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class SignalPipe:
@@ -39,8 +38,7 @@ class SignalPipe:
         # made us ignore. They are restored at the end: a worker that restarts in place must still ignore SIGHUP under nohup.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
-        for number in {*ignored, *STOP_SIGNALS, LEAVE_SIGNAL, signal.SIGCHLD} - {*_IGNORED_BY_PYTHON}:
+        for number in {*ignored_from_start(), *STOP_SIGNALS, LEAVE_SIGNAL, signal.SIGCHLD}:
             self._old_handlers[number] = signal.signal(number, _ignore)
         return self
 

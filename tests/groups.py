@@ -1,4 +1,4 @@
-"""Control groups as a test sees them: read here anew, so that what is proved is not proved by itself."""
+"""Control groups as a test sees them: read independently of the code under test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from queuectl.process.cgroups import CONTROLLERS, directory_of
 from tests.needs import require
 
-# It leaves its session, its environment and its parents behind: nobody can tell any more where it comes from.
+# It leaves its session, its environment and its parents behind: nothing shows any more where it comes from.
 ESCAPE = "setsid -f env -i sh -c"
 
 

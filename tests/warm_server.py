@@ -54,13 +54,13 @@ def serve() -> None:
 
 
 def _tell(waiting: dict[int, int]) -> None:
-    """Bury who has ended, and say how."""
+    """Reap children that have ended, and report how."""
     while waiting:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
             return
         told = waiting.pop(pid)
-        with suppress(BrokenPipeError):  # nobody wants to know any more
+        with suppress(BrokenPipeError):  # the caller is gone
             os.write(told, os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
         os.close(told)
 

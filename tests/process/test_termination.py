@@ -150,7 +150,7 @@ def test_a_process_whose_first_thread_has_ended_is_ended_too(scene: Scene, tag: 
 
 @pytest.fixture
 def stranger(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
-    """Somebody else's process, with the environment of a job but for the token."""
+    """A process of another program, with the environment of a job but for the token."""
     env = {**os.environ, "FAMILY": "other", "QUEUECTL_HOME": "/elsewhere", "QUEUECTL_RUN_TOKEN": "not-this-one"}
     env["QUEUECTL_JOB_ID"] = "mine"
     process = subprocess.Popen(["sleep", "1000"], env=env, start_new_session=True)
@@ -171,7 +171,7 @@ def test_a_process_of_somebody_else_is_never_signalled(
     scene.wait_for_file("again")
     grown(scene, tag)
     worker.kill()
-    scene.queuectl("cancel", again, check=0)  # by whoever finds the worker dead
+    scene.queuectl("cancel", again, check=0)  # by the process that finds the worker dead
     assert family_of(tag) == []
     assert stranger.poll() is None
 
@@ -179,7 +179,7 @@ def test_a_process_of_somebody_else_is_never_signalled(
 def test_background_children_are_left_alone_at_a_normal_end_and_hold_neither_job_nor_slot(
     scene: Scene, tag: str
 ) -> None:
-    # They hold its stdout, too: nobody waits for the end of a pipe.
+    # They hold its stdout, too: the end of the pipe is not waited for.
     command = f"sleep 1000 & setsid sleep 1000 & {scene.note('begun')}; echo done"
     one, two = scene.enqueue_all([{"command": command, "env": {"FAMILY": tag}}, {"command": "true"}])
     worker = scene.worker("--count", "1")
@@ -209,7 +209,7 @@ def test_a_child_that_was_left_behind_is_not_touched_by_the_next_run(scene: Scen
 
 
 def test_a_family_that_goes_on_forking_is_ended_too(scene: Scene, tag: str) -> None:
-    # Each has a child and ends: whoever is looked at is gone when the signal comes.
+    # Each has a child and ends: each is gone when its signal comes.
     script = (
         "import os, signal\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -1,4 +1,4 @@
-"""Mistakes that somebody could make, each to be found by the simulator."""
+"""Deliberate mistakes, each to be found by the simulator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Change = Callable[[], tuple[Any, str, Any]]  # whose attribute (or item, of a di
 
 def _without(text: str, *parts: str) -> str:
     for part in parts:
-        assert part in text, f"{part!r} is no longer in this statement: the defect has to be made anew"
+        assert part in text, f"{part!r} is no longer in this statement: change the defect"
         text = text.replace(part, "")
     return text
 
@@ -298,10 +298,10 @@ WHERE: Final[dict[str, Theme]] = {
     "no poll beside the wake-ups": Theme.MIXED,
     "a run that is forgotten before its end is recorded": Theme.STORE,
     "a log that is ended by every process that finds it": Theme.STORE,
-    "a worker that forgets the journals of earlier ones": Theme.HEIRS,
-    "an adoption that forgets the time limit": Theme.HEIRS,
+    "a worker that forgets the journals of earlier ones": Theme.ADOPTION,
+    "an adoption that forgets the time limit": Theme.ADOPTION,
     "an adoption of what ran before the power was gone": Theme.POWER,
-    "a termination without its reason in the journal": Theme.HEIRS,
+    "a termination without its reason in the journal": Theme.ADOPTION,
     "a rescue without its terminations in the journal": Theme.ALERT,
     "a rescue that lets a frozen supervisor start its runs": Theme.STALLED,
     "a request to start without a deadline": Theme.STALLED,

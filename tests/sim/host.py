@@ -120,7 +120,7 @@ class Host:
         process.how, process.ended_at = how, self._stage.now
         self._let_go(process.pid)
         if process.parent is None:
-            del self.processes[process.pid]  # init has buried it
+            del self.processes[process.pid]  # init has reaped it
         else:
             process.parent.child_ended(process)
 

@@ -1,4 +1,4 @@
-"""What is shown of a run is what it printed: no line of ours, nothing of another run, whoever closed its log, and how often."""
+"""What is shown of a run is what it printed: no line of ours, nothing of another run, whichever process ended its log, and how often."""
 
 from __future__ import annotations
 

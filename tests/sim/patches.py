@@ -135,7 +135,7 @@ class System:
 
 
 class Files:
-    """`os`, as far as it is about files: real ones, but closed when whoever has them open crashes, and a write may fail."""
+    """`os`, as far as it is about files: real ones, but closed when the participant that has them open crashes, and a write may fail."""
 
     def __init__(self, stage: Stage, *, is_seen: bool) -> None:
         self._stage = stage

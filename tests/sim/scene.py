@@ -72,7 +72,7 @@ class Scene:
         self.is_quiet = False
         self.jobs = 0  # enqueued so far
         self.theme = theme_of(seed)
-        self.are_alert = self.theme is Theme.ALERT  # the people: they look after whoever crashes, at once
+        self.are_alert = self.theme is Theme.ALERT  # the clients: they rescue the jobs of a crashed worker at once
         self.deaths = 0
         self._cuts_left = 2 if self.theme is Theme.POWER else 0  # of power, each soon after a crash
         self._names: dict[int, str] = {}
@@ -139,7 +139,7 @@ class Scene:
         self.stage.tell(f"the wall clock of {host.name} jumps by {by:.3f} s")
 
     def _suspend(self) -> None:
-        """A whole machine stands still: nobody there can tell how long."""
+        """A whole host is suspended: no process there can tell for how long."""
         host, seconds = self.hosts[int(self.chance() * len(self.hosts))], 2 + self.chance() * 6
         self.stage.tell(f"{host.name} stands still for {seconds:.3f} s")
         for participant in self.stage.participants:
@@ -203,10 +203,10 @@ class Scene:
                 stage.born_again()
             except errors.QueuectlError as exc:
                 stage.note(f"gives up: {exc.message}")
-            # The first one of all comes back at once, so that there is always somebody.
+            # The first one of all comes back at once, so that there is always a worker.
             back_at = stage.now + 0.1 + self.chance() * (2 if number == 0 else 6) * (not self.is_quiet)
             while stage.now < back_at:
-                with contextlib.suppress(Crashed):  # the machine, while nobody was there
+                with contextlib.suppress(Crashed):  # the host, while no worker was there
                     stage.born_again()
                     stage.wait(back_at - stage.now)
 

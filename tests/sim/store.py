@@ -27,6 +27,7 @@ from queuectl.store.types import (
     Rescued,
     Span,
     Start,
+    StopMode,
 )
 from tests.sim.host import Host
 from tests.sim.stage import AFTER_A_CLAIM, BEFORE_SETTLING, BEFORE_WRITING, Stage
@@ -113,12 +114,14 @@ class SimStore(SqliteStore):
         self.host = host
         self.verb = ""
         self.settles = False
-        self.worker = ""  # whom it is about, or who claims
+        self.worker = ""  # the worker it is about, or that claims
         self.asked: ClaimRequest | None = None
-        self.named: frozenset[str] = frozenset()  # which jobs somebody wants called off or revived
+        self.named: frozenset[str] = frozenset()  # the jobs to be cancelled or retried
         self.since_ms = 0
         self.since_jumps = 0
-        self.spares_nothing = False  # whoever uses it ends what the dead have left running, and lets nobody adopt it
+        self.spares_nothing = (
+            False  # its user terminates what dead workers have left running, and lets no worker adopt it
+        )
         self._stage = stage
         self._witness = witness
         self.db._db = Wire(self.db._db, stage, witness, self)
@@ -239,6 +242,10 @@ class SimStore(SqliteStore):
     def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
         self._begin("heartbeat", worker)
         return super().heartbeat(worker, slots=slots, stopping=stopping)
+
+    def request_stop(self, worker: str, mode: StopMode) -> bool:
+        self._begin("request_stop", worker)
+        return super().request_stop(worker, mode)
 
     def retire(self, worker: str) -> None:
         self._begin("retire", worker)

@@ -16,11 +16,12 @@ import pytest
 
 from queuectl.clock import SystemClock
 from queuectl.jobs.model import Worker
-from queuectl.jobs.outcome import Signalled
+from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.maintenance.adoption import Adopter, adoptable, hand_over
 from queuectl.paths import kept_file, runs_file
 from queuectl.process.journal import Exit, Journal, Record, Termination, read_journal
 from queuectl.process.model import Identity
+from queuectl.process.system import system
 from queuectl.process.tree import started
 from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.store import SqliteStore
@@ -159,6 +160,7 @@ def test_a_termination_by_an_adopter_is_known_after_a_worker_of_its_name_that_di
     (tmp_path / "workers").mkdir()
     home, claim, termination = str(tmp_path), unknown_claim("a"), Termination("timeout", 7)
     kept = Journal(kept_file(home, "w1", 1))
+    kept.sign(Identity(1, 2, system.boot_id()))
     kept.write(0, claim.token, Record(1, 2, 0, Exit(Signalled(signal.SIGTERM), 8)))
     adopter = Journal(runs_file(home, "w2"))
     adopter.write(0, claim.token, Record(1, 2, 0, journal="w1.1.kept"))
@@ -331,3 +333,15 @@ def test_the_journal_is_private(scene: Scene) -> None:
     scene.wait_for_all()
     worker.end()
     assert json.dumps([one.name for one in (scene.home / "workers").iterdir()]) == "[]"
+
+
+def test_a_run_in_a_journal_that_its_supervisor_could_not_sign_is_not_adopted(tmp_path: Path) -> None:
+    (tmp_path / "workers").mkdir()
+    home, claim = str(tmp_path), unknown_claim("a")
+    journal = Journal(runs_file(home, "w1"))
+    journal.write(0, claim.token, Record(1, 2, 0, Exit(Exited(0), 8)))
+    dead = Worker("w1", "here", 0, home, "running", 1, 0, None, from_ms(0), from_ms(0), 0, 0)
+    assert adoptable(dead, [claim]) == {}, "the disk was full: it may be of an earlier boot"
+    journal.sign(Identity(1, 2, system.boot_id()))
+    assert list(adoptable(dead, [claim])) == [claim.token]
+    journal.close()

@@ -67,11 +67,13 @@ def hand_over(worker: Worker, claims: Sequence[Claim], *, to: Adopter, store: St
 
 
 def _will_be_known(token: str, entries: Entries) -> bool:
+    if entries.supervisor is None:  # a full disk: without its signature, the journal may be of an earlier boot
+        return False
     record = entries.runs.get(token)
     if record is not None and record.exit is not None:
         return True
     # Also if the process has just ended: then its supervisor is about to write that.
-    return entries.supervisor is not None and tree.is_running(entries.supervisor)
+    return tree.is_running(entries.supervisor)
 
 
 def _termination(token: str, *journals: Entries) -> Termination | None:

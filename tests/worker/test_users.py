@@ -259,13 +259,14 @@ def test_a_log_is_readable_by_the_user_of_the_job_and_root_and_not_writable(shar
     assert "open-to-others" not in shared.queuectl("doctor", "--json").out
 
 
-def test_a_log_that_is_cut_stays_readable(shared: Shared) -> None:
+def test_a_log_that_is_rotated_stays_readable(shared: Shared) -> None:
     shared.configure(log_limit="64KiB")
     job = shared.enqueue("seq 1 50000")
     shared.drain()
     told = as_user(other().pw_uid, "cat", shared.log(job)).stdout
-    assert "bytes of earlier output are gone" in told
+    assert told.startswith("--- CONTINUED at byte ")
     assert "\n50000\n" in told
+    assert as_user(other().pw_uid, "cat", f"{shared.log(job)}.1").stdout.startswith("--- CONTINUED at byte ")
 
 
 def test_who_takes_the_job_over_takes_over_the_log(shared: Shared) -> None:
@@ -297,7 +298,8 @@ def test_a_job_reads_the_output_of_parents_of_any_user(shared: Shared) -> None:
 
 def test_a_job_that_locks_its_log_delays_no_other_job(shared: Shared) -> None:
     held = shared.enqueue(
-        f'exec 9<"$QUEUECTL_HOME/logs/held.log"; flock 9; {shared.note("locked")}; {shared.until("go")}; echo end',
+        'log="$QUEUECTL_HOME/logs/held.log"; echo begin; until [ -e "$log" ]; do sleep 0.03; done; exec 9<"$log"; flock 9; '
+        f"{shared.note('locked')}; {shared.until('go')}; echo end",
         id="held",
     )
     worker = shared.worker("--count", "2")
@@ -307,7 +309,7 @@ def test_a_job_that_locks_its_log_delays_no_other_job(shared: Shared) -> None:
     assert shared.printed(free) == ["free", "more"]
     shared.open("go")
     shared.wait_for(held, "completed")
-    assert shared.printed(held) == ["end"]
+    assert shared.printed(held) == ["begin", "end"]
     worker.send(signal.SIGTERM)
 
 

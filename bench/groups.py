@@ -9,9 +9,9 @@ import json
 import sys
 
 from _bench import Figure, Lab, Report, main, median, paired, rounds, time_command
+from queuectl.process.place import find_place
 
 from queuectl.process.cgroups import directory_of
-from queuectl.process.place import find_place
 
 JOBS = 1500
 ROUNDS, SECONDS = 7, 120.0

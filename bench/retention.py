@@ -18,13 +18,13 @@ from _bench import Figure, Lab, Report, main, percentile
 from _million import filled
 
 from queuectl.jobs.states import State
-from queuectl.maintenance.prune import DUTY_ROWS, ROWS_AT_ONCE, Plan, Pruner
+from queuectl.maintenance.pruner import MAX_ROWS, TASK_ROWS, Plan, Pruner
 from queuectl.store.sqlite.connection import Connection
 
 JOBS = 1_000_000
 STEPS = {
-    "a worker": (DUTY_ROWS, 1500),
-    "prune": (ROWS_AT_ONCE, 1500),
+    "a worker": (TASK_ROWS, 1500),
+    "prune": (MAX_ROWS, 1500),
 }  # rows per transaction, and transactions to measure
 TARGET = 50.0
 FOLD_EVERY = 10  # transactions between checkpoints, about as often as SQLite does it

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from queuectl.process.dispositions import start_programs_with_default_signals
+from queuectl.process.spawn import start_programs_with_default_signals
 from tests.clock import FakeClock
 from tests.groups import has_controllers
 from tests.needs import FULL

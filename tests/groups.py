@@ -1,15 +1,14 @@
-"""Control groups as a test sees them: read here anew, so that what is proved is not proved by itself."""
+"""Control groups as a test sees them: read independently of the code under test."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from queuectl.process.cgroups import directory_of
-from queuectl.process.place import CONTROLLERS
+from queuectl.process.cgroups import CONTROLLERS, directory_of
 from tests.needs import require
 
-# It leaves its session, its environment and its parents behind: nobody can tell any more where it comes from.
+# It leaves its session, its environment and its parents behind: nothing shows any more where it comes from.
 ESCAPE = "setsid -f env -i sh -c"
 
 
@@ -29,10 +28,10 @@ def has_controllers() -> bool:
     return set(CONTROLLERS).issubset((Path(place) / "cgroup.subtree_control").read_text().split())
 
 
-def groups_of(keeper: int) -> list[Path]:
-    """Those that this keeper has made, and that are still there."""
+def groups_of(supervisor: int) -> list[Path]:
+    """Those that this supervisor has made, and that are still there."""
     place = require_groups()
-    return [path for path in place.rglob("queuectl-run-*") if path.name.split("-")[3] == str(keeper)]
+    return [path for path in place.rglob("queuectl-run-*") if path.name.split("-")[3] == str(supervisor)]
 
 
 def pids(group: Path) -> list[int]:

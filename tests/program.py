@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from queuectl.process.system import PORTABLE_VARIABLE
 from tests.e2e.processes import children, has_let_go
 from tests.wait import PATIENCE, wait_until
 from tests.warm import Ended, Forked, living, warm
@@ -57,7 +58,7 @@ def environment(home: Path, extra: Mapping[str, str | None] | None = None) -> di
     env = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("QUEUECTL_") and name not in OF_THE_TERMINAL
+        if (not name.startswith("QUEUECTL_") or name == PORTABLE_VARIABLE) and name not in OF_THE_TERMINAL
     }
     for name, value in {"QUEUECTL_HOME": str(home), **(extra or {})}.items():
         if value is None:
@@ -171,9 +172,8 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the worker like a crash. Return when its lock is free: its supervisor holds the lock a little longer."""
-        supervisors = (
-            [child for child in children(self.pid) if "keep" in child.words] if os.path.isdir("/proc/self") else []
-        )
+        found = children(self.pid) if os.path.isdir("/proc/self") else []
+        supervisors = [one for one in found if "run_supervisor" in one.words or "warm_server" in one.words]
         self.process.kill()
         self.process.wait()
         wait_until(lambda: all(has_let_go(one.pid) for one in supervisors), what="its supervisor to release the lock")

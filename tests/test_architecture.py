@@ -26,17 +26,16 @@ DIALECTS = [path.parent for path in sorted(SOURCE.glob("store/*/sql"))]
 
 MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "subprocess": {
-        "worker/detach.py": "starts a worker in the background",
-        "cli/commands/demo.py": "the demo runs real commands, as a person would type them",
+        "process/spawn.py": "starts jobs and helper commands",
+        "process/client.py": "starts the supervisor",
+        "worker/daemonize.py": "starts a worker in the background",
+        "cli/commands/demo.py": "the demo runs real commands, as a user would type them",
         "service/manager.py": "runs systemctl and launchctl",
     },
     "time": {"clock.py": "the only caller of time"},
-    "ctypes": {
-        "process/libc.py": "tells posix_spawn what Python's cannot: a directory, every signal",
-        "process/machine.py": "has a new process make system calls before it is the program",
-    },
+    "ctypes": {"process/linux.py": "keyctl and capset, which Python does not offer; in a child that changes its user"},
+    "psutil": {"process/portable.py": "inspects processes where there is no /proc"},
     "threading": {
-        "process/row.py": "makes two processes at a time, and touches nothing else",
         "worker/standby.py": "keeps time limits and signals while the loop waits for the store",
         "web/store_threads.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/sse.py": "hands over from such a thread to the loop, in bounded memory",
@@ -63,13 +62,13 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "signal": {
         "jobs/outcome.py": "the names of signals, for the error of a run; sends none",
         "jobs/resources.py": "the signals that tell of a limit; sends none",
-        "process/": "ends process groups",
-        "maintenance/rescue.py": "says which signal; process/ sends it",
-        "maintenance/stopped.py": "says which signal; process/ sends it",
-        "maintenance/lock_breaker.py": "says which signal; process/ sends it",
-        "worker/endings.py": "says which signal; process/ sends it",
-        "worker/signals.py": "hears TERM, INT, HUP and CHLD",
-        "cli/commands/demo.py": "the demo sweeps its stage before a signal ends it",
+        "process/": "sends them, and handles those of the supervisor",
+        "maintenance/rescuer.py": "chooses the signal; process/ sends it",
+        "maintenance/liveness.py": "chooses the signal; process/ sends it",
+        "maintenance/lock_breaker.py": "chooses the signal; process/ sends it",
+        "worker/executor.py": "chooses the signal; process/ sends it",
+        "worker/signals.py": "handles TERM, INT, HUP and CHLD",
+        "cli/commands/demo.py": "the demo removes its files before a signal ends it",
         "web/server.py": "handles SIGINT and SIGTERM: the first one stops the server gracefully",
         "tui/app.py": "gives the terminal back before TERM or HUP ends it",
     },
@@ -81,27 +80,29 @@ MAY_CALL: Mapping[str, Mapping[str, str]] = {
     "sys.stderr": {"cli/": "the only printer"},
     "sys.exit": {"cli/": "the only exiter"},
     "os._exit": {
-        "cli/main.py": "leaves without taking the interpreter down",
-        "process/keeper.py": "leaves without taking the interpreter down",
-        "process/forking.py": "a fork that cannot become its program ends there",
+        "cli/main.py": "exits without taking the interpreter down",
+        "process/supervisor.py": "exits without taking the interpreter down",
+        "process/spawn.py": "in a fork that cannot become its program",
     },
     "os.environ": {
         "config.py": "reads the environment for all",
         "cli/main.py": "QUEUECTL_DEBUG, when there is no App any more to ask",
-        "process/relief.py": "all that a keeper was started with, for one that is started beside it",
+        "process/system.py": "chosen once, when it is loaded, also in the supervisor",
     },
     "os.getenv": {},
     "os.getcwd": {"config.py": "reads the environment for all"},
-    # By number a signal can reach a process that has taken the number over: through a descriptor it cannot.
-    "os.kill": {},
-    "os.killpg": {
-        "process/ending.py": "the group of a leader that was recorded, compared with its start time",
-        "process/spawn.py": "the group of a child that was not reaped, whose number is certainly its own",
-        "process/asking.py": "the same, of an alert command or a secret provider",
+    # A PID may have passed to another process; a descriptor of the process cannot.
+    "os.kill": {
+        "process/spawn.py": "continues a child that is not reaped, so that its PID is certainly its own",
+        "process/portable.py": "where there are no pidfds: compares the start time right before",
     },
-    "signal.pidfd_send_signal": {"process/": "compares the start time of a pid before it sends anything"},
+    "os.killpg": {
+        "process/tree.py": "the group of a first process that was recorded, compared with its start time",
+        "process/helper_command.py": "the group of a child that is not reaped, so that its PID is certainly its own",
+    },
+    "signal.pidfd_send_signal": {"process/linux.py": "compares the start time of a process before it sends anything"},
     "os.posix_spawn": {},
-    "os.fork": {"process/forking.py": "what a process does to itself before it is the program"},
+    "os.fork": {"process/spawn.py": "for another user: its rights are given up before the program is executed"},
     "os.system": {},
     "datetime.datetime.now": {},
     "datetime.datetime.utcnow": {},
@@ -124,10 +125,11 @@ STARTS: tuple[str, ...] = (
     *("os.fork", "os.forkpty", "os.popen", "os.posix_spawn", "os.posix_spawnp", "os.startfile", "os.system"),
     *(f"os.spawn{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
     "pty",
-    "queuectl.process.asking",
-    "queuectl.process.forking",
-    "queuectl.process.making",
-    "queuectl.process.protocol.Order",
+    "queuectl.process.client.StartRequest",
+    "queuectl.process.helper_command.HelperCommand",
+    "queuectl.process.helper_command.HelperRunner",
+    "queuectl.process.helper_command.run_helper",
+    "queuectl.process.spawn.spawn",
     "subprocess",
     "webbrowser",
 )
@@ -138,20 +140,20 @@ STARTERS: Mapping[str, str] = {
     "policy/gate.py": GATED + "this is the gate",
     "secrets/provider.py": GATED + "the secret provider: its command",
     "secrets/resolver.py": GATED + "the secret provider",
-    "worker/launch.py": GATED + "jobs",
+    "worker/launcher.py": GATED + "jobs",
+    "cli/worker_setup.py": "queuectl itself, when a worker restarts; passes the gate to modules that start programs",
     "cli/commands/edit.py": "the editor of the user at the terminal, as that user",
     "cli/commands/demo.py": "queuectl itself, for the demo",
-    "cli/working.py": "queuectl itself, when a worker restarts; hands the gate to what starts programs",
     "service/manager.py": "systemctl and launchctl",
-    "worker/detach.py": "queuectl itself, a worker in the background",
-    "process/": "starts what it is told to: jobs by worker/launch.py, commands by policy/gate.py",
+    "worker/daemonize.py": "queuectl itself, a worker in the background",
+    "process/": "starts what it is told to: jobs by worker/launcher.py, commands by policy/gate.py",
 }
 # Who may say that something is permitted.
 MAY_PERMIT: Mapping[str, str] = {
     "policy/evaluator.py": "the policy",
     "policy/gate.py": "where there is no policy",
     "cli/commands/policy.py": "shows the same, and starts nothing",
-    "worker/launch.py": "reads it",
+    "worker/launcher.py": "reads it",
 }
 
 # What `enqueue` must not load, because it does without: start-up is a feature.
@@ -357,12 +359,13 @@ def test_only_the_policy_and_the_gate_permit_a_program() -> None:
     assert not unused(MAY_PERMIT, found)
 
 
-def test_only_the_gate_makes_a_command_that_is_run_beside_jobs() -> None:
+def test_only_the_gate_makes_a_helper_command() -> None:
     def makes(path: Path) -> bool:
         calls = (node.func for node in ast.walk(parse(path)) if isinstance(node, ast.Call))
-        return any(dotted(call) == "Question" for call in calls) and "queuectl.process.asking" in text_of(path)
+        return any(dotted(call) == "HelperCommand" for call in calls)
 
-    assert {path.relative_to(SOURCE).as_posix() for path in mentioning("Question") if makes(path)} == {"policy/gate.py"}
+    found = {path.relative_to(SOURCE).as_posix() for path in mentioning("HelperCommand") if makes(path)}
+    assert found == {"policy/gate.py"}
 
 
 # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
 # What an interpreter looks at when it starts, and so cannot be told when it runs.
-OF_THE_START: Final = ("PYTHON", "LANG", "LC_", "LD_", "TZ", "QUEUECTL_DEBUG")
+OF_THE_START: Final = ("PYTHON", "LANG", "LC_", "LD_", "TZ", "QUEUECTL_DEBUG", "QUEUECTL_PORTABLE")
 
 
 class Ended(NamedTuple):
@@ -51,7 +51,7 @@ class Forked:
 
     @property
     def is_running(self) -> bool:
-        """For whoever does not wait for its end: the server buries it at once."""
+        """For callers that do not wait for its end: the server reaps it at once."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -83,7 +83,7 @@ class Forked:
         return self.returncode
 
 
-living: Final[set[Forked]] = set()  # and those whose end nobody has asked for
+living: Final[set[Forked]] = set()  # and those whose end was not asked for
 
 
 class Warm:
@@ -95,7 +95,7 @@ class Warm:
         self._process: subprocess.Popen[bytes] | None = None
         # Said beforehand, and not by the test that happens to be the first: one that has another start in mind would get it for
         # itself and for all that come after.
-        self._env = {name: value for name, value in of_the_start(env).items() if not name.startswith("QUEUECTL_")}
+        self._env = {name: value for name, value in of_the_start(env).items() if name != "QUEUECTL_DEBUG"}
 
     def start(
         self,
@@ -170,7 +170,7 @@ warm: Final = Warm()  # one for all the tests of this process
 
 
 def _talk(feed: Any, input: bytes, streams: Sequence[Any], deadline: float) -> list[bytes]:
-    """Write all of the one and read all of the others, until nobody has them open."""
+    """Write all of the one and read all of the others, until no process has them open."""
     found: dict[Any, list[bytes]] = {stream: [] for stream in streams}
     left = memoryview(input)
     with selectors.DefaultSelector() as watch:

@@ -1,5 +1,5 @@
 """`python -m tests.warm_server`: loads all modules once and forks for each call that tests/warm.py sends; its socket is
-descriptor 0. The keepers of workers that were forked are forked, too."""
+descriptor 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tests.warm import receive
 
@@ -54,13 +54,13 @@ def serve() -> None:
 
 
 def _tell(waiting: dict[int, int]) -> None:
-    """Bury who has ended, and say how."""
+    """Reap children that have ended, and report how."""
     while waiting:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
             return
         told = waiting.pop(pid)
-        with suppress(BrokenPipeError):  # nobody wants to know any more
+        with suppress(BrokenPipeError):  # the caller is gone
             os.write(told, os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
         os.close(told)
 
@@ -71,17 +71,15 @@ def _load() -> Callable[[], NoReturn]:
     import pkgutil
 
     import queuectl.cli
-    import queuectl.process.raising
     from queuectl.cli.main import main
 
     gc.disable()
     for module in pkgutil.walk_packages(queuectl.__path__, "queuectl."):
-        if not module.name.endswith(("__main__", ".keep")):
+        if not module.name.endswith(("__main__", ".run_supervisor")):
             importlib.import_module(module.name)
     _practise()
     gc.freeze()
     gc.enable()
-    queuectl.process.raising.Making = ForkedKeeper  # type: ignore[assignment,misc]
     return main
 
 
@@ -98,52 +96,6 @@ def _practise() -> None:
             code = run(words, stdin=io.StringIO(), stdout=io.StringIO(), stderr=io.StringIO())
             assert code == 0, words
         del os.environ["QUEUECTL_HOME"]
-
-
-class ForkedKeeper:
-    """In the place of the `Making` that starts the keeper of a worker: what that one starts, forked. It has the descriptors, the
-    session, the signals and the environment that one gives it."""
-
-    def __init__(
-        self,
-        programs: Sequence[bytes],
-        argv: Sequence[bytes],
-        base: Any,
-        env: Sequence[bytes],
-        *,
-        cwd: bytes,
-        descriptors: Sequence[int],
-    ) -> None:
-        self._words = [os.fsdecode(word) for word in argv]
-        self._env = dict(os.fsdecode(word).split("=", 1) for word in (*base.words, *env))
-        self._cwd = cwd
-        self._descriptors = descriptors
-
-    def run(self) -> Any:
-        from queuectl.process.making import Made
-        from queuectl.process.table import started
-
-        pid = os.fork()
-        return Made(pid, started(pid) or 0, []) if pid else self._be()
-
-    def _be(self) -> NoReturn:
-        from queuectl.process.keeper import main
-
-        try:
-            os.setsid()
-            os.chdir(self._cwd)
-            _take(self._descriptors)
-            for number in signal.valid_signals():
-                if callable(signal.getsignal(number)):
-                    signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())
-            os.environ.clear()
-            os.environ.update(self._env)
-            sys.argv[:] = self._words[-2:]
-            main()
-            os._exit(0)
-        finally:
-            os._exit(1)
 
 
 def _take(descriptors: Sequence[int]) -> None:

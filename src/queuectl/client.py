@@ -497,7 +497,7 @@ class Queue:
         )
 
     def _rescue(self) -> None:
-        from queuectl.maintenance.rescue import rescue_dead
+        from queuectl.maintenance.rescuer import rescue_dead
 
         rescue_dead(self._open_store(), here=here(), clock=self._clock, settings=self._settings(), spare=True)
 

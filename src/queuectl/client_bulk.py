@@ -169,7 +169,7 @@ class Selection:
 
     def prune(self, *, older_than: Duration = 0) -> dict[str, int]:
         """Remove those that ended at least that long ago, with history, output and logs. Returns the number by state."""
-        from queuectl.maintenance import prune
+        from queuectl.maintenance import pruner as maintenance
 
         age = parse_duration_ms(to_json(older_than), subject="older_than")
         where = self._restrict(FINAL, done="pruned")
@@ -178,10 +178,10 @@ class Selection:
             return {}
         store = self._context.open_store()
         ages: dict[State, int | None] = {state: age for state in State if state in where.states}
-        plan = prune.Plan.by_age(ages, now_ms=store.now_ms(), only=chosen)
+        plan = maintenance.Plan.by_age(ages, now_ms=store.now_ms(), only=chosen)
         writer = f"prune-{os.getpid()}"
-        pruner = prune.Pruner(store, home=self._context.home, writer=writer, rows=prune.ROWS_AT_ONCE)
-        done = prune.prune(pruner, plan, clock=self._context.clock, advance=lambda _: None)
+        pruner = maintenance.Pruner(store, home=self._context.home, writer=writer, rows=maintenance.MAX_ROWS)
+        done = maintenance.prune(pruner, plan, clock=self._context.clock, advance=lambda _: None)
         return {state.value: jobs for state, jobs in done.jobs.items() if jobs}
 
     def wait(self, timeout: Duration | None = None) -> list[Job]:

@@ -66,6 +66,11 @@ def boot_ticks() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _TICK_NS
 
 
+def wall_ticks() -> int:
+    """Clock ticks of the wall clock, for systems where process start times are wall clock times."""
+    return time.time_ns() // _TICK_NS
+
+
 def stamp(ms: int) -> str:
     """Format a time as `iso` does (ISO 8601, UTC, milliseconds, Z), without importing datetime."""
     seconds, rest = divmod(ms, 1000)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from queuectl.clock import Clock
 from queuectl.config import here
 from queuectl.errors import QueuectlError, StoreDamaged
-from queuectl.maintenance.doctor.checks import Checked, Fixed, examine, fix
-from queuectl.maintenance.doctor.finding import Patient
+from queuectl.maintenance.doctor.checks import CheckReport, Repair, examine, fix
+from queuectl.maintenance.doctor.finding import Target
 from queuectl.store.address import PostgresUrl, parse_address
 from queuectl.store.open import explain_read_only, open_reads, store_exists, store_path
 from queuectl.store.protocol import Store
@@ -29,7 +29,7 @@ def run_doctor(
     environ: Mapping[str, str],
     clock: Clock,
     on_wait: OnWait | None = None,
-) -> tuple[Patient, list[Checked], list[Fixed]]:
+) -> tuple[Target, list[CheckReport], list[Repair]]:
     """Run all checks. With `to_fix`, fix what is safe to fix, and check again if something was fixed."""
     look = partial(_open_for_diagnosis, home, db, environ=environ, clock=clock, on_wait=on_wait)
     with look() as found:
@@ -49,7 +49,7 @@ def _open_for_diagnosis(
     environ: Mapping[str, str],
     clock: Clock,
     on_wait: OnWait | None = None,
-) -> Iterator[Patient]:
+) -> Iterator[Target]:
     """The input of the checks. Even the address may be invalid. Creates nothing."""
     shown, file, store, named = "the store", None, None, None
     trouble: QueuectlError | None = None
@@ -62,7 +62,7 @@ def _open_for_diagnosis(
     except QueuectlError as error:
         trouble = error
     try:
-        yield Patient(
+        yield Target(
             home=home,
             db=None if trouble is not None or named is None else store_path(home, named),
             address=shown,

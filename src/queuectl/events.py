@@ -117,6 +117,17 @@ class StoppedProcessKilled(NamedTuple):
     message: str
 
 
+class SupervisorLost(NamedTuple):
+    """The supervisor of this worker is dead. Its running jobs are terminated and requeued."""
+
+    problem: str
+    runs: int
+
+
+class SupervisorRestarted(NamedTuple):
+    pass
+
+
 Event = (
     WorkerStarted
     | WorkerStopping
@@ -136,6 +147,8 @@ Event = (
     | StoreTrouble
     | StoreRecovered
     | StoppedProcessKilled
+    | SupervisorLost
+    | SupervisorRestarted
 )
 
 Sink = Callable[[Event], None]

@@ -2,7 +2,7 @@
 
 queue.db            the database (with -wal and -shm, and -new while it is created)
 logs/ID.log         the output of a job
-logs/ID.log.cut     its new content while it is being cut
+logs/ID.log.1       the older segment of its log
 logs/ID.parents/    the output of its parents on other hosts, while it runs
 workers/NAME.lock   locked while the worker is alive
 workers/NAME.bell   its wake-up pipe

@@ -340,7 +340,7 @@ def test_a_dead_worker_and_its_jobs_are_named_and_taken_back(
     found = findings(queuectl, check=1)
     assert (found["worker-gone"]["severity"], found["worker-gone"]["fixable"]) == ("note", True)
     assert found["worker-gone"]["message"].endswith(": ada (running j)")
-    assert found["job-stuck"]["message"] == "1 job (j) waits for worker ada, which is gone"
+    assert found["job-stuck"]["message"] == "1 job (j) waits for worker ada, which is dead"
     reported = queuectl("doctor", "--fix", "--json", check=0).json
     assert [one["message"] for one in reported["fixed"]] == ["took 1 job back from ada"]
     job = queuectl("show", "j", "--json", check=0).json
@@ -355,7 +355,7 @@ def test_a_job_that_runs_on_without_its_worker_is_told_and_left_alone(
     running(queuectl, start_worker).kill()
     for fix in ((), ("--fix",)):
         found = findings(queuectl, *fix, check=0)
-        assert found["job-unattended"]["message"] == "1 job (j) runs on without worker ada, which is gone"
+        assert found["job-unattended"]["message"] == "1 job (j) runs on without worker ada, which is dead"
         # The hint does not mention --fix, which would not help.
         assert (found["worker-gone"]["fixable"], "--fix" in found["worker-gone"]["hint"]) == (False, False)
         assert queuectl("show", "j", "--json", check=0).json["state"] == "processing"
@@ -389,7 +389,7 @@ def test_a_worker_of_another_machine_that_is_silent_is_named(queuectl: Program) 
     with closing(open_store(str(queuectl.home), None, FakeClock())) as store:
         store.register(NewWorker("far", "elsewhere", 7, str(queuectl.home), 1, None, "another")).close()
     found = findings(queuectl, check=1)["worker-silent"]
-    assert "worker far at elsewhere gave no sign for " in found["message"]
+    assert "worker far at elsewhere has had no heartbeat for " in found["message"]
 
 
 def test_a_job_of_an_unknown_worker_is_reported_and_requeued(

@@ -84,6 +84,23 @@ def test_lines_of_several_jobs_begin_with_the_id(queuectl: Program, worker: Work
     assert sorted(followed) == ["a | 1", "a | 2", "b | 3"]
 
 
+def test_a_job_that_prints_nothing_has_markers_and_no_log(queuectl: Program, worker: WorkerProcess) -> None:
+    queuectl("run", "--id", "j", "--max-attempts", "1", "exit 3", check=3)
+    lines = queuectl("logs", "j", check=0).lines
+    assert [line.split(" ")[1] for line in lines] == ["START", "END"]
+    assert " rc=3 duration=" in lines[1]
+    assert queuectl("logs", "--no-markers", "j", check=0).out == ""
+    shown = queuectl("show", "j", "--json", check=0).json
+    assert (shown["log"], shown["output"]) == (None, "")
+    assert not Path(queuectl.home, "logs", "j.log").exists()
+
+
+def test_the_log_of_a_job_that_cannot_start_says_why(queuectl: Program, worker: WorkerProcess) -> None:
+    queuectl("enqueue", "--id", "j", "--cwd", "/no/such/directory", "--max-attempts", "1", "true", check=0)
+    queuectl("wait", "j")
+    assert "could not start: " in queuectl("logs", "j", check=0).lines[1]
+
+
 def test_a_job_that_has_not_run_has_an_empty_log(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "j", "true", check=0)
     assert queuectl("logs", "j", check=0).out == ""

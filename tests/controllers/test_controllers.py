@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(400)  # the machine is slow
 
 QUEUECTL = (sys.executable, "-m", "queuectl")
 MIB = 2**20
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 # Takes so many MiB, for real, and is then there for a while.
 TAKE = "import sys, time; x = bytearray(int(sys.argv[1]) << 20); time.sleep(float(sys.argv[2]))"
@@ -176,9 +176,9 @@ def test_a_worker_without_rights_has_limits_in_what_was_handed_over_to_its_user(
     is_open = all(os.stat(parent).st_mode & 0o001 for parent in Path(python).parents)
     require("a Python for everybody", is_open, f"others cannot run {python}")
     for path in (box, box / "cgroup.procs", box / "cgroup.subtree_control", box / "cgroup.threads", tmp_path):
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, UNPRIVILEGED, UNPRIVILEGED)
     for parent in tmp_path.parents[:2]:
         parent.chmod(0o711)
-    through = [*inside(box), "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    through = [*inside(box), "setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups"]
     played = play(tmp_path, LIMITED, through=through)
     assert played.jobs["greedy"]["error"] == "memory limit of 64MiB reached"

@@ -45,7 +45,7 @@ def holds_a_lock(pid: int) -> bool:
 
 
 def has_let_go(supervisor: int) -> bool:
-    """Whether it holds no lock of a worker, nor will: one that has not opened its ledger yet may be about to be handed the lock, which is
+    """Whether it holds no lock of a worker, nor will: one that has not opened its journal yet may be about to be handed the lock, which is
     on its way then."""
     if not is_running(supervisor):
         return True

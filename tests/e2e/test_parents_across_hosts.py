@@ -80,7 +80,7 @@ def test_a_child_is_put_off_while_what_its_parents_printed_cannot_be_brought(hos
     assert said(printed(b, child)) == ["far"]
     worker.send(signal.SIGTERM)
     assert worker.wait() == 0
-    assert f"{child}: what its parents printed could not be fetched" in worker.output
+    assert f"{child}: the output of its parents could not be fetched" in worker.output
 
 
 def test_what_lies_in_the_place_of_the_files_makes_way(hosts: Hosts) -> None:

@@ -1,4 +1,4 @@
-"""Logs as a worker writes them, for tests that read them."""
+"""Logs as a supervisor writes them, for tests that read them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WrittenLog:
             file.write(data)
 
     def write_end_line(self) -> int:
-        """The END line alone, as between a worker's writing it and the store's knowing of it."""
+        """The END marker alone: the store does not know of the end yet."""
         size = self.path.stat().st_size
         ended = self.path.read_bytes().endswith(b"\n")
         self.append((b"" if ended else b"\n") + b"--- END 2026-01-02T03:04:06.000Z rc=0 duration=1s ---\n")
@@ -45,6 +45,6 @@ class WrittenLog:
         self.record_end(self.write_end_line())
 
     def lose(self) -> None:
-        """The run's worker died: another one closed the frame, and nobody recorded where the output was."""
+        """The host crashed: another worker wrote the END marker, and it is not recorded where the output is."""
         self.write_end_line()
         self.runs[-1] = replace(self.runs[-1], outcome=Ending.LOST)

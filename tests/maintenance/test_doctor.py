@@ -12,11 +12,11 @@ import pytest
 from queuectl.alerts.rules import Alert, AlertEvent, Kind, Notification
 from queuectl.clock import Clock, SystemClock
 from queuectl.config import here
-from queuectl.maintenance.doctor.alerts import alerts
 from queuectl.maintenance.doctor.checks import Check, examine, fix
-from queuectl.maintenance.doctor.disk import NETWORK, kind_of, unfit
-from queuectl.maintenance.doctor.finding import Patient, Seen, Severity, note, problem
-from queuectl.maintenance.doctor.store import clock as look_at_clock
+from queuectl.maintenance.doctor.database import alerts
+from queuectl.maintenance.doctor.database import clock as check_clock
+from queuectl.maintenance.doctor.files import NETWORK, kind_of, unfit
+from queuectl.maintenance.doctor.finding import CheckResult, Severity, Target, note, problem
 from queuectl.paths import make_home, store_file
 from queuectl.store.alerts import notification_job
 from queuectl.store.open import open_store
@@ -36,15 +36,15 @@ tmpfs /home/me/tmp tmpfs rw 0 0
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_server_is_left() -> Iterator[None]:
+def stop_server() -> Iterator[None]:
     yield
     postgres.stop_server()
 
 
-def patient(
+def target(
     home: Path, store: Store | None = None, *, file: str | None = "queue.db", clock: Clock | None = None
-) -> Patient:
-    return Patient(
+) -> Target:
+    return Target(
         home=str(home),
         db=None,
         address="the address",
@@ -66,10 +66,10 @@ def test_a_message_of_an_alert_that_waits_for_long_is_noted(home: Path) -> None:
         store.add_alert(Alert("late", Kind.DEAD, 1, None, None, 0, None, None, "page", "/", now))
         told = store.alert("late")._replace(told_ms=now, checked_ms=now)
         store.update_alert(told, [notification_job(told, Notification("call", AlertEvent.FIRING, 1, now))])
-        assert alerts(patient(home, store)).findings == []
+        assert alerts(target(home, store)).findings == []
         clock.advance(601)
         store.update_alert(store.alert("late")._replace(checked_ms=clock.now_ms()))
-        (finding,) = alerts(patient(home, store)).findings
+        (finding,) = alerts(target(home, store)).findings
         assert finding.message == "the last message of late has waited for 10m1s"
         assert finding.hint == "see why: queuectl explain call"
 
@@ -100,10 +100,10 @@ def test_disks_beyond_the_machine_are_known() -> None:
 
 
 def test_a_network_disk_is_a_problem_for_a_file_and_a_note_for_a_home(home: Path) -> None:
-    found = unfit("/home", "nfs4", patient(home))
+    found = unfit("/home", "nfs4", target(home))
     assert found.severity is Severity.PROBLEM
     assert "PostgreSQL" in found.hint
-    assert unfit("/home", "nfs4", patient(home, file=None)).severity is Severity.NOTE
+    assert unfit("/home", "nfs4", target(home, file=None)).severity is Severity.NOTE
 
 
 # ── the clock of a server ───────────────────────────────────────────────────────────────────────────────────────────
@@ -111,9 +111,9 @@ def test_a_network_disk_is_a_problem_for_a_file_and_a_note_for_a_home(home: Path
 
 def test_a_clock_that_differs_from_the_databases_is_told(home: Path) -> None:
     with postgres.server().store() as url, closing(open_store(str(home), url)) as store:
-        assert look_at_clock(patient(home, store)).findings == ()
+        assert check_clock(target(home, store)).findings == ()
         own = FakeClock()  # years from what the server says
-        (found,) = look_at_clock(patient(home, store, clock=own)).findings
+        (found,) = check_clock(target(home, store, clock=own)).findings
         assert (found.code, found.severity) == ("clock-differs", Severity.NOTE)
         assert "the database's" in found.message
 
@@ -121,31 +121,31 @@ def test_a_clock_that_differs_from_the_databases_is_told(home: Path) -> None:
 # ── the table of checks ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def broken(_: Patient) -> Seen:
+def broken(_: Target) -> CheckResult:
     raise ZeroDivisionError("postgresql://me:s3cret@host/db")
 
 
-def barred(_: Patient) -> Seen:
+def barred(_: Target) -> CheckResult:
     raise PermissionError(13, "Permission denied", "/some/file")
 
 
 def test_a_check_that_fails_is_a_finding_and_the_others_still_run(home: Path) -> None:
-    checks = [Check("broken", broken), Check("barred", barred), Check("sound", lambda _: Seen("all is well"))]
-    first, second, third = examine(patient(home), checks)
+    checks = [Check("broken", broken), Check("barred", barred), Check("sound", lambda _: CheckResult("all is well"))]
+    first, second, third = examine(target(home), checks)
     assert first.findings[0].message == "cannot be checked: ZeroDivisionError"
     assert second.findings[0].message == "cannot be checked: /some/file: Permission denied"
     assert (first.status, third.status, third.fine) == ("problem", "ok", "all is well")
 
 
 def test_what_needs_a_store_is_not_looked_at_without_one(home: Path) -> None:
-    (checked,) = examine(patient(home), [Check("broken", broken, needs_store=True)])
+    (checked,) = examine(target(home), [Check("broken", broken, needs_store=True)])
     assert (checked.status, checked.findings) == ("skipped", [])
 
 
 def test_the_worst_finding_of_a_check_is_its_status(home: Path) -> None:
-    both = Seen("", [note("a", "b", "c"), problem("a", "b", "c")])
+    both = CheckResult("", [note("a", "b", "c"), problem("a", "b", "c")])
     checked = examine(
-        patient(home), [Check("both", lambda _: both), Check("one", lambda _: Seen("", both.findings[:1]))]
+        target(home), [Check("both", lambda _: both), Check("one", lambda _: CheckResult("", both.findings[:1]))]
     )
     assert [one.status for one in checked] == ["problem", "note"]
 
@@ -154,8 +154,10 @@ def test_a_repair_that_fails_does_not_keep_the_others_from_it(home: Path) -> Non
     def cannot() -> str:
         raise PermissionError(1, "Operation not permitted", "/some/file")
 
-    seen = Seen("", [problem("a", "b", "c", cannot), note("d", "e", "f", lambda: "done it"), note("g", "h", "i")])
-    done = fix(examine(patient(home), [Check("x", lambda _: seen)]))
+    seen = CheckResult(
+        "", [problem("a", "b", "c", cannot), note("d", "e", "f", lambda: "done it"), note("g", "h", "i")]
+    )
+    done = fix(examine(target(home), [Check("x", lambda _: seen)]))
     assert [(one.code, one.done, one.message) for one in done] == [
         ("a", False, "/some/file: Operation not permitted"),
         ("d", True, "done it"),

@@ -32,7 +32,12 @@ def claim(store: Store, home: Path, *, worker: str = "w1") -> Claim:
 
 
 def end(
-    store: Store, held: Claim, outcome: Outcome = OK, *, worker: str = "w1", span: tuple[int, int] = (0, 0)
+    store: Store,
+    held: Claim,
+    outcome: Outcome = OK,
+    *,
+    worker: str = "w1",
+    span: tuple[int | None, int | None] = (0, 0),
 ) -> None:
     """Settle a run of 250 ms."""
     over = End(held, settlement(held, outcome), 4711, QUARTER_SECOND, QUARTER_SECOND, *span)

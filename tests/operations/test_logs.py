@@ -8,10 +8,11 @@ import pytest
 from queuectl.errors import NotFound
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Exited
+from queuectl.logs.writer import LogWriter
 from queuectl.operations.inspect import show
 from queuectl.operations.logs import LogView, follow_logs, read_log
 from queuectl.store.protocol import Store
-from queuectl.store.types import OutputPiece
+from queuectl.store.types import OutputPiece, Start
 from tests.clock import FakeClock
 from tests.operations.life import OK, claim, end, enqueue, register
 
@@ -25,23 +26,28 @@ class Writer:
         self.store = store
         self.home = home
         self.held: dict[str, Claim] = {}
-        self.begin: dict[str, int] = {}
+        self.logs: dict[str, LogWriter] = {}
 
     def start(self) -> str:
         held = claim(self.store, self.home)
         self.held[held.id] = held
-        self.write(held.id, b"--- START x run=%d worker=w1 ---\n" % held.run)
-        self.begin[held.id] = Path(held.log).stat().st_size
+        head = b"--- START x run=%d worker=w1 ---\n" % held.run
+        self.logs[held.id] = LogWriter(held.log, head, is_first=held.run == 1, limit=1 << 20)
+        self.record(held.id)
         return held.id
 
+    def record(self, job_id: str) -> None:
+        self.store.exchange("w1", starts=[Start(self.held[job_id], 1, 0.0, self.logs[job_id].log_from)])
+
     def write(self, job_id: str, data: bytes) -> None:
-        with Path(self.held[job_id].log).open("ab") as file:
-            file.write(data)
+        was_silent = self.logs[job_id].log_from is None
+        self.logs[job_id].append(data)
+        if was_silent:
+            self.record(job_id)
 
     def end(self, job_id: str, outcome: Exited = OK) -> None:
-        size = Path(self.held[job_id].log).stat().st_size
-        self.write(job_id, b"--- END x ---\n")
-        end(self.store, self.held[job_id], outcome, span=(self.begin[job_id], size))
+        log_to = self.logs[job_id].end(b"--- END x ---\n")
+        end(self.store, self.held[job_id], outcome, span=(self.logs[job_id].log_from, log_to))
 
 
 class Steps(FakeClock):
@@ -85,6 +91,41 @@ def test_a_log_is_read_by_run_and_from_its_end(store: Store, writer: Writer) -> 
     )
     with pytest.raises(NotFound, match="no run 3, it has had 2"):
         list(read_log(store, "a", LogView(run=3), host="here"))
+
+
+def test_a_silent_run_has_markers_and_no_log(store: Store, writer: Writer) -> None:
+    enqueue(store, "a")
+    assert store.get("a").log is None
+    writer.start()
+    assert b"".join(read_log(store, "a", LogView(), host="here")).endswith(b" run=1 worker=w1 ---\n")
+    assert store.get("a").log is None
+    writer.end("a")
+    first, last = b"".join(read_log(store, "a", LogView(), host="here")).splitlines()
+    assert (first.split()[1], last.split()[1], last.split()[3]) == (b"START", b"END", b"rc=0")
+    assert b"".join(read_log(store, "a", BARE, host="here")) == b""
+    assert list((writer.home / "logs").iterdir()) == []
+    assert show(store, "a", host="here", output_limit=100).output == ""
+
+
+def test_a_job_that_prints_after_a_silent_run_has_the_markers_of_both(store: Store, writer: Writer) -> None:
+    enqueue(store, "a", max_retries=3)
+    writer.start()
+    writer.end("a", Exited(1))
+    writer.store.retry(["a"], states=frozenset({writer.store.get("a").state}))
+    writer.start()
+    writer.write("a", b"two\n")
+    assert store.get("a").log == writer.held["a"].log
+    writer.end("a")
+    lines = b"".join(read_log(store, "a", LogView(), host="here")).splitlines()
+    assert [line.split()[1] for line in lines if line != b"two"] == [b"START", b"END", b"START", b"END"]
+    assert lines[3] == b"two"
+
+
+def test_a_silent_run_is_followed_from_its_start_to_its_end(store: Store, writer: Writer) -> None:
+    enqueue(store, "a")
+    clock = Steps(lambda: None, writer.start, lambda: writer.end("a"))
+    pieces = [data for _, data in followed(store, clock, ["a"], LogView())]
+    assert [piece.split()[1] for piece in pieces] == [b"START", b"END"]
 
 
 def test_following_lasts_from_before_the_start_to_the_final_state(store: Store, writer: Writer) -> None:

@@ -118,7 +118,7 @@ def no_more_than(count: int) -> Iterator[list[str]]:
 
     A control group, because a limit of the user's does not bind root.
     """
-    group = PIDS / f"queuectl-test-{os.getpid()}-{next(_NUMBERS)}"  # one that a failed test has left is in nobody's way
+    group = PIDS / f"queuectl-test-{os.getpid()}-{next(_NUMBERS)}"  # a failed test may have left one
     try:
         group.mkdir()
         (group / "pids.max").write_text(str(count))

@@ -1,33 +1,35 @@
-"""Mistakes that somebody could make, each to be found by the simulator."""
+"""Deliberate mistakes, each to be found by the simulator."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import queuectl.jobs.outcome
-import queuectl.logs.files
+import queuectl.logs.writer
 import queuectl.maintenance.adoption
-import queuectl.maintenance.rescue
-import queuectl.process.watch
+import queuectl.maintenance.rescuer
+import queuectl.process.tree
 import queuectl.store.sqlite.claims
 from queuectl import errors
 from queuectl.jobs.model import Claim, NewJob
 from queuectl.jobs.outcome import Settlement, settle_lost
-from queuectl.maintenance.liveness import Silence
-from queuectl.process.ledger import Identity, Ledger
-from queuectl.process.table import Entry
-from queuectl.process.watch import Adoption, Child, Watch
+from queuectl.maintenance.adoption import Adopter
+from queuectl.maintenance.liveness import SilenceDetector
+from queuectl.maintenance.rescuer import Rescue
+from queuectl.process.adopted import AdoptedRuns, Adoption
+from queuectl.process.journal import Journal
+from queuectl.process.model import Child, Identity, ProcessInfo
 from queuectl.store.sqlite.claims import SqliteClaims
 from queuectl.store.sqlite.connection import SQL, Connection
 from queuectl.store.sqlite.enqueue import SqliteEnqueuer
 from queuectl.store.types import Exchange, LastHeartbeat
-from queuectl.worker.launch import Launcher
+from queuectl.worker.executor import Executor
+from queuectl.worker.heartbeat import Heartbeat
+from queuectl.worker.launcher import Launcher
 from queuectl.worker.loop import Worker
-from queuectl.worker.membership import Membership
-from queuectl.worker.running import Running
-from queuectl.worker.runs import Runs
 from tests.sim.themes import Theme
 
 Change = Callable[[], tuple[Any, str, Any]]  # whose attribute (or item, of a dict), its name, what to put there
@@ -35,7 +37,7 @@ Change = Callable[[], tuple[Any, str, Any]]  # whose attribute (or item, of a di
 
 def _without(text: str, *parts: str) -> str:
     for part in parts:
-        assert part in text, f"{part!r} is no longer in this statement: the defect has to be made anew"
+        assert part in text, f"{part!r} is no longer in this statement: change the defect"
         text = text.replace(part, "")
     return text
 
@@ -86,23 +88,30 @@ def _no_transaction() -> tuple[Any, str, Any]:
     return Connection, "transaction", transaction
 
 
-def _orphans_left() -> tuple[Any, str, Any]:
-    def orphans(runs: object) -> list[Entry]:
-        return []
+def _members_left() -> tuple[Any, str, Any]:
+    """In a rescue; workers ask their `Processes`."""
 
-    return queuectl.maintenance.rescue, "orphans", orphans
+    class Tree:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(queuectl.process.tree, name)
+
+        def members(self, runs: Mapping[str, object]) -> dict[str, list[ProcessInfo]]:
+            return {token: [] for token in runs}
+
+    return queuectl.maintenance.rescuer, "tree", Tree()
 
 
-def _buried_at_once() -> tuple[Any, str, Any]:
-    reap = Runs.reap
+def _recorded_at_once() -> tuple[Any, str, Any]:
+    update = Executor.update
 
-    def buries(self: Runs, now: float) -> None:
-        reap(self, now)
-        for run in self._unwritten.values():
-            self._world.processes.reap(run.child)
-        self._unwritten.clear()
+    def forgets(self: Executor, now: float) -> None:
+        update(self, now)
+        for token in [end.claim.token for end in self.completer]:
+            if (run := self._runs.get(token)) is not None and run.child is not None:
+                self._processes.recorded(run.child)
+        self._processes.flush()
 
-    return Runs, "reap", buries
+    return Executor, "update", forgets
 
 
 def _no_poll() -> tuple[Any, str, Any]:
@@ -136,97 +145,112 @@ def _fence_by_name() -> tuple[Any, str, Any]:
 
 
 def _never_away() -> tuple[Any, str, Any]:
-    silent = Silence.silent
+    silent = SilenceDetector.silent
 
-    def sleepless(self: Silence, workers: Any, *, now: float, lease: float) -> Any:
-        self._looked_at = now
+    def sleepless(self: SilenceDetector, workers: Any, *, now: float, lease: float) -> Any:
+        self._checked_at = now
         return silent(self, workers, now=now, lease=lease)
 
-    return Silence, "silent", sleepless
+    return SilenceDetector, "silent", sleepless
 
 
 def _forgotten_ends() -> tuple[Any, str, Any]:
     exchange = Worker._exchange
 
-    def forgets(self: Worker, *told: Any) -> Exchange | None:
-        written = exchange(self, *told)
+    def forgets(self: Worker, *given: Any) -> Exchange | None:
+        written = exchange(self, *given)
         if written is None:
-            self._runs.over.clear()
+            self._executor.completer.clear()
         return written
 
     return Worker, "_exchange", forgets
 
 
 def _late_start() -> tuple[Any, str, Any]:
-    def is_sure(self: Membership, *_: object) -> bool:
-        return True
+    def ensure_fresh(self: Heartbeat, *_: object) -> float:
+        return math.inf
 
-    return Membership, "is_sure", is_sure
+    return Heartbeat, "ensure_fresh", ensure_fresh
 
 
-def _forgotten_finish() -> tuple[Any, str, Any]:
-    def finish(self: Watch, child: Child) -> None:
+def _no_deadline() -> tuple[Any, str, Any]:
+    ensure_fresh = Heartbeat.ensure_fresh
+
+    def without_end(self: Heartbeat, *given: Any) -> float | None:
+        return None if ensure_fresh(self, *given) is None else math.inf
+
+    return Heartbeat, "ensure_fresh", without_end
+
+
+def _forgotten_exit() -> tuple[Any, str, Any]:
+    def exit_of(self: AdoptedRuns, child: Child) -> None:
         return None
 
-    return Watch, "_finish", finish
+    return AdoptedRuns, "_exit", exit_of
 
 
 def _forgotten_limit() -> tuple[Any, str, Any]:
-    adopt = Launcher.adopt
+    adopt = Executor._adopt
 
-    def without_limit(self: Launcher, adoption: Adoption, **told: Any) -> Running:
-        run = adopt(self, adoption, **told)
-        run.deadline = None
-        return run
+    def without_limit(self: Executor, adoption: Adoption) -> None:
+        adopt(self, adoption)
+        self._runs[adoption.claim.token].deadline = None
 
-    return Launcher, "adopt", without_limit
+    return Executor, "_adopt", without_limit
 
 
-def _forgotten_ledgers() -> tuple[Any, str, Any]:
-    def put_aside(home: str, token: str) -> None:
+def _forgotten_journals() -> tuple[Any, str, Any]:
+    def record(home: str, token: str) -> None:
         return None
 
-    return queuectl.maintenance.adoption, "_put_aside", put_aside
+    return queuectl.maintenance.adoption, "_record_in_kept_journal", record
 
 
 def _no_adoption() -> tuple[Any, str, Any]:
-    def adoptable(worker: object, claims: object) -> dict[str, Adoption]:
-        return {}
+    def hand_over(worker: object, claims: object, *, to: Adopter, store: object) -> set[str]:
+        return set()
 
-    return queuectl.maintenance.adoption, "adoptable", adoptable
+    return queuectl.maintenance.rescuer, "hand_over", hand_over
 
 
 def _no_identity() -> tuple[Any, str, Any]:
-    def is_there(process: Child | Identity) -> bool:
-        found = queuectl.process.watch.entry(process.pid)
-        return found is not None and not found.is_over
+    def is_running(process: Child | Identity) -> bool:
+        found = queuectl.process.tree.find(process.pid)
+        return found is not None and not found.is_zombie
 
-    return queuectl.process.watch, "is_there", is_there
+    return queuectl.process.tree, "is_running", is_running
 
 
 def _any_boot() -> tuple[Any, str, Any]:
-    def sign(self: Ledger, keeper: Identity) -> None:
-        self._write(0, f"keeper {keeper.pid} {keeper.started} -")
+    def sign(self: Journal, supervisor: Identity) -> None:
+        self._write(0, f"supervisor {supervisor.pid} {supervisor.started} -")
 
-    return Ledger, "sign", sign
+    return Journal, "sign", sign
 
 
 def _no_word() -> tuple[Any, str, Any]:
-    def note_end(self: Launcher, run: Running, why: object) -> None:
+    def note_termination(self: Launcher, *_: object) -> None:
         pass
 
-    return Launcher, "note_end", note_end
+    return Launcher, "note_termination", note_termination
 
 
 def _no_word_of_a_rescue() -> tuple[Any, str, Any]:
-    def add_end(*_: object, **__: object) -> None:
+    def append_terminations(*_: object, **__: object) -> None:
         pass
 
-    return queuectl.maintenance.rescue, "add_end", add_end
+    return queuectl.maintenance.rescuer, "append_terminations", append_terminations
 
 
-def _closed_again() -> tuple[Any, str, Any]:
-    return queuectl.logs.files, "is_end_line", lambda _: False
+def _ended_again() -> tuple[Any, str, Any]:
+    return queuectl.logs.writer, "is_end_line", lambda _: False
+
+
+def _no_end_of_a_frozen_supervisor() -> tuple[Any, str, Any]:
+    def uncertain(self: Rescue) -> set[str]:
+        return set()
+
+    return Rescue, "_uncertain", uncertain
 
 
 DEFECTS: Final[dict[str, Change]] = {
@@ -238,25 +262,27 @@ DEFECTS: Final[dict[str, Change]] = {
     "a claim outside of a transaction": _no_transaction,
     "a claim by who was declared lost": _lost_are_known,
     "an answer before the commit": _early_answer,
-    "a rescue that leaves processes running": _orphans_left,
+    "a rescue that leaves processes running": _members_left,
     "a rescue without a fence": _no_fence,
     "a rescue that forgets to count the crash": _forgotten_crash,
     "a fence that goes by the name alone": _fence_by_name,
     "a watcher that does not notice its own absence": _never_away,
     "a heartbeat that lifts the fence": _statement("heartbeat", "\nand state <> 'lost'"),
-    "no look beside the bell": _no_poll,
+    "no poll beside the wake-ups": _no_poll,
     "ends that are forgotten when the store is in trouble": _forgotten_ends,
-    "a child that is buried before its end is written": _buried_at_once,
+    "a run that is forgotten before its end is recorded": _recorded_at_once,
     "a start without a look at the time": _late_start,
-    "an heir that adopts nothing": _no_adoption,
-    "an heir that forgets what another has put aside": _forgotten_ledgers,
-    "an adoption that forgets the finish": _forgotten_finish,
+    "a request to start without a deadline": _no_deadline,
+    "a worker that adopts nothing": _no_adoption,
+    "a worker that forgets the journals of earlier ones": _forgotten_journals,
+    "an adoption that forgets the exit": _forgotten_exit,
     "an adoption that forgets the time limit": _forgotten_limit,
     "an adoption that goes by the number of the process alone": _no_identity,
     "an adoption of what ran before the power was gone": _any_boot,
-    "an end that leaves no word of why": _no_word,
-    "a rescue that leaves no word of what it ends": _no_word_of_a_rescue,
-    "a log that is closed by everybody who comes by": _closed_again,
+    "a termination without its reason in the journal": _no_word,
+    "a rescue without its terminations in the journal": _no_word_of_a_rescue,
+    "a log that is ended by every process that finds it": _ended_again,
+    "a rescue that lets a frozen supervisor start its runs": _no_end_of_a_frozen_supervisor,
     "counts that are overwritten": _counts_overwritten,
     "a history that is not kept": _no_history,
 }
@@ -269,14 +295,16 @@ WHERE: Final[dict[str, Theme]] = {
     "a fence that goes by the name alone": Theme.NAPS,
     "a heartbeat that lifts the fence": Theme.NAPS,
     "a start without a look at the time": Theme.NAPS,
-    "no look beside the bell": Theme.MIXED,
-    "a child that is buried before its end is written": Theme.STORE,
-    "a log that is closed by everybody who comes by": Theme.STORE,
-    "an heir that forgets what another has put aside": Theme.HEIRS,
-    "an adoption that forgets the time limit": Theme.HEIRS,
+    "no poll beside the wake-ups": Theme.MIXED,
+    "a run that is forgotten before its end is recorded": Theme.STORE,
+    "a log that is ended by every process that finds it": Theme.STORE,
+    "a worker that forgets the journals of earlier ones": Theme.ADOPTION,
+    "an adoption that forgets the time limit": Theme.ADOPTION,
     "an adoption of what ran before the power was gone": Theme.POWER,
-    "an end that leaves no word of why": Theme.HEIRS,
-    "a rescue that leaves no word of what it ends": Theme.ALERT,
+    "a termination without its reason in the journal": Theme.ADOPTION,
+    "a rescue without its terminations in the journal": Theme.ALERT,
+    "a rescue that lets a frozen supervisor start its runs": Theme.STALLED,
+    "a request to start without a deadline": Theme.STALLED,
 }
 
 

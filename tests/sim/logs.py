@@ -1,4 +1,4 @@
-"""What is shown of a run is what it printed: no line of ours, nothing of another run, whoever closed its log, and how often."""
+"""What is shown of a run is what it printed: no line of ours, nothing of another run, whichever process ended its log, and how often."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from queuectl import paths as places
-from queuectl.logs.log import Span, open_log
-from tests.sim.keeper import PRINTED
-from tests.sim.machine import Host
+from queuectl.logs.reader import Span, open_log
+from tests.sim.host import Host
+from tests.sim.supervisor import PRINTED
 
 if TYPE_CHECKING:
     from tests.sim.witness import Witness
@@ -33,4 +33,4 @@ def check_logs(witness: Witness, host: Host) -> None:
         with closing(log):
             found = log.at(Span(start, stop))
         expected = (PRINTED,) if pid is not None else (PRINTED, b"")  # there may have been no process
-        witness.must(found in expected, f"run {number} of {job} is said to have printed {found!r}")
+        witness.must(found in expected, f"run {number} of {job} is said to have printed {found!r} ({start}, {stop})")

@@ -8,12 +8,12 @@ from queuectl import errors
 from queuectl.config import Here
 from queuectl.jobs.spec import NewJob
 from queuectl.jobs.states import State
-from queuectl.maintenance.rescue import rescue_dead
+from queuectl.maintenance.rescuer import rescue_dead
 from queuectl.store.types import StopMode
 from tests.factories import new_job
-from tests.sim.machine import Host
+from tests.sim.host import Host
 from tests.sim.stage import Crashed
-from tests.sim.wire import SimStore
+from tests.sim.store import SimStore
 
 if TYPE_CHECKING:
     from tests.sim.scene import Scene

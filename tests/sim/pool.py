@@ -24,7 +24,7 @@ class _Lent(sqlite3.Connection):
 
 
 class Pool:
-    """Stands in for `sqlite3`, as far as somebody connects: always to the file of this pool, a store without jobs."""
+    """Stands in for `sqlite3`, as far as `connect` goes: always to the file of this pool, a store without jobs."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
@@ -56,7 +56,7 @@ class Pool:
         return made
 
     def clear(self) -> None:
-        """As if the file had been made anew."""
+        """Remove all rows, as in a new file."""
         db = self.connect()
         db.execute("begin immediate")
         for statement in self._clear:
@@ -65,7 +65,7 @@ class Pool:
         db.close()
 
     def forget(self) -> None:
-        """Whoever failed may have left a cursor that goes on reading: give none of these out again."""
+        """A failed run may have left a cursor that is still read: use none of these connections again."""
         for one in self._made:
             one.close_for_good()
         self._made.clear()

@@ -46,4 +46,4 @@ class Taken(NamedTuple):
     job: str
     run: int
     worker: str
-    process: Worker | None  # of whom
+    process: Worker | None  # the one that claimed it

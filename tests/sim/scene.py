@@ -14,25 +14,25 @@ from queuectl import errors, events
 from queuectl import paths as places
 from queuectl.config import Here, load_settings
 from queuectl.jobs.priority import parse_ageing
-from queuectl.maintenance.adoption import Heir
-from queuectl.maintenance.rescue import RescueDuty, rescue_namesake
+from queuectl.maintenance.adoption import Adopter
+from queuectl.maintenance.rescuer import RescueTask, rescue_namesake
 from queuectl.policy.gate import Gate
 from queuectl.policy.loader import PolicyLoader
-from queuectl.process.ledger import Ledger
+from queuectl.process.journal import Journal
 from queuectl.settings import Settings
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.worker import loop
-from queuectl.worker.launch import Launcher
-from queuectl.worker.plan import Plan, World
-from queuectl.worker.serve import _claim_name
+from queuectl.worker.config import WorkerConfig, WorkerContext
+from queuectl.worker.launcher import Launcher
+from queuectl.worker.main import _lock_name
+from tests.sim.host import Host
 from tests.sim.logs import check_logs
-from tests.sim.machine import Host
+from tests.sim.patches import installed
 from tests.sim.people import People
 from tests.sim.pool import Pool
 from tests.sim.stage import BEFORE_A_SLEEP, Chances, Crashed, Stage, Violation
-from tests.sim.system import installed
+from tests.sim.store import SimStore
 from tests.sim.themes import Theme, chances_of, theme_of
-from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.sim.worker import Worker
 from tests.store.backends import SqliteBackend
@@ -59,6 +59,7 @@ class Scene:
         ageing = ("off", "enqueues", "1s")[int(chance() * 3)]
         self.settings = load_settings({**STORED, "max-crashes": str(self._max_crashes), "ageing": ageing}, {})
         self.hosts = [Host(self.stage, name, str(folder / name)) for name in ("A", "B")[: 1 + int(chance() * 2)]]
+        self.hosts[0].is_only_one = len(self.hosts) == 1
         self.witness = Witness(
             pool.connect(),
             self.stage,
@@ -71,7 +72,7 @@ class Scene:
         self.is_quiet = False
         self.jobs = 0  # enqueued so far
         self.theme = theme_of(seed)
-        self.are_alert = self.theme is Theme.ALERT  # the people: they look after whoever crashes, at once
+        self.are_alert = self.theme is Theme.ALERT  # the clients: they rescue the jobs of a crashed worker at once
         self.deaths = 0
         self._cuts_left = 2 if self.theme is Theme.POWER else 0  # of power, each soon after a crash
         self._names: dict[int, str] = {}
@@ -138,7 +139,7 @@ class Scene:
         self.stage.tell(f"the wall clock of {host.name} jumps by {by:.3f} s")
 
     def _suspend(self) -> None:
-        """A whole machine stands still: nobody there can tell how long."""
+        """A whole host is suspended: no process there can tell for how long."""
         host, seconds = self.hosts[int(self.chance() * len(self.hosts))], 2 + self.chance() * 6
         self.stage.tell(f"{host.name} stands still for {seconds:.3f} s")
         for participant in self.stage.participants:
@@ -158,7 +159,7 @@ class Scene:
             if participant.host is host:
                 self.stage.cut_off(participant)
         self.witness.lost_power(host)
-        host.start_anew()
+        host.boot_again()
 
     def _be_quiet(self) -> None:
         self.stage.tell("no more faults from here on")
@@ -202,10 +203,10 @@ class Scene:
                 stage.born_again()
             except errors.QueuectlError as exc:
                 stage.note(f"gives up: {exc.message}")
-            # The first one of all comes back at once, so that there is always somebody.
+            # The first one of all comes back at once, so that there is always a worker.
             back_at = stage.now + 0.1 + self.chance() * (2 if number == 0 else 6) * (not self.is_quiet)
             while stage.now < back_at:
-                with contextlib.suppress(Crashed):  # the machine, while nobody was there
+                with contextlib.suppress(Crashed):  # the host, while no worker was there
                     stage.born_again()
                     stage.wait(back_at - stage.now)
 
@@ -225,39 +226,40 @@ class Scene:
             queues = None if self.chance() < 0.6 else ("b", "a")
             if name.startswith("w0"):
                 queues = None
-            plan = Plan(name, host.name, host.machine, process.process.pid, host.home, slots, queues)
+            config = WorkerConfig(name, host.name, host.machine, process.process.pid, host.home, slots, queues)
 
             def settings() -> Settings:
                 store.config()
                 return self.settings
 
-            heir = Heir(name, host.home, deque())
+            adopter = Adopter(name, host.home, deque())
             wait = self._wait_for(process)
-            world = World(store, process, host, stage.random.random, settings, self.emit, wait, heir.foundlings)
-            lock = _claim_name(plan, world)
-            plan = plan._replace(lock=lock.mark)
+            context = WorkerContext(
+                store, process, host, stage.random.random, settings, self.emit, wait, adopter.adoptions
+            )
+            lock = _lock_name(config, context)
+            config = config._replace(lock=lock.mark)
             try:
                 stage.note(f"is worker {name} on {host.name}, slots {slots}, queues {queues or 'all'}")
                 settings_now = self.settings
                 store.db.patience = 30.0
-                rescue_namesake(store, heir, clock=host, settings=settings_now, emit=self.emit)
+                rescue_namesake(store, adopter, clock=host, settings=settings_now, emit=self.emit)
                 store.db.patience = 0.25
                 self.witness.serving[name] = process
                 runs_file = places.runs_file(host.home, name)
-                ledger = Ledger(runs_file)
-                process.open(runs_file, lock=-1, environment={})
+                journal = Journal(runs_file)
+                process.open(runs_file, lock=lock.fileno(), environment={})
                 launcher = Launcher(
                     worker=name,
                     home=host.home,
                     db=None,
-                    ledger=ledger,
-                    is_shared=False,
+                    journal=journal,
                     gate=Gate(PolicyLoader(None), {}),
                 )
-                duty = RescueDuty(heir, here, store=store, clock=host, settings=settings, emit=self.emit)
-                loop.Worker(plan, world, launcher=launcher, signals=process.signals, duties=[duty]).run(lambda: None)
-                ledger.close()
-                process.forget_ledger()
+                task = RescueTask(adopter, here, store=store, clock=host, settings=settings, emit=self.emit)
+                loop.Worker(config, context, launcher=launcher, signals=process.signals, tasks=[task]).run(lambda: None)
+                journal.close()
+                process.forget_journal()
                 with contextlib.suppress(OSError):
                     os.unlink(places.runs_file(host.home, name))
             finally:

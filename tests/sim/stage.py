@@ -1,6 +1,6 @@
 """Who goes next, and what time it is: every participant is a thread, and exactly one of them runs.
 
-Whoever comes to an effect hands on the baton, and chance says to whom: so a seed decides everything. A participant can be
+A participant that comes to an effect passes the baton, and chance decides to which one: so a seed decides everything. A participant can be
 crashed before and after each effect: it never runs again, and what it had open is closed as the kernel would.
 """
 
@@ -19,18 +19,18 @@ from typing import Any, Final
 
 START_MS: Final = 1_767_323_045_000
 LONGEST_NAP: Final = 9.0
-TRACE: Final = 400  # events kept for whoever has to understand a failure
+TRACE: Final = 400  # events kept, to understand a failure
 BEFORE_WRITING: Final = "before it begins to write"
 AFTER_A_SIGNAL: Final = "after a signal"
 AFTER_A_CLAIM: Final = "after a claim"
 BEFORE_SETTLING: Final = "before it begins to settle"
 BEFORE_A_SLEEP: Final = "before a sleep"
 AFTER_AN_ORDER: Final = "after an order"
-STEPS: Final = 8_000  # far more than any scene needs: whoever gets there turns in a circle
+STEPS: Final = 8_000  # far more than any scene needs: a longer one is an endless loop
 
 
 class Crashed(BaseException):
-    """This participant is gone. Not an Exception: nobody may catch it but the stage."""
+    """This participant is gone. Not an Exception: only the stage catches it."""
 
 
 class Over(BaseException):
@@ -46,7 +46,7 @@ class Chances:
 
     def __init__(self, **given: float) -> None:
         self.crash = given.get("crash", 0.0)
-        # Where it has begun to end somebody, and not yet written why; where it waits, maybe because it could not write;
+        # Where it has begun to terminate a run, and not yet written why; where it waits, maybe because it could not write;
         # where it has begun what it has not noted.
         self.crash_at = {
             AFTER_A_SIGNAL: given.get("ending", 8 * self.crash),
@@ -59,7 +59,9 @@ class Chances:
             BEFORE_WRITING: 4 * self.freeze,
             BEFORE_SETTLING: given.get("settling", 4 * self.freeze),
             AFTER_A_CLAIM: given.get("claimed", self.freeze),
+            AFTER_AN_ORDER: given.get("requested", self.freeze),
         }
+        self.stall = given.get("stall", 0.0)  # of a supervisor, that it is stopped before it starts what is requested
         self.least_nap = given.get("least_nap", 0.0)
         self.one_at_a_time = bool(given.get("one_at_a_time"))  # else those may be asleep, too, who would notice
         self.busy = given.get("busy", 0.0)
@@ -70,10 +72,11 @@ class Chances:
             (name, likely) for name, likely in troubles.items() if likely
         )  # asked at every statement
         self.log = given.get("log", 0.0)  # a log or ledger that cannot be written
-        self.drop = given.get("drop", 0.0)  # a ring that nobody hears
+        self.drop = given.get("drop", 0.0)  # a wake-up that is lost
         self.delay = given.get("delay", 0.0)
         self.unstartable = given.get("unstartable", 0.0)
-        self.keeper = given.get("keeper", 0.0)  # of a worker, that its keeper is killed under it
+        self.supervisor = given.get("supervisor", 0.0)  # of a worker, that its supervisor is killed
+        self.silence = given.get("silence", 0.0)  # that it is stopped for a while
         self.brief = given.get("brief", 0.5)  # of a process, that it is over at once
         self.long = given.get("long", 0.15)  # of a process, that it takes far longer than a lease, unless it is ended
         self.longest = given.get("longest", 3.0)  # seconds that any other takes
@@ -129,7 +132,7 @@ class Stage:
         self.participants: list[Participant] = []
         self.crashes_left = 4
         self.trace: deque[str] = deque(maxlen=TRACE)
-        self.is_aside = False  # what happens now is done by nobody of the participants
+        self.is_aside = False  # what happens now is done by none of the participants
         self.hidden = ""  # the folder of this play: another one every time
         self._digest = hashlib.sha256()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -176,7 +179,7 @@ class Stage:
         return self.current
 
     def here(self) -> Participant:
-        """The same, for whoever is about to have an effect: the gone have none."""
+        """The same, for a participant that is about to have an effect: one that is gone has none."""
         me = self.me()
         if self.is_over:
             raise Over
@@ -253,7 +256,7 @@ class Stage:
         me.wakes = None
 
     def pause(self) -> None:
-        """Let somebody go on, maybe ourselves."""
+        """Let a participant continue, maybe ourselves."""
         me = self.me()
         chosen = self._next()
         if chosen is not me:
@@ -281,7 +284,7 @@ class Stage:
         raise Crashed
 
     def cut_off(self, participant: Participant) -> None:
-        """It is gone, whoever runs now: it finds out as soon as it is its turn."""
+        """It is gone, whichever runs now: it finds out as soon as it is its turn."""
         participant.is_gone = True
         self._close_all(participant)
         self.thaw(participant, 0.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pytest
+from tests.sim.wire import SimStore
 
 from queuectl.jobs.dependencies import Dependency, DependencyState, Need, Otherwise, child_event
 from queuectl.jobs.spec import NewJob
@@ -21,7 +22,6 @@ from tests.sim.people import People
 from tests.sim.pool import Pool
 from tests.sim.records import Row
 from tests.sim.scene import Scene
-from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 
@@ -42,7 +42,7 @@ class OfGraphs(Witness):
     parents: dict[str, tuple[Dependency, ...]]
     was_met: set[tuple[str, str]]  # parent and child: it has been so once, and may have been revived since
     has_broken: set[tuple[str, str]]
-    given_up: set[str]  # called off by a person: no parent brings it back
+    given_up: set[str]  # cancelled by a user: no parent brings it back
 
     def begin(self) -> None:
         self.parents, self.was_met, self.has_broken, self.given_up = {}, set(), set(), set()
@@ -60,16 +60,16 @@ class OfGraphs(Witness):
                     (self.was_met if is_met else self.has_broken).add((parent.id, child))
 
     def _compare(self, old: Row, row: Row, store: SimStore) -> None:
-        """What parents do to their children, whoever writes it; the rest as for any job."""
+        """What parents do to their children, whichever process writes it; the rest as for any job."""
         is_asked_for = store.verb == ("cancel" if row.state == State.CANCELLED else "retry")
         by_person = is_asked_for and row.id in store.named
         is_taken = row.token is not None and row.token != old.token
         was = old.state
         if was == State.CANCELLED != row.state and not by_person:
-            self.must(row.id not in self.given_up, f"{row.id}, called off by a person, is {row.state} again")
+            self.must(row.id not in self.given_up, f"{row.id} was cancelled by a user and is {row.state} again")
         if old.state == State.BLOCKED and row.state == State.CANCELLED:
-            called_off = any((parent.id, row.id) in self.has_broken for parent in self.parents[row.id])
-            self.must(called_off or by_person, f"{row.id} is called off by nobody, by {store.verb}")
+            cancelled = any((parent.id, row.id) in self.has_broken for parent in self.parents[row.id])
+            self.must(cancelled or by_person, f"{row.id} is cancelled without a reason, by {store.verb}")
             if not by_person:
                 old = old._replace(state=row.state)
         elif old.state == State.CANCELLED and row.state == State.BLOCKED:
@@ -91,7 +91,7 @@ class OfGraphs(Witness):
     def check_end(self) -> None:
         super().check_end()
         undecided = self.db.execute("select count(*) from undecided").fetchone()
-        self.must(undecided == (0,), "somebody has not been told what became of a parent")
+        self.must(undecided == (0,), "a child has not been notified of the end of a parent")
 
 
 class GraphPeople(People):
@@ -159,7 +159,7 @@ def test_parents_come_before_their_children_and_every_job_ends(first: int) -> No
     assert failure is None, failure
 
 
-# ── mistakes that somebody could make ───────────────────────────────────────────────────────────────────────────────
+# ── deliberate mistakes ───────────────────────────────────────────────────────────────────────────────
 
 
 def _judge_met(need: Need, otherwise: Otherwise, parent: State) -> DependencyState:
@@ -175,7 +175,7 @@ def _free_nobody(was: DependencyState, now: DependencyState, *, is_last: bool) -
     return None if event is Event.UNBLOCK else event
 
 
-# Of one that a person has called off, its parents keep hold; of one that a parent has, as it should be.
+# A job that a user has cancelled is kept by its parents; one that a parent has cancelled is handled as it should be.
 KEPT_IN_HAND: Final = """
     create trigger jobs_let_go after update of state on jobs
     when (old.state = 'blocked' and new.state <> 'blocked') or (old.state = 'cancelled' and new.state = 'pending')
@@ -191,10 +191,10 @@ KEPT_IN_HAND: Final = """
 DEFECTS: Final[dict[str, tuple[Any, str, Any, str]]] = {
     "the first parent frees it": (SQL, "is_waiting", "select 0 where ? > 0", r"is \w+ before \["),
     "a parent that failed frees it": (dependencies, "evaluate", _judge_met, r"is \w+ before \["),
-    "a parent that completed calls it off": (dependencies, "evaluate", _judge_broke, "is called off by nobody"),
-    "nobody is told": (SQL, "undecided", "select 1, 2, 3 where 0", "is blocked|has not been told"),
+    "a parent that completed cancels it": (dependencies, "evaluate", _judge_broke, "is cancelled without a reason"),
+    "no child is notified": (SQL, "undecided", "select 1, 2, 3 where 0", "is blocked|has not been notified"),
     "a job stays blocked whose parents have ended": (dependencies, "child_event", _free_nobody, r"j\d+ is blocked"),
-    "a parent brings back what a person has called off": (GraphScene, "let_go", KEPT_IN_HAND, "called off by a person"),
+    "a parent brings back what a user has cancelled": (GraphScene, "let_go", KEPT_IN_HAND, "cancelled by a user"),
 }
 
 
@@ -204,4 +204,4 @@ def test_a_deliberate_defect_of_a_graph_is_found(defect: str) -> None:
     owner, name, instead, told = DEFECTS[defect]
     with put(owner, name, instead):
         failure = first_failure(range(BOUND), about=told)
-    assert failure is not None, f"nobody noticed in {BOUND} seeds"
+    assert failure is not None, f"not found in {BOUND} seeds"

@@ -1,4 +1,4 @@
-"""Limits of queues in the simulator: never exceeded at any instant, and nobody starves behind them."""
+"""Limits of queues in the simulator: never exceeded at any instant, and no job starves behind them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pytest
+from tests.sim.wire import SimStore
 
 import queuectl.store.admission
 from queuectl.jobs.queue_limits import Rate
@@ -20,7 +21,6 @@ from tests.needs import FULL
 from tests.sim.defects import put
 from tests.sim.pool import Pool
 from tests.sim.scene import Scene
-from tests.sim.wire import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 
@@ -32,7 +32,7 @@ STARTS, WINDOW_MS = 3, 2000
 PER_KEY: Final = {"a": 1, "b": 2}
 KEYS: Final = 2
 
-# By the store itself, in the very statement that would go beyond it, whoever writes.
+# By the store itself, in the very statement that would exceed it, whichever process writes.
 NEVER_MORE: Final = f"""
     create trigger if not exists never_more after update of state on jobs
     when new.state = 'processing'
@@ -166,7 +166,7 @@ def test_no_limit_is_exceeded_at_any_instant_and_nobody_starves(limited: str, fi
     assert failure is None, failure
 
 
-# ── mistakes that somebody could make ───────────────────────────────────────────────────────────────────────────────
+# ── deliberate mistakes ───────────────────────────────────────────────────────────────────────────────
 
 
 def _any_number(self: Limit) -> int | None:
@@ -206,14 +206,14 @@ DEFECTS: Final[dict[str, tuple[str, Any, str, Any, str]]] = {
     ),
     "a queue whose place is never free": ("queues", Limit, "free_slots", _no_place, "quiet seconds"),
     "a rate that never opens": ("queues", queuectl.store.admission, "allowed_starts", _never, "quiet seconds"),
-    "an end of an array that lets nobody back": (
+    "an end of an array that frees no slot": (
         "arrays",
         SqliteTransactions,
         "admit",
         _nobody_is_let_back,
         "was before|quiet seconds",
     ),
-    "an end that lets nobody back": (
+    "an end that frees no slot": (
         "keys",
         SqliteTransactions,
         "admit",
@@ -229,5 +229,5 @@ def test_a_deliberate_defect_of_a_limit_is_found(defect: str) -> None:
     limited, owner, name, instead, told = DEFECTS[defect]
     with put(owner, name, instead):
         failure = failure_of(SCENES[limited], range(BOUND))
-    assert failure is not None, f"nobody noticed in {BOUND} seeds"
+    assert failure is not None, f"not found in {BOUND} seeds"
     assert re.search(told, failure), failure

@@ -42,7 +42,7 @@ def test_a_deliberate_defect_is_found(defect: str) -> None:
     with theatre() as stage, made(defect):
         seeds = seeds_of(WHERE[defect]) if defect in WHERE else count()
         failure = stage.first_failure(islice(seeds, BOUND))
-    assert failure is not None, f"{defect}: nobody noticed in {BOUND} seeds"
+    assert failure is not None, f"{defect}: not found in {BOUND} seeds"
     assert f"python -m tests.sim --seed {failure.seed}" in str(failure)
     assert failure.trace
     # By what the witness says, or the store: not by a defect that no longer fits the code.

@@ -17,15 +17,15 @@ from queuectl.jobs.priority import Ageing, Standing, rank
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import FINAL, TRANSITIONS, Event, State
 from queuectl.paths import wakeup_file
-from queuectl.process.watch import Child
-from tests.sim.keeper import Keeper
-from tests.sim.machine import Host, Process
+from queuectl.process.model import Child
+from tests.sim.host import Host, Process
 from tests.sim.records import COLUMNS, Row, Taken
 from tests.sim.stage import Stage, Violation
+from tests.sim.supervisor import Supervisor
 from tests.sim.worker import Worker
 
 if TYPE_CHECKING:
-    from tests.sim.wire import SimStore
+    from tests.sim.store import SimStore
 
 FAILURES: Final = {Ending.FAILED, Ending.TIMEOUT, Ending.SIGNALLED, Ending.UNSTARTABLE}
 ABOUT_WORKERS: Final = {"register", "heartbeat", "retire", "fence"}  # what these change of jobs, the next commit shows
@@ -56,14 +56,14 @@ class Witness:
         self.happened: Counter[str] = Counter()  # how often what `totals` counts
         self.spawned: dict[str, Process] = {}  # token -> the leader
         self.serving: dict[str, Worker] = {}  # name -> whose it is
-        self.fenced: set[str] = set()  # tokens of whom was fenced
-        self._barred: set[str] = set()  # the same, at once, and until somebody adopts them: nobody may settle them
-        self.kept: dict[str, Keeper] = {}  # token -> whose child the leader is
+        self.fenced: set[str] = set()  # tokens of fenced workers
+        self._barred: set[str] = set()  # the same, at once, until they are adopted: they may not be settled
+        self.kept: dict[str, Supervisor] = {}  # token -> whose child the leader is
         self.cared: dict[str, float] = {}  # token -> since when the worker that has it now could look after it
         self._made_at: dict[str, float] = {}  # token -> when its process was
-        self._bereft: set[str] = set()  # tokens of whom was gone when it was fenced, by somebody of its machine
-        self._wordless: set[str] = set()  # tokens of whom nobody could say that they are being ended: the disk was full
-        self._given_up: set[str] = set()  # tokens of whom somebody fenced who lets nobody adopt them
+        self._bereft: set[str] = set()  # tokens of workers that were dead when they were fenced, from their own host
+        self._wordless: set[str] = set()  # tokens whose termination could not be written: the disk was full
+        self._given_up: set[str] = set()  # tokens of workers that were fenced by a process that lets no worker adopt
         self.strays: set[str] = set()  # jobs given back while a run of theirs went on where it could not be seen
         self.jumps = 0
         self._stage = stage
@@ -114,12 +114,12 @@ class Witness:
         victim = self.serving.get(worker)
         if victim is not None and victim.is_gone and victim.host is by.host and not (is_silent or by.spares_nothing):
             self._bereft.update(set(tokens) - self._given_up)
-        else:  # and who does so goes on with it, whoever else comes
+        else:  # and that process continues, whatever others do
             self._given_up.update(tokens)
             self._bereft.difference_update(tokens)
 
     def _signalled(self, process: Process) -> None:
-        """Only what belongs to a run of ours, or of somebody who was fenced, may be signalled."""
+        """Only what belongs to a run of ours, or of a fenced worker, may be signalled."""
         taken = self.taken.get(process.token)
         self.must(taken, f"a process that is none of ours, {process.pid}, is signalled")
         assert taken is not None
@@ -130,9 +130,9 @@ class Witness:
         if self._stage.now - self._stage.me().refused_at < JUST_NOW:
             self._wordless.add(process.token)
 
-    def made(self, host: Host, leader: Process, keeper: Keeper) -> None:
+    def made(self, host: Host, leader: Process, supervisor: Supervisor) -> None:
         token = leader.token
-        self.kept[token] = keeper
+        self.kept[token] = supervisor
         self._made_at[token] = self.cared[token] = self._stage.now
         self.must(token not in self.spawned, f"two processes for one claim of {leader.job} ({token})")
         self.spawned[token] = leader
@@ -149,7 +149,7 @@ class Witness:
         self.must(is_running == (leader.how is None), f"another process is taken for {taken.job} ({token})")
         self.must((leader.pid, leader.started) == child, f"{taken.job} is adopted as {child} ({token})")
         self.must(token in self.fenced, f"{taken.job} is adopted, and its worker was not fenced ({token})")
-        self.must(self.kept[token]._host is worker.host, f"{taken.job} is adopted on another machine ({token})")
+        self.must(self.kept[token].host is worker.host, f"{taken.job} is adopted on another machine ({token})")
         is_of_now = self.kept[token].machine == worker.host.machine
         self.must(is_of_now, f"{taken.job} is adopted, and the power was gone since it ran ({token})")
         name = next(name for name, one in self.serving.items() if one is worker)
@@ -160,16 +160,16 @@ class Witness:
 
     def lost_power(self, host: Host) -> None:
         """Nothing that ran there can be known any more, whatever a ledger says."""
-        for keeper in self.kept.values():
-            if keeper._host is host:
-                keeper.noted.clear()
+        for supervisor in self.kept.values():
+            if supervisor.host is host:
+                supervisor.noted.clear()
 
     def _can_be_known(self, token: str) -> bool:
-        """Whoever is told to forget a child has to know that its end stands in the store: it is no excuse that the keeper was."""
-        keeper = self.kept.get(token)
-        if keeper is None or token not in keeper.noted or token in keeper.refused:
+        """A supervisor forgets a run only once the store has its end: that it was told to is no excuse."""
+        supervisor = self.kept.get(token)
+        if supervisor is None or token not in supervisor.noted or token in supervisor.refused:
             return False
-        return token in keeper.finished or not keeper.is_killed
+        return token in supervisor.finished or not supervisor.is_killed
 
     # ── a commit ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -280,7 +280,7 @@ class Witness:
             self.must(mine, f"{store.worker} settled the run of {taken.worker} ({row.id}, {token})")
             self.must(token not in self._barred, f"{store.worker} settled {row.id} after it was fenced ({token})")
             self.must(leader is None or leader.how is not None, f"{row.id} is settled while it runs ({token})")
-            # Also if it was somebody who is gone: it has to leave word, if it can.
+            # Also if that was a worker that is dead: it has to write the reason first, if it can.
             charged = leader is not None and leader.is_ended_by_us and ending in (Ending.SIGNALLED, Ending.FAILED)
             self.must(
                 not charged or token in self._wordless, f"{row.id} is charged for having been ended by us ({token})"
@@ -309,8 +309,8 @@ class Witness:
         if row.token is None:
             expected = self._after(str(ending), row)
             self.must(row.state == expected, f"{row.id} ended {ending} and is {row.state}")
-        called_off = bool(old.cancel_requested)
-        self.must(not called_off or ending == Ending.CANCELLED, f"{row.id} was called off and ended {ending}")
+        cancelled = bool(old.cancel_requested)
+        self.must(not cancelled or ending == Ending.CANCELLED, f"{row.id} was cancelled and ended {ending}")
 
     def _after(self, ending: str, row: Row) -> str:
         allowed = allowed_failures(row.max_retries, first_is_free=bool(row.first_is_free))
@@ -345,7 +345,7 @@ class Witness:
                     self._check_nothing_runs(job, token)
 
     def _check_time(self, row: Row, token: str, ending: str) -> None:
-        """A limit is kept by whoever looks after the run, if that one was awake."""
+        """A time limit is kept by the worker that watches the run, if it was awake."""
         if row.timeout_ms is None or ending not in (Ending.COMPLETED, Ending.FAILED):
             return
         since = self.cared[token]
@@ -410,7 +410,7 @@ class Witness:
         known = {row.id for row in self.rows.values()} | self.purged
         self.must(self.acknowledged <= known, f"lost: {sorted(self.acknowledged - known)}")
         dead = [name for (name,) in self.db.execute("select id from workers") if self.serving[name].is_gone]
-        self.must(not dead, f"nobody has taken care of {dead}")
+        self.must(not dead, f"no worker has rescued {dead}")
         self._check_history()
         self._check_counts()
 

@@ -1,26 +1,21 @@
-"""The process of a simulated worker, and its `Processes`: its own through its keeper, those that it has adopted by the real
-watch."""
+"""The process of a simulated worker, and its `Processes`: its own runs through its supervisor, those that it has adopted as in reality."""
 
 from __future__ import annotations
 
-import contextlib
-import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
-from queuectl import errors
-from queuectl.jobs.outcome import Exited, Signalled
-from queuectl.jobs.resources import ResourceReport
-from queuectl.process import ending
-from queuectl.process.ledger import Footprint
-from queuectl.process.protocol import Begun, Order
-from queuectl.process.table import Entry
-from queuectl.process.watch import Child, Untold, Watch
-from tests.sim.keeper import Keeper, Told
-from tests.sim.machine import Host, Process, Signals, kill_group_of
+from queuectl.process import tree
+from queuectl.process.adopted import AdoptedRuns, UnknownExit
+from queuectl.process.client import RunExit, Started, StartRequest
+from queuectl.process.model import Child, ProcessInfo
+from tests.sim.host import Host, Process, Signals
 from tests.sim.stage import AFTER_AN_ORDER, Stage
+from tests.sim.supervisor import Supervisor
 
-LOOK_EVERY: Final = 0.02
+POLL_EVERY: Final = 0.02
+MAX_SILENCE: Final = 9.0  # of a supervisor that is stopped: two leases
 
 
 class Worker:
@@ -28,7 +23,7 @@ class Worker:
         self,
         stage: Stage,
         host: Host,
-        spawned: Callable[[Host, Process, Keeper], None],
+        spawned: Callable[[Host, Process, Supervisor], None],
         adopted: Callable[..., None],
     ) -> None:
         self.is_gone = False
@@ -37,145 +32,229 @@ class Worker:
         self.process = host.fork()
         self.participant = stage.me()
         self.participant.on_crash = self._crash
-        self._keeper: Keeper | None = None
+        self._supervisor: Supervisor | None = None
+        self._is_connected = False
+        self._opened: tuple[str, int] | None = None
         self._stage = stage
         self._spawned = spawned  # called with each new process of a job
-        self._adopted = adopted
-        self._to_bury: list[int] = []  # told with the next orders, or when there is nothing else to do
-        self._watch = Watch()
+        self._note_adopted = adopted
+        self._started: list[Started] = []
+        self._output: dict[str, int] = {}
+        self._tokens: dict[Child, str] = {}
+        self._leaders: set[str] = set()
+        self._exits: dict[Child, RunExit] = {}
+        self._children: dict[str, Child] = {}
+        self._recorded: list[str] = []
+        self._asked_at: float | None = None
+        self._starting = 0
+        self._adopted = AdoptedRuns()
 
-    def open(self, ledger: str, *, lock: int, environment: Mapping[str, str]) -> None:
+    # ── the supervisor ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, journal: str, *, lock: int, environment: Mapping[str, str]) -> None:
         stage = self._stage
-        keeper = self._keeper = Keeper(stage, self.host, ledger, self.signals, self._spawned)
-        if stage.strikes(stage.chances.keeper):
-            stage.later(stage.random.random() * 6, keeper.die)
+        self._opened = journal, lock
+        supervisor = self._supervisor = Supervisor(stage, self.host, journal, lock, self.signals, self._spawned)
+        self._is_connected = True
+        if stage.strikes(stage.chances.supervisor):
+            stage.later(stage.random.random() * 6, supervisor.die)
+        if stage.strikes(stage.chances.silence):
+            seconds = stage.random.random() * MAX_SILENCE
+            stage.later(stage.random.random() * 6, lambda: supervisor.stop(seconds))
 
     def close(self) -> None:
-        """Whatever runs goes on."""
-        self._watch.close()
+        """Runs continue."""
+        self._adopted.close()
         self._be_gone(alone=True)
 
-    def forget_ledger(self) -> None:
-        """It is about to be removed, by one that ends in order: what it was told then, nobody can know after it."""
-        if self._keeper is not None:
-            self._keeper.noted.clear()
+    def forget_journal(self) -> None:
+        """It is about to be removed by a worker that exits in order: what it said cannot be known after that."""
+        if self._supervisor is not None:
+            self._supervisor.noted.clear()
 
     def _crash(self) -> None:
-        """Sometimes with its keeper, as at the end of a container or for want of memory."""
+        """Sometimes with its supervisor, as at the end of a container or without memory."""
         chance = self._stage.random.random
         alone = chance() < 0.65
         self._be_gone(alone=alone)
-        if alone and self._keeper is not None and chance() < 0.15:
-            self._stage.later(chance() * 3, self._keeper.die)
+        if alone and self._supervisor is not None and chance() < 0.15:
+            self._stage.later(chance() * 3, self._supervisor.die)
 
     def lose_power(self) -> None:
-        """The machine is gone; `Host.start_anew` does the rest."""
+        """The host is gone; `Host.boot_again` does the rest."""
         self._be_gone(alone=False)
 
     def _be_gone(self, *, alone: bool) -> None:
         if self.is_gone:
             return
-        if self._keeper is not None and alone:
-            self._keeper.hang_up()
-        elif self._keeper is not None:
-            self._keeper.die()
+        if self._supervisor is not None and alone:
+            self._supervisor.hang_up()
+        elif self._supervisor is not None:
+            self._supervisor.die()
         self.is_gone = True
         self.host.processes.pop(self.process.pid, None)
         self.participant.on_crash = lambda: None
-        self._watch._poll.close()  # the pins in it are closed with all that a participant had open
+        self._adopted._selector.close()  # the descriptors in it are closed with all that a participant had open
+
+    @property
+    def has_supervisor(self) -> bool:
+        return self._is_connected
+
+    def kill_supervisor(self) -> None:
+        if self._supervisor is not None and self._is_connected:
+            self._supervisor.die()
+            self._disconnect()
+
+    def reopen(self) -> bool:
+        assert self._opened is not None
+        if self._supervisor is not None:
+            self._supervisor.die()
+            if self._stage.random.random() < 0.3:  # it takes a while
+                return False
+        journal, lock = self._opened
+        self._asked_at, self._starting = None, 0
+        self.open(journal, lock=lock, environment={})
+        return True
+
+    def ping(self) -> None:
+        self._ask(lambda supervisor: supervisor.ping)
+
+    def silent_for(self) -> float:
+        return 0.0 if self._asked_at is None else self._stage.now - self._asked_at
+
+    def _disconnect(self) -> None:
+        self._read_news()
+        self._is_connected = False
+        self._asked_at, self._starting = None, 0
+        self._recorded.clear()
+        self._tokens.clear()
+
+    def _ask(self, act: Callable[[Supervisor], Callable[[], None]]) -> None:
+        if self._asked_at is None and self._is_connected:
+            self._asked_at = self._stage.now
+        self._send(act)
+
+    def _send(self, act: Callable[[Supervisor], Callable[[], None]]) -> None:
+        if not self._is_connected or self._supervisor is None:
+            return
+        if self._supervisor.is_gone:
+            self._disconnect()
+            return
+        self.flush()
+        # At once, or soon: also if we are stopped or dead by then.
+        self._supervisor.request(act(self._supervisor), is_prompt=self._stage.random.random() < 0.7)
+
+    def _receive(self) -> None:
+        if self._is_connected and self._supervisor is not None:
+            if self._supervisor.is_gone:
+                self._disconnect()
+            else:
+                self._read_news()
+        if self._starting and self._asked_at is None:
+            self._asked_at = self._stage.now
+
+    def _read_news(self) -> None:
+        assert self._supervisor is not None
+        news, self._supervisor.news = self._supervisor.news, type(self._supervisor.news)()
+        if not news:
+            return
+        self._asked_at = None
+        for answer in news.started:
+            self._starting -= 1
+            if isinstance(answer.child, Child):
+                self._tokens[answer.child], self._children[answer.token] = answer.token, answer.child
+        self._started += news.started
+        self._output |= news.output
+        self._leaders.update(news.leaders)
+        self._exits |= {self._children[token]: ended for token, ended in news.exits.items()}
+
+    # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def fileno(self) -> int:
-        return self._watch.fileno()
+        return self._adopted.fileno()
 
-    def look_again(self) -> float | None:
-        return LOOK_EVERY if self._watch.is_restless else None
-
-    def limit_logs(self, limit: int) -> None: ...
-
-    def rest(self) -> None:
-        if self._keeper is not None:
-            for pid in self._to_bury:
-                self._keeper.bury(pid)
-            self._to_bury.clear()
+    def poll_again_in(self) -> float | None:
+        return POLL_EVERY if self._adopted.needs_polling else None
 
     @property
     def is_ready(self) -> bool:
-        return self._keeper is not None and bool(self._keeper.begun)
+        return self._supervisor is not None and self._is_connected and bool(self._supervisor.news)
 
-    def begin(self, orders: Sequence[Order]) -> None:
-        keeper, chance = self._kept_by(), self._stage.random.random
-        self.rest()
-        keeper.orders += orders
-        if chance() < 0.7:
-            keeper.make_all()
-        else:  # also if we should be stopped or gone by then
-            keeper.make_soon()
+    def limit_logs(self, limit: int) -> None: ...
+
+    def start(self, requests: Sequence[StartRequest]) -> None:
+        if requests and self._is_connected:
+            self._starting += len(requests)
+            if self._supervisor is not None and self._stage.strikes(self._stage.chances.stall):
+                self._supervisor.stop(self._stage.random.random() * MAX_SILENCE)
+            for request in requests:
+                self._ask(lambda supervisor, request=request: partial(supervisor.start, request))  # type: ignore[misc]
         self._stage.effect(AFTER_AN_ORDER)
 
-    def begun(self, *, wait: bool = False) -> Sequence[Begun]:
-        keeper = self._kept_by()
-        if wait:
-            keeper.make_all()
-        found, keeper.begun = keeper.begun, []
+    def started(self) -> Sequence[Started]:
+        self._receive()
+        found, self._started = self._started, []
         return found
 
-    def _kept_by(self) -> Keeper:
-        assert self._keeper is not None
-        if self._keeper.is_gone:
-            raise errors.SupervisorGone
-        return self._keeper
+    def output(self) -> Mapping[str, int]:
+        found, self._output = self._output, {}
+        return found
 
-    def adopt(self, child: Child, token: str, ledger: str) -> float:
-        age = self._watch.adopt(child, token, ledger)
-        self._adopted(self, child, token, is_running=self._watch._adopted[child].pin is not None)
+    def poll(self, child: Child) -> RunExit | UnknownExit | None:
+        if child not in self._adopted:
+            return self._exits.get(child)
+        how = self._adopted.poll(child)
+        if how is None or isinstance(how, UnknownExit):
+            return how
+        ended = self._adopted.exit(child)
+        assert ended is not None
+        duration = self._adopted.duration(child)
+        return RunExit(how, duration, ended.log_from, ended.log_to, ended.report, ended.reason)
+
+    def has_exited(self, child: Child) -> bool:
+        if child in self._exits or self._tokens.get(child) in self._leaders:
+            return True
+        return child not in self._tokens and not tree.is_running(child)
+
+    def terminating(self, runs: Mapping[Child, str]) -> None:
+        for child, reason in runs.items():
+            if child in self._tokens:
+                self._send(
+                    lambda supervisor, token=self._tokens[child], reason=reason: partial(  # type: ignore[misc]
+                        supervisor.terminating, token, reason
+                    )
+                )
+
+    def finish(self, child: Child) -> None:
+        if child in self._tokens and child not in self._exits:
+            self._ask(lambda supervisor: partial(supervisor.finish, self._tokens[child]))
+
+    def recorded(self, child: Child) -> None:
+        self._stage.effect("before a run is forgotten")
+        if child in self._adopted:
+            self._adopted.forget(child)
+        self._exits.pop(child, None)
+        if (token := self._tokens.pop(child, None)) is not None:
+            self._leaders.discard(token)
+            self._recorded.append(token)  # sent with the next message, or when there is nothing else to do
+
+    def flush(self) -> None:
+        if self._recorded and self._is_connected and self._supervisor is not None:
+            recorded, self._recorded = self._recorded, []
+            self._supervisor.request(partial(self._supervisor.recorded, recorded), is_prompt=True)
+
+    def adopt(self, child: Child, token: str, journal: str) -> float:
+        age = self._adopted.adopt(child, token, journal)
+        self._note_adopted(self, child, token, is_running=self._adopted._runs[child].pidfd is not None)
         return age
 
-    def lasted(self, child: Child) -> float | None:
-        return self._watch.lasted(child) if child in self._watch else self._told(child).lasted
+    def members(self, runs: Mapping[str, Child]) -> dict[str, list[ProcessInfo]]:
+        return tree.members(runs)
 
-    def log_to(self, child: Child) -> int | None:
-        return self._watch.log_to(child) if child in self._watch else self._told(child).log_to
-
-    def spent(self, child: Child) -> ResourceReport:
-        return self._watch.spent(child) if child in self._watch else self._told(child).spent
-
-    def leave_ends(self, children: Collection[Child]) -> None:
-        if self._keeper is not None:
-            self._keeper.left |= {child.pid for child in children if child not in self._watch}
-
-    def _told(self, child: Child) -> Told:
-        assert self._keeper is not None
-        return self._keeper.told[child.pid]
-
-    def peek(self, child: Child) -> Exited | Signalled | Untold | None:
-        if child in self._watch:
-            return self._watch.peek(child)
-        # Nobody tells us any more, if our keeper is gone; at the next order we go, too.
-        found = self.host.processes.get(child.pid)
-        return found.how if found is not None and found.started == child.started else None
-
-    def reap(self, child: Child) -> None:
-        self._stage.effect("before a reap")
-        if child in self._watch:
-            self._watch.forget(child)
-        else:
-            self._to_bury.append(child.pid)
-
-    def families(self, runs: Mapping[str, Child]) -> dict[str, list[Entry]]:
-        found = ending.families({token: child.pid for token, child in runs.items() if child not in self._watch})
-        for token, child in runs.items():
-            if child in self._watch:
-                found[token] = ending.orphans({token: Footprint(*child, 0)})
-        return found
-
-    def send(self, number: int, to: Sequence[Entry]) -> None:
-        ending.send(number, to)
+    def send(self, number: int, to: Sequence[ProcessInfo]) -> None:
+        tree.send(number, to)
 
     def kill_group(self, child: Child) -> None:
-        if child in self._watch:
-            ending.kill_groups({"": Footprint(*child, 0)})
-        else:
-            with contextlib.suppress(ProcessLookupError):
-                kill_group_of(self._stage, self.host, child.pid, signal.SIGKILL)
+        tree.kill_groups({"": child})
 
-    def reap_strays(self) -> None: ...
+    def reap_orphans(self) -> None: ...

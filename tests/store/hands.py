@@ -43,13 +43,21 @@ class Hands:
         (claim,) = self.claim(1)
         return claim
 
-    def start(self, claim: Claim, *, pid: int = PID, age: float = 0, log_from: int = 0) -> None:
+    def start(self, claim: Claim, *, pid: int = PID, age: float = 0, log_from: int | None = 0) -> None:
         self.store.exchange(self.name, starts=[Start(claim, pid, age, log_from)])
 
     def end(
-        self, claim: Claim, outcome: Outcome = OK, *, age: float = 0, duration: float = 0, log: tuple[int, int] = (0, 0)
+        self,
+        claim: Claim,
+        outcome: Outcome = OK,
+        *,
+        age: float = 0,
+        duration: float = 0,
+        log: tuple[int | None, int | None] = (0, 0),
     ) -> Exchange:
-        return self.store.exchange(self.name, ends=[End(claim, settlement(claim, outcome), PID, age, duration, *log)])
+        settled = settlement(claim, outcome)
+        span = (None, None) if settled.ending is None else log  # without a run there is no output
+        return self.store.exchange(self.name, ends=[End(claim, settled, PID, age, duration, *span)])
 
     def run(self, outcome: Outcome = OK, *, duration: float = 0) -> Claim:
         """Claim the next job and end it."""

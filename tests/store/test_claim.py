@@ -48,10 +48,10 @@ def test_a_claim_carries_all_that_is_needed_to_run_the_job(store: Store, worker:
 def test_a_claimed_job_is_processing_in_the_hands_of_its_worker(store: Store, worker: Hands, clock: FakeClock) -> None:
     store.enqueue([new_job("a")])
     clock.advance(2)
-    claim = worker.claim_one()
+    worker.claim_one()
     job = store.get("a")
     assert (job.state, job.worker, job.runs, job.attempts) == (State.PROCESSING, "w1", 1, 0)
-    assert (job.log, job.wait_ms, job.reason) == (claim.log, 2000, None)
+    assert (job.log, job.wait_ms, job.reason) == (None, 2000, None)
     assert job.started_at is not None
     assert to_ms(job.started_at) == clock.now_ms()
 
@@ -81,6 +81,49 @@ def test_each_claim_starts_a_new_run_and_carries_a_new_token(store: Store, worke
         worker.end(claims[-1], Released(None))
     assert [claim.run for claim in claims] == [1, 2, 3, 4, 5]
     assert len({claim.token for claim in claims}) == 5
+
+
+SILENT = (None, None)
+
+
+def test_a_job_has_no_log_before_its_first_output(store: Store, worker: Hands, clock: FakeClock) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    worker.start(claim, pid=99, log_from=None)
+    began = store.get("a").started_at
+    assert (store.get("a").log, store.history("a")[0].pid) == (None, 99)
+    clock.advance(5)
+    worker.start(claim, pid=99, age=4, log_from=17)  # told again, with its first output
+    (run,) = store.history("a")
+    assert (store.get("a").log, run.log_from, run.started_at) == (claim.log, 17, began)
+
+
+def test_a_job_whose_runs_print_nothing_never_has_a_log(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    worker.start(claim, log_from=None)
+    worker.end(claim, log=SILENT)
+    (run,) = store.history("a")
+    assert (store.get("a").log, run.log_from, run.log_to) == (None, None, None)
+    assert store.prune(["a"], before_ms=store.now_ms()) == {"a": None}
+
+
+def test_a_job_keeps_its_log_while_a_later_run_prints_nothing(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a", max_retries=3)])
+    first = worker.claim_one()
+    worker.end(first, Released(None), log=(10, 20))
+    assert store.get("a").log == first.log
+    second = worker.claim_one()
+    assert (store.get("a").log, second.log) == (first.log, first.log)
+    worker.end(second, log=SILENT)
+    assert store.get("a").log == first.log
+    assert [(run.log_from, run.log_to) for run in store.history("a")] == [(10, 20), SILENT]
+
+
+def test_a_claim_that_is_read_again_has_the_log_of_its_worker(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    assert store.running("w1") == [claim]
 
 
 def test_a_start_tells_pid_time_and_place_in_the_log(store: Store, worker: Hands, clock: FakeClock) -> None:

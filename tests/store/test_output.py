@@ -150,6 +150,8 @@ def test_the_latest_run_of_a_job_says_on_which_host_it_was_and_where_its_log_is(
     store.enqueue([new_job("b"), new_job("c")])
     worker.end(claim, OK)
     under_way = worker.claim_one()
+    assert [one.log for one in store.latest_runs(["b"])] == [None]
+    worker.start(under_way)
     found = {one.id: one for one in store.latest_runs(["a", "b", "c", "no-such-job"])}
     assert {job_id: one.log for job_id, one in found.items()} == {"a": claim.log, "b": under_way.log}
     assert {job_id: [one.run] for job_id, one in found.items()} == {"a": store.history("a"), "b": store.history("b")}

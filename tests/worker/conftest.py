@@ -8,5 +8,5 @@ from tests.program import Program
 
 @pytest.fixture
 def fresh(queuectl: Program) -> None:
-    """Workers as interpreters of their own, for whoever looks at how they begin, or at what they inherit, hear and hold."""
+    """Workers as interpreters of their own, for tests of how they start, of what they inherit, and of signals."""
     queuectl.forks = False

@@ -67,7 +67,7 @@ def test_the_entry_point_as_process_1_works_reaps_and_finishes_on_term(boxed: Sc
         for job_id in boxed.enqueue_all([{"command": f"{orphans}; exit 0"} for _ in range(3)]):
             boxed.wait_for(job_id, "completed")
         one = first_of(process)
-        wait_until(lambda: len(children(one)) == 1, what="every orphan to be buried, and the keeper to be left")
+        wait_until(lambda: len(children(one)) == 1, what="every orphan to be reaped, and the supervisor to be left")
         # A stop in the middle of a job lets it finish.
         job_id = boxed.enqueue(f"{boxed.note('begun')}; {boxed.until('go')}; exit 0")
         boxed.wait_for_file("begun")
@@ -83,8 +83,8 @@ def test_the_entry_point_as_process_1_works_reaps_and_finishes_on_term(boxed: Sc
         process.wait()
 
 
-def test_process_1_is_told_secrets_by_commands_that_it_buries_itself(boxed: Scene, tmp_path: Path) -> None:
-    script = tmp_path / "teller"
+def test_process_1_is_told_secrets_by_commands_that_it_reaps_itself(boxed: Scene, tmp_path: Path) -> None:
+    script = tmp_path / "provider"
     script.write_text('#!/bin/sh\n(sleep 0.05 &)\n[ "$1" != bad ] && echo "told-$1"\n')
     script.chmod(0o755)
     boxed.home.mkdir(mode=0o700)
@@ -98,7 +98,7 @@ def test_process_1_is_told_secrets_by_commands_that_it_buries_itself(boxed: Scen
         bad = boxed.enqueue("true", secrets=["A=bad"], max_retries=1)
         assert "ended with exit code 1" in boxed.wait_for(bad, "dead")["error"]
         one = first_of(process)
-        wait_until(lambda: len(children(one)) == 1, what="every one to be buried, and the keeper to be left")
+        wait_until(lambda: len(children(one)) == 1, what="every one to be reaped, and the supervisor to be left")
     finally:
         process.kill()
         process.wait()

@@ -32,7 +32,7 @@ print(json.dumps({
 
 
 @pytest.fixture
-def teller(tmp_path: Path) -> list[str]:
+def reporter(tmp_path: Path) -> list[str]:
     """An argv that runs it without Python's own doings: -I reads no settings, and the script is exec'ed as it is."""
     script = tmp_path / "tell.py"
     script.write_text(TELL)
@@ -44,8 +44,8 @@ def told(scene: Scene, job_id: str) -> dict[str, Any]:
     return json.loads(scene.queuectl("logs", job_id, "--no-markers", check=0).out)
 
 
-def test_a_job_finds_who_it_is_in_its_environment(scene: Scene, teller: list[str]) -> None:
-    job_id = scene.enqueue(None, argv=teller, queue="mail", env={"OWN": "grün", "QUEUECTL_SLOT": "99"})
+def test_a_job_finds_who_it_is_in_its_environment(scene: Scene, reporter: list[str]) -> None:
+    job_id = scene.enqueue(None, argv=reporter, queue="mail", env={"OWN": "grün", "QUEUECTL_SLOT": "99"})
     scene.worker("--name", "w1", env={"OF_THE_WORKER": "yes"})
     env = told(scene, job_id)["env"]
     ours = {name: value for name, value in env.items() if name.startswith("QUEUECTL_")}
@@ -90,11 +90,11 @@ def test_a_job_knows_its_run_its_attempt_and_its_slot(scene: Scene) -> None:
 
 
 def test_a_job_runs_in_its_directory_with_nothing_to_read_and_leads_its_own_session(
-    scene: Scene, teller: list[str], tmp_path: Path
+    scene: Scene, reporter: list[str], tmp_path: Path
 ) -> None:
     place = tmp_path / "a place"
     place.mkdir()
-    job_id = scene.enqueue(None, argv=teller, cwd=str(place))
+    job_id = scene.enqueue(None, argv=reporter, cwd=str(place))
     scene.worker(umask=0o027)
     found = told(scene, job_id)
     assert found["cwd"] == str(place)

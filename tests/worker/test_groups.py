@@ -23,13 +23,15 @@ def _groups() -> None:
     require_groups()
 
 
-def keeper_of(worker: WorkerProcess) -> int:
-    (keeper,) = [child.pid for child in children(worker.pid) if "keep" in child.words] or [0]
-    return keeper
+def supervisor_of(worker: WorkerProcess) -> int:
+    (supervisor,) = [
+        child.pid for child in children(worker.pid) if "run_supervisor" in child.words or "warm_server" in child.words
+    ] or [0]
+    return supervisor
 
 
 def escaping(scene: Scene) -> str:
-    """Words for the shell: something that nobody can tell where it comes from, and that writes down its number."""
+    """Words for the shell: a process whose origin cannot be seen, and that writes down its number."""
     words = f"echo $$ >> {scene.quoted('escaped')}; exec sleep 1000"
     return f"{ESCAPE} {scene.shell_word(words)}"
 
@@ -50,7 +52,7 @@ def test_who_leaves_everything_behind_ends_with_its_run(scene: Scene, how: str) 
     elif how == "stop":
         scene.queuectl("worker", "stop", "--now", check=0)
     elif how == "rescue":
-        worker.crash()  # and its keeper: then nobody will know how the run ends, and what is left of it is ended
+        worker.crash()  # and its supervisor: then how the run ends stays unknown, and what is left of it is terminated
         scene.queuectl("cancel", job_id, check=0)
         scene.drain()
     else:
@@ -87,7 +89,7 @@ def test_a_run_may_go_where_one_was_before_unless_that_was_killed(scene: Scene) 
     assert after == last != killed
 
 
-def test_the_time_of_those_that_nobody_has_waited_for_is_counted(scene: Scene) -> None:
+def test_the_time_of_those_that_were_not_waited_for_is_counted(scene: Scene) -> None:
     words = scene.shell_word(f"{BUSY}; touch {scene.quoted('done')}")
     counted = scene.enqueue(f"{ESCAPE} {words}; {scene.until('done')}")
     after = scene.enqueue(f"sleep 0.2; {scene.until('done')}")
@@ -100,29 +102,29 @@ def test_the_time_of_those_that_nobody_has_waited_for_is_counted(scene: Scene) -
 def test_no_group_is_left_when_the_worker_has_gone(scene: Scene) -> None:
     ids = scene.enqueue_all([{"command": "true"}, {"argv": ["true"]}, {"command": "exit 3", "max_retries": 1}] * 5)
     worker = scene.worker("--count", "4")
-    keeper = keeper_of(worker)
+    supervisor = supervisor_of(worker)
     for job_id in ids:
         scene.wait_for(job_id, "completed", "dead")
-    assert groups_of(keeper)
+    assert groups_of(supervisor)
     scene.queuectl("worker", "stop", check=0)
-    wait_until(lambda: not groups_of(keeper), what="its groups to be gone")
+    wait_until(lambda: not groups_of(supervisor), what="its groups to be gone")
 
 
-def test_what_a_killed_keeper_has_left_is_removed_by_the_next(scene: Scene) -> None:
+def test_what_a_killed_supervisor_has_left_is_removed_by_the_next(scene: Scene) -> None:
     worker = scene.worker()
     scene.wait_for(scene.enqueue("true"), "completed")
-    keeper = keeper_of(worker)
+    supervisor = supervisor_of(worker)
     worker.crash()
-    assert groups_of(keeper)
+    assert groups_of(supervisor)
     scene.enqueue("true")
     scene.drain()
-    assert not groups_of(keeper)
+    assert not groups_of(supervisor)
 
 
-def test_a_group_that_somebody_removes_costs_no_job(scene: Scene) -> None:
+def test_a_group_that_is_removed_costs_no_job(scene: Scene) -> None:
     worker = scene.worker()
     scene.wait_for(scene.enqueue("true"), "completed")
-    (group,) = wait_until(lambda: groups_of(keeper_of(worker)), what="its group")
+    (group,) = wait_until(lambda: groups_of(supervisor_of(worker)), what="its group")
     wait_until(lambda: "populated 0" in (group / "cgroup.events").read_text(), what="the group to be empty")
     group.rmdir()
     assert scene.wait_for(scene.enqueue("true"), "completed")["runs"] == 1

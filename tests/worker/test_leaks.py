@@ -31,11 +31,11 @@ def test_many_jobs_leave_nothing_behind_in_the_worker(scene: Scene) -> None:
     do(scene, 200)
     fds, resident = descriptors(worker.pid), memory(worker.pid)
     do(scene, JOBS)
-    (keeper,) = children(worker.pid)
-    wait_until(lambda: children(keeper.pid) == [], what="every child to be buried")
+    (supervisor,) = children(worker.pid)
+    wait_until(lambda: children(supervisor.pid) == [], what="every child to be reaped")
     assert descriptors(worker.pid) == fds
     assert memory(worker.pid) - resident < 10 * MIB  # 8 of them are SQLite's cache, which fills with the store
-    assert len(list((scene.home / "workers").iterdir())) == 3  # lock, bell and ledger
+    assert len(list((scene.home / "workers").iterdir())) == 3  # lock, wake-up and journal
 
 
 def test_a_worker_that_waits_hardly_uses_the_processor_and_little_memory(scene: Scene) -> None:

@@ -178,7 +178,7 @@ def test_a_run_that_was_adopted_says_what_it_has_used(scene: Scene, tmp_path: Pa
     loop = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
     job_id = scene.enqueue(f"{scene.note('begun')}; read x < {go}; {loop}", cpu_time=600)
     worker = scene.worker()
-    scene.wait_for_lines("begun", 1)  # one that is claimed and has no process yet is given back, and run anew
+    scene.wait_for_lines("begun", 1)  # one that is claimed and has no process yet is given back, and runs again
     worker.process.send_signal(signal.SIGKILL)
     worker.wait()
     scene.worker()
@@ -215,7 +215,7 @@ def test_a_job_gets_what_its_queue_says_and_no_more_than_the_policy(scene: Scene
 
 
 def test_a_job_that_goes_on_forking_is_stopped_by_its_limit(scene: Scene) -> None:
-    require("root", os.geteuid() == 0, "the limit is one of a user, and this one has to be nobody else's")
+    require("root", os.geteuid() == 0, "the limit is one of a user, and no other process of this one may run")
     script = (
         "import os, signal\n"
         "made = []\n"

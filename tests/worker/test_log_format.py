@@ -40,7 +40,7 @@ def test_each_line_is_an_object_with_the_facts_of_what_happened(scene: Scene) ->
     assert events["stopped", None]["jobs_done"] == 2
 
 
-def test_a_worker_in_the_background_and_begun_anew_still_speaks_json(scene: Scene) -> None:
+def test_a_worker_in_the_background_and_restarted_still_speaks_json(scene: Scene) -> None:
     told = scene.queuectl("worker", "start", "-d", "--name", "w1", "--log-format", "json", "--json", check=0).json
     log = Path(told["log"])
     scene.queuectl("worker", "restart", "w1", check=0)

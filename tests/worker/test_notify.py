@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.process.leaving import LEAVE
+from queuectl.process.client import LEAVE_SIGNAL
 from tests.e2e.scene import Scene
 from tests.wait import wait_until
 
@@ -109,7 +109,7 @@ def test_a_worker_that_is_told_to_leave_goes_and_the_next_one_looks_after_its_jo
     first = scene.worker("--name", "w1")
     job_id = scene.enqueue(f"{scene.note('begun')}; {scene.until('go')}; exit 4", max_retries=1)
     scene.wait_for_file("begun")
-    first.send(LEAVE)
+    first.send(LEAVE_SIGNAL)
     assert first.wait() == 0
     assert scene.state(job_id) == "processing"
     scene.worker("--name", name)
@@ -121,7 +121,7 @@ def test_a_worker_that_is_told_to_leave_goes_and_the_next_one_looks_after_its_jo
 
 def test_a_worker_without_jobs_that_is_told_to_leave_just_goes(scene: Scene) -> None:
     first = scene.worker("--name", "w1")
-    first.send(LEAVE)
+    first.send(LEAVE_SIGNAL)
     assert first.wait() == 0
     second = scene.worker("--name", "w1")
     scene.wait_for(scene.enqueue("true"), "completed")

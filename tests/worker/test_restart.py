@@ -1,4 +1,4 @@
-"""worker restart: a worker begins anew in place, and its jobs notice nothing."""
+"""worker restart: a worker restarts in place, and its jobs notice nothing."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_a_detached_worker_can_be_restarted_again_and_again(scene: Scene) -> Non
     assert [path.name for path in (scene.home / "workers").iterdir()] == ["w1.log"]
 
 
-@pytest.mark.parametrize("ids, code, said", [((), 0, "no worker"), (("nobody",), 1, "no worker 'nobody'")])
-def test_restarting_nobody_says_so(scene: Scene, ids: tuple[str, ...], code: int, said: str) -> None:
+@pytest.mark.parametrize("ids, code, said", [((), 0, "no worker"), (("none",), 1, "no worker 'none'")])
+def test_restarting_without_a_worker_says_so(scene: Scene, ids: tuple[str, ...], code: int, said: str) -> None:
     answer = scene.queuectl("worker", "restart", *ids)
     assert answer.code == code
     assert said in answer.out + answer.err
@@ -56,9 +56,9 @@ def test_a_restart_leaves_no_zombie_of_what_kept_its_jobs(scene: Scene) -> None:
     worker = scene.worker("--name", "w1")
     scene.wait_for_file("begun")
     scene.wait_for_all()
-    (keeper,) = children(worker.pid)
+    (supervisor,) = children(worker.pid)
     for _ in range(2):
         scene.queuectl("worker", "restart", check=0)
-    assert keeper.pid in {child.pid for child in children(worker.pid)}  # it still reads what may be printed
+    assert supervisor.pid in {child.pid for child in children(worker.pid)}  # it still reads what may be printed
     scene.open("go")
-    wait_until(lambda: [child.state for child in children(worker.pid)] == ["S"], what="the keeper to be buried")
+    wait_until(lambda: [child.state for child in children(worker.pid)] == ["S"], what="the old supervisor to be reaped")

@@ -173,7 +173,7 @@ def test_a_command_that_fails_is_a_failed_run_and_nothing_it_said_is_told(
 def test_a_command_that_is_not_there_is_named(scene: Scene) -> None:
     provider(scene, "true")
     scene.path("provider").unlink()
-    assert "cannot be run: no such file or directory" in ended(scene, "true", secrets=["A=x"])["error"]
+    assert "cannot be run: no such program" in ended(scene, "true", secrets=["A=x"])["error"]
 
 
 def test_who_is_asked_must_not_be_for_others_to_say(scene: Scene) -> None:

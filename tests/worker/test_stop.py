@@ -45,7 +45,7 @@ def test_the_first_signal_lets_what_runs_finish_and_nothing_new_begin(scene: Sce
         ((signal.SIGTERM, signal.SIGINT), 130),
     ],
 )
-def test_the_second_signal_gives_the_jobs_back_uncharged(
+def test_the_second_signal_gives_the_jobs_back_without_an_attempt(
     scene: Scene, signals: tuple[signal.Signals, ...], code: int
 ) -> None:
     worker, job_id = busy(scene)
@@ -83,7 +83,7 @@ def test_worker_stop_waits_until_what_runs_has_finished(scene: Scene) -> None:
     assert scene.state(job_id) == "completed"
 
 
-def test_worker_stop_returns_when_the_process_is_gone_though_nobody_has_buried_it(scene: Scene) -> None:
+def test_worker_stop_returns_when_the_process_is_gone_though_it_is_not_reaped(scene: Scene) -> None:
     worker = scene.worker()
     # Its parent, this test, does not wait for it: it stays a zombie.
     scene.queuectl("worker", "stop", check=0, timeout=20)
@@ -97,7 +97,7 @@ def test_worker_stop_with_a_timeout_ends_at_once_what_is_not_finished_by_then(sc
     assert (scene.state(job_id), scene.outcomes(job_id)) == ("pending", ["released"])
 
 
-def test_worker_stop_now_gives_the_jobs_back_uncharged(scene: Scene) -> None:
+def test_worker_stop_now_gives_the_jobs_back_without_an_attempt(scene: Scene) -> None:
     worker, job_id = busy(scene)
     scene.queuectl("worker", "stop", "--now", check=0)
     assert worker.wait() == 0
@@ -117,14 +117,14 @@ def test_now_overrides_a_stop_that_waits(scene: Scene) -> None:
 
 def test_worker_stop_stops_those_that_are_named_and_no_other(scene: Scene) -> None:
     one, two = scene.worker("--name", "w1"), scene.worker("--name", "w2")
-    done = scene.queuectl("worker", "stop", "w1", "nobody", "--json")
+    done = scene.queuectl("worker", "stop", "w1", "none", "--json")
     assert (done.code, done.json["done"]) == (1, ["w1"])
     assert [refusal["code"] for refusal in done.json["refused"]] == ["worker-not-found"]
     assert one.wait() == 0
     assert two.process.poll() is None
 
 
-def test_worker_stop_with_nobody_there_says_so_and_succeeds(scene: Scene) -> None:
+def test_worker_stop_without_workers_says_so_and_succeeds(scene: Scene) -> None:
     done = scene.queuectl("worker", "stop", check=0)
     assert "no worker" in done.out + done.err
     assert not scene.home.exists()
@@ -148,7 +148,7 @@ def test_worker_stop_lets_the_jobs_of_a_worker_that_is_gone_run_on(scene: Scene)
     assert (job["state"], job["runs"], job["crashes"]) == ("completed", 1, 0)
 
 
-def test_worker_stop_now_buries_a_worker_that_is_gone(scene: Scene) -> None:
+def test_worker_stop_now_removes_a_worker_that_is_gone(scene: Scene) -> None:
     worker, job_id = busy(scene, "--name", "w1")
     worker.kill()
     done = scene.queuectl("worker", "stop", "--now", "--json", check=0)
@@ -159,7 +159,7 @@ def test_worker_stop_now_buries_a_worker_that_is_gone(scene: Scene) -> None:
 
 
 def test_workers_are_listed_as_running_stopping_and_lost(scene: Scene) -> None:
-    # Nobody else lives who could deal with it.
+    # No other worker lives that could rescue it.
     scene.worker("--name", "w1").kill()
     assert scene.workers() == {"w1": "lost"}
     worker, _ = busy(scene, "--name", "w2", "--count", "3", "--queue", "default")

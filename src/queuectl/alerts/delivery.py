@@ -14,7 +14,7 @@ from queuectl.errors import CommandFailed, CommandRefused
 from queuectl.policy.evaluator import Request
 from queuectl.policy.gate import Gate
 from queuectl.policy.rules import Refusal
-from queuectl.process.asking import Unanswered, ask_now
+from queuectl.process.helper_command import HelperFailure, run_helper
 from queuectl.settings import Settings
 from queuectl.store.alerts import notification_job
 from queuectl.store.audit import alert_tested
@@ -67,11 +67,11 @@ class AlertDelivery:
         request = Request(
             job.queue, job.command, job.argv, job.cwd, job.env or {}, COMMAND_TIMEOUT_MS, sets_timeout=False
         )
-        command = self._gate.command(request, name="it", longest=MAX_OUTPUT_BYTES, is_log=True)
+        command = self._gate.command(request, name="it", max_output=MAX_OUTPUT_BYTES, is_log=True)
         if isinstance(command, Refusal):
             raise CommandRefused(alert.name, *command)
-        answer = ask_now(command, self._clock)
-        if isinstance(answer, Unanswered):
+        answer = run_helper(command, self._clock)
+        if isinstance(answer, HelperFailure):
             last = _last_line(answer.output)
             raise CommandFailed(alert.name, f"{answer.problem}: {last}" if last else answer.problem)
         return _last_line(answer)

@@ -155,6 +155,11 @@ class WorkerLog:
                 return "green", "recovered", "the store answers again"
             case events.StoppedProcessKilled(_, message):
                 return "red", "unlocked", escape_control(message)
+            case events.SupervisorLost(problem, runs):
+                terminated = f"; terminating {_count(runs, 'job')}" if runs else ""
+                return "red", "supervisor", f"the supervisor died: {escape_control(problem)}{terminated}"
+            case events.SupervisorRestarted():
+                return "green", "supervisor", "restarted"
             case unreachable:
                 assert_never(unreachable)
 
@@ -275,6 +280,10 @@ def event_fields(event: events.Event) -> tuple[str, dict[str, Any]]:
             return _INFO, {}
         case events.StoppedProcessKilled(pid, _):
             return _WARNING, {"pid": pid}
+        case events.SupervisorLost(problem, runs):
+            return _ERROR, {"error": problem, "running": runs}
+        case events.SupervisorRestarted():
+            return _INFO, {}
         case unreachable:
             assert_never(unreachable)
 

@@ -49,7 +49,7 @@ def rescuer(app: App, *, spare: bool) -> Callable[[], None]:
     where = here(app.environ)
 
     def rescue() -> None:
-        from queuectl.maintenance.rescue import rescue_dead
+        from queuectl.maintenance.rescuer import rescue_dead
 
         rescue_dead(app.open_store(), here=where, clock=app.clock, settings=app.settings, spare=spare)
 

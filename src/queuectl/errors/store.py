@@ -213,6 +213,14 @@ class SystemUnsupported(Unavailable):
         super().__init__(f"workers cannot run on this system: {problem}", hint="run them on Linux")
 
 
+class TooManySlots(Unavailable):
+    code = "too-many-slots"
+
+    def __init__(self, slots: int, most: int) -> None:
+        problem = f"the limit of open files allows a worker {most:,} slots, not {slots:,}"
+        super().__init__(problem, hint="raise it (ulimit -n, LimitNOFILE=), or use --count with a smaller number")
+
+
 class SystemRefused(Unavailable):
     code = "system-refused"
 

@@ -1,1 +1,1 @@
-"""Keeping the house: duties of one step each, driven by a worker's loop or by a command."""
+"""Periodic tasks of a worker: each takes one step at a time, and never waits."""

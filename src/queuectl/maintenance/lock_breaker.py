@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 from queuectl.clock import Clock
 from queuectl.config import load_settings
 from queuectl.errors import UsageError
-from queuectl.process.ending import send
+from queuectl.process import tree
 from queuectl.process.lock_holders import Holder, holder_of
 
 # https://sqlite.org/walformat.html: the write lock, and the lock of the process that initializes the file.
 _SHARED_MEMORY_LOCKS: Final = (120, 128)
-_LONGEST_PAUSE: Final = 2.0  # between two looks; after a longer one this process may have been stopped itself
+_MAX_PAUSE: Final = 2.0  # between two looks; after a longer one this process may have been stopped itself
 
 
 StoredSettings = Callable[[], Mapping[str, str]]
@@ -72,12 +72,12 @@ class LockBreaker:
     def _kill_after_lease(self, holder: Holder, lease: float) -> None:
         now = self._clock.monotonic()
         identity = (holder.process.pid, holder.process.started, holder.switches)
-        was_away = now - self._looked_at > max(_LONGEST_PAUSE, lease / 2)
+        was_away = now - self._looked_at > max(_MAX_PAUSE, lease / 2)
         self._looked_at = now
         if self._watch is None or self._watch.identity != identity or was_away:
             self._watch = _Watch(identity, now)
         elif (watched := now - self._watch.since) >= lease:
-            send(signal.SIGKILL, [holder.process])
+            tree.send(signal.SIGKILL, [holder.process])
             self._watch = None
             self._on_kill(Killed(holder.process.pid, holder.program, watched))
 

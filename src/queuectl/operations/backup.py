@@ -18,8 +18,8 @@ from queuectl.errors import (
     WorkersAlive,
 )
 from queuectl.jobs.model import Worker
-from queuectl.logs.bounds import BESIDE as ROTATED_SUFFIX
-from queuectl.logs.parents import FOLDER, SUFFIX, remove_folders
+from queuectl.logs.parent_logs import FOLDER_SUFFIX, SUFFIX, remove_folders
+from queuectl.logs.rotation import ROTATED_SUFFIX
 from queuectl.operations.copy import Advance, CopyResult, copy_store
 from queuectl.operations.export import publish
 from queuectl.store.protocol import Reads, Store
@@ -107,8 +107,8 @@ def _remove_logs(home: str) -> None:
         for entry in logs:
             if entry.name.endswith((".log", ".log" + ROTATED_SUFFIX)) and entry.is_file(follow_symlinks=False):
                 os.unlink(entry.path)
-            elif entry.name.endswith(FOLDER):
-                remove_folders(entry.path.removesuffix(FOLDER) + SUFFIX)
+            elif entry.name.endswith(FOLDER_SUFFIX):
+                remove_folders(entry.path.removesuffix(FOLDER_SUFFIX) + SUFFIX)
 
 
 SQLITE_SUFFIXES = ("", "-wal", "-shm")  # the files of a SQLite database

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,7 +13,8 @@ from queuectl.jobs.fields import MAX_PARENTS
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
 from queuectl.jobs.states import WAITING, Event, State, states_that_take
-from queuectl.logs.parents import remove_folders
+from queuectl.logs.parent_logs import remove_folders
+from queuectl.logs.rotation import remove_log
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.types import Filter
@@ -259,8 +258,7 @@ def purge_dead(store: Store, refs: Iterable[str], *, exact: bool = False) -> Bul
         for state, log in found.values():
             if state is State.DEAD and log is not None:
                 remove_folders(log)
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(log)
+                remove_log(log)
         before = {job_id: state for job_id, (state, _) in found.items()}
         return find_refusals(ids, before, able=DEAD, verb="purge", hint=lambda _: "only dead jobs can be purged")
 

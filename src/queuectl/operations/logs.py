@@ -10,12 +10,11 @@ from typing import Final, NamedTuple
 from queuectl.clock import Clock
 from queuectl.errors import JobNotFound, NotFound, Unavailable
 from queuectl.jobs.model import Job, Run
+from queuectl.jobs.outcome import Ending
 from queuectl.jobs.states import is_final
-from queuectl.logs.follow import Follower, Tell
-from queuectl.logs.log import Joined, Span, Stretch, log_exists, open_log
-from queuectl.logs.read import last_bytes, left_stretches, output_of
-from queuectl.logs.spread import Elsewhere, SpreadFollower
-from queuectl.logs.stored import Fetched
+from queuectl.logs.follow import Fetched, Follower, RemoteOutput, Tell
+from queuectl.logs.reader import Stretch, last_bytes, left_of
+from queuectl.logs.rotation import log_exists
 from queuectl.operations.wait import retrying_reads
 from queuectl.store.protocol import Reads
 from queuectl.store.types import OUTPUT_AT_ONCE
@@ -31,13 +30,11 @@ class LogView(NamedTuple):
 
 def open_output(
     store: Reads, job_id: str, view: LogView, *, host: str, path: str | None, runs: Sequence[Run], tell: Tell
-) -> Follower | SpreadFollower:
-    """`path`: the log of the latest run, on its host. `host`: this host. `tell`: called if output is missing and the view has no
-    markers to show it."""
+) -> Follower:
+    """`path`: the log of the job, on its host. `host`: this host. `tell`: called if output is missing and the view has no markers that say
+    so."""
     run, markers, tail = view
-    if _is_all_here(store, job_id, path, runs):
-        return Follower(run=run, markers=markers, tail=tail, tell=tell)
-    return SpreadFollower(_elsewhere(store, job_id, host), run=run, markers=markers, tail=tail, tell=tell)
+    return Follower(_remote(store, job_id, path, runs, host), run=run, markers=markers, tail=tail, tell=tell)
 
 
 class OutputTail(NamedTuple):
@@ -51,17 +48,17 @@ def read_output_tail(store: Reads, job: Job, runs: Sequence[Run], *, host: str, 
     """Of the last run; None if there was no run, or its output is unknown."""
     if not runs:
         return None
-    if not _is_all_here(store, job.id, job.log, runs):
-        return _read_spread_tail(store, job, runs, host=host, limit=limit)
-    try:
-        log = open_log(job.log)
-    except Unavailable:  # `show` prints the rest of the job; `logs` reports the error
-        return None
-    if log is None:
-        return None
-    with log:
-        span = output_of(log, runs, len(runs) - 1)
-        return OutputTail(last_bytes(log, [span], limit), _count_missing([Stretch(log, span)]))
+    last = runs[-1]
+    remote = _remote(store, job.id, job.log, runs, host)
+    with closing(Follower(remote, run=last.number, markers=False)) as follower:
+        try:
+            printed = list(follower.stretches(job.log, runs))
+        except Unavailable:  # `show` prints the rest of the job; `logs` reports the error
+            return None
+        left = left_of(printed)
+        if not (left or follower.is_in_log(last) or _is_silent(last)):
+            return None
+        return OutputTail(last_bytes(left, limit), _count_missing(printed))
 
 
 def missing_log(store: Reads, job_id: str, *, host: str) -> str | None:
@@ -73,34 +70,28 @@ def missing_log(store: Reads, job_id: str, *, host: str) -> str | None:
     return None if store.output(job_id, last.number) else job.log
 
 
+def _is_silent(run: Run) -> bool:
+    """Whether a run is known to have printed nothing."""
+    return run.outcome is not Ending.LOST if run.log_from is None else run.log_to == run.log_from
+
+
 def _count_missing(view: Iterable[Stretch]) -> int:
     return sum(max(0, min(source.first, span.stop) - span.start) for source, span in view)
 
 
-def _read_spread_tail(store: Reads, job: Job, runs: Sequence[Run], *, host: str, limit: int) -> OutputTail | None:
-    last = runs[-1]
-    with closing(SpreadFollower(_elsewhere(store, job.id, host), run=last.number, markers=False)) as follower:
-        printed = list(follower.stretches(job.log, runs))
-        stretches = left_stretches(printed)
-        if not stretches and (last.log_from is None or last.log_to != last.log_from):
-            return None
-        joined = Joined(stretches)
-        return OutputTail(last_bytes(joined, [Span(0, joined.size)], limit), _count_missing(printed))
+def _remote(store: Reads, job_id: str, path: str | None, runs: Sequence[Run], host: str) -> RemoteOutput | None:
+    """How to read what is not in the log of this host; None if there is no such output. A copy of a shared store has the output of runs on
+    other hosts."""
+    if not store.is_shared and (
+        path is None or log_exists(path) or not any(store.output(job_id, run.number) for run in runs)
+    ):
+        return None
 
-
-def _is_all_here(store: Reads, job_id: str, path: str | None, runs: Sequence[Run]) -> bool:
-    if store.is_shared:
-        return False
-    # A copy of a shared store holds the output of runs on other hosts.
-    return path is None or log_exists(path) or not any(store.output(job_id, run.number) for run in runs)
-
-
-def _elsewhere(store: Reads, job_id: str, host: str) -> Elsewhere:
     def fetch(number: int, start: int) -> Fetched:
         pieces = store.output(job_id, number, start=start)
         return Fetched(pieces, is_all=len(pieces) < OUTPUT_AT_ONCE)
 
-    return Elsewhere(is_here=lambda run: run.host == host, fetch=fetch)
+    return RemoteOutput(is_local=lambda run: run.host == host, fetch=fetch)
 
 
 FOLLOW_POLL_SECONDS: Final = 0.05

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from queuectl import paths as places
 from queuectl.errors import PolicyUnusable
-from queuectl.logs.access import ENTER, let_too
+from queuectl.logs.acl import ENTER, grant
 from queuectl.policy.rules import Account, Identity, Policy, is_number
 
 Accounts = Mapping[Identity, Account]
@@ -79,7 +79,7 @@ def grant_log_access(home: str, accounts: Collection[Account]) -> str | None:
     users = [account.uid for account in accounts]
     try:
         for path in (home, places.logs(home)) if users else ():
-            let_too(path, users, ENTER)
+            grant(path, users, ENTER)
     except OSError as exc:
         return f"jobs cannot read their logs in {home}: {exc.strerror}"
     return None

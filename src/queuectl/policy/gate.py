@@ -15,9 +15,8 @@ from queuectl.config import job_environment_base
 from queuectl.policy.evaluator import SHELL, Decision, Request
 from queuectl.policy.loader import PolicyLoader, open_policy
 from queuectl.policy.rules import Refusal
-from queuectl.process.asking import Question
-from queuectl.process.between import Between
-from queuectl.process.limiting import with_limits
+from queuectl.process.helper_command import HelperCommand
+from queuectl.process.spawn import NO_SETUP, ChildSetup, with_limits
 
 # Contains the database URL with its password: not passed to programs of other users.
 _DB_VARIABLE: Final = "QUEUECTL_DB"
@@ -37,9 +36,9 @@ class Gate:
             return Decision("no policy", "", called, request.cwd, None, request.timeout_ms, limits=request.limits)
         return evaluator.evaluate(request)
 
-    def command(self, request: Request, *, name: str, longest: int, is_log: bool = False) -> Question | Refusal:
-        """Like `admit`, for a command that this process runs itself and waits for. `name`: for errors. `longest`: maximum bytes of
-        output. `is_log`: include stderr, and keep the end of output that is too long."""
+    def command(self, request: Request, *, name: str, max_output: int, is_log: bool = False) -> HelperCommand | Refusal:
+        """Like `admit`, for a command that this process runs itself and waits for. `name`: for errors. `max_output`: in
+        bytes. `is_log`: include stderr, and keep the end of output that is too long."""
         decision = self.admit(request)
         if isinstance(decision, Refusal):
             return decision
@@ -50,14 +49,14 @@ class Gate:
             environment = evaluator.of(request.queue).seen(environment, decision.account)
         if decision.account is not None:
             environment.pop(_DB_VARIABLE, None)
-        return Question(
+        return HelperCommand(
             [decision.called, *argv[1:]] if decision.program else argv,
             decision.timeout_ms / 1000,
-            longest,
+            max_output,
             environment={**environment, **request.env},
             cwd=decision.cwd if decision.account is None or request.sets_cwd else "/",
             program=decision.program or None,
-            between=_between(decision),
+            setup=with_limits(child_setup(decision), decision.limits),
             name=name,
             is_log=is_log,
         )
@@ -71,17 +70,11 @@ def open_gate(
     return Gate(open_policy(home, given, user=os.geteuid(), environment=environment), environment)
 
 
-def between_of(decision: Decision) -> Between | None:
-    """What the new process does to become the user that the policy names; None: nothing."""
+def child_setup(decision: Decision) -> ChildSetup:
+    """What the new process does to become the user that the policy names, and the directory that it must start in."""
+    setup = NO_SETUP._replace(umask=decision.umask, inside=decision.place)
     account = decision.account
-    if account is not None:
-        return Between(user=(account.uid, account.gid), groups=account.groups, umask=decision.umask)
-    return None if decision.umask is None else Between(umask=decision.umask)
-
-
-def _between(decision: Decision) -> Between | None:
-    between = with_limits(between_of(decision), decision.limits)
-    return between if decision.place is None else (between or Between())._replace(inside=decision.place)
+    return setup if account is None else setup._replace(user=(account.uid, account.gid), groups=account.groups)
 
 
 def shell_words(command: str) -> list[str]:

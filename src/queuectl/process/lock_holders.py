@@ -12,8 +12,10 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from queuectl.process import tree
 from queuectl.process.cgroups import is_frozen
-from queuectl.process.table import PROC, Entry, entry, unless_blind
+from queuectl.process.linux import PROC
+from queuectl.process.model import ProcessInfo, raise_if_blind
 
 STOPPED: Final = "Tt"  # by a signal, by a debugger
 PROGRAM: Final = "queuectl"
@@ -21,7 +23,7 @@ _FIRST_ARGUMENTS: Final = 6  # of an interpreter with its own options
 
 
 class Holder(NamedTuple):
-    process: Entry
+    process: ProcessInfo
     user: int
     program: str  # a short name without arguments, which may hold secrets
     is_ours: bool  # whether it is a queuectl command or worker
@@ -35,7 +37,7 @@ def holder_of(path: str, *offsets: int) -> Holder | None:
         wanted = os.stat(path)
         pids = [name for name in os.listdir(PROC) if name.isdecimal()]
     except OSError as exc:
-        unless_blind(exc)
+        raise_if_blind(exc)
         return None
     for pid in pids:
         if _is_locked_by(pid, path, wanted, offsets) and (found := _holder(int(pid))):
@@ -56,7 +58,7 @@ def _is_locked_by(pid: str, path: str, wanted: os.stat_result, offsets: Sequence
             ):
                 return True
     except OSError as exc:  # it has ended, has closed it, or belongs to another user
-        unless_blind(exc)
+        raise_if_blind(exc)
     return False
 
 
@@ -72,15 +74,15 @@ def _is_exclusive(information: str, offsets: Sequence[int]) -> bool:
 
 
 def _holder(pid: int) -> Holder | None:
-    found = entry(pid)
-    if found is None or found.is_over:
+    found = tree.find(pid)
+    if found is None or found.is_zombie:
         return None
     try:
         status = dict(line.split(":", 1) for line in _read(pid, "status").splitlines() if ":" in line)
         arguments = _read(pid, "cmdline").split("\0")
         name = _read(pid, "comm").strip()
     except OSError as exc:
-        unless_blind(exc)
+        raise_if_blind(exc)
         return None
     subcommand = _subcommand(arguments)
     return Holder(

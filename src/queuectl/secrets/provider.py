@@ -13,7 +13,7 @@ from queuectl.policy.gate import Gate
 from queuectl.policy.parser import parse_toml
 from queuectl.policy.paths import UntrustedFile, read_trusted_file
 from queuectl.policy.rules import PROVIDER, Refusal
-from queuectl.process.asking import Question
+from queuectl.process.helper_command import HelperCommand
 from queuectl.secrets.rules import MAX_TOTAL_BYTES
 from queuectl.text import closest_match, short_repr, truncate
 from queuectl.units import parse_duration_ms
@@ -76,13 +76,13 @@ def load_provider(home: str, name: str, *, user: int) -> Provider | None:
     return parse_provider(parse_toml(text, path, hint=_EXAMPLE_HINT), subject=path)
 
 
-def provider_command(provider: Provider, name: str, *, home: str, gate: Gate) -> Question:
+def provider_command(provider: Provider, name: str, *, home: str, gate: Gate) -> HelperCommand:
     """The command to run for the secret `name`. Raises SecretUnusable if the policy refuses the provider."""
     program = provider.command[0]
     request = Request(
         PROVIDER, None, provider.argv(name), home, {}, provider.timeout_ms, sets_timeout=False, sets_cwd=False
     )
-    found = gate.command(request, name=program, longest=MAX_TOTAL_BYTES + 1)
+    found = gate.command(request, name=program, max_output=MAX_TOTAL_BYTES + 1)
     if isinstance(found, Refusal):
         problem = f"its provider {program} is refused by policy: {found.rule}: {found.problem}"
         raise SecretUnusable(name, problem, hint="[secret-provider] in policy.toml has the rules for it")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from queuectl.clock import Clock
 from queuectl.errors import QueuectlError, SecretNotFound, SecretUnusable
 from queuectl.policy.gate import Gate
-from queuectl.process.asking import Asking, Unanswered, ask_now
+from queuectl.process.helper_command import HelperFailure, HelperRunner, run_helper
 from queuectl.secrets.files import check_value, read
 from queuectl.secrets.provider import Provider, load_provider, provider_command
 from queuectl.secrets.rules import MAX_TOTAL_BYTES, SecretRequest, parse_stored
@@ -50,19 +50,19 @@ class _PendingJob:
 class SecretResolver:
     """Resolves the secrets of jobs for the loop of a worker, without blocking it."""
 
-    def __init__(self, home: str, *, user: int, asking: Asking, gate: Gate) -> None:
+    def __init__(self, home: str, *, user: int, runner: HelperRunner, gate: Gate) -> None:
         self._home = home
         self._user = user
         self._gate = gate
-        self._asking = asking
+        self._runner = runner
         self._jobs: dict[str, _PendingJob] = {}  # by token
 
     def fileno(self) -> int:
-        return self._asking.fileno()
+        return self._runner.fileno()
 
     def close(self) -> None:
         self._jobs.clear()
-        self._asking.close()
+        self._runner.close()
 
     def begin(self, token: str, secrets: Sequence[str], *, now: float) -> None:
         """Start to resolve the secrets of a job."""
@@ -74,16 +74,16 @@ class SecretResolver:
                 job.fail(error)
 
     def turn(self, now: float) -> None:
-        """Process the responses of the provider."""
-        for key, answer in self._asking.answers(now).items():
+        """Process what the provider has printed."""
+        for key, result in self._runner.results(now).items():
             token, entry = key if isinstance(key, tuple) else ("", "")
             if (job := self._jobs.get(token)) is None:
                 continue
             job.open.discard(entry)
             try:
-                if isinstance(answer, Unanswered):
-                    raise SecretUnusable(entry, answer.problem, hint=f"queuectl secret check {entry} on that host")
-                job.values[entry] = check_value(entry, answer)
+                if isinstance(result, HelperFailure):
+                    raise SecretUnusable(entry, result.problem, hint=f"queuectl secret check {entry} on that host")
+                job.values[entry] = check_value(entry, result)
             except SecretUnusable as error:
                 job.fail(error)
 
@@ -109,10 +109,10 @@ class SecretResolver:
     def drop(self, token: str) -> None:
         if (job := self._jobs.pop(token, None)) is not None:
             for entry in job.open:
-                self._asking.drop((token, entry))
+                self._runner.cancel((token, entry))
 
     def wake_times(self) -> Iterator[float]:
-        return self._asking.wake_times()
+        return self._runner.wake_times()
 
     def _find(self, token: str, job: _PendingJob, entry: str, now: float) -> None:
         found = _read_or_provider(self._home, entry, user=self._user)
@@ -121,7 +121,7 @@ class SecretResolver:
             return
         command = provider_command(found, entry, home=self._home, gate=self._gate)
         job.open.add(entry)
-        self._asking.ask((token, entry), command, now=now)
+        self._runner.start((token, entry), command, now=now)
 
 
 def resolve_secret(home: str, name: str, *, user: int, gate: Gate, clock: Clock) -> bytes:
@@ -132,10 +132,10 @@ def resolve_secret(home: str, name: str, *, user: int, gate: Gate, clock: Clock)
     found = _read_or_provider(home, name, user=user)
     if isinstance(found, bytes):
         return found
-    answer = ask_now(provider_command(found, name, home=home, gate=gate), clock)
-    if isinstance(answer, Unanswered):
-        raise SecretUnusable(name, answer.problem, hint=f"try it by hand: {' '.join(found.argv(name))}")
-    return check_value(name, answer)
+    result = run_helper(provider_command(found, name, home=home, gate=gate), clock)
+    if isinstance(result, HelperFailure):
+        raise SecretUnusable(name, result.problem, hint=f"try it by hand: {' '.join(found.argv(name))}")
+    return check_value(name, result)
 
 
 def _read_or_provider(home: str, name: str, *, user: int) -> bytes | Provider:

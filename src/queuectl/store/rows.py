@@ -186,13 +186,28 @@ class RunResult(NamedTuple):
     log_from: int | None
     log_to: int | None
     usage: str | None = None
+    log: str | None = None
 
 
 def run_result(end: End, *, now: int) -> RunResult:
     started_at, duration = now - to_milliseconds(end.age), to_milliseconds(end.duration)
     # As a JSON list: no query selects by these numbers.
     usage = None if end.usage is None else f"[{','.join(map(str, end.usage.known))}]"
-    return RunResult(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to, usage)
+    return RunResult(
+        started_at,
+        started_at + duration,
+        duration,
+        end.pid,
+        end.log_from,
+        end.log_to,
+        usage,
+        log_of(end.claim, end.log_from),
+    )
+
+
+def log_of(claim: Claim, log_from: int | None) -> str | None:
+    """The log of the job, None to keep the value in its row: this run has printed nothing."""
+    return None if log_from is None else claim.log
 
 
 def exit_of(settlement: Settlement) -> Exited | Signalled | None:

@@ -128,12 +128,18 @@ class ClaimRequest(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A process was started for `claim`, `age` seconds ago; its output begins at offset `log_from`."""
+    """A process was started for `claim`, `age` seconds ago. Its output begins at offset `log_from`, None before there is any: told again when
+    there is some."""
 
     claim: Claim
     pid: int
     age: float
-    log_from: int
+    log_from: int | None = None
+
+    @property
+    def log(self) -> str | None:
+        """The log of the job, which begins with its first output."""
+        return None if self.log_from is None else self.claim.log
 
 
 class End(NamedTuple):

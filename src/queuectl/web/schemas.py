@@ -19,7 +19,7 @@ from queuectl.jobs.model import Job, Run, Worker
 from queuectl.jobs.resources import Usage
 from queuectl.jobs.spec import parse_hook, parse_run_at, parse_secrets, parse_user_queue, readers
 from queuectl.jobs.states import State
-from queuectl.maintenance.doctor.checks import Fixed
+from queuectl.maintenance.doctor.checks import Repair
 from queuectl.operations.inspect import Metrics, Status
 from queuectl.secrets import rules
 from queuectl.store.alerts import NotificationStatus
@@ -363,7 +363,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         store=TEXT,
         problems=COUNT,
         notes=COUNT,
-        fixed=array(of_class(Fixed)),
+        fixed=array(of_class(Repair)),
         checks=array(exactly(check=TEXT, status=TEXT, message=maybe("string"), findings=array(FINDING))),
     ),
     "Problem": {

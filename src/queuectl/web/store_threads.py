@@ -26,7 +26,7 @@ from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.fields import absolute
 from queuectl.jobs.model import Job
 from queuectl.jobs.spec import Defaults
-from queuectl.maintenance.prune import ROWS_AT_ONCE, Plan, Pruned, Pruner, prune
+from queuectl.maintenance.pruner import MAX_ROWS, Plan, Pruned, Pruner, prune
 from queuectl.operations import control
 from queuectl.operations.enqueue import Fields, JobInput
 from queuectl.policy.gate import Gate
@@ -92,7 +92,7 @@ class StoreSession(store_threads.StoreSession):
         return operations.add(request, context, replace=replace).to_dict(None)
 
     def prune(self, plan: Plan) -> Pruned:
-        pruner = Pruner(self._open_store(), home=self._home, writer=f"prune-{os.getpid()}", rows=ROWS_AT_ONCE)
+        pruner = Pruner(self._open_store(), home=self._home, writer=f"prune-{os.getpid()}", rows=MAX_ROWS)
         return prune(pruner, plan, clock=self._clock, advance=lambda _: None)
 
     def _open_store(self) -> Store:

@@ -1,8 +1,8 @@
-"""The worker: one process, one loop.
+"""The loop of a worker.
 
-Each turn: note what ended, end what is overdue, settle all that ended and claim for all free slots in one transaction,
-start what was claimed, do what is due for the house, then sleep until a child ends, the bell rings, a signal comes or
-the next moment that matters.
+Each turn: note which runs have ended, terminate those that are overdue, settle all that ended and claim for all free slots in one
+transaction, start what was claimed, run the maintenance tasks that are due. Then sleep until a run ends, another process writes to the
+store, a signal arrives, or something is due.
 """
 
 from __future__ import annotations
@@ -12,359 +12,487 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Final
 
-from queuectl import events
+from queuectl import errors, events
+from queuectl.clock import Clock
 from queuectl.jobs.model import Claim
 from queuectl.jobs.states import is_final
+from queuectl.settings import Settings
 from queuectl.store.types import Exchange, StopMode
 from queuectl.webhooks.rules import WORKER_SLOTS
-from queuectl.worker.due import Due
-from queuectl.worker.duties import Duties
-from queuectl.worker.following import Following
-from queuectl.worker.launch import Launcher
-from queuectl.worker.look import Look, Rooms
-from queuectl.worker.membership import Membership
-from queuectl.worker.parents import PROBLEM, ParentLogs
-from queuectl.worker.plan import Duty, Plan, World
-from queuectl.worker.running import Running
-from queuectl.worker.runs import Runs
-from queuectl.worker.shares import Shares
+from queuectl.worker.config import ClaimRequests, MaintenanceTask, WorkerConfig, WorkerContext
+from queuectl.worker.executor import Executor, WorkerRun
+from queuectl.worker.heartbeat import Heartbeat
+from queuectl.worker.launcher import Launcher
+from queuectl.worker.output_sync import PARENTS_PROBLEM, OutputSync, ParentLogs
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.standby import HasFileno, NextTurn
-from queuectl.worker.stopping import Stopping, asked_by
-from queuectl.worker.streaming import Streaming
-from queuectl.worker.trouble import RETRY_EVERY, Trouble
+from queuectl.worker.store_retry import RETRY_EVERY, StoreRetry
+from queuectl.worker.watchdog import SupervisorWatchdog
 
-LONGEST_SLEEP: Final = 3600.0
-SLOW: Final = 0.05  # an answer of the store that takes longer is worth to be thrifty with
-JOBS_SHARE: Final = 3  # of the time that the worker spends with such a store, for each second of maintenance
-SHORTEST_WAIT: Final = 0.002  # of the standby thread between two turns
-START_PATIENCE: Final = 30.0  # as long as any command waits for a locked store; once it serves, a worker waits for ever
-FOR_EVER: Final = math.inf
+MAX_SLEEP: Final = 3600.0
+SLOW_STORE: Final = 0.05  # if a call takes longer, maintenance leaves most of the time to jobs
+JOBS_SHARE: Final = 3  # seconds for jobs, for each second of maintenance with such a store
+MIN_STANDBY_WAIT: Final = 0.002  # of the standby thread between two turns
+START_PATIENCE: Final = 30.0  # as long as a command waits for a locked store; a worker that serves waits without limit
+MAX_LATENESS: Final = 1.0  # of a turn, in seconds: if it is later, this process may have been stopped
+ASK_AGAIN: Final = 1.0  # whether there is still a reason to leave a task to other workers
 
 
 class Worker:
     def __init__(
-        self, plan: Plan, world: World, *, launcher: Launcher, signals: SignalPipe, duties: Sequence[Duty] = ()
+        self,
+        config: WorkerConfig,
+        context: WorkerContext,
+        *,
+        launcher: Launcher,
+        signals: SignalPipe,
+        tasks: Sequence[MaintenanceTask] = (),
     ) -> None:
-        self._plan = plan
-        self._world = world
-        self._store = world.store
+        self._config = config
+        self._context = context
+        self._store = context.store
         self._signals = signals
-        self._following = Following(world)
-        self._settings = self._following.latest
-        self._slots = plan.slots or self._settings.worker_count
-        self._runs = Runs(world, launcher, self._settings, calls=WORKER_SLOTS if plan.calls_aside else 0)
-        self._streaming = Streaming(is_shared=world.store.is_shared)
-        self._away = nullcontext if world.standby is None else world.standby.away
-        self._trouble = Trouble(world.clock, world.emit, away=self._away)
-        self._parent_logs = ParentLogs(world.store, host=plan.host, trouble=self._trouble)
-        self._duties = Duties(duties, self._trouble)
-        self._membership = Membership(plan, world, signals=signals, trouble=self._trouble)
-        self._shares = Shares(plan)
-        self._stopping = Stopping(self._runs, world.emit)
-        self._look = Look()
-        self._is_undecided = False  # not all have been told what became of their parents
+        self._settings_source = _SettingsSource(context)
+        self._settings = self._settings_source.latest
+        self._slots = config.slots or self._settings.worker_count
+        max_webhooks = WORKER_SLOTS if config.has_webhook_slots else 0
+        self._executor = Executor(context, launcher, self._settings, max_webhooks=max_webhooks)
+        self._watchdog = SupervisorWatchdog(self._executor, context)
+        self._output_sync = OutputSync(is_shared=context.store.is_shared)
+        self._away = nullcontext if context.standby is None else context.standby.away
+        self._retry = StoreRetry(context.clock, context.emit, away=self._away)
+        self._parent_logs = ParentLogs(context.store, host=config.host, retry=self._retry)
+        self._maintenance = _Maintenance(tasks, self._retry)
+        self._heartbeat = Heartbeat(config, context, signals=signals, retry=self._retry)
+        self._claim_requests = ClaimRequests(config)
+        self._stop_mode: StopMode | None = None
+        self._may_have_jobs = self._may_have_webhooks = True  # in the store, to claim
+        self._is_undecided = False  # some dependencies are not resolved yet
         self._jobs_done = 0
-        now = world.clock.monotonic()
-        self._last_beat = self._last_turn = now
-        self._is_unsure = False  # we were stopped for so long that others may have taken our jobs
+        now = context.clock.monotonic()
+        self._last_heartbeat = self._last_turn = now
+        self._is_unsure = False  # this process was stopped for so long that other workers may have taken our jobs
         self._is_starting = False  # the loop is about to start what was claimed
-        self._is_stop_told = False  # the store knows that we are about to stop
+        self._has_announced_stop = False  # the store knows that we are about to stop
         self._poll_at = now
-        self._house_at = 0.0
-        self._retry_at = 0.0  # after trouble: not before
-        self._due = Due(world.clock)
+        self._maintenance_at = 0.0
+        self._retry_at = 0.0  # after an error of the store: not before
+        self._next_due = _NextDue(context.clock)
 
     def run(self, on_ready: Callable[[], None]) -> bool:
-        """Work until told to stop, drained or idle for too long. Returns whether we are to begin anew: then what runs goes
-        on, and is found by who comes under our name. Raises only if the store is gone for good."""
-        plan, clock = self._plan, self._world.clock
-        self._membership.enrol(self._slots, patience=START_PATIENCE)
-        self._world.emit(events.WorkerStarted(plan.id, plan.pid, self._slots, plan.queues))
+        """Work until stopped, drained or idle for too long. Returns whether to restart: then running jobs continue, and the next worker of
+        our name adopts them. Raises only if the store is gone for good."""
+        config, clock = self._config, self._context.clock
+        self._heartbeat.register(self._slots, patience=START_PATIENCE)
+        self._context.emit(events.WorkerStarted(config.id, config.pid, self._slots, config.queues))
         on_ready()
-        standby = self._world.standby
+        standby = self._context.standby
         try:
-            with nullcontext() if standby is None else standby.serving(self._stand_in):
-                self._keep_house(clock.monotonic())  # first what others have left running: it takes slots
+            with nullcontext() if standby is None else standby.serving(self._standby_turn):
+                self._run_maintenance(
+                    clock.monotonic()
+                )  # first adopt what dead workers have left running: it takes slots
                 while True:
                     self._turn(clock.monotonic())
-                    # Asked before every sleep: a queue that has just been drained will not wake us.
+                    # Before every sleep: a queue that has just been drained does not wake us.
                     if self._is_done():
                         break
                     self._sleep()
-                if self._stopping.mode is StopMode.RESTART:
+                if self._stop_mode is StopMode.RESTART:
                     return True
-                self._membership.leave()
+                self._heartbeat.deregister()
         finally:
-            self._membership.close()
-        self._world.emit(events.WorkerStopped(self._jobs_done, len(self._runs.over)))
+            self._heartbeat.close()
+        self._context.emit(events.WorkerStopped(self._jobs_done, len(self._executor.completer)))
         return False
 
     def _turn(self, now: float) -> None:
         self._notice_absence(now)
-        if self._is_unsure and self._beat(now):
+        if self._is_unsure and self._send_heartbeat(now):
             self._is_unsure = False
-        self._look_after_runs(now)
-        if self._stopping.mode is not None and not self._is_stop_told:
-            self._is_stop_told = True
-            self._say_alive()
+        self._watch_runs(now)
+        if self._stop_mode is not None and not self._has_announced_stop:
+            self._has_announced_stop = True
+            self._call_heartbeat()
         if not self._is_unsure:
             self._start(())
-            self._runs.give_back_stale(now)
-            self._trade(self._world.clock.monotonic())
-            self._keep_house(self._world.clock.monotonic())
+            self._executor.release_stale(now)
+            self._sync(self._context.clock.monotonic())
+            self._run_maintenance(self._context.clock.monotonic())
 
-    def _stand_in(self) -> NextTurn:
+    def _standby_turn(self) -> NextTurn:
         """A turn of the standby thread, without the store: the loop waits for it. What is to be written waits for the loop."""
-        now = self._world.clock.monotonic()
+        now = self._context.clock.monotonic()
         self._notice_absence(now)
-        if self._is_starting:  # else a slot could be given out twice
+        if self._is_starting:  # else a slot could be assigned twice
             return NextTurn((), RETRY_EVERY)
-        self._look_after_runs(now)
-        if not self._is_unsure and self._membership.is_fresh(self._settings):
-            self._runs.start((), slots=self._slots, are_ours=lambda: self._membership.is_fresh(self._settings))
-        soon = self._world.processes.look_again()
-        moments = [*self._runs.local_wake_times(self._slots), math.inf if soon is None else now + soon]
-        sources: list[HasFileno] = [self._signals, self._world.processes, *self._runs.asked.sources]
-        return NextTurn(sources, max(min(moments) - now, SHORTEST_WAIT))
+        self._watch_runs(now)
+        if not self._is_unsure and self._heartbeat.fresh_until(self._settings):
+            self._executor.start((), slots=self._slots, ours_until=lambda: self._heartbeat.fresh_until(self._settings))
+        again = self._context.processes.poll_again_in()
+        times = [
+            *self._executor.local_wake_times(self._slots),
+            *self._watchdog.wake_times(),
+            math.inf if again is None else now + again,
+        ]
+        sources: list[HasFileno] = [
+            self._signals,
+            self._context.processes,
+            *self._executor.pending_secrets.sources,
+        ]
+        return NextTurn(sources, max(min(times) - now, MIN_STANDBY_WAIT))
 
     def _notice_absence(self, now: float) -> None:
-        # A store that cannot be asked is another matter: then we go on, and time is kept.
-        self._is_unsure |= now - self._last_turn > self._settings.lease_ms / 1000
+        # A store that does not answer is another matter: then time limits are kept, and jobs continue.
+        if now - self._last_turn > self._settings.lease_ms / 1000:
+            self._is_unsure = True
+        if now - self._last_turn > self._settings.heartbeat_ms / 1000 + MAX_LATENESS:
+            self._watchdog.note_absence(now)
         self._last_turn = now
 
-    def _look_after_runs(self, now: float) -> None:
+    def _watch_runs(self, now: float) -> None:
         """All that is to be done about them whether or not the store answers."""
-        self._mind_signals(now)
-        self._runs.reap(now)
+        self._handle_signals(now)
+        self._executor.update(now)
+        self._watchdog.check(now, self._settings)
         if not self._is_unsure:
-            self._runs.end_overdue(now)
+            self._executor.terminate_overdue(now)
 
-    # ── when to go ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── stopping ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _is_done(self) -> bool:
-        if self._stopping.mode is StopMode.RESTART and self._runs.are_as_written:
+        if self._stop_mode is StopMode.RESTART and self._executor.can_restart:
             return True
-        if self._runs:
+        if self._executor:
             return False
-        if self._trouble.is_fatal and self._trouble.last is not None:
-            if self._trouble.is_outdated:
-                self._membership.leave()
-            raise self._trouble.last
-        if self._runs.over and self._signals.stops < 3:  # then whoever comes next finds out how far we got
+        if self._retry.is_fatal and self._retry.last is not None:
+            if self._retry.is_outdated:
+                self._heartbeat.deregister()
+            raise self._retry.last
+        if self._executor.completer and self._signals.stops < 3:  # then the next worker finds out how far we got
             return False
-        if self._stopping.mode is not None:
+        if self._stop_mode is not None:
             return True
-        if self._look.pays(*self._runs.rooms(self._slots)):
+        if self._may_claim(*self._executor.free_slots(self._slots)):
             return False
-        idle = self._world.clock.monotonic() - self._runs.last_active
-        if self._plan.idle_timeout is not None and idle >= self._plan.idle_timeout:
+        idle = self._context.clock.monotonic() - self._executor.last_active
+        if self._config.idle_timeout is not None and idle >= self._config.idle_timeout:
             return True
-        return self._plan.drain and bool(self._trouble.ask(lambda: self._store.is_drained(self._plan.served)))
+        return self._config.drain and bool(self._retry.read(lambda: self._store.is_drained(self._config.served_queues)))
 
-    def _mind_signals(self, now: float) -> None:
+    def _handle_signals(self, now: float) -> None:
         self._signals.drain()
-        if (mode := asked_by(self._signals)) is not None:
-            self._stopping.begin(mode, now)
-        if self._signals.stops >= 3:  # somebody is in a great hurry
-            self._runs.kill_all(now)
+        if (mode := self._signals.stop_mode) is not None:
+            self._stop(mode, now)
+        if self._signals.stops >= 3:
+            self._executor.kill_all(now)
+
+    def _stop(self, mode: StopMode, now: float) -> None:
+        if self._stop_mode in (mode, StopMode.NOW) or (self._stop_mode is not None and mode is StopMode.RESTART):
+            return
+        self._stop_mode = mode
+        self._executor.release_prefetched()
+        running, unwritten = len(self._executor), len(self._executor.completer)
+        if mode is StopMode.RESTART:
+            self._context.emit(events.WorkerRestarting(running))
+        else:
+            self._context.emit(events.WorkerStopping(running, mode is StopMode.NOW, unwritten))
+        if mode is StopMode.NOW:
+            self._executor.release_all(now)
 
     # ── the store ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _trade(self, now: float) -> None:
-        """Settle, claim and start. Where there is more of it, the next sleep is none: signals are heard in between."""
+    def _sync(self, now: float) -> None:
+        """Settle, claim and start. Where there is more of it, the next sleep has no duration: signals are handled in between."""
         if now < self._retry_at:
             return
-        starts = self._runs.unrecorded(now)
-        printed = self._streaming.look(self._runs.under_way, now)
-        rooms = self._rooms(now)
-        if not (starts or printed or (self._has_more() and now >= self._runs.settle_at(self._slots))):
+        starts = self._executor.unrecorded_starts(now)
+        printed = self._output_sync.printed(self._executor.active, now)
+        free = self._free_slots(now)
+        if not (starts or printed or (self._has_more() and now >= self._executor.settle_at(self._slots))):
             return
-        written = self._exchange(starts, printed, rooms)
+        written = self._exchange(starts, printed, free)
         if written is None:
+            for run in starts:
+                run.is_start_recorded = False
             self._retry_at = now + RETRY_EVERY
             return
-        self._note(written, starts)
-        self._look.note(written, *rooms, again=now < self._runs.log_pause.until)
+        self._note_exchange(written)
+        slots, webhooks = free
+        # While starts are paused, nothing was asked for, and nothing is known.
+        is_paused = now < self._executor.start_pause.until
+        self._may_have_jobs = written.more or is_paused or (self._may_have_jobs and not slots)
+        self._may_have_webhooks = written.more_calls or (self._may_have_webhooks and not webhooks)
         self._is_undecided = written.undecided
-        ready, unready = self._parent_logs.bring(written.claims)
-        self._runs.put_off(unready, PROBLEM)
+        ready, unready = self._parent_logs.fetch(written.claims)
+        self._executor.put_off(unready, PARENTS_PROBLEM)
         self._start(ready)
 
-    def _rooms(self, now: float) -> Rooms:
-        """How much to claim."""
-        may_claim = self._stopping.mode is None and now >= self._runs.log_pause.until
-        return self._runs.rooms(self._slots) if may_claim else (0, 0)
+    def _free_slots(self, now: float) -> tuple[int, int]:
+        """How many jobs and webhook deliveries to claim."""
+        may_start = self._stop_mode is None and now >= self._executor.start_pause.until
+        return self._executor.free_slots(self._slots) if may_start else (0, 0)
+
+    def _may_claim(self, slots: int, webhooks: int) -> bool:
+        """Whether there may be something to claim for this many free slots and webhook deliveries."""
+        return bool((slots and self._may_have_jobs) or (webhooks and self._may_have_webhooks))
 
     def _has_more(self) -> bool:
         """Whether there is something to settle or to claim."""
-        rooms = self._rooms(self._world.clock.monotonic())
-        return bool(self._runs.over or self._is_undecided or self._look.pays(*rooms))
+        free = self._free_slots(self._context.clock.monotonic())
+        return bool(self._executor.completer or self._is_undecided or self._may_claim(*free))
 
     def _start(self, claims: Sequence[Claim]) -> None:
-        self._runs.start(claims, slots=self._slots, are_ours=self._are_ours)
+        self._executor.start(claims, slots=self._slots, ours_until=self._ours_until)
 
-    def _are_ours(self) -> bool:
+    def _ours_until(self) -> float | None:
         self._is_starting = True
         try:
-            return self._membership.is_sure(self._say_alive, self._settings)
+            return self._heartbeat.ensure_fresh(self._call_heartbeat, self._settings)
         finally:
             self._is_starting = False
 
-    def _exchange(self, starts: Sequence[Running], printed: Sequence[Running], rooms: Rooms) -> Exchange | None:
-        plan, clock = self._plan, self._world.clock
+    def _exchange(
+        self, starts: Sequence[WorkerRun], printed: Sequence[WorkerRun], free: tuple[int, int]
+    ) -> Exchange | None:
+        config, clock = self._config, self._context.clock
         now = clock.monotonic()
-        # All of it is put together first: while the store works on it, more runs may end.
-        begun = [run.as_start(now) for run in starts]
-        over, limit = [*self._runs.over], self._settings.output_limit
-        ends = [end._replace(age=now - end.age, by=plan.actor) for end in over]
-        pieces = self._trouble.ask(lambda: self._streaming.pieces(printed, over, limit=limit))
+        # All of it is collected first: while the store works on it, more runs may end.
+        started = [run.as_start(now) for run in starts]
+        for run in starts:  # until the standby thread notices its first output
+            run.is_start_recorded = True
+        ended, limit = [*self._executor.completer], self._settings.output_limit
+        ends = [end._replace(age=now - end.age, by=config.actor) for end in ended]
+        pieces = self._retry.read(lambda: self._output_sync.pieces(printed, ended, limit=limit))
         if pieces is None:
             return None
-        claim = self._shares.request(*rooms)
-        written = self._trouble.attempt(
-            lambda: self._store.exchange(plan.id, starts=begun, outputs=pieces, ends=ends, claim=claim)
+        claim = self._claim_requests.request(*free)
+        written = self._retry.write(
+            lambda: self._store.exchange(config.id, starts=started, outputs=pieces, ends=ends, claim=claim)
         )
         if written is not None:
-            self._runs.note_exchange(clock.monotonic() - now)
+            self._executor.note_exchange(clock.monotonic() - now)
         return written
 
-    def _note(self, written: Exchange, starts: Sequence[Running]) -> None:
-        for run in starts:
-            run.is_recorded = True
-        self._runs.written(end.claim.token for end in (*(end for end, _ in written.settled), *written.lost))
-        self._streaming.note(self._runs.tokens)
+    def _note_exchange(self, written: Exchange) -> None:
+        self._executor.recorded(end.claim.token for end in (*(end for end, _ in written.settled), *written.lost))
+        self._output_sync.note(self._executor.tokens)
         for end, settlement in written.settled:
-            self._world.emit(events.JobEnded(end.claim, settlement, end.duration))
+            self._context.emit(events.JobEnded(end.claim, settlement, end.duration))
         for end in written.lost:
-            self._world.emit(events.JobLost(end.claim))
+            self._context.emit(events.JobLost(end.claim))
         if any(end.claim.hooks for end, _ in written.settled):
-            self._duties.hint()  # somebody may be to be told
+            self._maintenance.hint()  # there may be webhooks to enqueue
         self._jobs_done += sum(is_final(settlement.state) for _, settlement in written.settled)
-        self._due.set(written.next_due_ms)
+        self._next_due.set(written.next_due_ms)
 
-    # ── the house ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── maintenance ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _keep_house(self, now: float) -> None:
-        if now - self._last_beat >= self._settings.heartbeat_ms / 1000 and now >= self._retry_at:
-            self._beat(now)
-        if now < self._maintenance_at():
+    def _run_maintenance(self, now: float) -> None:
+        if now - self._last_heartbeat >= self._settings.heartbeat_ms / 1000 and now >= self._retry_at:
+            self._send_heartbeat(now)
+        if now < self._next_maintenance():
             return
-        clock = self._world.clock
+        clock = self._context.clock
         began = clock.monotonic()
         if now >= self._poll_at:
             self._poll(now)
-        if self._runs.forsaken and not self._runs.is_ending_lost and now >= self._retry_at:
-            self._give_back(now)
-        self._look.calls |= self._duties.step(
-            now, is_pressed=lambda: clock.monotonic() - began > SLOW and self._has_more()
+        if self._executor.lost and not self._executor.is_terminating_lost and now >= self._retry_at:
+            self._give_back_lost(now)
+        self._may_have_webhooks |= self._maintenance.step(
+            now, has_priority=lambda: clock.monotonic() - began > SLOW_STORE and self._has_more()
         )
-        # Where an answer of the store takes long, all of this takes seconds: most of the time is for the jobs that wait.
+        # With a store that takes long to answer, all of this takes seconds: most of the time is for the jobs that wait.
         ended = clock.monotonic()
-        self._house_at = ended + JOBS_SHARE * (ended - began) if ended - began > SLOW else 0.0
-        if self._runs.take_in(self._world.foundlings):
-            self._attend(now)  # one of them may have been called off meanwhile
+        self._maintenance_at = ended + JOBS_SHARE * (ended - began) if ended - began > SLOW_STORE else 0.0
+        if self._executor.adopt(self._context.adoptions):
+            self._on_wakeup(now)  # one of them may have been cancelled meanwhile
 
-    def _maintenance_at(self) -> float:
-        """The earliest moment for maintenance: with jobs to look after not at once again, if the store is slow."""
-        return self._house_at if self._runs or self._has_more() else 0.0
+    def _next_maintenance(self) -> float:
+        """The earliest time for maintenance: not at once again, if there are jobs to care for and the store is slow."""
+        return self._maintenance_at if self._executor or self._has_more() else 0.0
 
     def _poll(self, now: float) -> None:
-        """The net below the bell: a ring may be lost, and the wall clock may have jumped past a due time."""
+        """In case a wake-up was lost, or the wall clock has jumped past a due time."""
         self._poll_at = now + self._settings.poll_interval_ms / 1000
-        if has_changed := self._trouble.ask(self._store.changed):
-            self._attend(now)
-        if self._trouble.is_outdated:
-            self._stopping.begin(StopMode.FINISH, now)
-        if has_changed or self._due.is_past:
-            self._look.everywhere()  # for calls not at every ring: with all slots taken, we would ask for nothing else
+        if has_changed := self._retry.read(self._store.changed):
+            self._on_wakeup(now)
+        if self._retry.is_outdated:
+            self._stop(StopMode.FINISH, now)
+        # Webhooks not at every wake-up: with all slots taken, we would ask for nothing else.
+        if has_changed or self._next_due.is_past:
+            self._may_have_jobs = self._may_have_webhooks = True
 
-    def _attend(self, now: float) -> None:
-        """Somebody wrote: there may be work, a wish to cancel, or a wish that we stop."""
-        self._look.jobs = True
-        self._duties.hint()
-        orders = self._trouble.ask(lambda: self._store.orders(self._plan.id))
-        if orders is None or not orders.known:  # the next heartbeat sees to it
+    def _on_wakeup(self, now: float) -> None:
+        """Another process has written to the store: there may be jobs, or a request to cancel or stop."""
+        self._may_have_jobs = True
+        self._maintenance.hint()
+        orders = self._retry.read(lambda: self._store.orders(self._config.id))
+        if orders is None or not orders.known:  # the next heartbeat notices it
             return
-        self._runs.cancel(orders.cancels, now)
+        self._executor.cancel(orders.cancels, now)
         if orders.stop is not None:
-            self._stopping.begin(orders.stop, now)
+            self._stop(orders.stop, now)
 
-    def _beat(self, now: float) -> bool:
-        """Say that we live, and take over changed settings. False if the store could not be asked."""
-        known = self._say_alive()
+    def _send_heartbeat(self, now: float) -> bool:
+        """And apply changed settings. False if the store could not be asked."""
+        known = self._call_heartbeat()
         if known is None:
             self._retry_at = now + RETRY_EVERY
             return False
-        self._last_beat = now
+        self._last_heartbeat = now
         if not known:
-            self._begin_anew(now)
+            self._register_again(now)
         with self._away():
-            settings = self._following.settings()
-        self._settings = self._runs.follow(settings)
-        self._poll_at = now  # whatever the interval: a store that has become too new is noticed within a heartbeat
-        slots = self._plan.slots or self._settings.worker_count
+            settings = self._settings_source.load()
+        self._settings = self._executor.apply_settings(settings)
+        self._poll_at = (
+            now  # whatever the interval: a store that a newer queuectl has changed is noticed within a heartbeat
+        )
+        slots = self._config.slots or self._settings.worker_count
         if slots != self._slots:
-            self._slots, self._look.jobs = slots, True
-            self._world.emit(events.WorkerResized(slots))
-            self._say_alive()  # or more would be busy than there are slots, until the next beat
+            self._slots, self._may_have_jobs = slots, True
+            self._context.emit(events.WorkerResized(slots))
+            self._call_heartbeat()  # or more would be busy than there are slots, until the next heartbeat
         return True
 
-    def _begin_anew(self, now: float) -> None:
-        """We were declared lost: our jobs belong to others."""
-        self._world.emit(events.DeclaredLost(self._runs.abandon(now)))
-        self._membership.close()
-        self._membership.enrol(
-            self._slots, patience=FOR_EVER, meanwhile=lambda: self._runs.reap(self._world.clock.monotonic())
+    def _register_again(self, now: float) -> None:
+        """We were declared lost: our jobs belong to other workers."""
+        self._context.emit(events.DeclaredLost(self._executor.abandon(now)))
+        self._heartbeat.close()
+        self._heartbeat.register(
+            self._slots, patience=math.inf, meanwhile=lambda: self._watch_runs(self._context.clock.monotonic())
         )
 
-    def _give_back(self, now: float) -> None:
-        given = dict(self._runs.forsaken)
-        if self._membership.give_back(given, max_crashes=self._settings.max_crashes):
-            self._runs.written(given)
+    def _give_back_lost(self, now: float) -> None:
+        lost = dict(self._executor.lost)
+        if self._heartbeat.give_back(lost, max_crashes=self._settings.max_crashes):
+            self._executor.recorded(lost)
         else:
             self._retry_at = now + RETRY_EVERY
 
-    def _say_alive(self) -> bool | None:
-        return self._membership.say_alive(slots=self._slots, stopping=self._stopping.mode is not None)
+    def _call_heartbeat(self) -> bool | None:
+        return self._heartbeat.send(slots=self._slots, stopping=self._stop_mode is not None)
 
     # ── sleep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sleep(self) -> None:
-        self._world.processes.rest()
-        now = self._world.clock.monotonic()
-        seconds = min(min(self._wake_times(now)) - now, LONGEST_SLEEP)
-        self._world.wait(
-            (self._membership.bell, self._signals, self._world.processes, *self._runs.asked.sources), max(0.0, seconds)
+        self._context.processes.flush()
+        now = self._context.clock.monotonic()
+        seconds = min(min(self._wake_times(now)) - now, MAX_SLEEP)
+        sources: tuple[HasFileno, ...] = (
+            self._heartbeat.wakeup,
+            self._signals,
+            self._context.processes,
+            *self._executor.pending_secrets.sources,
         )
-        now = self._world.clock.monotonic()
+        self._context.wait(sources, max(0.0, seconds))
+        now = self._context.clock.monotonic()
         self._signals.drain()
         with self._away():
-            was_rung = self._membership.bell.drain()
-        if was_rung:
-            self._attend(now)
-        if self._due.take(now):
-            self._look.everywhere()
+            was_notified = self._heartbeat.wakeup.drain()
+        if was_notified:
+            self._on_wakeup(now)
+        if self._next_due.take(now):
+            self._may_have_jobs = self._may_have_webhooks = True
 
     def _wake_times(self, now: float) -> Iterator[float]:
-        """Every moment that needs us, whether or not something else wakes us before."""
-        yield max(self._last_beat + self._settings.heartbeat_ms / 1000, self._retry_at)
-        yield max(self._poll_at, self._maintenance_at())
-        if (soon := self._world.processes.look_again()) is not None:
-            yield now + soon
-        yield max(self._duties.wake_at, self._maintenance_at())
-        settle_at = max(self._retry_at, self._runs.settle_at(self._slots))
-        for moment in self._runs.wake_times(self._slots):
+        """All times at which something is due."""
+        yield max(self._last_heartbeat + self._settings.heartbeat_ms / 1000, self._retry_at)
+        yield max(self._poll_at, self._next_maintenance())
+        if (again := self._context.processes.poll_again_in()) is not None:
+            yield now + again
+        yield from self._watchdog.wake_times()
+        yield max(self._maintenance.wake_at, self._next_maintenance())
+        settle_at = max(self._retry_at, self._executor.settle_at(self._slots))
+        for moment in self._executor.wake_times(self._slots):
             yield max(moment, self._retry_at)
-        if self._runs:
-            yield max(self._streaming.look_at, self._retry_at)
-        if self._runs.over or self._is_undecided:
+        if self._executor:
+            yield max(self._output_sync.look_at, self._retry_at)
+        if self._executor.completer or self._is_undecided:
             yield settle_at
-        rooms = self._runs.rooms(self._slots)
-        if self._stopping.mode is None and any(rooms):
-            if self._look.pays(*rooms):
-                yield max(self._runs.log_pause.until, settle_at)
-            if self._due.at is not None:
-                yield self._due.at
-        if self._plan.idle_timeout is not None and not self._runs:
-            yield max(self._runs.last_active + self._plan.idle_timeout, now + RETRY_EVERY)
+        free = self._executor.free_slots(self._slots)
+        if self._stop_mode is None and any(free):
+            if self._may_claim(*free):
+                yield max(self._executor.start_pause.until, settle_at)
+            if self._next_due.at is not None:
+                yield self._next_due.at
+        if self._config.idle_timeout is not None and not self._executor:
+            yield max(self._executor.last_active + self._config.idle_timeout, now + RETRY_EVERY)
+
+
+class _Maintenance:
+    """Runs one step of each task when it is due."""
+
+    def __init__(self, tasks: Sequence[MaintenanceTask], retry: StoreRetry) -> None:
+        self._due = dict.fromkeys(tasks, 0.0)
+        self._retry = retry
+
+    def step(self, now: float, *, has_priority: Callable[[], bool]) -> bool:
+        """Run a step of each task that is due, the most overdue first; only one if `has_priority` says that something else is more important.
+        Returns whether there is more to do than before."""
+        has_more = False
+        due = sorted((task for task, at in self._due.items() if now >= at), key=self._due.__getitem__)
+        for task in due:
+            if task.adds_work and self._retry.is_outdated:
+                self._due[task] = now + ASK_AGAIN
+                continue
+            again = self._retry.read(lambda: task.step(now))  # noqa: B023 - called at once
+            self._due[task] = now + RETRY_EVERY if again is None else again
+            has_more |= task.adds_work and self._due[task] <= now  # a task that has done something looks again at once
+            if has_priority():
+                break
+        return has_more
+
+    def hint(self) -> None:
+        """The store has changed: there may be more to do than was known."""
+        for task in self._due:
+            if task.adds_work:
+                self._due[task] = 0.0
+
+    @property
+    def wake_at(self) -> float:
+        return min(self._due.values(), default=math.inf)
+
+
+class _NextDue:
+    """When the next waiting job comes due, by both clocks: the monotonic one wakes us, and the wall clock may jump past it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.at: float | None = None
+        self._at_ms: int | None = None
+
+    def set(self, in_ms: int | None) -> None:
+        self.at = None if in_ms is None else self._clock.monotonic() + in_ms / 1000
+        self._at_ms = None if in_ms is None else self._clock.now_ms() + in_ms
+
+    def take(self, now: float) -> bool:
+        """Whether it is due, by the monotonic clock. True only once."""
+        if self.at is None or now < self.at:
+            return False
+        self.at = None
+        return True
+
+    @property
+    def is_past(self) -> bool:
+        """By the wall clock."""
+        return self._at_ms is not None and self._clock.now_ms() >= self._at_ms
+
+
+class _SettingsSource:
+    def __init__(self, context: WorkerContext) -> None:
+        self._context = context
+        self.latest = context.load_settings()
+        self._logged: str | None = None  # what was wrong with them
+
+    def load(self) -> Settings:
+        """As they are now; as they were, while something is wrong with them."""
+        try:
+            self.latest = self._context.load_settings()
+            self._logged = None
+        except (errors.UsageError, errors.Unavailable) as exc:
+            if exc.message != self._logged:  # once, not at every heartbeat
+                self._logged = exc.message
+                self._context.emit(events.StoreTrouble(exc.message))
+        return self.latest

@@ -1,7 +1,7 @@
-"""Signals: they wake the loop, which reads from a pipe which ones have come, and decides.
+"""Signals: they wake the loop, which reads from a pipe which ones have arrived, and decides.
 
-The interpreter writes their numbers into the pipe at once. Handlers would run in the main thread only, and not before a call into
-a library returns: too late if the library waits for a server that hangs.
+The interpreter writes their numbers into the pipe at once. Handlers would run in the main thread only, and not before a call into a
+library returns: too late if the library waits for a server that hangs.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import signal
 from types import FrameType
 from typing import Any, Final, Self
 
-from queuectl.process.dispositions import ignored_from_start
-from queuectl.process.leaving import LEAVE
+from queuectl.process.client import LEAVE_SIGNAL
+from queuectl.process.spawn import ignored_from_start
+from queuectl.store.types import StopMode
 
-STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class SignalPipe:
-    """Becomes readable at any signal, the end of a child included. `hush` counts those that ask us to stop."""
+    """Becomes readable at any signal, SIGCHLD included. `drain` counts those that ask us to stop."""
 
     def __init__(self, *, ignore_hangup: bool) -> None:
         self.stops = 0
         self.last_stop = 0
-        self.is_leaving = False  # whoever restarts us wants us gone, and what we run to go on
+        self.is_leaving = False  # asked to exit while our runs continue
         self._ignore_hangup = ignore_hangup or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
@@ -33,12 +34,12 @@ class SignalPipe:
         self._old_fd = -1
 
     def __enter__(self) -> Self:
-        # Programs that we start must find default dispositions, see process/dispositions.py. The old ones are restored at the
-        # end: a worker that starts again in place must still ignore SIGHUP under nohup.
+        # A handler becomes the default in a new program, an ignored signal stays ignored: so also those get one that nohup, cron or a shell
+        # made us ignore. They are restored at the end: a worker that restarts in place must still ignore SIGHUP under nohup.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in (*ignored_from_start(), *STOPPING, LEAVE, signal.SIGCHLD):
-            self._handle(number)
+        for number in {*ignored_from_start(), *STOP_SIGNALS, LEAVE_SIGNAL, signal.SIGCHLD}:
+            self._old_handlers[number] = signal.signal(number, _ignore)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -51,20 +52,25 @@ class SignalPipe:
     def fileno(self) -> int:
         return self._read
 
+    @property
+    def stop_mode(self) -> StopMode | None:
+        """What the signals ask for that have arrived."""
+        if self.stops >= 2:
+            return StopMode.NOW
+        if self.stops == 1:
+            return StopMode.FINISH
+        return StopMode.RESTART if self.is_leaving else None
+
     def drain(self) -> None:
-        """Count the signals that have come since the last call."""
+        """Count the signals that have arrived since the last call."""
         with contextlib.suppress(BlockingIOError):
             while numbers := os.read(self._read, 4096):
                 for number in numbers:
                     self._note(number)
 
-    def _handle(self, number: int) -> None:
-        if number not in self._old_handlers:
-            self._old_handlers[number] = signal.signal(number, _ignore)
-
     def _note(self, number: int) -> None:
-        self.is_leaving |= number == LEAVE
-        if number not in STOPPING or (number == signal.SIGHUP and self._ignore_hangup):
+        self.is_leaving |= number == LEAVE_SIGNAL
+        if number not in STOP_SIGNALS or (number == signal.SIGHUP and self._ignore_hangup):
             return
         self.stops += 1
         self.last_stop = number

@@ -24,8 +24,8 @@ from queuectl.diagnosis import run_doctor
 from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
-from queuectl.maintenance import prune as pruner
-from queuectl.maintenance.doctor.checks import Checked, Fixed, count, report
+from queuectl.maintenance import pruner
+from queuectl.maintenance.doctor.checks import CheckReport, Repair, count, report
 from queuectl.maintenance.doctor.finding import Severity
 from queuectl.operations import audit as audit_log
 from queuectl.operations.audit import Recorded
@@ -95,7 +95,7 @@ def prune(
 
 
 def _carry_out(app: App, plan: pruner.Plan, *, advance: Callable[[int], None]) -> pruner.Pruned:
-    remover = pruner.Pruner(app.open_store(), home=app.home, writer=f"prune-{os.getpid()}", rows=pruner.ROWS_AT_ONCE)
+    remover = pruner.Pruner(app.open_store(), home=app.home, writer=f"prune-{os.getpid()}", rows=pruner.MAX_ROWS)
     return pruner.prune(remover, plan, clock=app.clock, advance=advance)
 
 
@@ -214,7 +214,7 @@ def doctor(app: App, fix: bool) -> Result:
 
 
 def _doctor_lines(
-    app: App, checked: Sequence[Checked], fixed: Sequence[Fixed], counts: dict[Severity, int]
+    app: App, checked: Sequence[CheckReport], fixed: Sequence[Repair], counts: dict[Severity, int]
 ) -> Iterator[str]:
     for one in fixed:
         message = f"fixed: {one.message}" if one.done else f"could not be fixed: {one.message}"

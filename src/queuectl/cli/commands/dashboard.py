@@ -17,7 +17,7 @@ from queuectl.clock import Clock
 from queuectl.config import file_path
 from queuectl.errors import ExtraMissing, InvalidInput, UsageError
 from queuectl.policy.gate import open_gate
-from queuectl.process.dispositions import start_programs_with_default_signals
+from queuectl.process.spawn import start_programs_with_default_signals
 from queuectl.text import escape_control
 
 if TYPE_CHECKING:

@@ -345,8 +345,8 @@ def service_uninstall(app: App, is_system: bool, name: str | None, manager: str 
 @_SYSTEM
 def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -> Result:
     """Stop a worker for systemd: at a restart leave its running jobs to the next one, otherwise let them finish."""
-    from queuectl.process.leaving import tell_to_leave
-    from queuectl.process.table import lives
+    from queuectl.process import tree
+    from queuectl.process.client import tell_to_leave
     from queuectl.service.systemd import Systemd
 
     seconds = stop_seconds(timeout)
@@ -358,7 +358,7 @@ def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -
         is_restart = False
     if is_restart and pid.isdecimal() and tell_to_leave(int(pid)):
         deadline = app.clock.monotonic() + RESTART_SECONDS
-        while lives(int(pid)) and app.clock.monotonic() < deadline:
+        while tree.is_alive(int(pid)) and app.clock.monotonic() < deadline:
             app.clock.sleep(POLL_SECONDS)
         return Nothing()
     from queuectl.cli.commands.worker import named_workers, stop_and_wait

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from queuectl import paths
 from queuectl.cli.app import App
 from queuectl.cli.command import Entry, combine_options, command, group, integer
 from queuectl.cli.completion import complete_queues, complete_workers
@@ -16,12 +17,15 @@ from queuectl.cli.tables import Column
 from queuectl.cli.watch import progress
 from queuectl.cli.worker_status import is_alive, is_serving, rescuer, store_line
 from queuectl.config import file_path, here
-from queuectl.errors import InvalidInput, QueuectlError, WorkerNotFound
+from queuectl.errors import InvalidInput, QueuectlError, SupervisorGone, WorkerNotFound
 from queuectl.jobs.model import Worker
 from queuectl.operations.workers import UnresponsiveWorker, WorkerProcesses, restart_workers, stop_workers
 from queuectl.store.types import StopMode
 from queuectl.text import escape_control
 from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms, to_ms
+
+if TYPE_CHECKING:
+    from queuectl.process.client import StartedSupervisor
 
 _HERE: Final = "worker"
 RESTART_SECONDS: Final = 30.0  # as long as any command waits for a locked database
@@ -154,14 +158,12 @@ def worker_start(
     named = queues_and_weights(queues)
     seconds = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
     policy = None if policy is None else file_path(policy, spelled="--policy")
-    raised = None
+    supervisor = None
     if not detach:
-        from queuectl.cli.early import early_supervisor
+        name, supervisor = _start_supervisor(app, name)  # after all checks of options, and before the other imports
+    from queuectl.cli import worker_setup
 
-        name, raised = early_supervisor(app, name)  # after all checks of options, and before the other imports
-    from queuectl.cli import working
-
-    order = working.Order(
+    options = worker_setup.WorkerOptions(
         name=name,
         slots=slots,
         queues=tuple(named) or None,
@@ -172,10 +174,24 @@ def worker_start(
         policy=policy,
     )
     if not detach:
-        return Nothing(exit_code=working.work(app, order, ready_fd=ready_fd, left=left, raised=raised))
-    started = working.start_detached(app, order)
+        code = worker_setup.start_in_foreground(app, options, ready_fd=ready_fd, left=left, supervisor=supervisor)
+        return Nothing(exit_code=code)
+    started = worker_setup.start_in_background(app, options)
     line = f"worker {started.id} is up (pid {started.pid}); its log: {escape_control(started.log)}"
     return Details(started._asdict(), text=lambda: [line], id=started.id)
+
+
+def _start_supervisor(app: App, name: str | None) -> tuple[str, StartedSupervisor | None]:
+    """The name of the worker, generated if it has none, and its supervisor, which starts while we import the rest. None: the worker tries
+    again, and reports the error."""
+    from queuectl.process.client import start_supervisor
+    from queuectl.store.enqueue import new_worker_id
+
+    name = name or new_worker_id()
+    try:
+        return name, start_supervisor(paths.runs_file(app.home, name), app.environ)
+    except (SupervisorGone, OSError):
+        return name, None
 
 
 DEREGISTER_SECONDS: Final = 5.0  # for a worker that was continued to exit, in addition to the kill-grace of its jobs
@@ -313,15 +329,15 @@ def worker_list(app: App) -> Result:
 
 def _worker_processes(app: App) -> WorkerProcesses:
     """The checks and actions of `worker stop` on this host."""
-    from queuectl.maintenance import stopped
+    from queuectl.maintenance import liveness
 
     where, alive = here(app.environ), is_alive(app)
     return WorkerProcesses(
         # A process on another host cannot be checked: its deregistration counts.
         is_gone=lambda worker: worker.machine != where.machine or not alive(worker),
         is_dead=lambda worker: worker.machine == where.machine and not alive(worker),
-        is_stopped=lambda worker: stopped.is_stopped(worker, here=where),
-        wake=lambda worker: stopped.wake(worker, here=where),
-        kill=lambda worker: stopped.kill(worker, here=where),
+        is_stopped=lambda worker: liveness.is_stopped(worker, here=where),
+        wake=lambda worker: liveness.continue_stopped(worker, here=where),
+        kill=lambda worker: liveness.kill(worker, here=where),
         rescue=lambda at_once: rescuer(app, spare=not at_once)(),
     )

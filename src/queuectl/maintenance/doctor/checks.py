@@ -1,4 +1,4 @@
-"""The table of checks, and going through it: one that fails is a finding, and the others still run."""
+"""The list of checks, and how they run: one that fails is a finding, and the others still run."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import QueuectlError
-from queuectl.maintenance.doctor.alerts import alerts
-from queuectl.maintenance.doctor.disk import file_system, space
-from queuectl.maintenance.doctor.files import home, leftovers, logs, permissions
-from queuectl.maintenance.doctor.finding import Finding, Patient, Seen, Severity, problem
-from queuectl.maintenance.doctor.policy import policy
-from queuectl.maintenance.doctor.processes import processes
-from queuectl.maintenance.doctor.secrets import secrets
-from queuectl.maintenance.doctor.settings import settings
-from queuectl.maintenance.doctor.store import clock, schema, store
-from queuectl.maintenance.doctor.workers import jobs, workers
+from queuectl.maintenance.doctor.configuration import policy, secrets, settings
+from queuectl.maintenance.doctor.database import alerts, clock, schema, store
+from queuectl.maintenance.doctor.files import file_system, home, leftovers, logs, permissions, space
+from queuectl.maintenance.doctor.finding import CheckResult, Finding, Severity, Target, problem
+from queuectl.maintenance.doctor.workers import jobs, processes, workers
 
 
 class Check(NamedTuple):
     name: str
-    look: Callable[[Patient], Seen]
+    look: Callable[[Target], CheckResult]
     needs_store: bool = False
 
 
@@ -44,8 +39,8 @@ CHECKS: Final = (
 )
 
 
-class Checked(NamedTuple):
-    """What came of a check. `fine` is None if it was not done: there is no store, or it cannot be opened."""
+class CheckReport(NamedTuple):
+    """The result of a check. `fine` is None if it did not run: there is no database, or it cannot be opened."""
 
     name: str
     fine: str | None
@@ -63,8 +58,8 @@ class Checked(NamedTuple):
         return {"check": self.name, "status": self.status, "message": self.fine or None, "findings": findings}
 
 
-class Fixed(NamedTuple):
-    """What was done about a finding, or why it could not be."""
+class Repair(NamedTuple):
+    """What was done about a finding, or why it could not be done."""
 
     check: str
     code: str
@@ -72,50 +67,50 @@ class Fixed(NamedTuple):
     message: str
 
 
-def examine(patient: Patient, checks: Iterable[Check] = CHECKS) -> list[Checked]:
-    """Go through the checks. Changes nothing, and never raises."""
-    return [_examine(patient, check) for check in checks]
+def examine(target: Target, checks: Iterable[Check] = CHECKS) -> list[CheckReport]:
+    """Run the checks. Changes nothing, and never raises."""
+    return [_examine(target, check) for check in checks]
 
 
-def _examine(patient: Patient, check: Check) -> Checked:
-    if check.needs_store and patient.store is None:
-        return Checked(check.name, None, [])
+def _examine(target: Target, check: Check) -> CheckReport:
+    if check.needs_store and target.store is None:
+        return CheckReport(check.name, None, [])
     try:
-        seen = check.look(patient)
+        seen = check.look(target)
     except QueuectlError as error:
-        return Checked(check.name, "", [problem(error.code, error.message, error.hint)])
-    except Exception as error:  # noqa: BLE001 - a check that cannot be made says more about what is wrong than no check at all
-        return Checked(check.name, "", [problem("check-failed", f"cannot be checked: {_words(error)}", _HINT)])
-    return Checked(check.name, "" if seen.findings else seen.fine, list(seen.findings))
+        return CheckReport(check.name, "", [problem(error.code, error.message, error.hint)])
+    except Exception as error:  # noqa: BLE001 - a check that fails tells more than no report at all
+        return CheckReport(check.name, "", [problem("check-failed", f"cannot be checked: {_describe(error)}", _HINT)])
+    return CheckReport(check.name, "" if seen.findings else seen.fine, list(seen.findings))
 
 
-def fix(checked: Iterable[Checked]) -> list[Fixed]:
-    """Do what is safe about each finding. One that fails does not keep the others from it."""
+def fix(checked: Iterable[CheckReport]) -> list[Repair]:
+    """Repair what is safe to repair. If one repair fails, the others still run."""
     done = []
     for check in checked:
         for finding in check.findings:
             if finding.fix is None:
                 continue
             try:
-                done.append(Fixed(check.name, finding.code, True, finding.fix()))
+                done.append(Repair(check.name, finding.code, True, finding.fix()))
             except QueuectlError as error:
-                done.append(Fixed(check.name, finding.code, False, error.message))
+                done.append(Repair(check.name, finding.code, False, error.message))
             except OSError as error:
-                done.append(Fixed(check.name, finding.code, False, _words(error)))
+                done.append(Repair(check.name, finding.code, False, _describe(error)))
     return done
 
 
-def count(checked: Iterable[Checked]) -> dict[Severity, int]:
+def count(checked: Iterable[CheckReport]) -> dict[Severity, int]:
     found = [finding.severity for check in checked for finding in check.findings]
     return {severity: found.count(severity) for severity in Severity}
 
 
-def report(patient: Patient, checked: Sequence[Checked], fixed: Sequence[Fixed]) -> dict[str, Any]:
-    """What every surface tells programs."""
+def report(target: Target, checked: Sequence[CheckReport], fixed: Sequence[Repair]) -> dict[str, Any]:
+    """As JSON."""
     counts = count(checked)
     return {
-        "home": patient.home,
-        "store": patient.address,
+        "home": target.home,
+        "store": target.address,
         "problems": counts[Severity.PROBLEM],
         "notes": counts[Severity.NOTE],
         "fixed": [one._asdict() for one in fixed],
@@ -126,8 +121,8 @@ def report(patient: Patient, checked: Sequence[Checked], fixed: Sequence[Fixed])
 _HINT: Final = "put that right first, then ask again"
 
 
-def _words(error: Exception) -> str:
-    # Of a system call its own words and the file. Of anything else the kind only: words may quote an address.
+def _describe(error: Exception) -> str:
+    # Of anything but a system call its class only: the message may quote an address with a password.
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or type(error).__name__
     return type(error).__name__

@@ -1,4 +1,4 @@
-"""The home: who may read and write what is in it, and what lies there that nobody needs any more."""
+"""The data directory: who may read and write what is in it, files that are not needed any more, and the disks below it."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from queuectl import paths as places
+from queuectl import paths
 from queuectl.filelock import is_held, take_lock
-from queuectl.logs.access import is_for_named
-from queuectl.maintenance.doctor.finding import Finding, Patient, Seen, count, named, note, problem
-from queuectl.paths import lock_file
-from queuectl.process.ending import orphans
-from queuectl.process.ledger import read_ledger
+from queuectl.logs.acl import names_users
+from queuectl.maintenance.doctor.finding import CheckResult, Finding, Target, count, note, problem, shortened
+from queuectl.process import tree
+from queuectl.process.journal import read_journal
+from queuectl.process.linux import unescape
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-MOST_FILES: Final = 100_000  # of one directory: a home may hold millions of logs
+MAX_FILES: Final = 100_000  # of one directory: a home may hold millions of logs
 
 POINTER: Final = "queuectl.toml"
 FOLDERS: Final = ("logs", "workers", "backups", "secrets")
 OF_A_WORKER: Final = (".lock", ".bell", ".runs")
 
 
-def home(patient: Patient) -> Seen:
+def home(target: Target) -> CheckResult:
     try:
-        os.lstat(patient.home)
+        os.lstat(target.home)
     except PermissionError:
-        return Seen("", [_unreachable(patient.home)])
+        return CheckResult("", [_unreachable(target.home)])
     except OSError:
-        return Seen(f"there is none at {patient.home} yet: the first command that writes makes it")
-    if not os.path.isdir(patient.home):
-        message = f"{patient.home} is not a directory"
-        return Seen("", [problem("home-unusable", message, "choose another with --home or QUEUECTL_HOME")])
-    found = os.stat(patient.home)
-    owner, mode = places.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
+        return CheckResult(f"there is none at {target.home} yet: the first command that writes makes it")
+    if not os.path.isdir(target.home):
+        message = f"{target.home} is not a directory"
+        return CheckResult("", [problem("home-unusable", message, "choose another with --home or QUEUECTL_HOME")])
+    found = os.stat(target.home)
+    owner, mode = paths.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
     findings: list[Finding] = []
-    if found.st_uid != patient.user:
-        message = f"{patient.home} belongs to {owner}, and you are {places.user_name(patient.user)}"
+    if found.st_uid != target.user:
+        message = f"{target.home} belongs to {owner}, and you are {paths.user_name(target.user)}"
         hint = f"use it as {owner}; commands and workers of other users reject it unless you add --trust-home"
         findings.append(note("home-of-another", message, hint))
-    if not os.access(patient.home, os.R_OK | os.W_OK | os.X_OK):
-        message = f"{patient.home} cannot be read and written: it belongs to {owner}, mode {mode:04o}"
+    if not os.access(target.home, os.R_OK | os.W_OK | os.X_OK):
+        message = f"{target.home} cannot be read and written: it belongs to {owner}, mode {mode:04o}"
         hint = f"use it as {owner}, or choose another with --home or QUEUECTL_HOME"
         findings.append(problem("home-unusable", message, hint))
-    return Seen(patient.home, findings)
+    return CheckResult(target.home, findings)
 
 
 def _unreachable(home: str) -> Finding:
@@ -54,7 +54,7 @@ def _unreachable(home: str) -> Finding:
     while not os.access(above, os.X_OK) and not os.access(os.path.dirname(above), os.X_OK):
         above = os.path.dirname(above)
     found = os.stat(above)
-    owner, mode = places.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
+    owner, mode = paths.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
     message = f"{home} cannot be examined: {above} belongs to {owner}, mode {mode:04o}"
     return problem("home-unusable", message, f"use it as {owner}, or choose another with --home or QUEUECTL_HOME")
 
@@ -62,57 +62,57 @@ def _unreachable(home: str) -> Finding:
 # ── permissions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def permissions(patient: Patient) -> Seen:
-    if not os.path.isdir(patient.home):
-        return Seen("there is nothing to check")
-    findings = [*_of_home(patient.home)]
-    ours = list(_ours(patient))
-    # Where jobs run as other users, those are named, one by one: see policy/accounts.py.
-    if open_ones := [path for path, found in ours if found.st_mode & OTHERS and not is_for_named(path)]:
+def permissions(target: Target) -> CheckResult:
+    if not os.path.isdir(target.home):
+        return CheckResult("there is nothing to check")
+    findings = [*_of_home(target.home)]
+    ours = list(_ours(target))
+    # Where jobs run as other users, those are shortened, one by one: see policy/accounts.py.
+    if open_ones := [path for path, found in ours if found.st_mode & OTHERS and not names_users(path)]:
         message = (
-            f"{count(len(open_ones), 'file')} of ours {_be(open_ones)} open to others: {_short(open_ones, patient)}"
+            f"{count(len(open_ones), 'file')} of ours {_be(open_ones)} open to others: {_short(open_ones, target)}"
         )
         hint = "queuectl doctor --fix, or: chmod go= FILE"
         findings.append(problem("open-to-others", message, hint, lambda: _close(open_ones)))
-    owner = os.stat(patient.home).st_uid
+    owner = os.stat(target.home).st_uid
     if foreign := [path for path, found in ours if found.st_uid != owner]:
         message = (
-            f"{count(len(foreign), 'file')} in the home {_be(foreign)} not of {places.user_name(owner)}, who owns it:"
-            f" {_short(foreign, patient)}"
+            f"{count(len(foreign), 'file')} in the home {_be(foreign)} not of {paths.user_name(owner)}, who owns it:"
+            f" {_short(foreign, target)}"
         )
         hint = (
-            f"give them back: chown {places.user_name(owner)} FILE; they come from a queuectl that another user has run"
+            f"give them back: chown {paths.user_name(owner)} FILE; they come from a queuectl that another user has run"
         )
         findings.append(problem("owner-differs", message, hint))
-    return Seen("what is ours is its owner's alone", findings)
+    return CheckResult("what is ours is its owner's alone", findings)
 
 
 def _of_home(home: str) -> Iterator[Finding]:
-    """It may be somebody else's directory, made for more than this: told, never changed."""
+    """It may belong to another user or have other uses: reported, never changed."""
     mode = stat.S_IMODE(os.stat(home).st_mode)
     hint = f"chmod 700 {home}; a directory is not changed by --fix: it may be meant for more than this"
-    if mode & places.OTHERS_WRITE:
+    if mode & paths.OTHERS_WRITE:
         yield problem(
             "home-writable", f"{home} can be written by others ({mode:o}): they could replace the database", hint
         )
-    elif mode & OTHERS and not is_for_named(home):
+    elif mode & OTHERS and not names_users(home):
         yield note("home-readable", f"{home} can be entered by others ({mode:o}): they see the names of jobs", hint)
 
 
-def _ours(patient: Patient) -> Iterator[tuple[str, os.stat_result]]:
-    """What we made, in the home and where the store is. Never through a link: what that leads to is not ours."""
-    file = patient.store_file
+def _ours(target: Target) -> Iterator[tuple[str, os.stat_result]]:
+    """What we created, in the data directory and beside the database. Never through a link, which leads to other files."""
+    file = target.store_file
     beside = [f"{file}{ending}" for ending in ("", "-wal", "-shm")] if file else []
-    paths: Iterable[str] = (*beside, os.path.join(patient.home, POINTER))
+    paths: Iterable[str] = (*beside, os.path.join(target.home, POINTER))
     for path in paths:
         yield from _seen(path)
     for name in FOLDERS:
-        folder = os.path.join(patient.home, name)
+        folder = os.path.join(target.home, name)
         for path, found in _seen(folder):
             yield path, found
             if stat.S_ISDIR(found.st_mode):
                 with os.scandir(folder) as entries:
-                    for entry in islice(entries, MOST_FILES):
+                    for entry in islice(entries, MAX_FILES):
                         yield from _seen(entry.path)
 
 
@@ -135,26 +135,26 @@ def _close(paths: list[str]) -> str:
 # ── logs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def logs(patient: Patient) -> Seen:
-    folder = places.logs(patient.home)
-    if not os.path.isdir(patient.home):
-        return Seen("there are none yet")
+def logs(target: Target) -> CheckResult:
+    folder = paths.logs(target.home)
+    if not os.path.isdir(target.home):
+        return CheckResult("there are none yet")
     if not os.path.lexists(folder):
         message = f"{folder} is missing, and with it what jobs have printed"
-        hint = "the next job that runs makes it anew, and so does queuectl doctor --fix"
-        return Seen("", [note("logs-missing", message, hint, _maker(patient.home))])
+        hint = "the next job that runs creates it, and so does queuectl doctor --fix"
+        return CheckResult("", [note("logs-missing", message, hint, _maker(target.home))])
     if not os.path.isdir(folder):
-        return Seen("", [problem("logs-unusable", f"{folder} is not a directory", "move it away")])
+        return CheckResult("", [problem("logs-unusable", f"{folder} is not a directory", "move it away")])
     if not os.access(folder, os.W_OK | os.X_OK) or os.statvfs(folder).f_flag & os.ST_RDONLY:
         message = f"{folder} cannot be written: no job can run"
-        return Seen("", [problem("logs-unusable", message, "check its owner, its mode and how it is mounted")])
-    return Seen(folder)
+        return CheckResult("", [problem("logs-unusable", message, "check its owner, its mode and how it is mounted")])
+    return CheckResult(folder)
 
 
 def _maker(home: str) -> Callable[[], str]:
     def make() -> str:
-        places.make_folders(home)
-        return f"made {places.logs(home)}"
+        paths.make_folders(home)
+        return f"made {paths.logs(home)}"
 
     return make
 
@@ -162,48 +162,142 @@ def _maker(home: str) -> Callable[[], str]:
 # ── leftovers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def leftovers(patient: Patient) -> Seen:
-    """Files of workers that are gone, and that the store does not know: of those it knows, see workers.py."""
-    folder = os.path.dirname(lock_file(patient.home, ""))
+def leftovers(target: Target) -> CheckResult:
+    """Files of dead workers that the store does not know; for those that it knows, see workers.py."""
+    folder = os.path.dirname(paths.lock_file(target.home, ""))
     if not os.path.isdir(folder):
-        return Seen("none")
-    known = {worker.id for worker in patient.opened.workers() if worker.home == patient.home}
+        return CheckResult("none")
+    known = {worker.id for worker in target.opened.workers() if worker.home == target.home}
     found = {
         os.path.splitext(name)[0] for name in os.listdir(folder) if os.path.splitext(name)[1] in OF_A_WORKER
     } - known
-    gone = sorted(name for name in found if not is_held(lock_file(patient.home, name)))
+    gone = sorted(name for name in found if not is_held(paths.lock_file(target.home, name)))
     if not gone:
-        return Seen("none")
-    message = f"files of {count(len(gone), 'worker')} that {'is' if len(gone) == 1 else 'are'} gone: {named(gone)}"
+        return CheckResult("none")
+    message = f"files of {count(len(gone), 'worker')} that {'is' if len(gone) == 1 else 'are'} gone: {shortened(gone)}"
     hint = "they do no harm; queuectl doctor --fix removes them"
-    return Seen("", [note("leftovers", message, hint, lambda: _sweep(patient.home, gone))])
+    return CheckResult("", [note("leftovers", message, hint, lambda: _sweep(target.home, gone))])
 
 
 def _sweep(home: str, names: list[str]) -> str:
     swept = []
     for name in names:
-        # Under its lock, so that no worker can begin under this name meanwhile. What it made may still run: then the ledger
-        # is how it can be found.
-        lock = take_lock(lock_file(home, name))
+        # Under its lock, so that no worker can start with this name meanwhile. Its runs may continue: the journal is needed to find
+        # them, then.
+        lock = take_lock(paths.lock_file(home, name))
         if lock is None:
             continue
-        if orphans({**read_ledger(places.runs_file(home, name)).runs}):
+        if tree.orphans(read_journal(paths.runs_file(home, name)).runs):
             lock.release()
             continue
-        for path in (places.wakeup_file(home, name), places.runs_file(home, name)):
+        for path in (paths.wakeup_file(home, name), paths.runs_file(home, name)):
             if os.path.lexists(path):
                 os.unlink(path)
         lock.remove()
         swept.append(name)
-    return f"removed the files of {named(swept)}" if swept else "removed nothing: what these workers made still runs"
+    return f"removed the files of {shortened(swept)}" if swept else "removed nothing: runs of these workers continue"
 
 
-# ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── disks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCARCE: Final = 1 << 30
+TOO_LITTLE: Final = 100 << 20
+MOUNTS: Final = "/proc/self/mounts"
+
+# SQLite's write-ahead log needs shared memory and reliable locks, which exist on one machine only.
+NETWORK: Final = frozenset(
+    {
+        "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse.ceph",
+        "fuse.curlftpfs", "fuse.davfs", "fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "glusterfs",
+        "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs", "smb3", "smbfs",
+    }
+)  # fmt: skip
+
+
+def space(target: Target) -> CheckResult:
+    free = {place: _free(place) for place in _places(target)}
+    if not free:
+        return CheckResult("nothing is there yet")
+    findings = [finding for place, (room, files) in free.items() for finding in lacking(place, room, files)]
+    return CheckResult(f"{rough(min(room for room, _ in free.values()))} free", findings)
+
+
+def lacking(place: str, room: int, files: int) -> Iterator[Finding]:
+    """What is wrong with this much space in bytes, and this number of files that can still be created."""
+    # A command that removes jobs has to write first.
+    hint = "remove other files, or logs that are not needed; with some space queuectl prune removes jobs that ended"
+    if not files:
+        yield problem("disk-full", f"no file more can be made at {place}: it is out of inodes", hint)
+    if room < TOO_LITTLE:
+        message = f"{rough(room)} left at {place}: jobs cannot be enqueued and recorded without room"
+        yield problem("disk-full", message, hint)
+    elif room < SCARCE:
+        yield note("disk-scarce", f"{rough(room)} left at {place}", hint)
+
+
+def file_system(target: Target) -> CheckResult:
+    places = _places(target)
+    if not places:
+        return CheckResult("nothing is there yet")
+    if not os.path.exists(MOUNTS):
+        return CheckResult("not known on this system")
+    with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+        mounts = file.read()
+    kinds = {place: kind_of(place, mounts) for place in places}
+    findings = [unfit(place, kind, target) for place, kind in kinds.items() if kind in NETWORK]
+    return CheckResult(", ".join(dict.fromkeys(kinds.values())), findings)
+
+
+def unfit(place: str, kind: str, target: Target) -> Finding:
+    """A home keeps the locks of its workers, whatever keeps the jobs."""
+    message = f"{place} is on a network file system ({kind})"
+    if target.store_file is None:
+        return note("network-disk", f"{message}, where locks may not hold", "have the home on a disk of this machine")
+    hint = "move it to a disk of this machine, or use PostgreSQL: queuectl copy"
+    return problem("network-disk", f"{message}: SQLite loses data there sooner or later", hint)
+
+
+def kind_of(place: str, mounts: str) -> str:
+    """The file system of a place, by a table of mounts: the longest mount point that it is in, the latest of those."""
+    best, kind = "", "unknown"
+    for line in mounts.splitlines():
+        _, point, found, *_ = line.split(" ")
+        point = unescape(point)
+        inside = place == point or place.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, found
+    return kind
+
+
+def _places(target: Target) -> list[str]:
+    """The directories that matter and are there, one for each disk."""
+    wanted = [target.home, *([os.path.dirname(target.store_file)] if target.store_file else [])]
+    return _one_a_disk(os.path.realpath(place) for place in wanted if os.path.isdir(place))
+
+
+def _one_a_disk(places: Iterable[str]) -> list[str]:
+    by_disk: dict[int, str] = {}
+    for place in places:
+        by_disk.setdefault(os.stat(place).st_dev, place)
+    return list(by_disk.values())
+
+
+def _free(place: str) -> tuple[int, int]:
+    found = os.statvfs(place)
+    # A file system without a fixed number of files says 0 of 0.
+    return found.f_bavail * found.f_frsize, found.f_favail if found.f_files else 1
+
+
+def rough(size: int) -> str:
+    return f"{size / (1 << 30):,.1f} GiB" if size >= SCARCE else f"{size >> 20} MiB"
+
+
+# ── text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _be(found: list[str]) -> str:
     return "is" if len(found) == 1 else "are"
 
 
-def _short(paths: list[str], patient: Patient) -> str:
-    return named([path.removeprefix(patient.home + "/") for path in paths])
+def _short(paths: list[str], target: Target) -> str:
+    return shortened([path.removeprefix(target.home + "/") for path in paths])

@@ -1,4 +1,4 @@
-"""What a check finds, and whom it looks at."""
+"""What a check examines, and what it finds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from queuectl.settings import Settings
 from queuectl.store.protocol import Store
 from queuectl.store.types import Filter, Health
 
-NAMED: Final = 5  # things that a sentence names
+MAX_LISTED: Final = 5
 RUNNING: Final = Filter(states=frozenset({State.PROCESSING}))
 
 
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 class Finding(NamedTuple):
-    """`fix` does what is safe to do about it and says what it did; None if that is for a person to decide."""
+    """`fix` repairs what is safe to repair and returns what it did; None if a person has to decide."""
 
     code: str
     severity: Severity
@@ -44,22 +44,22 @@ class Finding(NamedTuple):
         }
 
 
-class Seen(NamedTuple):
-    """What a check saw: `fine` are its words if it found nothing."""
+class CheckResult(NamedTuple):
+    """`fine`: what it reports if it found nothing."""
 
     fine: str
     findings: Sequence[Finding] = ()
 
 
 @dataclass
-class Patient:
-    """Who is looked at. `store` is None where there is none, and where `trouble` keeps it from being opened.
+class Target:
+    """The data directory and database to examine. `store` is None if there is none, or `trouble` keeps it from being opened.
 
-    `store_file` is the file of a store that is one, also if it is not there; `address` names the store without passwords.
+    `store_file`: of a SQLite database, also if it does not exist. `address`: of the database, without passwords.
     """
 
     home: str
-    db: str | None  # what runs of this store are told of it: see process/table.told
+    db: str | None  # as in the environment of its jobs
     address: str
     store_file: str | None
     store: Store | None
@@ -81,7 +81,7 @@ class Patient:
 
     @cached_property
     def settings(self) -> Settings:
-        """What is in force; the defaults if that cannot be."""
+        """The current settings; the defaults if those are invalid."""
         stored = {} if self.store is None else self.store.config()
         try:
             return load_settings(stored, self.environ)
@@ -101,7 +101,7 @@ def count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
-def named(names: Sequence[str]) -> str:
+def shortened(names: Sequence[str]) -> str:
     """Some of them, and how many more."""
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + more

@@ -1,69 +1,77 @@
-"""The workers and their jobs: who is gone, who is silent, and what nobody looks after."""
+"""Workers and their jobs: dead and silent workers, jobs without a worker, and processes that jobs have left behind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from queuectl.events import Event, JobRescued
 from queuectl.jobs.model import Worker
 from queuectl.maintenance.adoption import adoptable
-from queuectl.maintenance.doctor.finding import RUNNING, Finding, Patient, Seen, count, named, note, problem
-from queuectl.maintenance.liveness import is_alive
+from queuectl.maintenance.doctor.finding import RUNNING, CheckResult, Finding, Target, count, note, problem, shortened
+from queuectl.maintenance.liveness import is_alive, is_stopped
 from queuectl.maintenance.lock_breaker import hint_for, lock_holder
-from queuectl.maintenance.rescue import rescue_dead, rescue_unknown
-from queuectl.maintenance.stopped import is_stopped
+from queuectl.maintenance.rescuer import rescue_dead, rescue_unknown
 from queuectl.paths import worker_log
+from queuectl.process import tree
+from queuectl.process.model import TOKEN_VARIABLE
+from queuectl.process.system import system
+from queuectl.store.address import without_secrets
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import format_duration, to_ms
 
+MAX_COMMAND_CHARACTERS: Final = 40  # as much as helps to recognize a process
 
-def workers(patient: Patient) -> Seen:
-    known = patient.opened.workers()
-    gone = [worker for worker in known if not is_alive(worker, here=patient.here)]
+
+def workers(target: Target) -> CheckResult:
+    known = target.opened.workers()
+    gone = [worker for worker in known if not is_alive(worker, here=target.here)]
     findings: list[Finding] = []
     if gone:
-        names = named([_with_jobs(worker, patient) for worker in gone])
+        names = shortened([_with_jobs(worker, target) for worker in gone])
         message = f"{count(len(gone), 'worker')} on this host died without deregistering: {names}"
-        if all(_goes_on(worker, patient) for worker in gone):
-            hint = "the next worker of this home goes on with what they run: queuectl worker start"
+        if all(_can_be_adopted(worker, target) for worker in gone):
+            hint = "the next worker of this data directory continues with what they run: queuectl worker start"
             findings.append(note("worker-gone", message, hint))
         else:
             hint = "queuectl doctor --fix, or the next worker that is started, takes back what they ran"
-            findings.append(note("worker-gone", message, hint, _rescuer(patient)))
+            findings.append(note("worker-gone", message, hint, _rescuer(target)))
     there = [worker for worker in known if worker not in gone]
-    findings += [_silent(one, ms, patient) for one in there if (ms := _silent_ms(one, patient)) is not None]
-    return Seen(f"{count(len(there), 'worker')} alive" if there else "none alive: queuectl worker start", findings)
+    findings += [_silent(one, ms, target) for one in there if (ms := _silent_ms(one, target)) is not None]
+    return CheckResult(
+        f"{count(len(there), 'worker')} alive" if there else "none alive: queuectl worker start", findings
+    )
 
 
-def _with_jobs(worker: Worker, patient: Patient) -> str:
+def _with_jobs(worker: Worker, target: Target) -> str:
     """Its name and the IDs of the jobs that it had claimed."""
-    ids = [claim.id for claim in patient.opened.running(worker.id)]
-    return f"{worker.id} (running {named(ids)})" if ids else worker.id
+    ids = [claim.id for claim in target.opened.running(worker.id)]
+    return f"{worker.id} (running {shortened(ids)})" if ids else worker.id
 
 
-def _goes_on(worker: Worker, patient: Patient) -> bool:
-    """Whether it has left something running, and nothing else: there is nothing to take back."""
-    claims, called_off = patient.opened.running(worker.id), patient.opened.orders(worker.id).cancels
-    return bool(claims) and len(adoptable(worker, claims).keys() - called_off) == len(claims)
+def _can_be_adopted(worker: Worker, target: Target) -> bool:
+    """Whether all its runs continue: there is nothing to rescue."""
+    claims, cancelled = target.opened.running(worker.id), target.opened.orders(worker.id).cancels
+    return bool(claims) and len(adoptable(worker, claims).keys() - cancelled) == len(claims)
 
 
-def _silent_ms(worker: Worker, patient: Patient) -> int | None:
-    """For how long it gave no sign, if that is longer than the lease."""
-    silent_ms = patient.opened.now_ms() - to_ms(worker.heartbeat_at)
-    return silent_ms if silent_ms > patient.settings.lease_ms else None
+def _silent_ms(worker: Worker, target: Target) -> int | None:
+    """The age of its last heartbeat, if it is older than the lease."""
+    silent_ms = target.opened.now_ms() - to_ms(worker.heartbeat_at)
+    return silent_ms if silent_ms > target.settings.lease_ms else None
 
 
-def _silent(worker: Worker, silent_ms: int, patient: Patient) -> Finding:
-    since = f"gave no sign for {format_duration(silent_ms - silent_ms % 1000)}"
-    if is_stopped(worker, here=patient.here):
+def _silent(worker: Worker, silent_ms: int, target: Target) -> Finding:
+    since = f"has had no heartbeat for {format_duration(silent_ms - silent_ms % 1000)}"
+    if is_stopped(worker, here=target.here):
         message = f"worker {worker.id} {since}: its process {worker.pid} is stopped"
         hint = f"resume it with kill -CONT {worker.pid}, or end it with queuectl worker stop --now {worker.id}"
         # Inside a transaction it keeps the database locked: `worker stop` would have to wait for it.
-        holder = None if patient.store_file is None else lock_holder(patient.store_file)
+        holder = None if target.store_file is None else lock_holder(target.store_file)
         if holder is not None and holder.process.pid == worker.pid:
             hint = hint_for(holder)
         return problem("worker-stopped", message, hint)
-    if worker.machine == patient.here.machine:  # by its lock it lives, or it would be gone
+    if worker.machine == target.here.machine:  # by its lock it is alive
         message = f"worker {worker.id} {since}: its process {worker.pid} lives, but does not reach the store"
         return problem("worker-silent", message, f"its log says why: {worker_log(worker.home, worker.id)}, if detached")
     message = f"worker {worker.id} at {worker.host} {since}, longer than the lease"
@@ -71,94 +79,96 @@ def _silent(worker: Worker, silent_ms: int, patient: Patient) -> Finding:
     return problem("worker-silent", message, hint)
 
 
-def jobs(patient: Patient) -> Seen:
-    """Those that are said to run: does anybody run them?"""
-    store = patient.opened
+def jobs(target: Target) -> CheckResult:
+    """Whether each job in state `processing` has a worker."""
+    store = target.opened
     running = [job.worker for job in store.jobs(RUNNING) if job.worker is not None]
-    # The workers after their jobs: who holds one has registered before.
+    # The workers after their jobs: a worker with a job has registered before.
     known = {worker.id: worker for worker in store.workers()}
     findings = []
     for name in dict.fromkeys(running):
         worker = known.get(name)
-        if worker is not None and is_alive(worker, here=patient.here):
+        if worker is not None and is_alive(worker, here=target.here):
             continue
-        # Asked again: it may have finished and left between the two questions, or somebody has taken them back.
+        # Asked again: it may have finished and exited in between, or another worker has rescued them.
         if not (claims := store.running(name)):
             continue
         if worker is None:
-            findings.append(_unknown(name, [claim.id for claim in claims], patient))
+            findings.append(_unknown(name, [claim.id for claim in claims], target))
             continue
-        going_on = adoptable(worker, claims)
-        if fine := [claim.id for claim in claims if claim.token in going_on]:
+        continuing = adoptable(worker, claims)
+        if fine := [claim.id for claim in claims if claim.token in continuing]:
             be = "runs" if len(fine) == 1 else "run"
-            message = f"{count(len(fine), 'job')} ({named(fine)}) {be} on without worker {name}, which is gone"
-            hint = "the next worker of this home looks after them: queuectl worker start"
+            message = f"{count(len(fine), 'job')} ({shortened(fine)}) {be} on without worker {name}, which is dead"
+            hint = "the next worker of this data directory adopts them: queuectl worker start"
             findings.append(note("job-unattended", message, hint))
-        if ids := [claim.id for claim in claims if claim.token not in going_on]:
-            message = f"{_stuck(ids)} worker {name}, which is gone"
+        if ids := [claim.id for claim in claims if claim.token not in continuing]:
+            message = f"{_stuck(ids)} worker {name}, which is dead"
             hint = "queuectl doctor --fix, or the next worker that is started, takes them back"
-            findings.append(problem("job-stuck", message, hint))  # what to do is done for the worker
-    findings += _unserved(patient, [worker for worker in known.values() if is_alive(worker, here=patient.here)])
-    return Seen(f"{count(len(running), 'job')} running, each in good hands" if running else "none is running", findings)
+            findings.append(problem("job-stuck", message, hint))  # repaired with the worker
+    findings += _unserved(target, [worker for worker in known.values() if is_alive(worker, here=target.here)])
+    return CheckResult(
+        f"{count(len(running), 'job')} running, each with a worker" if running else "none is running", findings
+    )
 
 
-def _unserved(patient: Patient, alive: list[Worker]) -> list[Finding]:
-    """Queues with jobs that are due, where nobody alive looks. Not if nobody is alive at all: that is said of the workers."""
+def _unserved(target: Target, alive: list[Worker]) -> list[Finding]:
+    """Queues with jobs that are due and no live worker. Not if no worker is alive at all: `workers` reports that."""
     serving = [worker for worker in alive if worker.state == "running"]
     if not serving or any(worker.queues is None for worker in serving):
         return []
     served = {WEBHOOK_QUEUE, *(queue for worker in serving for queue in worker.queues or ())}
-    waiting = sorted(patient.opened.oldest_waiting_ms().keys() - served)
+    waiting = sorted(target.opened.oldest_waiting_ms().keys() - served)
     hint = f"queuectl worker start --queue {waiting[0]}" if waiting else ""
-    message = f"jobs wait in {named(waiting)}, and no live worker serves {'it' if len(waiting) == 1 else 'them'}"
+    message = f"jobs wait in {shortened(waiting)}, and no live worker serves {'it' if len(waiting) == 1 else 'them'}"
     return [note("queue-not-served", message, hint)] if waiting else []
 
 
-def _unknown(name: str, ids: list[str], patient: Patient) -> Finding:
+def _unknown(name: str, ids: list[str], target: Target) -> Finding:
     message = f"{_stuck(ids)} worker {name}, which the database does not know"
-    here = all(patient.opened.history(job_id)[-1].host == patient.here.host for job_id in ids)
+    here = all(target.opened.history(job_id)[-1].host == target.here.host for job_id in ids)
     if not here:
         return problem("job-stuck", message, "run queuectl doctor --fix on the machine where they ran")
-    return problem("job-stuck", message, "queuectl doctor --fix gives them back", _giver(patient, name))
+    return problem("job-stuck", message, "queuectl doctor --fix gives them back", _giver(target, name))
 
 
 def _stuck(ids: list[str]) -> str:
-    return f"{count(len(ids), 'job')} ({named(ids)}) {'waits' if len(ids) == 1 else 'wait'} for"
+    return f"{count(len(ids), 'job')} ({shortened(ids)}) {'waits' if len(ids) == 1 else 'wait'} for"
 
 
 # ── what can be done ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rescuer(patient: Patient) -> Callable[[], str]:
+def _rescuer(target: Target) -> Callable[[], str]:
     def rescue() -> str:
         back = _Rescued()
         names = rescue_dead(
-            patient.opened, here=patient.here, clock=patient.clock, settings=patient.settings, spare=True, emit=back
+            target.opened, here=target.here, clock=target.clock, settings=target.settings, spare=True, emit=back
         )
-        return f"took {back.words} back from {named(names)}" if names else "nothing: another worker was faster"
+        return f"took {back.text} back from {shortened(names)}" if names else "nothing: another worker was faster"
 
     return rescue
 
 
-def _giver(patient: Patient, name: str) -> Callable[[], str]:
+def _giver(target: Target, name: str) -> Callable[[], str]:
     def give() -> str:
         back = _Rescued()
         rescue_unknown(
-            patient.opened,
+            target.opened,
             name,
-            home=patient.home,
-            here=patient.here,
-            clock=patient.clock,
-            settings=patient.settings,
+            home=target.home,
+            here=target.here,
+            clock=target.clock,
+            settings=target.settings,
             emit=back,
         )
-        return f"took {back.words} back from {name}"
+        return f"took {back.text} back from {name}"
 
     return give
 
 
 class _Rescued:
-    """How many jobs came back."""
+    """Counts the jobs that were rescued."""
 
     def __init__(self) -> None:
         self._jobs = 0
@@ -167,5 +177,44 @@ class _Rescued:
         self._jobs += isinstance(event, JobRescued)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return count(self._jobs, "job")
+
+
+# ── processes that jobs have left behind ─────────────────────────────────────────────────────────────────────────────
+
+
+def processes(target: Target) -> CheckResult:
+    """Processes with the token of a run of this store that has ended.
+
+    Not repaired by --fix: what a job leaves in the background on purpose is left alone when it ends.
+    """
+    # The processes first: one that is started later is not among them, and the token of one that was started is in the store.
+    marked = [(process, system.environ(process.pid)) for process in system.processes()]
+    ours = [(process, env) for process, env in marked if TOKEN_VARIABLE in env and _is_of(env, target)]
+    running = _tokens(target) if ours else set()
+    left = [
+        f"{process.pid} of {env.get('QUEUECTL_JOB_ID', '?')} ({system.command_line(process.pid)[:MAX_COMMAND_CHARACTERS]})"
+        for process, env in ours
+        if env[TOKEN_VARIABLE] not in running and tree.started(process.pid) == process.started
+    ]
+    if not left:
+        return CheckResult("none that outlives its run")
+    be = "outlives the run that started it" if len(left) == 1 else "outlive the runs that started them"
+    message = f"{len(left):,} {'process' if len(left) == 1 else 'processes'} {be}: {shortened(left)}"
+    return CheckResult(
+        "", [note("orphans", message, "jobs may leave some on purpose; if they are not needed: kill PID")]
+    )
+
+
+def _is_of(env: dict[str, str], target: Target) -> bool:
+    # Jobs of other users do not get the password of the database.
+    known = (target.db, None if target.db is None else without_secrets(target.db))
+    return env.get("QUEUECTL_HOME") == target.home and env.get("QUEUECTL_DB") in known
+
+
+def _tokens(target: Target) -> set[str]:
+    names = {worker.id for worker in target.opened.workers()} | {
+        job.worker for job in target.opened.jobs(RUNNING) if job.worker
+    }
+    return {claim.token for name in names for claim in target.opened.running(name)}

@@ -31,7 +31,7 @@ from queuectl.store.postgres.migrate import set_clock
 from queuectl.store.postgres.notify import NotifyWakeup
 from queuectl.store.postgres.reads import PostgresReads, check_privileges, privileges_query
 from queuectl.store.postgres.transactions import PostgresTransactions, admission_queries
-from queuectl.store.rows import RunResult, exit_of, run_result, to_milliseconds
+from queuectl.store.rows import RunResult, exit_of, log_of, run_result, to_milliseconds
 from queuectl.store.transactions import Query
 from queuectl.store.types import (
     ClaimRequest,
@@ -206,7 +206,8 @@ class PostgresClaims:
                 if only is not None and claim.token not in only:
                     continue
                 settlement = settle_abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
-                result = RunResult(None, now, None, None, *spans.get(claim.token, Span(None, None)))
+                span = spans.get(claim.token, Span(None, None))
+                result = RunResult(None, now, None, None, *span, log=log_of(claim, span.log_from))
                 rescued.append(Rescued(claim, settlement))
                 ends.append(_end_row(claim, settlement, result, now=now, cancelled=is_cancelled))
             if ends:
@@ -382,6 +383,7 @@ def _start_row(start: Start, now: int) -> dict[str, Any]:
         "seq": start.claim.seq,
         "token": start.claim.token,
         "pid": start.pid,
+        "log": start.log,
         "log_from": start.log_from,
         "started_at": now - to_milliseconds(start.age),
     }

@@ -71,15 +71,13 @@ def _by_position(statement: str, *names: str) -> str:
 
 
 # The order of these names is the order of the tuples in `_claim` and `_write_end`.
-CLAIM: Final = _by_position(
-    SQL["claim"], "seq", "token", "worker", "host", "last_seq", "effective_priority", "log", "now"
-)
+CLAIM: Final = _by_position(SQL["claim"], "seq", "token", "worker", "host", "last_seq", "effective_priority", "now")
 SETTLE: Final = _by_position(
     SQL["settle"],
     "seq", "token", "is_cancel",
     "state", "ending", "waits", "is_due", "retry_at",
     "attempts", "crashes", "exit_code", "signal", "error",
-    "started_at", "finished_at", "duration_ms", "pid", "log_from", "log_to", "usage",
+    "started_at", "finished_at", "duration_ms", "pid", "log", "log_from", "log_to", "usage",
     "now", "last_seq", "by_enqueues",
 )  # fmt: skip
 
@@ -202,7 +200,13 @@ class SqliteClaims:
                     continue
                 settlement = settle_abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
                 span = spans.get(claim.token, Span(None, None))
-                self._write_end(claim, settlement, RunResult(None, now, None, None, *span), at, transitions)
+                self._write_end(
+                    claim,
+                    settlement,
+                    RunResult(None, now, None, None, *span, log=rows.log_of(claim, span.log_from)),
+                    at,
+                    transitions,
+                )
                 rescued.append(Rescued(claim, settlement))
             self._tx.admit(claimed_keys(one.claim for one in rescued))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
@@ -222,7 +226,7 @@ class SqliteClaims:
             log = f"{request.logs}/{id_}.log"
             standing = Standing(priority, seq, eligible_at, missed)
             shown = effective_priority(at.ageing, standing, now_ms=at.now, last_seq=at.last_seq)
-            claimed.append((seq, token, worker, request.host, at.last_seq, shown, log, at.now))
+            claimed.append((seq, token, worker, request.host, at.last_seq, shown, at.now))
             of_job = dict(zip(rows.CLAIM_FIELDS[1:], rest, strict=True))
             claims.append(rows.claim(row[1:], token=token, run=runs + 1, log=log, key=key, **of_job))
             transitions.add(queue, state, "processing")
@@ -280,6 +284,7 @@ class SqliteClaims:
                 "seq": start.claim.seq,
                 "token": start.claim.token,
                 "pid": start.pid,
+                "log": start.log,
                 "log_from": start.log_from,
                 "started_at": now - to_milliseconds(start.age),
             },
@@ -314,7 +319,8 @@ class SqliteClaims:
             claim.seq, claim.token, int(settlement.event is Event.CANCEL),
             state, ending, int(waits), int(waits and retry_in == 0), retry_at,
             settlement.attempts, settlement.crashes, settlement.exit_code, settlement.signal, settlement.error,
-            result.started_at, result.finished_at, result.duration_ms, result.pid, result.log_from, result.log_to, result.usage,
+            result.started_at, result.finished_at, result.duration_ms, result.pid, result.log, result.log_from,
+            result.log_to, result.usage,
             at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)),
         )  # fmt: skip
         # Not `returning`: SQLite would fill a temporary table, a quarter of the time of the statement.

@@ -11,7 +11,7 @@ from queuectl.errors import InvalidInput, WorkerNotFound
 from queuectl.jobs.serialize import point_to_dict
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
-from queuectl.maintenance import prune as pruner
+from queuectl.maintenance import pruner
 from queuectl.maintenance.doctor.checks import report
 from queuectl.operations import audit, inspect
 from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states

@@ -9,7 +9,7 @@ from queuectl.errors import InvalidInput, QueuectlError, UnknownName, UsageError
 from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.states import FINAL, WAITING, State
-from queuectl.maintenance.prune import Plan
+from queuectl.maintenance.pruner import Plan
 from queuectl.operations import control
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.query import restrict_states

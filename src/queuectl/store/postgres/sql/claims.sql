@@ -88,14 +88,13 @@ update queuectl.jobs
        signal = null,
        error = null,
        ending = null,
-       log = %(logs)s || '/' || selected.id || '.log',
        log_from = null,
        log_to = null,
        usage = null,
        updated_at = greatest(%(now)s, selected.created_at)
   from selected, present
  where jobs.seq = selected.seq
-returning selected.place, jobs.rank, jobs.token, jobs.runs, jobs.log,
+returning selected.place, jobs.rank, jobs.token, jobs.runs, %(logs)s::text || '/' || jobs.id || '.log',
           jobs.seq, jobs.id, jobs.runs as run, jobs.command, jobs.argv, jobs.queue, jobs.attempts, jobs.crashes, jobs.max_retries,
           jobs.first_is_free, jobs.backoff_base, jobs.timeout_ms, jobs.cwd, jobs.env, jobs.key, jobs.depends_on, jobs.hooks,
           jobs.limits, jobs.secrets
@@ -504,8 +503,7 @@ with restored as (
            log_from = earlier.log_from,
            log_to = earlier.log_to,
            usage = earlier.usage,
-           wait_ms = case when jobs.runs > 1 then wait_ms end,
-           log = case when jobs.runs > 1 then log end
+           wait_ms = case when jobs.runs > 1 then wait_ms end
       from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as input (seq, token, run)
       left join queuectl.runs as earlier
         on earlier.job = input.seq
@@ -535,8 +533,7 @@ update queuectl.jobs
               and number = jobs.runs - 1
        ),
        wait_ms = case when runs > 1 then wait_ms end,
-       duration_ms = null,
-       log = case when runs > 1 then log end
+       duration_ms = null
   from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as input (seq, token, run)
  where jobs.seq = input.seq
    and last_token = input.token

@@ -1,13 +1,14 @@
 -- name: start
--- Record that the processes of claimed jobs were started. The token suffices: a job has one exactly while it runs. (With a
--- condition on the state, the planner might scan all running jobs.)
+-- Record that the processes of claimed jobs were started, and again when they have printed something: `log` is null before.
+-- The token suffices: a job has one exactly while it runs. (With a condition on the state, the planner might scan all running jobs.)
 update queuectl.jobs
    set pid = start.pid,
-       log_from = start.log_from,
-       started_at = greatest(start.started_at, created_at),
-       wait_ms = greatest(0, start.started_at - greatest(created_at, run_at))
+       log = coalesce(start.log, jobs.log),
+       log_from = coalesce(start.log_from, jobs.log_from),
+       started_at = case when jobs.pid is null then greatest(start.started_at, created_at) else jobs.started_at end,
+       wait_ms = case when jobs.pid is null then greatest(0, start.started_at - greatest(created_at, run_at)) else wait_ms end
   from json_to_recordset(%(starts)s::json)
-    as start (seq bigint, token text, pid bigint, log_from bigint, started_at bigint)
+    as start (seq bigint, token text, pid bigint, log text, log_from bigint, started_at bigint)
  where jobs.seq = start.seq
    and jobs.token = start.token
    and not exists (select 1 from queuectl.workers where id = %(worker)s and state = 'lost')
@@ -48,6 +49,7 @@ written as (
            signal = input.signal,
            error = input.error,
            ending = input.ending,
+           log = coalesce(input.log, jobs.log),
            log_from = coalesce(input.log_from, jobs.log_from),
            log_to = input.log_to,
            usage = input.usage,
@@ -58,7 +60,7 @@ written as (
                state text, ending text, waits boolean, is_due boolean, retry_at bigint,
                attempts integer, crashes integer, exit_code integer, signal integer, error text,
                started_at bigint, finished_at bigint, duration_ms bigint, pid bigint, log_from bigint, log_to bigint,
-               usage text, webhooks json
+               log text, usage text, webhooks json
            )
      where jobs.seq = input.seq
        and jobs.token = input.token
@@ -130,9 +132,10 @@ select seq
    for update
 
 -- name: running
--- The claims of a worker.
+-- The claims of a worker. The log, which may not exist yet, is in the data directory of the worker.
 select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
-       cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
+       cwd, env, key, coalesce((select home from queuectl.workers where id = %(worker)s) || '/logs/' || id || '.log', log, ''),
+       cancel_requested, depends_on, hooks, limits, secrets
   from queuectl.jobs
  where worker = %(worker)s
    and state = 'processing'

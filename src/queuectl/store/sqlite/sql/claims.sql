@@ -20,7 +20,6 @@ update jobs
        signal = null,
        error = null,
        ending = null,
-       log = :log,
        log_from = null,
        log_to = null,
        usage = null,
@@ -178,8 +177,7 @@ update jobs
             where job = jobs.seq
               and number = jobs.runs - 1
        ),
-       wait_ms = iif(runs > 1, wait_ms, null),
-       log = iif(runs > 1, log, null)
+       wait_ms = iif(runs > 1, wait_ms, null)
  where seq = :seq
 
 -- name: unrun
@@ -189,8 +187,7 @@ update jobs
    set runs = runs - 1,
        started_at = (select coalesce(runs.started_at, jobs.started_at) from runs where job = jobs.seq and number = jobs.runs - 1),
        wait_ms = iif(runs > 1, wait_ms, null),
-       duration_ms = null,
-       log = iif(runs > 1, log, null)
+       duration_ms = null
  where seq = :seq
    and state = 'dead'
    and ending is null

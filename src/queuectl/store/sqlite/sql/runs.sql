@@ -1,10 +1,11 @@
 -- name: start
--- Record that the process of a claimed job was started.
+-- Record that the process of a claimed job was started, and again when it has printed something: `log` is null before.
 update jobs
    set pid = :pid,
-       log_from = :log_from,
-       started_at = max(:started_at, created_at),
-       wait_ms = max(0, :started_at - max(created_at, run_at))
+       log = coalesce(:log, log),
+       log_from = coalesce(:log_from, log_from),
+       started_at = iif(pid is null, max(:started_at, created_at), started_at),
+       wait_ms = iif(pid is null, max(0, :started_at - max(created_at, run_at)), wait_ms)
  where seq = :seq
    and token = :token
    and state = 'processing'
@@ -33,6 +34,7 @@ update jobs
        signal = :signal,
        error = :error,
        ending = :ending,
+       log = coalesce(:log, log),
        log_from = coalesce(:log_from, log_from),
        log_to = :log_to,
        usage = :usage,
@@ -69,9 +71,9 @@ select cancel_requested
    and state = 'processing'
 
 -- name: running
--- The claims of a worker.
+-- The claims of a worker. The log, which may not exist yet, is in the data directory of the worker.
 select seq, id, token, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
-       cwd, env, key, log, cancel_requested, depends_on, hooks, limits, secrets
+       cwd, env, key, coalesce((select home from workers where id = :worker) || '/logs/' || id || '.log', log, ''), cancel_requested, depends_on, hooks, limits, secrets
   from jobs indexed by jobs_running
  where worker = :worker
    and state = 'processing'

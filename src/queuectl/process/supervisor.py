@@ -1,0 +1,442 @@
+"""The supervisor: the process that starts the jobs of a worker, collects their output, and outlives the worker.
+
+It is the parent of the jobs, because only the parent of a process learns how it ended. It does what its worker tells it. If the worker is
+dead, it writes the end of each run into the journal, for the worker that adopts it, and exits with the last of them.
+
+It runs in its own session, so that what ends the worker (a signal to its group, a closed terminal, the OOM killer) does not end it. It
+imports little: see docs/adr/0019.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+from queuectl.clock import SystemClock
+from queuectl.jobs.outcome import Ending, Exited, Signalled
+from queuectl.jobs.resources import ResourceReport, Usage
+from queuectl.logs.markers import end_line
+from queuectl.process import tree
+from queuectl.process.cgroups import CgroupPool, Group
+from queuectl.process.ipc import Channel, Disconnected, Message, decode
+from queuectl.process.journal import Exit, Journal, Record
+from queuectl.process.model import Child
+from queuectl.process.output import OutputCollector, RunOutput
+from queuectl.process.spawn import CannotSpawn, ChildSetup, Command, spawn
+from queuectl.process.system import system
+
+NO_LIMIT: Final = 1 << 62  # until the worker sends one
+# A worker that has not recorded an end after this time may be stopped: the end is written into the journal.
+JOURNAL_AFTER: Final = 0.1
+_BLOCK_BYTES: Final = 512  # the unit of disk I/O in a rusage
+_MEMORY_UNIT: Final = 1 if sys.platform == "darwin" else 1024
+_SIGNALS_THAT_KILL: Final = frozenset(
+    {signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGTRAP}
+)  # fmt: skip
+# Why the worker terminates a run, and how its END marker says so.
+_ENDINGS: Final = {
+    "timeout": Ending.TIMEOUT,
+    "cancel": Ending.CANCELLED,
+    "release": Ending.RELEASED,
+    "lost": Ending.LOST,
+}
+
+
+class SupervisedRun:
+    __slots__ = (
+        "began",
+        "child",
+        "ended_at",
+        "exit",
+        "exited_at",
+        "group",
+        "has_exited",
+        "may_reap",
+        "output",
+        "place",
+        "reason",
+        "token",
+    )
+
+    def __init__(
+        self, token: str, place: int, child: Child, output: RunOutput, began: float, group: Group | None
+    ) -> None:
+        self.token = token
+        self.place = place  # in the journal
+        self.child = child
+        self.output = output
+        self.began = began
+        self.group = group
+        self.reason: str | None = None  # why the worker terminates it
+        self.may_reap = (
+            True  # not while it is being terminated: as a zombie its PID, the number of its group, is not reused
+        )
+        self.has_exited = False
+        self.exited_at = 0.0
+        self.ended_at = 0  # the same in clock ticks
+        self.exit: Exit | None = None  # once its log is closed
+
+
+class Supervisor:
+    def __init__(self, channel: Channel, journal: Journal, pool: CgroupPool, wakeups: int) -> None:
+        """`wakeups` becomes readable when a child ends."""
+        self._channel = channel
+        self._journal = journal
+        self._pool = pool
+        self._wakeups = wakeups
+        self._clock = SystemClock()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(wakeups, selectors.EVENT_READ)
+        self._output = OutputCollector(self._selector, NO_LIMIT)
+        self._environment: Mapping[bytes, bytes] = {}
+        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._runs: dict[str, SupervisedRun] = {}  # until their ends are recorded
+        self._running: dict[int, SupervisedRun] = {}  # by PID
+        self._unwritten: deque[SupervisedRun] = (
+            deque()
+        )  # ended, and not in the journal; in the order in which they ended
+        self._news: Message = {}
+        self._has_exits = True  # a child may have ended since `_reap`
+
+    def serve(self) -> None:
+        """Until the worker disconnects."""
+        self._selector.register(self._channel, selectors.EVENT_READ)
+        is_writing = False
+        with contextlib.suppress(Disconnected):
+            while True:
+                self._wait()
+                for message in self._channel.receive():
+                    self._handle(message)
+                self._reap()
+                self._write_late()
+                self._report()
+                self._channel.flush()
+                if self._channel.has_outgoing != is_writing:
+                    is_writing = not is_writing
+                    events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_writing else 0)
+                    self._selector.modify(self._channel, events)
+        self._selector.unregister(self._channel)
+
+    def outlive(self) -> None:
+        """Write how the runs end, until none is left and no process can print any more."""
+        for run in self._runs.values():
+            run.may_reap = True
+        self._has_exits = True
+        while True:
+            self._reap()
+            self._unwritten.clear()
+            for run in list(self._runs.values()):
+                if run.exit is not None:
+                    self._write_exit(run)
+                    self._forget(run)
+            if self.is_idle:
+                return
+            self._wait()
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self._runs or self._output)
+
+    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _wait(self) -> None:
+        timeout = None
+        if self._unwritten:
+            timeout = max(0.0, self._unwritten[0].exited_at + JOURNAL_AFTER - self._clock.monotonic())
+        for key, _ in self._selector.select(timeout):
+            if isinstance(key.data, RunOutput):
+                self._output.collect(key.data)
+                self._announce(key.data)
+            elif key.fd == self._wakeups:
+                self._has_exits = True
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wakeups, 4096)
+
+    def _announce(self, output: RunOutput) -> None:
+        """Tell the worker where the output of a run begins, once there is some, and a process that finds both of us dead."""
+        log_from = output.writer.log_from
+        if not output.is_announced and log_from is not None:
+            output.is_announced = True
+            self._news.setdefault("output", {})[output.token] = log_from
+            if (run := self._runs.get(output.token)) is not None:
+                with contextlib.suppress(OSError):  # a full disk: then its log gets no END marker
+                    self._journal.write(run.place, run.token, Record(*run.child, log_from))
+
+    def _report(self) -> None:
+        """Send what the worker does not know yet."""
+        if self._news:
+            news, self._news = self._news, {}
+            self._channel.send(news)
+
+    def _handle(self, message: Message) -> None:
+        match message["op"]:
+            case "environment":
+                self._environment = {decode(name): decode(value) for name, value in message["variables"].items()}
+            case "start":
+                for request in message["runs"]:
+                    self._start(request)
+            case "log_limit":
+                self._output.set_limit(message["bytes"])
+            case "terminating":
+                for token, reason in message["runs"].items():
+                    if (run := self._runs.get(token)) is not None and run.exit is None:
+                        run.reason, run.may_reap = reason, False
+            case "finish":
+                for token in message["runs"]:
+                    if (run := self._runs.get(token)) is not None:
+                        run.may_reap = self._has_exits = True
+            case "recorded":
+                for token in message["runs"]:
+                    if (run := self._runs.get(token)) is not None:
+                        self._forget(run)
+            case "ping":
+                self._news["pong"] = True
+            case _:
+                pass
+
+    # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, request: Mapping[str, Any]) -> None:
+        token, place, at = request["token"], request["place"], self._clock.monotonic()
+        if at >= request["start_by"]:  # we were stopped, or our worker was before it sent this
+            problem = "its supervisor was stopped for too long"
+            answer: Message = {"token": token, "at": at, "error": problem, "expired": True}
+            self._news.setdefault("started", []).append(answer)
+            return
+        # Before the start: a process that finds this worker dead must not take a job for unstarted that is about to run.
+        with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
+            self._journal.write(place, token, Record(0, 0))
+        answer = {"token": token, "at": at}
+        try:
+            run = self._spawn(request, at)
+            answer |= {"pid": run.child.pid, "started": run.child.started}
+        except CannotSpawn as exc:
+            answer["error"] = str(exc)
+            with contextlib.suppress(OSError):
+                self._journal.clear(place)
+        self._news.setdefault("started", []).append(answer)
+
+    def _spawn(self, request: Mapping[str, Any], at: float) -> SupervisedRun:
+        setup = _setup(request["setup"])
+        shared = self._environment if request["base"] is None else _decoded(request["base"])
+        command = Command(
+            [decode(word) for word in request["argv"]],
+            {**shared, **_decoded(request["env"])},
+            decode(request["cwd"]),
+            program=None if request["program"] is None else decode(request["program"]),
+            shell=None if request["shell"] is None else decode(request["shell"]),
+            setup=setup,
+        )
+        secrets = [(name, decode(value)) for name, value in request["secrets"]]
+        reader = None if setup.user is None else setup.user[0]
+        try:
+            output, out = self._output.open(
+                request["token"],
+                request["log"],
+                decode(request["head"]),
+                secrets,
+                is_first=request["is_first"],
+                reader=reader,
+            )
+        except OSError as exc:
+            raise CannotSpawn(
+                f"the system has no room for another process: {(exc.strerror or str(exc)).lower()}"
+            ) from exc
+        group = None
+        try:
+            group = self._pool.take(self._pool.limits(setup.limits, setup.nice))
+            if group is not None:
+                command = command._replace(setup=_without_group_limits(setup, group))
+            before = system.now_ticks()
+            with self._pool.entered(group) as is_inside:
+                pid = spawn(command, stdin=self._null, stdout=out, stderr=out)
+            if group is not None and not is_inside:
+                self._pool.remove(group)
+                group = None
+        except (CannotSpawn, OSError) as exc:
+            self._output.close(output)
+            if group is not None:
+                self._pool.release(group, was_killed=False)
+            if isinstance(exc, CannotSpawn):
+                raise
+            raise CannotSpawn(f"its control group cannot be joined: {(exc.strerror or str(exc)).lower()}") from exc
+        finally:
+            os.close(out)
+        if group is not None:
+            with contextlib.suppress(OSError):
+                self._pool.apply_limits(group)
+        child = Child(pid, system.start_time(pid, not_before=before))
+        run = SupervisedRun(request["token"], request["place"], child, output, at, group)
+        self._runs[run.token] = self._running[pid] = run
+        with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
+            self._journal.write(run.place, run.token, Record(*child))
+        return run
+
+    # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _reap(self) -> None:
+        """Notice which runs have ended."""
+        if not self._has_exits:
+            return
+        self._has_exits = False
+        for pid, run in list(self._running.items()):
+            if run.may_reap:
+                found, status, usage = os.wait4(pid, os.WNOHANG)
+                if found:
+                    del self._running[pid]
+                    self._note_exit(run)
+                    self._finish(run, _how(status), self._usage(run, usage))
+            elif not run.has_exited and _is_zombie(pid):
+                self._note_exit(run)
+                self._news.setdefault("leaders", []).append(run.token)
+
+    def _note_exit(self, run: SupervisedRun) -> None:
+        if not run.has_exited:
+            run.has_exited, run.exited_at, run.ended_at = True, self._clock.monotonic(), system.now_ticks()
+
+    def _finish(self, run: SupervisedRun, how: Exited | Signalled, report: ResourceReport) -> None:
+        """Close the log of an ended run and report its end."""
+        run.output.is_announced = True
+        duration = run.exited_at - run.began
+        # A worker that takes over the runs of ours, which may be stopped, says in the journal why it terminates them.
+        reasons, closed = self._journal.appended()
+        reason = run.reason or reasons.get(run.token)
+        code, number = (how.code, None) if isinstance(how, Exited) else (None, how.signal)
+        ending = _ENDINGS.get(reason or "")
+        if ending is None:
+            ending = Ending.SIGNALLED if number is not None else Ending.FAILED if code else Ending.COMPLETED
+        line = end_line(
+            ending, exit_code=code, signal=number, error=None, duration=duration, now_ms=self._clock.now_ms()
+        )
+        log_to = self._output.finish(run.output, None if run.token in closed else line)
+        run.exit = Exit(how, run.ended_at, run.output.writer.log_from, log_to, report, reason)
+        self._unwritten.append(run)
+        self._news.setdefault("exited", []).append(
+            {
+                "token": run.token,
+                "code": code,
+                "signal": number,
+                "duration": duration,
+                "log_from": run.exit.log_from,
+                "log_to": log_to,
+                "usage": None if report.usage is None else list(report.usage),
+                "out_of_memory": report.out_of_memory,
+                "reason": reason,
+                "log_problem": run.output.problem if run.output.dropped or log_to is None else "",
+            }
+        )
+
+    def _usage(self, run: SupervisedRun, used: Any) -> ResourceReport:
+        """`used`: a struct_rusage."""
+        own = round(used.ru_utime * 1_000_000), round(used.ru_stime * 1_000_000)
+        blocks = used.ru_inblock * _BLOCK_BYTES, used.ru_oublock * _BLOCK_BYTES
+        usage = Usage(own[0] // 1000, own[1] // 1000, used.ru_maxrss * _MEMORY_UNIT, *blocks)
+        if run.group is None:
+            return ResourceReport(usage)
+        report, run.group = self._pool.report(run.group, usage, own, duration=self._clock.monotonic() - run.began)
+        return report
+
+    def _write_late(self) -> None:
+        """Write ends into the journal that the worker has not recorded for a while: it may be stopped, or die."""
+        limit = self._clock.monotonic() - JOURNAL_AFTER
+        while self._unwritten and self._unwritten[0].exited_at <= limit:
+            run = self._unwritten.popleft()
+            if run.token in self._runs:
+                self._write_exit(run)
+
+    def _write_exit(self, run: SupervisedRun) -> None:
+        with contextlib.suppress(OSError):  # a full disk: then the end stays unknown
+            self._journal.write(run.place, run.token, Record(*run.child, run.output.writer.log_from, run.exit))
+
+    def _forget(self, run: SupervisedRun) -> None:
+        del self._runs[run.token]
+        run.output.writer.close()  # opened again for what processes print that it has left behind
+        if run.group is not None:
+            _, closed = self._journal.appended()
+            was_killed = run.reason is not None or run.token in closed or _was_killed(run.exit)
+            self._pool.release(run.group, was_killed=was_killed)
+
+
+def main() -> None:
+    descriptor, path = sys.argv[-2:]
+    for number in signal.valid_signals() - _SIGNALS_THAT_KILL:
+        # A signal to the whole service is meant for the worker and the jobs. A handler, since jobs would inherit an ignored signal.
+        signal.signal(number, _ignore)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    wakeups, wakeup = os.pipe()
+    os.set_blocking(wakeups, False)
+    os.set_blocking(wakeup, False)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+    os.set_inheritable(int(descriptor), False)
+    channel = Channel(socket.socket(fileno=int(descriptor)))
+    try:
+        lock = channel.receive_descriptor()
+    except Disconnected:  # the worker did not start
+        return
+    journal = Journal(path, create=False)
+    identity = tree.identity_of(os.getpid())
+    with contextlib.suppress(OSError):  # a full disk: then its runs cannot be adopted
+        journal.sign(identity)
+    pool = CgroupPool(identity)
+    supervisor = Supervisor(channel, journal, pool, wakeups)
+    supervisor.serve()
+    if not supervisor.is_idle:
+        with contextlib.suppress(Disconnected):
+            channel.send({"stays": True})
+    # Other processes may take the worker for dead from here on: nothing more is started, and what runs is in the journal.
+    os.close(lock)
+    supervisor.outlive()
+    pool.close()
+    os._exit(0)
+
+
+def _ignore(*_: object) -> None:
+    """The interpreter has written the number into the wake-up pipe."""
+
+
+def _setup(fields: Mapping[str, Any]) -> ChildSetup:
+    user, inside = fields["user"], fields["inside"]
+    return ChildSetup(
+        limits=fields["limits"],
+        nice=fields["nice"],
+        user=None if user is None else (user[0], user[1]),
+        groups=tuple(fields["groups"]),
+        umask=fields["umask"],
+        inside=None if inside is None else (inside[0], inside[1]),
+    )
+
+
+def _without_group_limits(setup: ChildSetup, group: Group) -> ChildSetup:
+    """What the control group limits need not be limited twice."""
+    in_group = {"memory": group.limits.memory, "processes": group.limits.processes}
+    limits = {name: value for name, value in setup.limits.items() if in_group.get(name) is None}
+    return setup._replace(limits=limits)
+
+
+def _decoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {decode(name): decode(value) for name, value in variables.items()}
+
+
+def _how(status: int) -> Exited | Signalled:
+    code = os.waitstatus_to_exitcode(status)
+    return Exited(code) if code >= 0 else Signalled(-code)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a child has ended; it is not reaped."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    with contextlib.suppress(OSError):  # it cannot be seen now
+        return not tree.is_alive(pid)
+    return False
+
+
+def _was_killed(ended: Exit | None) -> bool:
+    return ended is not None and isinstance(ended.how, Signalled) and ended.how.signal == signal.SIGKILL

@@ -1,0 +1,607 @@
+"""The runs of a worker: start them, watch them, terminate them. Knows processes, not the store.
+
+A run is a small state machine: STARTING (requested from the supervisor), RUNNING, TERMINATING (timeout, cancel, stop), EXITED (its end is
+not recorded yet). Claims that wait for a slot or a secret are in slots.py; ended runs until they are recorded in completer.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, assert_never
+
+from queuectl.events import JobAdopted, JobStarted
+from queuectl.jobs.model import Claim
+from queuectl.jobs.outcome import (
+    Cancelled,
+    Exited,
+    GivenBack,
+    Limited,
+    NotStarted,
+    Outcome,
+    Released,
+    Signalled,
+    TimedOut,
+)
+from queuectl.jobs.resources import ResourceReport, exceeded_limit
+from queuectl.process.adopted import Adoption, UnknownExit
+from queuectl.process.client import RunExit, Started
+from queuectl.process.journal import LOST
+from queuectl.process.model import Child, ProcessInfo
+from queuectl.process.spawn import CannotSpawn, StartExpired
+from queuectl.settings import Settings
+from queuectl.store.types import Span, Start
+from queuectl.worker.completer import Completer
+from queuectl.worker.config import WorkerContext
+from queuectl.worker.launcher import Launcher
+from queuectl.worker.slots import SETTLE_WITHIN, PendingSecrets, Prefetch, WebhookSlots
+from queuectl.worker.store_retry import RefusalReporter, StartPause
+
+# A start is written to the store with the next exchange, or after this time: short jobs never need it.
+RECORD_AFTER: Final = 0.02
+START_BATCH_SIZE: Final = 16
+CHECK_EVERY: Final = 0.02  # whether all processes of a run that is being terminated are gone
+# A job that ran when the supervisor died may have killed it. For this long it runs without the others that may have.
+QUARANTINE: Final = 30.0
+
+
+class RunState(Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    TERMINATING = "terminating"
+    EXITED = "exited"
+
+
+class Why(Enum):
+    """Why we terminate a run."""
+
+    TIMEOUT = "timeout"
+    CANCEL = "cancel"
+    RELEASE = "release"
+    UNKNOWN_EXIT = "unknown"  # its first process has ended, and nothing recorded how: nothing of it may continue
+    SUPERVISOR_DIED = "supervisor"  # it ran beside a job that may have killed the supervisor, and runs again
+
+
+@dataclass(slots=True)
+class WorkerRun:
+    claim: Claim
+    slot: int
+    place: int  # in the journal
+    began: float
+    deadline: float | None = None
+    state: RunState = RunState.STARTING
+    child: Child | None = None
+    log_from: int | None = None
+    journal: str | None = None  # of an adopted run: where its supervisor writes its end
+    is_start_recorded: bool = False  # the store knows its PID, when it began, and where its output begins
+    is_lost: bool = False  # it belongs to another worker: nothing more is written about it
+    is_orphan: bool = False  # its supervisor, which was ours, is dead
+    why: Why | None = None
+    kill_at: float = math.inf
+    check_at: float = math.inf  # while it is being terminated: when to check whether all of it is gone
+    has_exited: bool = False  # its first process, while it is being terminated; others may live
+    is_finishing: bool = False  # all of it is gone; the supervisor is asked for its end
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has a process."""
+        return self.state in (RunState.RUNNING, RunState.TERMINATING)
+
+    @property
+    def is_start_unrecorded(self) -> bool:
+        # Without a PID there is nothing to record: its supervisor died before it answered.
+        return self.child is not None and not (self.is_start_recorded or self.is_lost)
+
+    def as_start(self, now: float) -> Start:
+        assert self.child is not None
+        return Start(self.claim, self.child.pid, now - self.began, self.log_from)
+
+    def outcome(self, how: Exited | Signalled | None) -> Outcome:
+        """`how` None: it ended because we terminated it, and nothing recorded how."""
+        match self.why:
+            case None | Why.UNKNOWN_EXIT:
+                assert how is not None
+                return how
+            case Why.SUPERVISOR_DIED:
+                return Released(how, "its supervisor died")
+            case Why.TIMEOUT:
+                return TimedOut(self.claim.timeout_ms or 0, how)
+            case Why.CANCEL:
+                return Cancelled(how)
+            case Why.RELEASE:
+                return Released(how)
+            case unreachable:
+                assert_never(unreachable)
+
+
+class Executor:
+    def __init__(
+        self, context: WorkerContext, launcher: Launcher, settings: Settings, *, max_webhooks: int = 0
+    ) -> None:
+        self.settings = settings
+        context.processes.limit_logs(settings.log_limit)
+        self.completer = Completer(context, settings)
+        # By token: runs that were taken from us, see `abandon`, or whose end is unknown.
+        self.lost: dict[str, Span] = {}
+        self.last_active = context.clock.monotonic()
+        self.start_pause = StartPause(context.clock, context.emit)
+        self._context = context
+        self._processes = context.processes
+        self._launcher = launcher
+        self._runs: dict[str, WorkerRun] = {}  # by token, until their ends are recorded
+        self._refusals = RefusalReporter(context.clock, context.emit)
+        self._webhooks = WebhookSlots(limit=max_webhooks)
+        self.pending_secrets = PendingSecrets(context.secrets, context.clock, launcher.write_unstarted)
+        self._prefetch = Prefetch(context.clock, self.pending_secrets.set_prefetched)
+        # IDs of jobs that ran whenever the supervisor died: one of them may kill it again, so they run one at a time.
+        self._suspects: frozenset[str] = frozenset()
+        self._quarantine = QUARANTINE
+        self._held: deque[Claim] = deque()  # suspects that wait for another one
+        self._is_supervisor_lost = False
+
+    def __len__(self) -> int:
+        return self._busy + len(self._webhooks) + len(self._prefetch)
+
+    def _in_state(self, *states: RunState) -> list[WorkerRun]:
+        return [run for run in self._runs.values() if run.state in states]
+
+    @property
+    def _busy(self) -> int:
+        live = sum(run.state is not RunState.EXITED for run in self._runs.values())
+        return live + len(self.pending_secrets) + len(self._held) - len(self._webhooks)
+
+    def free_slots(self, slots: int) -> tuple[int, int]:
+        """How many claims to request: of jobs, and of webhook deliveries."""
+        if self._is_supervisor_lost:
+            return 0, 0
+        jobs = slots + self._prefetch.size(slots) - self._busy - len(self._prefetch)
+        return max(0, jobs), self._webhooks.free
+
+    def apply_settings(self, settings: Settings) -> Settings:
+        self._processes.limit_logs(settings.log_limit)
+        self.settings = self.completer.settings = settings
+        return settings
+
+    @property
+    def tokens(self) -> list[str]:
+        """Of the runs whose ends the store does not have."""
+        active = [token for token, run in self._runs.items() if run.is_active]
+        return [*active, *(end.claim.token for end in self.completer)]
+
+    @property
+    def active(self) -> Collection[WorkerRun]:
+        """The runs that have a process."""
+        return [run for run in self._runs.values() if run.is_active]
+
+    # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, claims: Sequence[Claim], *, slots: int, ours_until: Callable[[], float | None]) -> None:
+        """Start a run of each, and of those prefetched, as far as there are slots. Give them back if they may belong to another worker by
+        now. `ours_until`: until when they do not, by the monotonic clock; None if they may already."""
+        if self._is_supervisor_lost:
+            self.release_prefetched(claims)
+        if self._is_supervisor_lost or not (claims or self._prefetch or self.pending_secrets or self._held):
+            return
+        busy, (claims, webhooks) = self._busy, self._webhooks.split(claims)
+        drawn = self._prefetch.draw(claims, free=slots - busy, slots=slots, is_busy=busy > 0)
+        claims = [*self.pending_secrets.ready(drawn, may_have=self._launcher.may_have), *webhooks]
+        claims = self._one_suspect_at_a_time(claims)
+        for first in range(0, len(claims), START_BATCH_SIZE):
+            placed = self._assign(claims[first : first + START_BATCH_SIZE])
+            now_ms = self._context.clock.now_ms()
+            prepared, refused = self._launcher.prepare_all(placed, now_ms=now_ms, secrets=self.pending_secrets.take)
+            for claim, outcome in refused:
+                self._webhooks.remove(claim)
+                self.pending_secrets.forget(claim)
+                self.completer.add_unstarted(claim, outcome)
+            # Asked last: this process may have been stopped for long since they were claimed.
+            start_by = ours_until() if prepared else None
+            if start_by is None:
+                for one in prepared:
+                    self._webhooks.remove(one.claim)
+                    self.completer.add_unstarted(one.claim, GivenBack("its worker was stopped for too long"))
+                continue
+            now = self._context.clock.monotonic()
+            for one in prepared:
+                self._runs[one.claim.token] = WorkerRun(one.claim, one.slot, one.request.place, now)
+            self._processes.start([one.request._replace(start_by=start_by) for one in prepared])
+            self._note_started()
+
+    def _one_suspect_at_a_time(self, claims: Sequence[Claim]) -> list[Claim]:
+        if not self._suspects and not self._held:
+            return list(claims)
+        waiting = [*self._held, *claims]
+        self._held.clear()
+        now = self._context.clock.monotonic()
+        is_one_running = any(
+            run.claim.id in self._suspects and now - run.began < self._quarantine
+            for run in self._runs.values()
+            if run.state is not RunState.EXITED
+        )
+        ready = []
+        for claim in waiting:
+            if claim.id in self._suspects and is_one_running:
+                self._held.append(claim)
+            else:
+                ready.append(claim)
+                is_one_running |= claim.id in self._suspects
+        self.pending_secrets.set_held([claim.token for claim in self._held])
+        return ready
+
+    def _remove_held(self, is_meant: Callable[[Claim], bool] = lambda _: True) -> list[Claim]:
+        removed = [claim for claim in self._held if is_meant(claim)]
+        for claim in removed:
+            self._held.remove(claim)
+            self.pending_secrets.forget(claim)
+        self.pending_secrets.set_held([claim.token for claim in self._held])
+        return removed
+
+    def _note_started(self) -> None:
+        for answer in self._processes.started():
+            self._note_start(answer)
+        for token, log_from in self._processes.output().items():
+            if (run := self._runs.get(token)) is not None:
+                run.log_from, run.is_start_recorded = log_from, False
+
+    def _note_start(self, answer: Started) -> None:
+        if (run := self._runs.get(answer.token)) is None:  # of a supervisor that was killed since
+            return
+        self.last_active = self._context.clock.monotonic()
+        run.began = answer.at
+        if isinstance(answer.child, CannotSpawn):
+            del self._runs[answer.token]
+            self._webhooks.remove(run.claim)
+            outcome: Outcome
+            if run.why is Why.CANCEL:
+                outcome = Cancelled(None)
+            elif isinstance(answer.child, StartExpired):
+                outcome = GivenBack(str(answer.child))
+            else:
+                outcome = NotStarted(str(answer.child))
+            self.completer.add_unstarted(run.claim, outcome, began=answer.at)
+            return
+        run.state, run.child, run.has_exited = RunState.RUNNING, answer.child, False
+        run.deadline = None if run.claim.timeout_ms is None else answer.at + run.claim.timeout_ms / 1000
+        self.start_pause.end()
+        self._context.emit(JobStarted(run.claim, answer.child.pid))
+        if (why := run.why) is not None:  # asked for while it was being started
+            run.why = None
+            self._terminate([run], why, self.last_active)
+
+    def adopt(self, adoptions: deque[Adoption]) -> bool:
+        """Adopt runs of dead workers. There may be more of them than slots. Whether there were any."""
+        before = len(adoptions)
+        while adoptions:
+            try:
+                self._adopt(adoptions[0])
+            except OSError as exc:  # it continues, and is adopted in the next turn
+                self._refusals.report(exc)
+                break
+            adoptions.popleft()
+        return len(adoptions) < before
+
+    def _adopt(self, adoption: Adoption) -> None:
+        claim, record = adoption.claim, adoption.record
+        child = Child(record.pid, record.started)
+        age = self._processes.adopt(child, claim.token, adoption.journal)
+        self.last_active = self._context.clock.monotonic()
+        ((_, slot, place),) = self._assign([claim])
+        claim = self._launcher.adopt(adoption, place=place)
+        began = self.last_active - age
+        # A run that has ended by itself must not time out.
+        has_ended = self._processes.poll(child) is not None
+        deadline = None if has_ended or claim.timeout_ms is None else began + claim.timeout_ms / 1000
+        run = self._runs[claim.token] = WorkerRun(
+            claim, slot, place, began, deadline, RunState.RUNNING, child, record.log_from, adoption.journal
+        )
+        self._context.emit(JobAdopted(claim, adoption.worker))
+        if adoption.termination is not None:
+            self._launcher.write_termination(run.place, claim.token, adoption.termination)
+            self._terminate([run], Why(adoption.termination.reason), self.last_active, is_written=True)
+
+    def recorded(self, tokens: Iterable[str]) -> None:
+        """The store has the ends of these."""
+        known = frozenset(tokens)
+        self.completer.remove(known)
+        journals = set()
+        for token in known:
+            self.lost.pop(token, None)
+            if (run := self._runs.get(token)) is not None and run.state is RunState.EXITED:
+                del self._runs[token]
+                assert run.child is not None
+                self._processes.recorded(run.child)
+                journals.add(run.journal)
+        for journal in journals - {run.journal for run in self._runs.values()} - {None}:
+            assert journal is not None
+            with contextlib.suppress(OSError):
+                os.unlink(journal)
+
+    def release_prefetched(self, claims: Iterable[Claim] | None = None) -> None:
+        """Start none of these; None: none of those that wait for a slot."""
+        if claims is None:
+            claims = [*self._prefetch.remove(), *self.pending_secrets.remove(), *self._remove_held()]
+        for claim in claims:
+            self.completer.add_unstarted(claim, GivenBack("its worker had no slot for it"))
+
+    def put_off(self, claims: Iterable[Claim], why: str) -> None:
+        """Start none of these, and nothing else for a while: a file that they need cannot be written or read here."""
+        for claim in claims:
+            self.start_pause.begin(f"{claim.id}: {why}")
+            self.completer.add_unstarted(claim, Released(None, why))
+
+    def _assign(self, claims: Sequence[Claim]) -> list[tuple[Claim, int, int]]:
+        """For each a slot, and a place in the journal, which also an end needs that is not recorded yet."""
+        slots = {run.slot for run in self._runs.values() if run.state is not RunState.EXITED}
+        return self._webhooks.assign(claims, slots, {run.place for run in self._runs.values()})
+
+    def unrecorded_starts(self, now: float) -> list[WorkerRun]:
+        """Runs of which the store should know that they have started."""
+        return [run for run in self.active if run.is_start_unrecorded and now - run.began >= RECORD_AFTER]
+
+    # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def update(self, now: float) -> None:
+        """Note which runs have started and which have ended, and continue to terminate others."""
+        self._note_started()
+        try:
+            ended = [
+                (run, how)
+                for run in self.active
+                if run.child is not None and (how := self._processes.poll(run.child)) is not None
+            ]
+            self._escalate_termination(now)
+        except OSError as exc:  # a process that cannot be seen is not taken for dead
+            self._refusals.report(exc)
+            return
+        for run, how in ended:
+            if isinstance(how, UnknownExit) and run.why is None:
+                self._terminate([run], Why.UNKNOWN_EXIT, now)
+                run.has_exited, run.check_at = True, now
+            elif isinstance(how, RunExit) and (
+                run.why is None or run.is_finishing or how.reason is None or run.journal is None
+            ):
+                self._complete(run, how)
+        self._clear_suspects()
+        self._processes.reap_orphans()
+
+    def _complete(self, run: WorkerRun, ended: RunExit | None) -> None:
+        """`ended` None: unknown, but we have terminated it."""
+        is_job = not self._webhooks.remove(run.claim)
+        self.last_active = self._context.clock.monotonic()
+        run.state = RunState.EXITED
+        if run.is_lost or (run.why is Why.UNKNOWN_EXIT and (ended is None or ended.reason is not None)):
+            del self._runs[run.claim.token]
+            if run.child is not None:
+                self._processes.recorded(run.child)
+            if not run.is_lost:
+                self.lost[run.claim.token] = self.completer.close_lost_log(run.claim, run.log_from)
+            return
+        if ended is None:
+            outcome, report = run.outcome(None), ResourceReport()
+        else:
+            # It ended by itself if the supervisor says so: whatever we were about to do came too late.
+            outcome, report = ended.how if ended.reason is None else run.outcome(ended.how), ended.report
+            run.log_from = ended.log_from
+        outcome = _limited(run.claim, outcome, report)
+        if run.child is None:
+            del self._runs[run.claim.token]
+        self.completer.add_run(run, outcome, ended)
+        if is_job:
+            self._prefetch.note_duration(self.completer[-1].duration)
+
+    # ── terminating ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def terminate_overdue(self, now: float) -> None:
+        """Terminate runs that have exceeded their time limits."""
+        late = [run for run in self.active if run.deadline is not None and now >= run.deadline]
+        self._terminate(late, Why.TIMEOUT, now)
+
+    def cancel(self, tokens: Collection[str], now: float) -> None:
+        if not tokens:
+            return
+        waiting = self._prefetch.remove(lambda claim, _: claim.token in tokens)
+        waiting += self.pending_secrets.remove(lambda claim: claim.token in tokens)
+        waiting += self._remove_held(lambda claim: claim.token in tokens)
+        for claim in waiting:
+            self.completer.add_unstarted(claim, Cancelled(None))
+        self._terminate([run for token, run in self._runs.items() if token in tokens], Why.CANCEL, now)
+
+    def release_all(self, now: float) -> None:
+        self._terminate(self._runs.values(), Why.RELEASE, now)
+
+    def kill_all(self, now: float) -> None:
+        """No more grace period for runs that are being terminated."""
+        for run in self.active:
+            run.kill_at = run.check_at = now
+
+    def abandon(self, now: float) -> int:
+        """Terminate everything and write nothing about it: it belongs to other workers now. Returns how many runs that were.
+
+        A worker of this host has terminated it already; one of another host could not.
+        """
+        self.release_prefetched()
+        abandoned = self._in_state(RunState.STARTING, RunState.RUNNING, RunState.TERMINATING)
+        claims = [end.claim for end in self.completer] + [run.claim for run in abandoned]
+        self.lost |= {claim.token: Span(None, None) for claim in claims}
+        self.completer.clear()
+        for run in abandoned:
+            run.is_lost = True
+        self.release_all(now)
+        return len(claims)
+
+    def _terminate(self, runs: Iterable[WorkerRun], why: Why, now: float, *, is_written: bool = False) -> None:
+        """Ask runs to end that are not being terminated already: those keep their first reason. SIGTERM to all processes of each, then
+        SIGKILL after the grace period."""
+        fresh = [run for run in runs if run.why is None and run.state in (RunState.STARTING, RunState.RUNNING)]
+        for run in fresh:
+            run.why = why
+        running = [run for run in fresh if run.state is RunState.RUNNING]
+        if not running:
+            return
+        grace = self.settings.kill_grace_ms / 1000
+        for run in running:
+            run.state = RunState.TERMINATING
+            run.kill_at = now + grace
+            run.check_at = now if run.has_exited else run.kill_at
+            if not is_written:
+                self._launcher.note_termination(run.place, run.claim.token, _reason(run), run.journal)
+        reasons = {run.child: _reason(run) for run in running if run.child is not None}
+        self._processes.terminating(reasons)
+        try:
+            members = [process for some in self._members(running).values() for process in some]
+        except OSError as exc:  # then their grace period begins without a signal
+            self._refusals.report(exc)
+            return
+        self._processes.send(signal.SIGTERM, members)
+        self._processes.send(signal.SIGCONT, members)  # a stopped process would not notice its SIGTERM
+
+    def _escalate_termination(self, now: float) -> None:
+        """Continue with runs that are being terminated. Checks only after the first process has ended, and after the grace period.
+
+        A run is over when its first process has ended and no other one lives. Until then that process is not reaped: as a zombie it keeps
+        its PID, and with it the number of the group, from being reused.
+        """
+        terminating = self._in_state(RunState.TERMINATING)
+        for run in terminating:
+            if not run.has_exited and (run.child is None or self._processes.has_exited(run.child)):
+                run.has_exited, run.check_at = True, now
+        due = [run for run in terminating if now >= run.check_at and not run.is_finishing]
+        for run in due:
+            run.check_at = now + CHECK_EVERY
+        members = self._members(due)
+        for run in due:
+            some = members[run.claim.token]
+            # Also if none is seen: a pass over the process table misses a process that forks and exits meanwhile.
+            if (now >= run.kill_at or not some) and run.child is not None:
+                self._processes.kill_group(run.child)
+            if now >= run.kill_at:
+                self._processes.send(signal.SIGKILL, some)
+            if not some and run.has_exited:
+                self._finish(run, now)
+
+    def _finish(self, run: WorkerRun, now: float) -> None:
+        """No process of a run that we have terminated is left."""
+        run.is_finishing, run.check_at = True, math.inf
+        if run.journal is None and run.child is not None and not run.is_orphan:
+            self._processes.finish(run.child)
+            return
+        ended = None if run.journal is None or run.child is None else self._processes.poll(run.child)
+        if run.journal is not None and ended is None:
+            run.is_finishing, run.check_at = False, now + CHECK_EVERY  # its supervisor is about to write its end
+            return
+        self._complete(run, ended if isinstance(ended, RunExit) else None)
+
+    def _members(self, runs: Collection[WorkerRun]) -> Mapping[str, list[ProcessInfo]]:
+        if not runs:
+            return {}
+        return self._processes.members({run.claim.token: run.child or Child(0, 0) for run in runs})
+
+    # ── when the supervisor dies ────────────────────────────────────────────────────────────────────────────────────
+
+    def supervisor_lost(self, now: float) -> int:
+        """How the runs of a dead supervisor end cannot be known any more: terminate them. Returns how many there are.
+
+        A job that ran alone, or was the only one to run also when the supervisor died before, counts as the cause, and its run as lost. The
+        others are requeued. Until one of them has ended, or has run for a while, the next does not start.
+        """
+        self._is_supervisor_lost = True
+        self.release_prefetched()
+        orphans = [run for run in self._runs.values() if run.journal is None and run.state is not RunState.EXITED]
+        crashed = frozenset(run.claim.id for run in orphans)
+        again = self._suspects & crashed
+        culprits = again or crashed
+        if len(culprits) > 1:
+            culprits = frozenset()
+            if again:  # they had run one at a time, but not for long enough
+                self._quarantine *= 2
+        self._suspects = again or (self._suspects | crashed)
+        by_reason: dict[Why, list[WorkerRun]] = {}
+        for run in orphans:
+            run.is_orphan, run.is_finishing = True, False
+            if run.state is RunState.TERMINATING:
+                run.check_at = now
+                continue
+            if run.state is RunState.STARTING:  # it may have been started
+                run.state, run.has_exited = RunState.RUNNING, True
+            why = Why.UNKNOWN_EXIT if run.claim.id in culprits else Why.SUPERVISOR_DIED
+            by_reason.setdefault(run.why or why, []).append(run)
+            run.why = None
+        for reason, runs in by_reason.items():
+            self._terminate(runs, reason, now)
+        return len(orphans)
+
+    def supervisor_restarted(self) -> None:
+        self._is_supervisor_lost = False
+
+    def _clear_suspects(self) -> None:
+        """A suspect that has ended without killing its supervisor is none."""
+        if self._suspects:
+            self._suspects -= {run.claim.id for run in self._in_state(RunState.EXITED) if not run.is_orphan}
+        if not self._suspects:
+            self._quarantine = QUARANTINE
+
+    # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def release_stale(self, now: float) -> None:
+        """Give back claims that have waited for a slot for too long. Called after `start`: some may have a slot by now."""
+        self.release_prefetched(self._prefetch.stale(now))
+
+    def note_exchange(self, seconds: float) -> None:
+        """An exchange with the store has taken this long."""
+        self._prefetch.note_exchange(seconds)
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether the next worker finds everything in the journal: nothing is being started, terminated, or waits to be recorded."""
+        return len(self._in_state(RunState.RUNNING)) == len(self._runs) and not (self.completer or self.lost)
+
+    @property
+    def is_terminating_lost(self) -> bool:
+        return any(run.is_lost for run in self._runs.values() if run.state is not RunState.EXITED)
+
+    def settle_at(self, slots: int) -> float:
+        """When to record ended runs: with prefetched jobs there is time, and several at once cost less."""
+        if not (self._prefetch and self._busy) or len(self.completer) >= slots:
+            return 0.0
+        return self.completer.since + SETTLE_WITHIN if self.completer else math.inf
+
+    def wake_times(self, slots: int) -> Iterator[float]:
+        yield from self.local_wake_times(slots)
+        yield self._prefetch.stale_at()
+        for run in self.active:
+            if run.is_start_unrecorded:
+                yield run.began + RECORD_AFTER
+
+    def local_wake_times(self, slots: int) -> Iterator[float]:
+        """Of what can be done without the store."""
+        yield self._prefetch.start_at(slots - self._busy)
+        yield from self.pending_secrets.wake_times()
+        for run in self.active:
+            moment = run.deadline if run.why is None else run.check_at
+            if moment is not None:
+                yield moment
+        if self._held:
+            live = (run for run in self._runs.values() if run.state is not RunState.EXITED)
+            yield max((run.began + self._quarantine for run in live if run.claim.id in self._suspects), default=0.0)
+
+
+def _reason(run: WorkerRun) -> str:
+    """As the journal has it."""
+    if run.is_lost or run.why in (Why.UNKNOWN_EXIT, Why.SUPERVISOR_DIED):
+        return LOST
+    assert run.why is not None
+    return str(run.why.value)
+
+
+def _limited(claim: Claim, outcome: Outcome, report: ResourceReport) -> Outcome:
+    """The outcome, or that it exceeded one of its limits."""
+    if claim.limits is None or not isinstance(outcome, Exited | Signalled):
+        return outcome
+    limit = exceeded_limit(claim.limits, outcome, report)
+    return outcome if limit is None else Limited(limit, outcome)

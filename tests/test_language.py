@@ -48,11 +48,10 @@ IN_WORK = (
     *(
         f"{top}/{name}/"
         for top in ("src/queuectl", "tests")
-        for name in ("controllers", "logs", "maintenance", "process", "sim")
+        for name in ("controllers", "logs", "process", "sim")
     ),
     *(
         "tests/groups.py",
-        "tests/test_architecture.py",
         "tests/warm",
     ),
 )

@@ -116,7 +116,7 @@ ERRORS = {
     "zones-missing": "A schedule has another time zone than UTC, and this host has no time zone database.",
     "system-unsupported": "Workers cannot run on this system: it cannot identify processes.",
     "system-refused": "A system call failed: no file descriptor is left, or the disk is full or read-only. A worker prints the error and retries.",
-    "too-many-slots": "The limit of open files allows fewer slots than were requested. Raise the limit, or use a smaller `--count`.",
+    "too-many-slots": "The hard limit of open files (`ulimit -Hn`) does not allow a worker this many slots: each needs two files.",
     "no-service-manager": "`service`: systemd or launchd is missing, or this user cannot access it.",
     "service-failed": "`service`: systemd or launchd failed. The message is that of the service manager.",
     "worker-failed": "A worker started with `--detach` did not start. The message is that of the worker.",

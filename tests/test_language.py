@@ -48,13 +48,10 @@ IN_WORK = (
     *(
         f"{top}/{name}/"
         for top in ("src/queuectl", "tests")
-        for name in ("controllers", "logs", "maintenance", "process", "sim", "worker")
+        for name in ("controllers", "logs", "process", "sim")
     ),
     *(
-        "src/queuectl/cli/early.py",
-        "src/queuectl/cli/working.py",
         "tests/groups.py",
-        "tests/test_architecture.py",
         "tests/warm",
     ),
 )

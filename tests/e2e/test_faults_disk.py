@@ -1,7 +1,7 @@
 """A disk that is full, a home that may only be read, a home that is gone: what people see, and that nothing is lost.
 
 The full disk is a small tmpfs of its own, a real ENOSPC. Logs alone on such a disk, and a log directory that is removed under
-a job: tests/worker/test_log_trouble.py. The same by RLIMIT_FSIZE, for users who cannot mount: tests/store/sqlite/test_busy.py.
+a job: tests/worker/test_log_errors.py. The same by RLIMIT_FSIZE, for users who cannot mount: tests/store/sqlite/test_busy.py.
 """
 
 from __future__ import annotations

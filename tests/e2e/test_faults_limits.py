@@ -1,7 +1,7 @@
 """No descriptor left, no process left: errors are reported, workers survive, and a process that cannot be checked is not treated as dead.
 
 A limit of processes does not bind root, so it is a control group: tests/process/test_unstartable.py. Many slots with few
-descriptors: tests/worker/test_places.py.
+descriptors: tests/worker/test_main.py.
 """
 
 from __future__ import annotations

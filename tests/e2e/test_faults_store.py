@@ -2,7 +2,7 @@
 is lost which was there to be lost.
 
 Under a worker the file is changed in its place: the worker has it open, and its inode stays. Removed and replaced by another
-one: tests/worker/test_store_trouble.py. Page by page: tests/store/sqlite/test_migrate.py.
+one: tests/worker/test_store_retry.py. Page by page: tests/store/sqlite/test_migrate.py.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ class AdoptedRuns:
         except OSError:
             self.forget(child)
             raise
-        return (system.now_ticks() - child.started) * TICK
+        # Without /proc, start times are rounded to seconds.
+        return max(0, system.now_ticks() - child.started) * TICK
 
     def poll(self, child: Child) -> Exited | Signalled | UnknownExit | None:
         """How it ended, None if it runs."""
@@ -108,7 +109,7 @@ class AdoptedRuns:
 
     def duration(self, child: Child) -> float | None:
         ended = self._exit(child)
-        return None if ended is None else (ended.at - child.started) * TICK
+        return None if ended is None else max(0, ended.at - child.started) * TICK
 
     def forget(self, child: Child) -> None:
         self._mark_ended(child)

@@ -65,7 +65,7 @@ def deliveries(found: Sequence[tuple[Any, ...]], workers: Sequence[Worker]) -> l
     The receiver is the concurrency key of its deliveries, so that a receiver that does not answer cannot take all slots.
     """
     running = [worker for worker in workers if worker.state == "running"]
-    # A worker that was given the queue of the deliveries uses its slots for them, see worker/plan.py.
+    # A worker that was given the queue of the deliveries uses its slots for them, see worker/config.py.
     slots = sum(worker.slots if WEBHOOK_QUEUE in (worker.queues or ()) else WORKER_SLOTS for worker in running)
     return [_delivery(row, receiver_limit(slots)) for row in sorted(map(OutboxRow._make, found))]
 

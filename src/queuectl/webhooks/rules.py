@@ -22,7 +22,7 @@ MAX_URL_LENGTH: Final = 2048
 TAG: Final = "webhook"  # of delivery jobs
 WORKER_SLOTS: Final = 8  # concurrent deliveries of a worker, in addition to its jobs
 DELIVER_PROGRAM: Final = (
-    "queuectl:webhook"  # in place of a program path, which differs between hosts, see worker/launch.py
+    "queuectl:webhook"  # in place of a program path, which differs between hosts, see worker/launcher.py
 )
 URL_VARIABLE: Final = "QUEUECTL_WEBHOOK_URL"  # in the environment of a delivery job
 ORIGIN_VARIABLE: Final = "QUEUECTL_WEBHOOK_SAID"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from queuectl.events import StoreTrouble
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Outcome, Settlement, settle, settle_lost
+from queuectl.jobs.outcome import Exited, Limited, Outcome, Settlement, Signalled, settle, settle_lost
+from queuectl.jobs.resources import ResourceReport, exceeded_limit
 from queuectl.jobs.retry import RetryPolicy
 from queuectl.logs.parent_logs import remove_folder
 from queuectl.logs.writer import end_log
@@ -40,6 +41,8 @@ class Completer(list[End]):
 
     def add_run(self, run: WorkerRun, outcome: Outcome, ended: RunExit | None) -> None:
         """A run that had a process. `ended` None: its supervisor is dead, so we write its END marker."""
+        if ended is not None:
+            outcome = _limited(run.claim, outcome, ended.report)
         self._add(run.claim, outcome, ended, began=run.began, pid=run.child and run.child.pid, log_from=run.log_from)
 
     def close_lost_log(self, claim: Claim, log_from: int | None) -> Span:
@@ -94,3 +97,11 @@ class Completer(list[End]):
     def _remove_parent_logs(self, claim: Claim) -> None:
         if claim.parents:
             remove_folder(claim.log, claim.run)
+
+
+def _limited(claim: Claim, outcome: Outcome, report: ResourceReport) -> Outcome:
+    """The outcome, or that it exceeded one of its limits."""
+    if claim.limits is None or not isinstance(outcome, Exited | Signalled):
+        return outcome
+    limit = exceeded_limit(claim.limits, outcome, report)
+    return outcome if limit is None else Limited(limit, outcome)

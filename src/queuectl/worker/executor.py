@@ -22,14 +22,12 @@ from queuectl.jobs.outcome import (
     Cancelled,
     Exited,
     GivenBack,
-    Limited,
     NotStarted,
     Outcome,
     Released,
     Signalled,
     TimedOut,
 )
-from queuectl.jobs.resources import ResourceReport, exceeded_limit
 from queuectl.process.adopted import Adoption, UnknownExit
 from queuectl.process.client import RunExit, Started
 from queuectl.process.journal import LOST
@@ -383,12 +381,11 @@ class Executor:
                 self.lost[run.claim.token] = self.completer.close_lost_log(run.claim, run.log_from)
             return
         if ended is None:
-            outcome, report = run.outcome(None), ResourceReport()
+            outcome = run.outcome(None)
         else:
             # It ended by itself if the supervisor says so: whatever we were about to do came too late.
-            outcome, report = ended.how if ended.reason is None else run.outcome(ended.how), ended.report
+            outcome = ended.how if ended.reason is None else run.outcome(ended.how)
             run.log_from = ended.log_from
-        outcome = _limited(run.claim, outcome, report)
         if run.child is None:
             del self._runs[run.claim.token]
         self.completer.add_run(run, outcome, ended)
@@ -597,11 +594,3 @@ def _reason(run: WorkerRun) -> str:
         return LOST
     assert run.why is not None
     return str(run.why.value)
-
-
-def _limited(claim: Claim, outcome: Outcome, report: ResourceReport) -> Outcome:
-    """The outcome, or that it exceeded one of its limits."""
-    if claim.limits is None or not isinstance(outcome, Exited | Signalled):
-        return outcome
-    limit = exceeded_limit(claim.limits, outcome, report)
-    return outcome if limit is None else Limited(limit, outcome)

@@ -18,6 +18,7 @@ from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child, Identity
 from queuectl.process.spawn import CannotSpawn, StartExpired
 from queuectl.process.supervisor import JOURNAL_AFTER
+from queuectl.process.tree import SUPERVISOR_PROGRAM
 from tests.sim.host import Host, Process, Signals
 from tests.sim.stage import Stage
 
@@ -80,6 +81,7 @@ class Supervisor:
         self.news = News()
         self.process = host.fork(parent=self)
         self.process.supervisor = self
+        self.process.command_line = f"{SUPERVISOR_PROGRAM} 3 {journal}"
         self.host = host
         self.machine = host.machine
         host.supervisors.append(self)

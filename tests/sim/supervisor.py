@@ -93,10 +93,12 @@ class Supervisor:
         self._signals = signals
         self._spawned = spawned
         self._lock: int | None = os.dup(lock)
+        self.is_signed = False
         with stage.aside():
             self._journal: Journal | None = Journal(journal, create=False)
             with contextlib.suppress(OSError):  # a full disk: then its runs cannot be adopted
                 self._journal.sign(Identity(self.process.pid, self.process.started, host.machine))
+                self.is_signed = True
 
     # ── for its worker ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -165,7 +167,7 @@ class Supervisor:
     def finish(self, token: str) -> None:
         if (run := self._runs.get(token)) is not None and run.exit is None:
             run.may_reap = True
-            self._reap()
+            self._stage.later(0.0, self._turn)
 
     def recorded(self, tokens: Sequence[str]) -> None:
         for token in tokens:

@@ -78,7 +78,7 @@ def test_a_command_that_is_too_long_for_the_system_fails_with_a_clear_error(scen
 def test_no_room_for_another_process_is_a_failure_and_not_the_end_of_the_worker(scene: Scene) -> None:
     # Two that stay: they are made side by side, and either may be the first.
     ids = scene.enqueue_all([{"command": "exec sleep 1000", "max_retries": 1}] * 2)
-    with no_more_than(5) as within:  # the worker and the supervisor with two threads each, and a job
+    with no_more_than(4) as within:  # the worker with two threads, its supervisor, and a job
         worker = scene.worker("--count", "2", through=within)
         wait_until(lambda: "dead" in {scene.state(job_id) for job_id in ids}, what="one of them to be dead")
         dead, other = sorted(ids, key=lambda job_id: scene.state(job_id) != "dead")
@@ -90,7 +90,7 @@ def test_no_room_for_another_process_is_a_failure_and_not_the_end_of_the_worker(
         worker.end()
 
 
-def test_no_room_for_the_keeper_of_jobs_is_said_so_and_costs_no_job(scene: Scene) -> None:
+def test_no_room_for_the_supervisor_ends_the_worker_and_costs_no_job(scene: Scene) -> None:
     job_id = scene.enqueue("true", max_retries=1)
     with no_more_than(1) as within:
         worker = scene.worker(ready=False, through=within)

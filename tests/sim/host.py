@@ -48,6 +48,7 @@ class Process:
         self.exit_code = 0  # unless it is ended before
         self.is_ended_by_us = False
         self.supervisor: Parent | None = None  # that this is the process of
+        self.command_line = ""
 
     @property
     def info(self) -> ProcessInfo:
@@ -71,6 +72,7 @@ class Host:
         self.watch_signal: Callable[[Process], None] = lambda _: None
         self._stage = stage
         self._pid = FIRST_PID
+        self._started: dict[int, int] = {}
 
     def now_ms(self) -> int:
         return START_MS + round((self._stage.now + self.wall) * 1000)
@@ -103,12 +105,15 @@ class Host:
         self, *, token: str = "", job: str = "", parent: Parent | None = None, group: int | None = None
     ) -> Process:
         # A number is free when neither a process nor a group has it. Often one is given out again that has just become so.
+        # But not within a tick: PID and start time would be the same.
         taken = {number for one in self.processes.values() for number in (one.pid, one.group)}
+        taken |= {pid for pid, started in self._started.items() if started == self.ticks()}
         begin = 0 if self._stage.random.random() < 0.5 else self._pid - FIRST_PID + 1
         pid = next(n for n in (FIRST_PID + (begin + step) % PIDS for step in range(PIDS)) if n not in taken)
         self._pid = max(pid, self._pid) if begin == 0 else pid
         made = Process(pid, self.ticks(), group=group or pid, token=token, job=job, parent=parent)
         self.processes[pid] = made
+        self._started[pid] = made.started
         return made
 
     def living(self) -> Iterator[Process]:

@@ -102,7 +102,8 @@ class System:
         return [process.token] if process is not None and process.token else []
 
     def command_line(self, pid: int) -> str:
-        return str(pid)
+        process = self._host().processes.get(pid)
+        return "" if process is None else process.command_line
 
     def open_pidfd(self, child: Child) -> int | None:
         me = self._stage.here()

@@ -18,6 +18,7 @@ from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child, Identity
 from queuectl.process.spawn import CannotSpawn, StartExpired
 from queuectl.process.supervisor import JOURNAL_AFTER
+from queuectl.process.tree import SUPERVISOR_PROGRAM
 from tests.sim.host import Host, Process, Signals
 from tests.sim.stage import Stage
 
@@ -80,6 +81,7 @@ class Supervisor:
         self.news = News()
         self.process = host.fork(parent=self)
         self.process.supervisor = self
+        self.process.command_line = f"{SUPERVISOR_PROGRAM} 3 {journal}"
         self.host = host
         self.machine = host.machine
         host.supervisors.append(self)
@@ -91,10 +93,12 @@ class Supervisor:
         self._signals = signals
         self._spawned = spawned
         self._lock: int | None = os.dup(lock)
+        self.is_signed = False
         with stage.aside():
             self._journal: Journal | None = Journal(journal, create=False)
             with contextlib.suppress(OSError):  # a full disk: then its runs cannot be adopted
                 self._journal.sign(Identity(self.process.pid, self.process.started, host.machine))
+                self.is_signed = True
 
     # ── for its worker ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,7 +167,7 @@ class Supervisor:
     def finish(self, token: str) -> None:
         if (run := self._runs.get(token)) is not None and run.exit is None:
             run.may_reap = True
-            self._reap()
+            self._stage.later(0.0, self._turn)
 
     def recorded(self, tokens: Sequence[str]) -> None:
         for token in tokens:

@@ -167,7 +167,12 @@ class Witness:
     def _can_be_known(self, token: str) -> bool:
         """A supervisor forgets a run only once the store has its end: that it was told to is no excuse."""
         supervisor = self.kept.get(token)
-        if supervisor is None or token not in supervisor.noted or token in supervisor.refused:
+        if (
+            supervisor is None
+            or not supervisor.is_signed
+            or token not in supervisor.noted
+            or token in supervisor.refused
+        ):
             return False
         return token in supervisor.finished or not supervisor.is_killed
 

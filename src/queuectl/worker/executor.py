@@ -255,6 +255,8 @@ class Executor:
         if isinstance(answer.child, CannotSpawn):
             del self._runs[answer.token]
             self._webhooks.remove(run.claim)
+            if run.is_lost:
+                return
             outcome: Outcome
             if run.why is Why.CANCEL:
                 outcome = Cancelled(None)
@@ -358,6 +360,8 @@ class Executor:
             self._refusals.report(exc)
             return
         for run, how in ended:
+            if run.state is RunState.EXITED:  # meanwhile
+                continue
             if isinstance(how, UnknownExit) and run.why is None:
                 self._terminate([run], Why.UNKNOWN_EXIT, now)
                 run.has_exited, run.check_at = True, now

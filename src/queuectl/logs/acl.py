@@ -1,6 +1,6 @@
 """Access control lists: which users may read our files besides us, where a worker that is root runs jobs as other users.
 
-Another owner could write to the log, whose header and markers we rely on, and a group may have other members. See docs/adr/0038.
+Another owner could write to the log, whose header and markers we rely on, and a group may have other members. See docs/internals/adr/0038.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Control groups of Linux (cgroup v2): one for each run, with its limits, its usage, and a way to kill all of it at once.
 
 A run that has a control group is alone in it, and nothing that it starts can leave it: neither a new session nor another environment
-helps. Which run a process belongs to is read from /proc. See docs/adr/0040-put-each-run-in-its-own-cgroup.md.
+helps. Which run a process belongs to is read from /proc. See docs/internals/adr/0040-put-each-run-in-its-own-cgroup.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Popen does not return before the new program is loaded. So a working directory or program on a file system that may stop answering is opened
 by a local `sh`, which Popen has started by then: only that job waits. Limits are set by the same `sh`. See
-docs/adr/0043-start-jobs-with-subprocess.md.
+docs/internals/adr/0043-start-jobs-with-subprocess.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It is the parent of the jobs, because only the parent of a process learns how it
 dead, it writes the end of each run into the journal, for the worker that adopts it, and exits with the last of them.
 
 It runs in its own session, so that what ends the worker (a signal to its group, a closed terminal, the OOM killer) does not end it. It
-imports little: see docs/adr/0019.
+imports little: see docs/internals/adr/0019.
 """
 
 from __future__ import annotations

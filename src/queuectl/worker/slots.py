@@ -191,7 +191,7 @@ class Prefetch:
 
     Between the end of a job and the start of the next one lie a transaction and two messages. For a job of milliseconds, or one that is
     shorter than an exchange with a distant server, that is as long as the job. So such a worker holds some claims ready, starts them while
-    it settles, and settles several at once. See docs/adr/0028.
+    it settles, and settles several at once. See docs/internals/adr/0028.
     """
 
     def __init__(self, clock: Clock, write_unstarted: Callable[[Collection[str]], None]) -> None:

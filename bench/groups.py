@@ -9,9 +9,8 @@ import json
 import sys
 
 from _bench import Figure, Lab, Report, main, median, paired, rounds, time_command
-from queuectl.process.place import find_place
 
-from queuectl.process.cgroups import directory_of
+from queuectl.process.cgroups import directory_of, find_parent
 
 JOBS = 1500
 ROUNDS, SECONDS = 7, 120.0
@@ -20,12 +19,12 @@ KINDS = {"shell": {"command": "true"}, "argv": {"argv": ["/bin/true"]}}
 
 
 def groups(lab: Lab) -> Report:
-    place, own = find_place(), directory_of()
-    if place is None or own is None:
-        sys.exit("bench: groups: there is no place for control groups here")
+    parent, own = find_parent(), directory_of()
+    if parent is None or own is None:
+        sys.exit("bench: groups: no control group can be created here")
     covers = {"groups": "exec", "none": f"mount -t tmpfs none '{own}' && exec"}
     report = Report(
-        f"{JOBS:,} jobs, a worker of 4 slots; controllers: {', '.join(sorted(place.controllers)) or 'none'}"
+        f"{JOBS:,} jobs, a worker of 4 slots; controllers: {', '.join(sorted(parent.controllers)) or 'none'}"
     )
     ways = {f"{kind}, {way}": (job, cover) for kind, job in KINDS.items() for way, cover in covers.items()}
     samples = rounds({way: lambda way=way: drain(lab, *ways[way]) for way in ways}, count=ROUNDS, seconds=SECONDS)

@@ -283,7 +283,8 @@ def unused(places: Mapping[str, str], found: set[str]) -> set[str]:
 def test_most_modules_are_short_and_none_is_very_long() -> None:
     sizes = {path.relative_to(SOURCE).as_posix(): len(path.read_text("utf-8").splitlines()) for path in modules(SOURCE)}
     assert not {name: size for name, size in sizes.items() if size > 600}
-    assert sorted(sizes.values())[len(sizes) * 9 // 10] < 300
+    # Fewer modules are longer ones: 300 was the limit for 331 modules. See docs/internals/adr/0053-merge-small-modules.md.
+    assert sorted(sizes.values())[len(sizes) * 9 // 10] < 375
 
 
 def test_imports_between_layers_point_down_only() -> None:

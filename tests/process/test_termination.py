@@ -120,7 +120,7 @@ def test_a_job_that_obeys_is_given_time_to_tidy_up(scene: Scene) -> None:
     assert scene.state(job_id) == "cancelled"
 
 
-def test_a_third_interrupt_waits_for_nobody(scene: Scene, tag: str) -> None:
+def test_a_third_interrupt_does_not_wait(scene: Scene, tag: str) -> None:
     scene.configure(kill_grace="1h")
     job_id = scene.enqueue(tree(scene), env={"FAMILY": tag})
     worker = scene.worker()
@@ -159,7 +159,7 @@ def stranger(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_a_process_of_somebody_else_is_never_signalled(
+def test_a_process_of_another_user_is_never_signalled(
     scene: Scene, tag: str, stranger: subprocess.Popen[bytes]
 ) -> None:
     job_id = scene.enqueue(tree(scene), id="mine", env={"FAMILY": tag})

@@ -170,7 +170,7 @@ def _judge_broke(need: Need, otherwise: Otherwise, parent: State) -> DependencyS
     return DependencyState.BROKE if parent in FINAL else DependencyState.WAITING
 
 
-def _free_nobody(was: DependencyState, now: DependencyState, *, is_last: bool) -> Event | None:
+def _free_none(was: DependencyState, now: DependencyState, *, is_last: bool) -> Event | None:
     event = child_event(was, now, is_last=is_last)
     return None if event is Event.UNBLOCK else event
 
@@ -193,7 +193,7 @@ DEFECTS: Final[dict[str, tuple[Any, str, Any, str]]] = {
     "a parent that failed frees it": (dependencies, "evaluate", _judge_met, r"is \w+ before \["),
     "a parent that completed cancels it": (dependencies, "evaluate", _judge_broke, "is cancelled without a reason"),
     "no child is notified": (SQL, "undecided", "select 1, 2, 3 where 0", "is blocked|has not been notified"),
-    "a job stays blocked whose parents have ended": (dependencies, "child_event", _free_nobody, r"j\d+ is blocked"),
+    "a job stays blocked whose parents have ended": (dependencies, "child_event", _free_none, r"j\d+ is blocked"),
     "a parent brings back what a user has cancelled": (GraphScene, "let_go", KEPT_IN_HAND, "cancelled by a user"),
 }
 

@@ -111,7 +111,7 @@ class LimitedScene(Scene):
 
 
 class KeyedScene(LimitedScene):
-    """So many of each key at a time."""
+    """A number of each key at a time."""
 
     rules: ClassVar[list[tuple[Any, ...]]] = [(queue, None, None, None, most) for queue, most in PER_KEY.items()]
     witness_is: ClassVar[type[Witness]] = ByKey
@@ -161,7 +161,7 @@ def failure_of(scene_is: type[LimitedScene], seeds: range) -> str | None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("first", range(0, SEEDS, PORTION))
 @pytest.mark.parametrize("limited", SCENES)
-def test_no_limit_is_exceeded_at_any_instant_and_nobody_starves(limited: str, first: int) -> None:
+def test_no_limit_is_exceeded_at_any_instant_and_no_job_starves(limited: str, first: int) -> None:
     failure = failure_of(SCENES[limited], range(first, first + PORTION))
     assert failure is None, failure
 
@@ -185,23 +185,23 @@ def _at_once(rate: Rate, earlier: Any, *, now_ms: int) -> tuple[int, None]:
     return len(earlier), None
 
 
-def _nobody_runs(self: SqliteClaims, queue: str, key: str) -> int:
+def _none_runs(self: SqliteClaims, queue: str, key: str) -> int:
     return 0
 
 
-def _nobody_is_let_back(self: SqliteTransactions, keys: Any) -> None:
+def _none_is_readmitted(self: SqliteTransactions, keys: Any) -> None:
     return None
 
 
 DEFECTS: Final[dict[str, tuple[str, Any, str, Any, str]]] = {
     "a queue whose places are not counted": ("queues", Limit, "free_slots", _any_number, "more of a limited queue run"),
     "a rate that is always open": ("queues", queuectl.store.admission, "allowed_starts", _at_once, "starts within"),
-    "a key whose runs are not counted": ("keys", SqliteClaims, "_running_of_key", _nobody_runs, "more of a key run"),
+    "a key whose runs are not counted": ("keys", SqliteClaims, "_running_of_key", _none_runs, "more of a key run"),
     "an array whose runs are not counted": (
         "arrays",
         SqliteClaims,
         "_running_of_key",
-        _nobody_runs,
+        _none_runs,
         "more of a key run",
     ),
     "a queue whose place is never free": ("queues", Limit, "free_slots", _no_place, "quiet seconds"),
@@ -210,14 +210,14 @@ DEFECTS: Final[dict[str, tuple[str, Any, str, Any, str]]] = {
         "arrays",
         SqliteTransactions,
         "admit",
-        _nobody_is_let_back,
+        _none_is_readmitted,
         "was before|quiet seconds",
     ),
     "an end that frees no slot": (
         "keys",
         SqliteTransactions,
         "admit",
-        _nobody_is_let_back,
+        _none_is_readmitted,
         "was before|quiet seconds",
     ),
 }

@@ -116,7 +116,7 @@ class Channel:
         return messages
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something can be received, at most so long. Whether it can."""
+        """Wait until something can be received, at most this long. Returns whether it can."""
         watch = select.poll()
         watch.register(self._socket, select.POLLIN)
         return bool(watch.poll(seconds * 1000))

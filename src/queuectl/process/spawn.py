@@ -104,7 +104,7 @@ def spawn(command: Command, *, stdin: int, stdout: int, stderr: int) -> int:
     if b"\0" in command.cwd:
         raise CannotSpawn(f"the working directory {_shown(command.cwd)} cannot be entered: embedded null byte")
     is_remote = system.is_remote(os.fsdecode(command.cwd)) or _is_remote_program(command)
-    # Only a new process itself can check a remote directory: whoever opens it may wait for long.
+    # Only a new process itself can check a remote directory: a process that opens it may wait without end.
     if command.setup.user is not None or (is_remote and command.setup.inside is not None):
         return _fork(command, (stdin, stdout, stderr), is_remote=is_remote)
     try:

@@ -170,7 +170,7 @@ def test_dead_jobs_are_filtered_by_everything_but_the_state(queuectl: Program, s
 
 
 def test_prune_takes_ids_and_filters(queuectl: Program, start_worker: StartWorker) -> None:
-    jobs = [{"id": f"{queue}{n}", "command": "true", "queue": queue} for queue in ("p", "q") for n in range(3)]
+    jobs = [{"id": f"{queue}{n}", "command": "echo x", "queue": queue} for queue in ("p", "q") for n in range(3)]
     queuectl("enqueue", json.dumps([*jobs, {"id": "w", "command": "true", "delay": "1h"}]), check=0)
     assert start_worker("--drain").wait() == 0
     assert queuectl("prune", "--queue", "p", "--yes", check=0).out == "nothing to remove\n"  # not that old

@@ -50,7 +50,7 @@ def test_a_worker_is_stopped_by_its_name_from_anywhere_but_not_by_chance(hosts: 
 
 def test_what_concerns_workers_of_other_hosts_is_said_with_all(hosts: Hosts) -> None:
     a, b = hosts("a", "b")
-    job_id = b.enqueue("true")
+    job_id = b.enqueue("echo x")
     worker = a.worker("--name", "wa")
     b.wait_for(job_id, "completed")
     assert b.queuectl("reset", "--yes", check=1).err.splitlines()[1] == "hint: queuectl worker stop --all"
@@ -63,7 +63,7 @@ def test_what_concerns_workers_of_other_hosts_is_said_with_all(hosts: Hosts) -> 
     assert any(line.endswith(f"{job_id}.log on a") for line in sheet)
     b.queuectl("worker", "stop", "--all", check=0)
     assert worker.wait() == 0
-    assert "other homes and hosts" in b.queuectl("reset", "--yes", check=0).out
+    assert "other hosts and data directories" in b.queuectl("reset", "--yes", check=0).out
     assert (a.home / "logs" / f"{job_id}.log").exists()
 
 

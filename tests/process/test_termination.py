@@ -159,7 +159,7 @@ def stranger(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_a_process_of_another_user_is_never_signalled(
+def test_a_process_that_does_not_belong_to_the_job_is_never_signalled(
     scene: Scene, tag: str, stranger: subprocess.Popen[bytes]
 ) -> None:
     job_id = scene.enqueue(tree(scene), id="mine", env={"FAMILY": tag})

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuectl.process.cgroups import WORKER
+from queuectl.process.cgroups import WORKER_GROUP
 from queuectl.service.launchd import plist_text
 from queuectl.service.manager import Service
 from queuectl.service.systemd import Systemd, quoted, unit_text
@@ -88,7 +88,7 @@ def test_systemd_finds_nothing_wrong_with_a_unit(made: Service, tmp_path: Path) 
 def test_runs_have_control_groups_beside_that_of_the_worker_where_systemd_knows_how() -> None:
     lines = unit_text(service()).splitlines()
     assert "Delegate=cpu memory pids" in lines
-    assert f"DelegateSubgroup={WORKER}" in lines
+    assert f"DelegateSubgroup={WORKER_GROUP}" in lines
     assert "DelegateSubgroup" not in unit_text(service(), knows_subgroups=False)
 
 

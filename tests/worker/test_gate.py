@@ -95,7 +95,7 @@ def test_a_check_without_a_worker_asks_the_policy_and_keeps_the_message(strict: 
     strict.drain()
     strict.add_alert(str(strict.good))
     answer = strict.queuectl("alert", "check", check=1)
-    assert "not told: the command of deaths is refused by policy: shell: " in answer.out
+    assert "not delivered: the command of deaths is refused by policy: shell: " in answer.out
     assert strict.queuectl("alert", "show", "deaths", "--json", check=0).json["untold"] == 1
     assert strict.ran == {}
 

@@ -119,7 +119,7 @@ def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
 
 def _with_follow_hint(error: Unavailable, job_id: str) -> Unavailable:
     """The error without the hint to try again, which would enqueue a second job."""
-    error.hint = f"the job is queued; to follow it: queuectl logs -f {job_id}"
+    error.hint = f"the job keeps running; to follow it: queuectl logs -f {job_id}"
     return error
 
 

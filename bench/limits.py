@@ -8,7 +8,7 @@ from _bench import Figure, Lab, Report, main, median, paired, rounds
 
 JOBS = 1500
 ROUNDS, SECONDS = 7, 120.0
-TARGET = 0.9
+TARGETS = {"shell": 0.9, "argv": 0.5}  # without a shell, one is started to set the limits
 LIMITS = {"memory": "2GiB", "cpu_time": 30, "open_files": 256, "processes": 4_000_000, "file_size": "1GiB"}
 
 WAYS = {
@@ -27,7 +27,9 @@ def limits(lab: Lab) -> Report:
     for way, (_, words) in WAYS.items():
         report.row(way, words, f"{JOBS / median(samples[way]):,.0f}/s")
     for limited, plain in AGAINST.items():
-        report.figure(Figure(f"{limited} / {plain}", paired(samples, plain, limited), TARGET, more_is_better=True))
+        report.figure(
+            Figure(f"{limited} / {plain}", paired(samples, plain, limited), TARGETS[plain], more_is_better=True)
+        )
     return report
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pytest
-from tests.sim.wire import SimStore
 
 from queuectl.jobs.dependencies import Dependency, DependencyState, Need, Otherwise, child_event
 from queuectl.jobs.spec import NewJob
@@ -22,6 +21,7 @@ from tests.sim.people import People
 from tests.sim.pool import Pool
 from tests.sim.records import Row
 from tests.sim.scene import Scene
+from tests.sim.store import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 

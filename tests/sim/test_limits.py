@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pytest
-from tests.sim.wire import SimStore
 
 import queuectl.store.admission
 from queuectl.jobs.queue_limits import Rate
@@ -21,6 +20,7 @@ from tests.needs import FULL
 from tests.sim.defects import put
 from tests.sim.pool import Pool
 from tests.sim.scene import Scene
+from tests.sim.store import SimStore
 from tests.sim.witness import Witness
 from tests.swift import swift_folder
 

@@ -83,13 +83,6 @@ def test_the_readme_names_every_extra() -> None:
     assert sorted(first_column(section(read("README.md"), "Install"))) == sorted(extras)
 
 
-@pytest.mark.parametrize("extra", ["dashboard", "postgres", "tui"])
-def test_the_hint_about_a_missing_extra_names_the_packages_of_that_extra(extra: str) -> None:
-    needed = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"][extra]
-    for error in (errors.DriverMissing("…", extra), errors.ExtraMissing("…", extra)):
-        assert error.hint.partition("pip install ")[2] == " ".join(f"'{one}'" for one in needed)
-
-
 def test_no_text_installs_queuectl_from_the_package_index() -> None:
     """Another product has that name there."""
     texts = [file for folder in ("docs", "src", "man", "deploy") for file in (ROOT / folder).rglob("*")]

@@ -123,7 +123,7 @@ def demo_directory(app: App) -> Iterator[Demo]:
 
 @command("demo", any_home=True)
 @click.option("--dashboard", is_flag=True, help="Create continuous traffic and show it in the dashboard.")
-@click.option("--port", metavar="N", help="Port of the dashboard (default any free one).")
+@click.option("--port", metavar="N", help="Port of the dashboard (default: any free one).")
 def demo(app: App, dashboard: bool, port: str | None) -> Result:
     """Run a demonstration in less than 20 seconds, in a temporary data directory.
 

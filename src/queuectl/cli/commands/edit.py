@@ -38,11 +38,11 @@ from queuectl.units import format_duration, iso, to_ms
     multiple=True,
     metavar="NAME[=ENTRY]",
     shell_complete=complete_secrets,
-    help="Set a variable to a secret; replaces all secrets of the job.",
+    help="Set a variable to a secret; replaces all of the job.",
 )
 @click.option("--no-secrets", is_flag=True, help="Remove all secrets.")
 @click.option(
-    "--move-to", metavar="NAME", shell_complete=complete_queues, help="New queue. With ids, --queue is the same."
+    "--move-to", metavar="NAME", shell_complete=complete_queues, help="Queue to move to; with IDs also --queue."
 )
 @yes_option
 def edit(

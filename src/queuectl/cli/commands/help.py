@@ -32,7 +32,7 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
 @command("help", any_home=True)
 @click.argument("arguments", nargs=-1, metavar="[TOPIC | COMMAND...]", shell_complete=complete_topics)
 def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
-    """Print the page of a topic, or the help of a command. Without an argument, list the topics.
+    """Print the page of a topic, or the help of a command. Without an argument, list commands and topics.
 
     Examples:
         queuectl help
@@ -40,18 +40,28 @@ def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
         queuectl help enqueue
     """
     if not arguments:
-        return Lines([*_list()], topic_names())
+        return Lines([*_list(app)], topic_names())
     if len(arguments) == 1 and (text := _topic_text(arguments[0])) is not None:
         return Lines(text.splitlines(), {"topic": arguments[0], "text": text})
     text = _command_help(app, arguments)
     return Lines(text.splitlines(), {"command": " ".join(arguments), "text": text})
 
 
-def _list() -> Iterator[str]:
-    yield "Topics, each a page: queuectl help TOPIC"
+def _list(app: App) -> Iterator[str]:
+    from queuectl.cli.commands.registry import root
+
+    topics = topic_names()
+    commands = {name: entry for name, entry in root.table.items() if not entry.hidden}
+    width = max(map(len, [*topics, *commands])) + 2
+    yield "Commands: queuectl help COMMAND"
     yield ""
-    for name in topic_names():
-        yield f"  {name:<24}{_title(name)}"
+    for name, entry in commands.items():
+        yield f"  {name:<{width}}{entry.help.removesuffix('.')}"
+    yield ""
+    yield "Topics: queuectl help TOPIC"
+    yield ""
+    for name in topics:
+        yield f"  {name:<{width}}{_title(name)}"
 
 
 def _title(name: str) -> str:
@@ -87,7 +97,7 @@ def _command_help(app: App, arguments: tuple[str, ...]) -> str:
 @command("completion", any_home=True)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(app: App, shell: str) -> Result:
-    """Print the completion script for a shell: commands, options, states, settings, and ids, queues and names from the
+    """Print the completion script for a shell: commands, options, states, settings, and IDs, queues and names from the
     database.
 
     Examples:

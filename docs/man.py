@@ -91,7 +91,7 @@ def main_page() -> Iterator[str]:
     sections: dict[str, list[tuple[str, str]]] = {}
     for name, found in COMMANDS.items():
         if not found.hidden:
-            sections.setdefault(found.section, []).append((name, found.help))
+            sections.setdefault(found.section or "More commands", []).append((name, found.help))
     yield ".SH COMMANDS"
     for section, rows in sections.items():
         yield f".SS {escaped(section)}"

@@ -130,24 +130,25 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 class UnknownCommand(UnknownName):
     """`group` is the path of the group, such as `queuectl worker`."""
 
-    def __init__(self, name: str, *, group: str, known: Sequence[str]) -> None:
-        super().__init__("command", name, nearest=None, known=known)
+    def __init__(self, name: str, *, group: str, known: Sequence[str], what: str = "command") -> None:
+        super().__init__(what, name, nearest=None, known=known)
         synonym = COMMANDS.get(group.replace("queuectl schedule", "queuectl cron"), {}).get(name.lower())
         nearest = closest(name.lower(), known, cutoff=COMMAND_CUTOFF)
-        listed = f"{group} --help lists the commands"
+        listed = "queuectl help lists all of them" if what == "topic" else f"{group} --help lists the commands"
         if synonym is not None:
             self.hint = f"use: {synonym}"
         else:
             self.hint = f"did you mean {nearest!r}? {listed}" if nearest else listed
 
 
-def option_hint(name: str, command_path: str, known: Iterable[str]) -> str | None:
+def option_hint(name: str, command_path: str, known: Sequence[str]) -> str | None:
     """What to use instead of an unknown option; None if no option is similar."""
     command = command_path.partition(" ")[2]
     by_command = OPTIONS.get(name, {})
     if meant := by_command.get(command, by_command.get("")):
         return f"use: {meant}" if meant.startswith("queuectl") or meant.partition(" ")[0] in known else None
-    nearest = closest(name, known, cutoff=OPTION_CUTOFF)
+    longer = [one for one in known if one.startswith(name)]
+    nearest = longer[0] if len(longer) == 1 else closest(name, known, cutoff=OPTION_CUTOFF)
     return f"did you mean {nearest}?" if nearest else None
 
 

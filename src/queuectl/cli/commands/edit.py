@@ -66,7 +66,7 @@ def edit(
         # to another queue
         queuectl edit 7f3a --queue slow
         # all that match; asks first
-        queuectl edit --match ffmpeg --max-retries 5 --move-to slow
+        queuectl edit --match ffmpeg --max-attempts 5 --move-to slow
     """
     if no_secrets and fields["secrets"]:
         raise UsageError("--secret and --no-secrets at once", hint=ONE_OF_THEM)

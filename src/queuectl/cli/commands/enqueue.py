@@ -66,7 +66,7 @@ file_options: Final = combine_options(
         queuectl enqueue --priority 5 -- convert in.png -resize 50% out.png
 
         # JSON, with any field of a job
-        queuectl enqueue '{"id": "job1", "command": "sleep 2", "max_retries": 5}'
+        queuectl enqueue '{"id": "job1", "command": "sleep 2", "max_attempts": 5}'
 
         # many at once, all or nothing: JSON or one command per line
         queuectl enqueue --file jobs.jsonl --queue mail

@@ -13,7 +13,6 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.render import Lines, Result
-from queuectl.errors import UnknownName
 
 TOPICS_DIRECTORY: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
 TOPIC_SUFFIX: Final = ".txt"
@@ -79,17 +78,17 @@ def _command_help(app: App, arguments: tuple[str, ...]) -> str:
     from queuectl.cli.command import LazyGroup
     from queuectl.cli.commands.registry import root
     from queuectl.cli.main import PROGRAM
-    from queuectl.text import closest_match
+    from queuectl.cli.suggest import UnknownCommand
 
     context = click.Context(root, info_name=PROGRAM, obj=app)
     for number, word in enumerate(arguments):
         group = context.command
         found = group.get_command(context, word) if isinstance(group, LazyGroup) else None
         if found is None:
-            known = [*root.list_commands(context), *topic_names()]
-            raise UnknownName(
-                "topic", " ".join(arguments[: number + 1]), nearest=closest_match(word, known), known=topic_names()
-            )
+            known = group.list_commands(context) if isinstance(group, LazyGroup) else []
+            if number == 0:
+                raise UnknownCommand(word, what="topic", group=PROGRAM, known=[*known, *topic_names()])
+            raise UnknownCommand(word, group=context.command_path, known=known)
         context = click.Context(found, info_name=word, parent=context, obj=app)
     return context.get_help() + "\n"
 

@@ -22,7 +22,7 @@ EXITS = (
 )
 VARIABLES = (
     ("QUEUECTL_HOME", "The data directory, unless --home is given."),
-    ("QUEUECTL_DB", "The database, unless --db is given."),
+    ("QUEUECTL_DB", "The database, unless --db is given. QUEUECTL_DB_PATH is another name of it."),
     ("QUEUECTL_<KEY>", "A setting, such as QUEUECTL_MAX_RETRIES. queuectl config list shows all settings."),
     ("NO_COLOR", "Disables colors."),
 )

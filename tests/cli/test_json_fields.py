@@ -17,7 +17,13 @@ def job(queuectl: Program) -> str:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--json", "id,state"), ("--json=id,state",), ("--queue", "mail", "--json", "id,state"), ("a", "--json=id,state")],
+    [
+        ("--json", "id,state"),
+        ("--json", "id, state"),
+        ("--json=id,state",),
+        ("--queue", "mail", "--json", "id,state"),
+        ("a", "--json=id,state"),
+    ],
     ids=" ".join,
 )
 def test_list_prints_the_named_fields_only(queuectl: Program, job: str, arguments: tuple[str, ...]) -> None:
@@ -59,6 +65,7 @@ def test_a_command_with_the_name_of_a_field_is_still_a_command(queuectl: Program
     assert added["command"] == command
     assert "state" in added
     assert queuectl("enqueue", "--json", "--", "env", "A=1", check=0).json["argv"] == ["env", "A=1"]
+    assert queuectl("enqueue", "--queue", "mail", "--json", command, check=0).json["command"] == command
     argv = queuectl("enqueue", "--", "curl", "--json", "id,state", check=0).out.strip()
     assert queuectl("show", argv, "--json", check=0).json["argv"] == ["curl", "--json", "id,state"]
 

@@ -161,11 +161,21 @@ class Command(click.Command):
         return args
 
     def _are_fields(self, word: str, *, before: list[str]) -> bool:
-        names = word.split(",")
+        names = [name.strip() for name in word.split(",")]
         if len(names) > 1:
             return any(name in JOB_FIELDS for name in names)
         takes_ids = any(param.name == "ids" for param in self.own_params)
-        return word in JOB_FIELDS and (takes_ids or any(not one.startswith("-") for one in before))
+        return word in JOB_FIELDS and (takes_ids or self._has_argument(before))
+
+    def _has_argument(self, args: list[str]) -> bool:
+        """Whether there is one that is neither an option nor its value."""
+        values = {name for param in self.params if not getattr(param, "is_flag", False) for name in param.opts}
+        is_value = False
+        for arg in args:
+            if not is_value and not arg.startswith("-"):
+                return True
+            is_value = not is_value and arg in values
+        return False
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_examples(formatter, self.examples)
@@ -191,7 +201,7 @@ JOB_FIELDS: Final = frozenset(_FIELDS.split())
 
 
 def _job_fields(text: str) -> Iterator[str]:
-    for name in text.split(","):
+    for name in map(str.strip, text.split(",")):
         if name not in JOB_FIELDS:
             from queuectl.text import closest_match
 

@@ -101,7 +101,6 @@ def test_a_path_and_a_url_name_the_same_store(queuectl: Program, tmp_path: Path)
         ("status",),
         ("list",),
         ("show", "x"),
-        ("doctor",),
         ("enqueue", "true"),
         ("worker", "start"),
         ("copy", "--from", "oracle://h/a", "--to", "b.db"),

@@ -62,6 +62,11 @@ def test_an_extra_is_installed_in_the_same_way_as_the_program(
     assert shlex.split(expected)  # it can be pasted
 
 
+def test_a_program_that_is_not_installed_names_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queuectl.installation.entry_points", lambda **_: ())
+    assert install_command("tui", prefix="/none", python="python3") == "python3 -m pip install 'queuectl-cli[tui]'"
+
+
 def test_the_entry_point_is_that_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["scripts"] == {"queuectl": ENTRY_POINT}

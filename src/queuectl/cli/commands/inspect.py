@@ -66,7 +66,9 @@ def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: A
         queuectl list --state dead,failed
         # the slowest jobs of a queue, as JSON
         queuectl list --queue mail --sort duration --limit 10 --json
-        # ids only, for another program
+        # some fields only
+        queuectl list --json id,state,error
+        # IDs only, for another program
         queuectl list --match ffmpeg --since 2d --quiet
         # single jobs
         queuectl list 7f3a 91bc

@@ -116,12 +116,25 @@ def _below(path: tuple[str, ...], group: LazyGroup) -> Iterator[tuple[tuple[str,
             yield from _below((*path, name), found)
 
 
+def alias_of(path: tuple[str, ...]) -> str:
+    """Return the other name of a command; empty if it has none."""
+    group: click.Command | None = root
+    for name in path[:-1]:
+        assert isinstance(group, LazyGroup)
+        group = group.get_command(click.Context(group), name)
+    assert isinstance(group, LazyGroup)
+    return group.table[path[-1]].alias
+
+
 def command_page(path: tuple[str, ...], command: Command | LazyGroup) -> Iterator[str]:
     name = f"queuectl {' '.join(path)}"
     yield f"{'#' * (len(path) + 1)} {name}"
     yield ""
     for paragraph in re.split(r"\n\s*\n", cleandoc(command.help or "")):
         yield from prose(" ".join(paragraph.split()))
+        yield ""
+    if alias := alias_of(path):
+        yield f"Alias: `{' '.join(['queuectl', *path[:-1], alias])}`."
         yield ""
     if isinstance(command, LazyGroup):
         listed = [(sub, entry.help) for sub, entry in command.table.items() if not entry.hidden]

@@ -22,7 +22,7 @@ EXITS = (
 )
 VARIABLES = (
     ("QUEUECTL_HOME", "The data directory, unless --home is given."),
-    ("QUEUECTL_DB", "The database, unless --db is given."),
+    ("QUEUECTL_DB", "The database, unless --db is given. QUEUECTL_DB_PATH is another name of it."),
     ("QUEUECTL_<KEY>", "A setting, such as QUEUECTL_MAX_RETRIES. queuectl config list shows all settings."),
     ("NO_COLOR", "Disables colors."),
 )
@@ -91,7 +91,7 @@ def main_page() -> Iterator[str]:
     sections: dict[str, list[tuple[str, str]]] = {}
     for name, found in COMMANDS.items():
         if not found.hidden:
-            sections.setdefault(found.section, []).append((name, found.help))
+            sections.setdefault(found.section or "More commands", []).append((name, found.help))
     yield ".SH COMMANDS"
     for section, rows in sections.items():
         yield f".SS {escaped(section)}"

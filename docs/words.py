@@ -190,11 +190,11 @@ REFUSALS = {
 
 # What the command line can do and the API does not, and why.
 NOT_OVER_HTTP = {
-    "backup": "it writes a file on the server; run it there, or on a schedule",
-    "restore": "it replaces the whole database; run it on the host",
-    "reset": "as restore",
-    "copy": "it needs the addresses and passwords of two databases",
-    "import": "it reads files of the server; send jobs to `/jobs/many` instead",
+    "db backup": "it writes a file on the server; run it there, or on a schedule",
+    "db restore": "it replaces the whole database; run it on the host",
+    "db reset": "as db restore",
+    "db copy": "it needs the addresses and passwords of two databases",
+    "db import": "it reads files of the server; send jobs to `/jobs/many` instead",
     "run": "use `POST /jobs` and then `/jobs/{id}/logs?follow=true`",
     "worker start": "the server starts no workers",
     "alert check": "the server evaluates alerts itself",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
+
+from queuectl.cli.command import GLOBAL_OPTIONS, LazyGroup
+from queuectl.cli.commands.registry import root
 
 ROOT = Path(__file__).parent.parent
 # Words without a good use here, as regular expressions for lower-case text in which identifiers are split at _ and at capitals.
@@ -73,6 +78,72 @@ def test_no_file_uses_a_banned_word() -> None:
         for number, line in enumerate(words(path.read_text("utf-8", "replace")).splitlines(), 1):
             found += [f"{path.relative_to(ROOT)}:{number}: {match[0]}" for match in PATTERN.finditer(line)]
     assert not found, "\n".join(found[:100])
+
+
+# ── help ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MAX_HELP_CHARS = 60
+MAX_SENTENCE_WORDS = 30
+# A line of help starts with a verb or a noun, and none of these is one.
+NOT_A_START = frozenset(
+    {"a", "all", "also", "an", "as", "for", "how", "if", "in", "it", "its", "no", "not", "of", "only"}
+    | {"same", "so", "that", "the", "these", "this", "to", "what", "when", "where", "whether", "which", "while"}
+    | {"who", "why", "with", "without"}
+)
+
+
+def commands(group: LazyGroup = root, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Return every command and group with its path."""
+    yield path, group
+    for name in group.table:
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if isinstance(command, LazyGroup):
+            yield from commands(command, *path, name)
+        else:
+            yield (*path, name), command
+
+
+def help_lines() -> Iterator[tuple[str, str]]:
+    """Return the help of every option, and the line of every command in the list of its group."""
+    for option in GLOBAL_OPTIONS:
+        yield option.opts[0], option.help or ""
+    for path, command in commands():
+        if isinstance(command, LazyGroup):
+            yield from ((" ".join([*path, name]), entry.help) for name, entry in command.table.items())
+        for param in command.params:
+            if isinstance(param, click.Option) and not param.hidden:
+                yield " ".join([*path, param.opts[0]]), param.help or ""
+
+
+def test_help_is_short_and_starts_with_a_verb_or_a_noun() -> None:
+    wrong = [
+        f"{where}: {text}"
+        for where, text in help_lines()
+        if not 0 < len(text) <= MAX_HELP_CHARS
+        or not text[0].isupper()
+        or not text.endswith((".", "!"))
+        or re.split(r"\W", text.lower())[0] in NOT_A_START
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_help_of_a_command_has_short_sentences_without_banned_words() -> None:
+    wrong = []
+    for path, command in commands():
+        page = command.get_help(click.Context(command, info_name=" ".join(["queuectl", *path])))
+        wrong += [f"{' '.join(path)}: {match[0]}" for match in PATTERN.finditer(words(page))]
+        for sentence in re.split(r"(?<=[.:?])\s+|\n\n", " ".join((command.help or "").split())):
+            if len(sentence.split()) > MAX_SENTENCE_WORDS:
+                wrong.append(f"{' '.join(path)}: {sentence}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", [(), ("enqueue",), ("run",), ("cron", "add"), ("list",), ("worker", "start")])
+def test_the_help_of_the_main_commands_fits_80_columns(path: tuple[str, ...]) -> None:
+    command = dict(commands())[path]
+    page = command.get_help(click.Context(command, info_name=" ".join(["queuectl", *path]), terminal_width=80))
+    assert not [line for line in page.splitlines() if len(line) > 80]
 
 
 def test_no_label_invites_people_to_come_in() -> None:

@@ -24,6 +24,7 @@ JOB_VARIABLES: Final = frozenset(
 )
 # The token of the HTTP API: a worker started in the same shell must not pass it on to every job.
 TOKEN_VARIABLE: Final = PREFIX + "TOKEN"
+DB_ALIAS: Final = PREFIX + "DB_PATH"
 # Set by the service manager for the worker only, see service/sd_notify.py.
 MANAGER_VARIABLES: Final = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
 NO_FLAGS: Final[Mapping[str, str]] = {}
@@ -166,8 +167,6 @@ def _parse_stored(key: Key, text: str) -> Value:
 
 
 # ── the environment ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 # `env` is the environment to use, os.environ by default.
 
 
@@ -210,8 +209,14 @@ def user_directory(uid: int) -> str:
 def db_address(
     flag: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None, *, spelled: str = "--db"
 ) -> str | None:
-    """The address of the database: the flag, else $QUEUECTL_DB, else None for the one in the data directory."""
-    return _given(flag, "db", os.environ if env is None else env, spelled=spelled)
+    """The address of the database: the flag, else $QUEUECTL_DB or its alias, else None for the one in the data directory."""
+    env = os.environ if env is None else env
+    given = _given(flag, "db", env, spelled=spelled)
+    if flag is None and DB_ALIAS in env and given != (alias := _given(None, "db_path", env, spelled=spelled)):
+        if given is not None:
+            raise InvalidInput(DB_ALIAS, f"is an alias of {PREFIX}DB with another value", hint="unset one of the two")
+        return alias
+    return given
 
 
 class Here(NamedTuple):
@@ -274,8 +279,8 @@ def working_directory() -> str:
 
 
 def job_environment_base(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment that every job of this worker starts from."""
-    held_back = JOB_VARIABLES | MANAGER_VARIABLES | {TOKEN_VARIABLE}
+    """The environment that every job of this worker starts from. Jobs get the database as QUEUECTL_DB."""
+    held_back = JOB_VARIABLES | MANAGER_VARIABLES | {TOKEN_VARIABLE, DB_ALIAS}
     return {name: value for name, value in (os.environ if env is None else env).items() if name not in held_back}
 
 

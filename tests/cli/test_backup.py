@@ -178,8 +178,8 @@ def test_a_file_that_is_no_backup_is_refused_and_nothing_is_created(
     for name in ("text", "empty", "foreign.db", "jobs.json"):
         what, hint = refused(other("restore", tmp_path / name, "--yes", check=1))
         assert what.endswith("is not a queuectl store"), name
-        assert hint.startswith("name a file that queuectl backup made"), name
-        assert hint.endswith("queuectl import FILE"), name
+        assert hint.startswith("name a file that queuectl db backup made"), name
+        assert hint.endswith("queuectl db import FILE"), name
     assert refused(other("restore", tmp_path / "nothing", "--yes", check=1))[0].startswith("there is no store at")
     assert refused(other("restore", tmp_path, "--yes", check=1))[0].endswith("it is a directory")
     with closing(sqlite3.connect(saved)) as db:

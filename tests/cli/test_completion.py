@@ -47,7 +47,7 @@ def complete(queuectl: Program, tmp_path: Path) -> object:
         (("enq",), ["enqueue"]),
         (("config", ""), ["list", "get", "set", "unset", "reset"]),
         (("--home", "x", "conf"), ["config"]),
-        (("enqueue", "--max"), ["--max-retries", "--max-attempts"]),
+        (("enqueue", "--max"), ["--max-attempts", "--max-retries"]),
         (("enqueue", "--format", "js"), ["json", "jsonl"]),
         (("config", "get", "backoff-m"), ["backoff-max"]),
         (("config", "set", "max_r"), ["max-retries"]),

@@ -103,7 +103,7 @@ def test_retry_requeues_failed_jobs_and_refuses_others(dead: Program) -> None:
 
 
 def test_an_empty_dlq_is_not_blamed_on_the_filter(home: Path) -> None:
-    for arguments, printed in (([], "no dead jobs\n"), (["--queue", "mail"], "no matching dead jobs\n")):
+    for arguments, printed in (([], "No dead jobs.\n"), (["--queue", "mail"], "No dead jobs.\n")):
         terminal = Terminal(home, "dlq", "list", *arguments)
         assert terminal.end() == 0
         assert plain(terminal.shown) == printed

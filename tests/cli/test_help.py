@@ -10,8 +10,10 @@ from queuectl.cli.commands.help import RENAMED_TOPICS, topic_names
 from tests.program import Program
 
 
-def test_help_alone_lists_the_topics(queuectl: Program, home: Path) -> None:
+def test_help_alone_lists_commands_and_topics(queuectl: Program, home: Path) -> None:
     lines = queuectl("help", check=0).lines
+    assert any(line.startswith("  enqueue ") for line in lines)
+    assert any(line.startswith("  release ") for line in lines)  # also those that --help leaves out
     assert any(line.startswith("  retries ") for line in lines)
     assert "timeouts" in queuectl("help", "--json", check=0).json
     assert not home.exists()
@@ -29,6 +31,34 @@ def test_a_topic_is_found_by_its_name_before_0_9(queuectl: Program) -> None:
         assert new in topic_names()
         assert old not in topic_names()
     assert queuectl("help", "not-twice", check=0).out == queuectl("help", "unique-jobs", check=0).out
+
+
+def test_the_help_of_the_program_fits_60_lines_in_five_groups(queuectl: Program) -> None:
+    lines = queuectl("--help", check=0).lines
+    assert len(lines) <= 60
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings[:5] == [
+        "Start here:",
+        "Jobs:",
+        "Queues, batches and schedules:",
+        "Monitor:",
+        "Administer:",
+    ]
+    first, last = lines.index("Start here:"), lines.index("Options of every command:")
+    assert len([line for line in lines[first:last] if line.startswith("  ")]) == 31
+
+
+@pytest.mark.parametrize("arguments", [("enqueue",), ("run",), ("cron", "add")], ids=" ".join)
+def test_the_help_about_jobs_begins_with_examples_and_groups_its_options(
+    queuectl: Program, arguments: tuple[str, ...]
+) -> None:
+    lines = queuectl(*arguments, "--help", check=0).lines
+    assert any(line.startswith(f"  queuectl {' '.join(arguments)} ") for line in lines[:12])
+    headings = ["Job:", "Schedule:", "Retries and timeout:", "Limits:", "Environment:", "Webhooks:"]
+    at = [lines.index(heading) for heading in ["Examples:", *headings, "Options of every command:"]]
+    assert at == sorted(at)
+    assert max(map(len, lines)) <= 80
+    assert "(default: 3)" in "\n".join(lines)
 
 
 @pytest.mark.parametrize("arguments", [("enqueue",), ("worker", "start")])

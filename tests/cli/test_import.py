@@ -163,7 +163,7 @@ def test_omitted_values_are_never_invented(queuectl: Program, elsewhere: Program
     text = queuectl("export", "--format", "jsonl", check=0).out
     message, hint = refused(elsewhere, "-", code=2, input=text)
     assert message == "line 1: env.TOKEN: the export hides its value"
-    assert "queuectl export FILE" in hint
+    assert "queuectl db export FILE" in hint
     assert queuectl("import", "-", "--json", input=text, check=0).json["skipped"] == 1
 
 

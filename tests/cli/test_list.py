@@ -160,7 +160,30 @@ def test_a_terminal_gets_colors_and_lines_that_fit(filled: Program, home: Path, 
 def test_an_empty_list_prints_a_message_on_a_terminal(queuectl: Program, home: Path) -> None:
     terminal = Terminal(home, "list")
     assert terminal.end() == 0
-    assert plain(terminal.shown).strip() == "no jobs"
+    assert plain(terminal.shown).strip() == "No jobs."
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("list",), "No jobs."),
+        (("list", "--state", "dead"), "No jobs."),
+        (("dlq", "list"), "No dead jobs."),
+        (("worker", "list"), "No workers."),
+        (("cron", "list"), "No schedules."),
+        (("queue", "list"), "No queues."),
+        (("batch", "list"), "No batches."),
+        (("alert", "list"), "No alerts."),
+        (("secret", "list"), "No secrets."),
+        (("audit",), "No changes."),
+    ],
+)
+def test_an_empty_result_prints_a_message_in_a_pipe(
+    queuectl: Program, arguments: tuple[str, ...], message: str
+) -> None:
+    assert queuectl(*arguments, check=0) == (0, message + "\n", "")
+    assert queuectl(*arguments, "--json", check=0) == (0, "[]\n", "")
+    assert queuectl(*arguments, "--quiet", check=0) == (0, "", "")
 
 
 def test_a_closed_pipe_prints_no_traceback(queuectl: Program, home: Path) -> None:

@@ -21,7 +21,7 @@ def used(queuectl: Program, start_worker: StartWorker) -> Program:
     """A data directory with one job in each final state, and a waiting one."""
     jobs = [
         {"id": "done", "command": "echo hello"},
-        {"id": "bad", "command": "echo no; exit 1", "max_retries": 1},
+        {"id": "bad", "command": "printf no; exit 1", "max_retries": 1},
         {"id": "off", "command": "true", "delay": "1h"},
         {"id": "later", "command": "true", "delay": "1h"},
     ]

@@ -73,7 +73,7 @@ def test_top_without_the_extra_prints_how_to_install_it(queuectl: Program) -> No
     done = subprocess.run(script, env=queuectl.environment(), capture_output=True, text=True, timeout=30)
     assert done.returncode == 1
     assert "top needs packages that are not installed" in done.stdout
-    assert "pip install 'textual>=8'" in done.stdout
+    assert "pip install -e '.[tui]'" in done.stdout
 
 
 def test_a_foreign_database_is_refused_before_anything_is_drawn(home: Path, tmp_path: Path) -> None:

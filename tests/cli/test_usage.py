@@ -97,7 +97,14 @@ def test_a_path_and_a_url_name_the_same_store(queuectl: Program, tmp_path: Path)
 
 @pytest.mark.parametrize(
     "arguments",
-    [("status",), ("enqueue", "true"), ("worker", "start"), ("copy", "--from", "oracle://h/a", "--to", "b.db")],
+    [
+        ("status",),
+        ("list",),
+        ("show", "x"),
+        ("enqueue", "true"),
+        ("worker", "start"),
+        ("copy", "--from", "oracle://h/a", "--to", "b.db"),
+    ],
 )
 def test_a_database_of_an_unknown_kind_is_invalid_usage(
     queuectl: Program, home: Path, arguments: tuple[str, ...]
@@ -123,7 +130,6 @@ WRONG = [
     ("enqueu",),
     ("config", "gett"),
     ("config",),
-    ("config", "get"),
     ("config", "get", "a", "b"),
     ("--bogus",),
     ("enqueue", "--bogus"),
@@ -407,6 +413,27 @@ def test_a_bad_variable_is_refused_by_every_command_and_by_name(
         assert (answer.code, answer.out) == (2, "")
         assert all(variable in answer.err for variable in variables)
     assert not home.exists()
+
+
+def test_queuectl_db_path_is_another_name_of_queuectl_db(queuectl: Program, tmp_path: Path) -> None:
+    store, other = str(tmp_path / "x.db"), str(tmp_path / "y.db")
+    job_id = queuectl("enqueue", "true", env={"QUEUECTL_DB_PATH": store}, check=0).out
+    assert queuectl("list", "--quiet", env={"QUEUECTL_DB": store}, check=0).out == job_id
+    assert queuectl("list", "--quiet", env={"QUEUECTL_DB": store, "QUEUECTL_DB_PATH": store}, check=0).out == job_id
+    assert queuectl("list", "--quiet", "--db", store, env={"QUEUECTL_DB_PATH": other}, check=0).out == job_id
+    refused = queuectl("list", env={"QUEUECTL_DB": store, "QUEUECTL_DB_PATH": other}, check=2)
+    assert "QUEUECTL_DB_PATH" in refused.err
+    assert "QUEUECTL_DB " in refused.err
+    assert "QUEUECTL_DB_PATH" in queuectl("list", env={"QUEUECTL_DB_PATH": ""}, check=2).err
+
+
+def test_a_job_gets_the_database_of_its_worker_under_one_name(queuectl: Program, tmp_path: Path) -> None:
+    env = {"QUEUECTL_DB_PATH": str(tmp_path / "x.db")}
+    queuectl("enqueue", "--id", "look", "env", env=env, check=0)
+    queuectl("worker", "start", "--drain", env=env, check=0)
+    printed = queuectl("logs", "look", env=env, check=0).lines
+    assert f"QUEUECTL_DB={tmp_path}/x.db" in printed
+    assert not [line for line in printed if line.startswith("QUEUECTL_DB_PATH=")]
 
 
 def test_an_inaccessible_data_directory_is_not_treated_as_empty(queuectl: Program, tmp_path: Path) -> None:

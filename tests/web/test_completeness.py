@@ -60,8 +60,8 @@ DONE_BY = {
     "config set": ["set_setting"],
     "config unset": ["unset_setting"],
     "config reset": ["reset_settings"],
-    "prune": ["prune", "act_on_jobs"],
-    "export": ["export_jobs"],
+    "db prune": ["prune", "act_on_jobs"],
+    "db export": ["export_jobs"],
 }
 
 

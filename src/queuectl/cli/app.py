@@ -27,12 +27,13 @@ WIDTH_WITHOUT_TERMINAL = 80
 class Flags:
     """The options that every command has. The rightmost one of the command line wins."""
 
-    __slots__ = ("db", "home", "json", "no_color", "quiet", "trust_home")
+    __slots__ = ("db", "fields", "home", "json", "no_color", "quiet", "trust_home")
 
     def __init__(self) -> None:
         self.home: str | None = None
         self.db: str | None = None
         self.json = False
+        self.fields: tuple[str, ...] = ()  # of each job in JSON; all of them if empty
         self.quiet = False
         self.no_color = False
         self.trust_home = False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
@@ -14,18 +14,38 @@ from queuectl.cli.render import Nothing, Result
 from queuectl.config import check_environment
 from queuectl.errors import UnknownName, UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 COMMANDS_PACKAGE: Final = "queuectl.cli.commands"
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+NO_GROUPS: Final[Mapping[str, Sequence[str]]] = {}
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
 
 class Entry(NamedTuple):
-    """A line of a table of commands: where the command is, and its line in the list of commands."""
+    """A line of a table of commands: where the command is, and its line in the list of commands.
+
+    A command without a `section` is not in the help of its group, a `hidden` one is not in the documentation either.
+    """
 
     module: str  # in cli/commands
     attribute: str
     help: str
     section: str = "Commands"
     hidden: bool = False
+    alias: str = ""
+
+
+# For the group `db`; also at the top level, hidden.
+DATABASE_COMMANDS: Final = {
+    "backup": Entry("transfer", "backup", "Copy the database into a file, while workers run."),
+    "restore": Entry("transfer", "restore", "Replace the database with a backup."),
+    "copy": Entry("transfer", "copy", "Copy a whole database into another one."),
+    "export": Entry("transfer", "export", "Write jobs as JSON, with or without history."),
+    "import": Entry("transfer", "import_jobs", "Import jobs of export, or of another tool."),
+    "prune": Entry("admin", "prune", "Remove finished jobs with history and logs, by age."),
+    "reset": Entry("admin", "reset", "Remove all jobs; keep settings and a backup.", alias="clear"),
+}
 
 
 # ── options of every command ──────────────────────────────────────────────────────────────────────────────
@@ -56,19 +76,13 @@ def _global(*names: str, **settings: Any) -> click.Option:
 
 # Shared by all commands: an option keeps no state.
 GLOBAL_OPTIONS: list[click.Option] = [
-    _global("--home", metavar="DIR", help="Data directory (default $QUEUECTL_HOME, ~/.queuectl)."),
-    _global(
-        "--db",
-        metavar="URL",
-        help="Database: a path or postgresql://USER@HOST/DB (default $QUEUECTL_DB, queuectl.toml, a file in the data directory).",
-    ),
-    _global(
-        "--trust-home", is_flag=True, help="Use a data directory or database that other users own or can write to."
-    ),
+    _global("--home", metavar="DIR", help="Data directory (default: $QUEUECTL_HOME, ~/.queuectl)."),
+    _global("--db", metavar="URL", help="Database: path or postgresql://… (default: $QUEUECTL_DB)."),
+    _global("--trust-home", is_flag=True, help="Allow a data directory that other users can change."),
     _global("--json", is_flag=True, help="Print JSON."),
-    _global("--quiet", is_flag=True, help="Print ids only."),
-    _global("--no-color", is_flag=True, help="No colors."),
-    _global("-h", "--help", is_flag=True, is_eager=True, callback=_help, help="Show this page."),
+    _global("--quiet", is_flag=True, help="Print only IDs."),
+    _global("--no-color", is_flag=True, help="Disable colors."),
+    _global("-h", "--help", is_flag=True, is_eager=True, callback=_help, help="Show this help."),
 ]
 
 
@@ -77,6 +91,8 @@ class Command(click.Command):
 
     `signed_arguments`: arguments like -5 are values, not options. `any_environment`: it also runs with invalid QUEUECTL_*
     variables, to report them. `any_home`: it does not use the data directory, or checks by itself that it is trusted.
+    `prints_jobs`: --json may be followed by a list of fields. `option_groups`: headings of the help, with the names of the
+    parameters below each; the others are below "Options".
     """
 
     def __init__(
@@ -87,6 +103,8 @@ class Command(click.Command):
         signed_arguments: bool = False,
         any_environment: bool = False,
         any_home: bool = False,
+        prints_jobs: bool = False,
+        option_groups: Mapping[str, Sequence[str]] = NO_GROUPS,
         **rest: Any,
     ) -> None:
         super().__init__(name, add_help_option=False, **rest)
@@ -94,10 +112,13 @@ class Command(click.Command):
         self.signed_arguments = signed_arguments
         self.any_environment = any_environment
         self.any_home = any_home
+        self.prints_jobs = prints_jobs
+        self.option_groups = option_groups
         self.own_params = list(self.params)
         self.params = [*self.params, *GLOBAL_OPTIONS]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = args if ctx.resilient_parsing else self.arrange(ctx, args)
         if self.signed_arguments:
             args = [_GUARD + word if re.match(r"-[\d.]", word) else word for word in args]
         try:
@@ -118,16 +139,78 @@ class Command(click.Command):
             params = {name: _unguard(value) for name, value in params.items()}
         return self.callback(ctx.obj, **params)
 
+    def arrange(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments for click's parser."""
+        return self._take_fields(ctx, args) if self.prints_jobs else args
+
+    def _take_fields(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move the fields of `--json id,state` and `--json=id,state` to the flags.
+
+        A single name is a list of fields only after another argument: `enqueue --json env` runs env.
+        """
+        end = args.index("--") if "--" in args else len(args)
+        for at, arg in enumerate(args[:end]):
+            if arg.startswith("--json="):
+                names, after = arg.removeprefix("--json="), at + 1
+            elif arg == "--json" and at + 1 < end and self._are_fields(args[at + 1], before=args[:at]):
+                names, after = args[at + 1], at + 2
+            else:
+                continue
+            ctx.obj.flags.fields = tuple(_job_fields(names))
+            return [*args[:at], "--json", *args[after:]]
+        return args
+
+    def _are_fields(self, word: str, *, before: list[str]) -> bool:
+        names = [name.strip() for name in word.split(",")]
+        if len(names) > 1:
+            return any(name in JOB_FIELDS for name in names)
+        takes_ids = any(param.name == "ids" for param in self.own_params)
+        return word in JOB_FIELDS and (takes_ids or self._has_argument(before))
+
+    def _has_argument(self, args: list[str]) -> bool:
+        """Whether there is one that is neither an option nor its value."""
+        values = {name for param in self.params if not getattr(param, "is_flag", False) for name in param.opts}
+        is_value = False
+        for arg in args:
+            if not is_value and not arg.startswith("-"):
+                return True
+            is_value = not is_value and arg in values
+        return False
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_options(ctx, formatter, self.own_params)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_examples(formatter, self.examples)
+        grouped = {name for names in self.option_groups.values() for name in names}
+        for title, names in self.option_groups.items():
+            _write_options(ctx, formatter, title, [param for param in self.own_params if param.name in names])
+        others = [param for param in self.own_params if param.name not in grouped]
+        _write_options(ctx, formatter, "Other options" if grouped else "Options", others)
+        shared = list(GLOBAL_OPTIONS)
+        if self.prints_jobs:
+            shared = [_JSON_FIELDS if option.name == "json" else option for option in shared]
+        _write_options(ctx, formatter, "Options of every command", shared)
 
 
-show_env_option: Final = click.option(
-    "--show-env", is_flag=True, help="Show the values of its environment, not only the names."
+_JSON_FIELDS: Final = _global("--json", metavar="[FIELD,…]", help="Print JSON, or only these fields of it.")
+# The fields that list, show and enqueue can print.
+_FIELDS: Final = (
+    "id command argv state queue priority effective_priority attempts runs crashes max_retries backoff_base timeout"
+    " run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error worker cwd env"
+    " tags depends_on unique_key cron held reason log limits secrets history output duplicate"
 )
+JOB_FIELDS: Final = frozenset(_FIELDS.split())
+
+
+def _job_fields(text: str) -> Iterator[str]:
+    for name in map(str.strip, text.split(",")):
+        if name not in JOB_FIELDS:
+            from queuectl.text import closest_match
+
+            known = sorted(JOB_FIELDS)
+            raise UnknownName("field", name, nearest=closest_match(name, known), known=known)
+        yield name
+
+
+show_env_option: Final = click.option("--show-env", is_flag=True, help="Show the values of environment variables.")
 
 
 class LazyGroup(click.Group):
@@ -136,6 +219,7 @@ class LazyGroup(click.Group):
     def __init__(self, name: str | None, *, table: Mapping[str, Entry], examples: str = "", **rest: Any) -> None:
         super().__init__(name, add_help_option=False, invoke_without_command=True, **rest)
         self.table = table
+        self.aliases = {entry.alias: name for name, entry in table.items() if entry.alias}
         self.examples = examples
         self.own_params = list(self.params)
         self.params = [*self.params, *GLOBAL_OPTIONS]
@@ -144,7 +228,7 @@ class LazyGroup(click.Group):
         return [name for name, entry in self.table.items() if not entry.hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = self.table.get(cmd_name)
+        entry = self.table.get(self.aliases.get(cmd_name, cmd_name))
         if entry is None:
             return None
         return cast(click.Command, getattr(import_module(f"{COMMANDS_PACKAGE}.{entry.module}"), entry.attribute))
@@ -155,10 +239,9 @@ class LazyGroup(click.Group):
         name, rest = args[0], args[1:]
         command = self.get_command(ctx, name)
         if command is None and not ctx.resilient_parsing:
-            from queuectl.text import closest_match
+            from queuectl.cli.suggest import UnknownCommand
 
-            known = self.list_commands(ctx)
-            raise UnknownName("command", name, nearest=closest_match(name, known), known=known)
+            raise UnknownCommand(name, group=ctx.command_path, known=[*self.table, *self.aliases])
         return name, command, rest
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -189,16 +272,22 @@ class LazyGroup(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: MutableMapping[str, list[tuple[str, str]]] = {}
         for name, entry in self.table.items():
-            if not entry.hidden:
-                sections.setdefault(entry.section, []).append((name, entry.help))
-        longest = max(len(name) for name in self.table)
+            if not entry.hidden and entry.section:
+                alias = f" (alias: {entry.alias})" if entry.alias else ""
+                sections.setdefault(entry.section, []).append((name, entry.help.removesuffix(".") + alias))
+        longest = max(len(name) for rows in sections.values() for name, _ in rows)
         for section, rows in sections.items():
             with formatter.section(section):
                 formatter.write_dl([(name.ljust(longest), text) for name, text in rows])
-        _write_options(ctx, formatter, self.own_params)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.parent is None:
+            with formatter.section("Options of every command"):
+                formatter.write_text(_OPTIONS_IN_SHORT)
         _write_examples(formatter, self.examples)
+        if ctx.parent is None:
+            formatter.write_paragraph()
+            formatter.write_text("More: queuectl COMMAND --help, queuectl help TOPIC, queuectl help")
+        else:
+            _write_options(ctx, formatter, "Options of every command", GLOBAL_OPTIONS)
 
 
 def command(
@@ -231,14 +320,17 @@ def show_help(ctx: click.Context) -> None:
         app.print(app.paint(line, "bold" if is_heading else "dim" if is_comment else None))
 
 
-def _write_options(ctx: click.Context, formatter: click.HelpFormatter, own: list[click.Parameter]) -> None:
-    shared: list[click.Parameter] = [*GLOBAL_OPTIONS]
-    for title, params in (("Options", own), ("Options of every command", shared)):
-        options = [param for param in params if isinstance(param, click.Option)]
-        records = [record for option in options if (record := option.get_help_record(ctx)) is not None]
-        if records:
-            with formatter.section(title):
-                formatter.write_dl(records)
+_OPTIONS_IN_SHORT: Final = "--home DIR  --db URL  --trust-home  --json  --quiet  --no-color  -h, --help  -V, --version"
+
+
+def _write_options(
+    ctx: click.Context, formatter: click.HelpFormatter, title: str, params: Iterable[click.Parameter]
+) -> None:
+    options = [param for param in params if isinstance(param, click.Option)]
+    records = [record for option in options if (record := option.get_help_record(ctx)) is not None]
+    if records:
+        with formatter.section(title):
+            formatter.write_dl(records)
 
 
 def _write_examples(formatter: click.HelpFormatter, examples: str) -> None:

@@ -93,8 +93,7 @@ def from_click(error: click.ClickException) -> QueuectlError:
     hint = f"{path} --help lists the options"
     if isinstance(error, click.NoSuchOption):
         message = f"no such option {error.option_name!r}"
-        if error.possibilities:
-            hint = f"did you mean {' or '.join(error.possibilities)}?"
+        hint = meant_option(error) or hint
     elif isinstance(error, click.MissingParameter):
         message = " ".join(error.format_message().split())  # click prints each value of a choice on its own line
         if ctx is not None:
@@ -105,6 +104,22 @@ def from_click(error: click.ClickException) -> QueuectlError:
         hint = f"give it a value: {error.option_name} {metavar}"
     message = message.rstrip(".")
     return UsageError(message[:1].lower() + message[1:], hint=hint)
+
+
+def meant_option(error: click.NoSuchOption) -> str | None:
+    """A hint about the option that the user meant; None if none is similar."""
+    if error.ctx is None:
+        return None
+    from queuectl.cli.suggest import option_hint
+
+    known = [
+        name
+        for param in error.ctx.command.params
+        if not (isinstance(param, click.Option) and param.hidden)
+        for name in param.opts
+        if name.startswith("--")
+    ]
+    return option_hint(error.option_name, error.ctx.command_path, known)
 
 
 def _value_of(error: click.BadOptionUsage) -> str | None:
@@ -145,7 +160,7 @@ def exit_status(error: QueuectlError) -> int:
     return REFUSED
 
 
-yes_option: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+yes_option: Final = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")
 
 
 class NotConfirmed(Conflict):

@@ -23,25 +23,23 @@ _Decorator = Callable[[Function], Function]
 
 
 def _filter(*names: str, metavar: str, about: str, complete: Callable[..., Any] | None = None) -> _Decorator:
-    return click.option(*names, multiple=True, metavar=metavar, shell_complete=complete, help=f"Only jobs {about}.")
+    return click.option(*names, multiple=True, metavar=metavar, shell_complete=complete, help=about)
 
 
 # Parameter of parse_filter -> option. A new filter needs only a line here.
 _OPTIONS: Final[Mapping[str, _Decorator]] = {
     "states": _filter(
-        "--state", "-s", "states", metavar="S[,S]", about="in one of these states", complete=complete_states
+        "--state", "-s", "states", metavar="S[,S]", about="Filter by state: dead,failed.", complete=complete_states
     ),
     "queues": _filter(
-        "--queue", "-q", "queues", metavar="NAME", about="of this queue; repeatable (any)", complete=complete_queues
+        "--queue", "-q", "queues", metavar="NAME", about="Filter by queue; repeatable (any).", complete=complete_queues
     ),
-    "tags": _filter("--tag", "tags", metavar="TAG", about="with this tag; repeatable (all)"),
+    "tags": _filter("--tag", "tags", metavar="TAG", about="Filter by tag; repeatable (all)."),
     "batches": _filter(
-        "--batch", "batches", metavar="NAME", about="of this batch; repeatable (any)", complete=complete_batches
+        "--batch", "batches", metavar="NAME", about="Filter by batch; repeatable (any).", complete=complete_batches
     ),
-    "since": click.option(
-        "--since", metavar="WHEN", help="Only jobs enqueued since 90m or 2d ago, or 2026-11-15 20:30."
-    ),
-    "match": click.option("--match", metavar="TEXT", help="Only jobs with this exact text in the command."),
+    "since": click.option("--since", metavar="WHEN", help="Filter by time of enqueue: 90m, 2d, 2026-11-15 20:30."),
+    "match": click.option("--match", metavar="TEXT", help="Filter by exact text in the command."),
 }
 HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --batch, --since or --match"
 

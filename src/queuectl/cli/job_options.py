@@ -6,6 +6,7 @@ Three commands add jobs by these options: enqueue, run and clone; `cron add` sto
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -14,10 +15,11 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import Command, Decorator, combine_options, integer, number
 from queuectl.cli.completion import complete_batches, complete_job_list, complete_queues, complete_secrets
-from queuectl.cli.errors import from_click
+from queuectl.cli.errors import from_click, meant_option
 from queuectl.errors import FileUnreadable, InvalidInput, UsageError
 from queuectl.jobs.spec import check_field
 from queuectl.operations.enqueue import JobInput, ParsedJobs, looks_like_json, parse_arguments
+from queuectl.text import escape_control
 
 STDIN: Final = "-"
 ONE_OF_THEM: Final = "use only one of them"
@@ -52,25 +54,31 @@ PARENT_OPTIONS: Final = {"after": "completed", "after_any": "ended", "after_fail
 # ── options ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LIMIT_OPTIONS: Final = (
-    click.option("--memory", metavar="SIZE", help="Memory limit of a run: 512MiB, 2GiB; 0 for unlimited."),
-    click.option("--cpu-time", metavar="TIME", help="CPU time limit of a run: 30s, 1h; 0 for unlimited."),
-    click.option("--nice", type=integer, metavar="N", help="Scheduling priority (nice value), -20 to 19."),
-    click.option("--open-files", type=integer, metavar="N", help="Limit of open files; 0 for unlimited."),
-    click.option("--processes", type=integer, metavar="N", help="Limit of processes; 0 for unlimited."),
-    click.option("--file-size", metavar="SIZE", help="Limit of the size of a written file; 0 for unlimited."),
+    click.option("--memory", metavar="SIZE", help="Memory limit: 512MiB, 2GiB (default: none)."),
+    click.option("--cpu-time", metavar="TIME", help="CPU time limit: 30s, 1h (default: none)."),
+    click.option("--nice", type=integer, metavar="N", help="Nice value, -20 to 19 (default: that of the worker)."),
+    click.option("--open-files", type=integer, metavar="N", help="Maximum number of open files (0: unlimited)."),
+    click.option("--processes", type=integer, metavar="N", help="Maximum number of processes (0: unlimited)."),
+    click.option("--file-size", metavar="SIZE", help="Maximum size of files the job writes (0: unlimited)."),
 )
 _EDITABLE_OPTIONS: Final = (
     click.option("--command", metavar="CMD", help="Command for the shell."),
-    click.option("-p", "--priority", type=integer, metavar="N", help="Higher runs first, -1000000 to 1000000."),
-    click.option("--delay", metavar="TIME", help="Earliest start, from now: 90, 90s, 1h30m, 2d."),
-    click.option("--run-at", metavar="WHEN", help="Earliest start: ISO 8601, local time without a zone."),
-    click.option("--max-retries", "--retries", type=integer, metavar="N", help="Failed runs until the job is dead."),
-    click.option("--max-attempts", type=integer, metavar="N", help="The same, regardless of first-attempt-is-free."),
-    click.option("--timeout", metavar="TIME", help="Time limit of a run; 0 for unlimited."),
+    click.option("-p", "--priority", type=integer, metavar="N", help="Priority, higher runs first (default: 0)."),
+    click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
+    click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
+    click.option("--max-attempts", type=integer, metavar="N", help="Maximum number of attempts (default: 3)."),
+    click.option(
+        "--max-retries",
+        "--retries",
+        type=integer,
+        metavar="N",
+        help="Older name; see the setting first-attempt-is-free.",
+    ),
+    click.option("--timeout", metavar="TIME", help="Time limit of a run (default: none; 0: unlimited)."),
     *_LIMIT_OPTIONS,
-    click.option("--on-success", metavar="URL", help="Webhook when the job completes; none to remove it."),
-    click.option("--on-failure", metavar="URL", help="Webhook each time a run fails; none to remove it."),
-    click.option("--on-dead", metavar="URL", help="Webhook when the job is dead; none to remove it."),
+    click.option("--on-success", metavar="URL", help="POST to URL when the job completes (none: disabled)."),
+    click.option("--on-failure", metavar="URL", help="POST to URL when a run fails (none: disabled)."),
+    click.option("--on-dead", metavar="URL", help="POST to URL when the job is dead (none: disabled)."),
 )
 
 
@@ -79,49 +87,51 @@ def _parent_option(name: str, help: str) -> Decorator:
 
 
 _FIELD_OPTIONS: Final = (
-    click.option("--id", metavar="ID", help="ID of the job (default: generated)."),
+    click.option("--id", metavar="ID", help="Job ID (default: generated)."),
     click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Queue (default: default)."),
     *_EDITABLE_OPTIONS,
-    click.option("--backoff-base", type=number, metavar="X", help="A retry waits X ** attempts seconds."),
+    click.option("--backoff-base", type=number, metavar="X", help="Retry after X ** attempts seconds (default: 2)."),
     click.option("--cwd", metavar="DIR", help="Working directory (default: the current one)."),
     click.option("--env", multiple=True, metavar="K=V", help="Set a variable; K alone copies its current value."),
-    click.option(
-        "--env-file", multiple=True, metavar="FILE", help="Set variables from a file of NAME=value, - for stdin."
-    ),
+    click.option("--env-file", multiple=True, metavar="FILE", help="Set variables from a file (-: stdin)."),
     click.option(
         "--secret",
         multiple=True,
         metavar="NAME[=ENTRY]",
         shell_complete=complete_secrets,
-        help="Set a variable to a secret, which the worker resolves: see queuectl secret.",
+        help="Set a variable to a secret of the worker's host.",
     ),
-    click.option("--tag", multiple=True, metavar="NAME", help="Tag to filter by; repeatable."),
+    click.option("--tag", multiple=True, metavar="NAME", help="Tag for filters; repeatable."),
     click.option(
         "--batch", metavar="NAME", shell_complete=complete_batches, help="Batch, for batch show and wait --batch."
     ),
-    click.option("--key", metavar="KEY", help="Concurrency key: a queue can limit running jobs per key (--per-key)."),
+    click.option("--key", metavar="KEY", help="Concurrency key, limited by queue set --per-key."),
     _parent_option("--after", "Start after these jobs have completed."),
-    _parent_option("--after-any", "Start after these jobs have ended in any state."),
+    _parent_option("--after-any", "Start after these jobs have finished in any state."),
     _parent_option("--after-fail", "Start only if these jobs are dead."),
-    click.option("--unique", metavar="KEY", help="Unique key: at most one waiting or running job has it."),
-    click.option("--unique-for", metavar="TIME", help="Keep the key taken for this time after the enqueue."),
-    click.option(
-        "--if-exists", metavar="WHAT", help="If the key is taken: skip (print the existing id), error or replace."
-    ),
+    click.option("--unique", metavar="KEY", help="Unique key: only one unfinished job can have it."),
+    click.option("--unique-for", metavar="TIME", help="Keep the key taken for TIME after the enqueue."),
+    click.option("--if-exists", metavar="WHAT", help="Action if it is taken: skip (default), error, replace."),
 )
 many_options: Final = combine_options(
-    click.option(
-        "--for-each", metavar="FILE", help="One job per line, - for stdin; {} {/} {.} {n} in the command are the line."
-    ),
-    click.option("-0", "--null", "nul", is_flag=True, help="With --for-each: items end with NUL instead of newline."),
-    click.option("--colsep", metavar="TEXT", help="With --for-each: separator of the columns {1} {2}."),
-    click.option("--on-complete", metavar="CMD", help="With --batch: run this once all jobs of the batch have ended."),
-    click.option(
-        "--array",
-        metavar="RANGE",
-        help="One job per index (1-100, 1,3,7, 0-90:10; %4: 4 at a time), in QUEUECTL_ARRAY_INDEX.",
-    ),
+    click.option("--for-each", metavar="FILE", help="Add one job per line; {} {/} {.} {n} are the line."),
+    click.option("-0", "--null", "nul", is_flag=True, help="NUL-separated items of --for-each."),
+    click.option("--colsep", metavar="TEXT", help="Column separator of --for-each, for {1} {2}."),
+    click.option("--on-complete", metavar="CMD", help="Command to run after all jobs of --batch."),
+    click.option("--array", metavar="RANGE", help="Add one job per index: 1-100, 1,3,7, 0-90:10, 1-9%4."),
 )
+# Heading of the help -> parameters. Of the commands that add jobs.
+OPTION_GROUPS: Final[Mapping[str, Sequence[str]]] = {
+    "Job": ("id", "command", "queue", "priority", "tag"),
+    "Schedule": ("delay", "run_at", "tz", "overlap", "catch_up", "jitter", "until", "replace"),
+    "Retries and timeout": ("max_attempts", "max_retries", "backoff_base", "timeout"),
+    "Limits": (*LIMITS, "key"),
+    "Environment": ("cwd", "env", "env_file", "secret"),
+    "Dependencies": tuple(PARENT_OPTIONS),
+    "Uniqueness": ("unique", "unique_for", "if_exists"),
+    "Batch input": ("file", "form", "stream", "for_each", "nul", "colsep", "array", "batch", "on_complete"),
+    "Webhooks": ("on_success", "on_failure", "on_dead"),
+}
 
 
 limit_options: Final = combine_options(*_LIMIT_OPTIONS)
@@ -167,6 +177,8 @@ def refuse_parents(options: Mapping[str, Any], problem: str, *, hint: str) -> No
 def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
     """As `read_flags`, without the parents."""
     flags = {name: options[name] for name in FIELDS if options[name] is not None}
+    if options["cwd"] and not os.path.isdir(options["cwd"]):
+        app.say(f"warning: {escape_control(options['cwd'])} is not a directory on this host")
     if options["env"] or options["env_file"]:
         files = _read_env_files(options["env_file"], app, options)
         flags["env"] = {**files, **read_variables(options["env"], app.environ)}
@@ -318,16 +330,14 @@ class JobCommand(Command):
     """A command whose last arguments are a command to run.
 
     A single argument may be followed by options. If there are several, every option stands before the first: an option
-    after it belongs to the command. `parse_args` moves the command behind a `--`; click's parser runs once, after that.
+    after it belongs to the command. `arrange` moves the command behind a `--`; click's parser runs once, after that.
     """
 
     leading_arguments = 0  # before the command; options may stand between them
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args if ctx.resilient_parsing else self._command_last(ctx, args))
-
-    def _command_last(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def arrange(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The same arguments with the command behind a `--`, so that nothing in it is parsed as an option."""
+        args = super().arrange(ctx, args)
         options: list[str] = []
         leading: list[str] = []
         names: frozenset[str] = frozenset()
@@ -446,7 +456,7 @@ def _misplaced(ctx: click.Context, ordered: Sequence[str], cause: click.UsageErr
     if cause is None:
         return UsageError("options must stand before a command of several arguments", hint=hint)
     if isinstance(cause, click.NoSuchOption):
-        meant = f"did you mean {' or '.join(cause.possibilities)}? else " if cause.possibilities else ""
-        return UsageError(f"no such option {cause.option_name!r}", hint=meant + hint)
+        meant = meant_option(cause)
+        return UsageError(f"no such option {cause.option_name!r}", hint=f"{meant} Otherwise {hint}" if meant else hint)
     failure = from_click(cause)
     return UsageError(failure.message, hint=f"{failure.hint}; or {hint}")

@@ -69,7 +69,7 @@ def _invoke(app: App, root: LazyGroup, arguments: Sequence[str]) -> int:
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     # Searched for before parsing: they also apply to errors about arguments that cannot be parsed.
     app.flags.no_color = "--no-color" in options
-    as_json = "--json" in options
+    as_json = any(one == "--json" or one.startswith("--json=") for one in options)
     try:
         code = _attempt(app, root, arguments, as_json=as_json)
         app.write("", flush=True)

@@ -22,14 +22,14 @@ T = TypeVar("T")
 class Table(NamedTuple, Generic[T]):
     """Rows as a table; with --json one array, streamed, as `rows` may be a generator of a million; with --quiet the ids.
 
-    On a terminal, `empty` is printed instead of a table without rows. `footer` is printed below a table.
+    `empty` is printed instead of a table without rows. `footer` is printed below a table.
     """
 
     rows: Iterable[T]
     columns: Sequence[Column[T]]
     to_json: Callable[[T], Any]
     to_id: Callable[[T], str] | None = None
-    empty: str = "nothing to show"
+    empty: str = "Nothing to show."
     footer: str | None = None
     exit_code: int = 0
 
@@ -123,7 +123,7 @@ def render(app: App, result: Result) -> int:
             return result.exit_code
         case Details():
             if as_json:
-                _print_json(app, result.value() if callable(result.value) else result.value)
+                _print_json(app, select_fields(app, result.value() if callable(result.value) else result.value))
             elif app.flags.quiet:
                 if result.id is not None:
                     app.print(escape_control(result.id))
@@ -135,7 +135,7 @@ def render(app: App, result: Result) -> int:
             return result.exit_code
         case Stream():
             if as_json:
-                _print_array(app, map(result.to_json, result.rows), live=result.live)
+                _print_array(app, (select_fields(app, result.to_json(row)) for row in result.rows), live=result.live)
             elif result.summary is not None and app.stdout_is_terminal and not app.flags.quiet:
                 app.print(result.summary())
             elif result.live:
@@ -148,7 +148,7 @@ def render(app: App, result: Result) -> int:
             return _code(result)
         case Table():
             if as_json:
-                _print_array(app, map(result.to_json, result.rows))
+                _print_array(app, (select_fields(app, result.to_json(row)) for row in result.rows))
             elif app.flags.quiet:
                 for row in result.rows:
                     app.print(escape_control(result.to_id(row) if result.to_id else result.columns[0].cell(row)))
@@ -183,8 +183,7 @@ def _effect_of(result: Result) -> str | None:
 
 def _print_table(app: App, table: Table[Any]) -> None:
     lines = list(table_lines(app, table.rows, table.columns))
-    # In a pipe the header stays: a program can always skip one line.
-    if len(lines) == 1 and app.stdout_is_terminal:
+    if len(lines) == 1:  # the header
         lines = [table.empty]
     for line in lines:
         app.print(line)
@@ -221,6 +220,11 @@ def field_lines(app: App, fields: Iterable[tuple[str, str]]) -> Iterator[str]:
     width = max((len(label) for label, _ in shown), default=0)
     for label, text in shown:
         yield f"  {app.paint(label.rjust(width), 'dim')}  {text}"
+
+
+def select_fields(app: App, value: Any) -> Any:
+    """The fields of --json that are named, in that order; null for one that this command does not print."""
+    return {name: value.get(name) for name in app.flags.fields} if app.flags.fields else value
 
 
 def to_json(value: Any) -> str:

@@ -134,28 +134,22 @@ class StoreRefused(Unavailable):
         super().__init__(f"the store {path} refuses: {problem}", hint=hint)
 
 
-# The packages of each extra in pyproject.toml. Not queuectl[EXTRA]: on the package index that name is another product.
-_PACKAGES: Final = {
-    "postgres": "'psycopg[binary]>=3.2'",
-    "dashboard": "'jinja2>=3.1' 'starlette>=0.46' 'uvicorn>=0.34'",
-    "tui": "'textual>=8'",
-}
-
-
 class DriverMissing(Unavailable):
+    """`command` installs it."""
+
     code = "driver-missing"
 
-    def __init__(self, store: str, extra: str) -> None:
-        super().__init__(f"the driver for {store} is not installed", hint=f"install it: pip install {_PACKAGES[extra]}")
+    def __init__(self, store: str, command: str) -> None:
+        super().__init__(f"the driver for {store} is not installed", hint=f"install it: {command}")
 
 
 class ExtraMissing(Unavailable):
+    """`command` installs the packages."""
+
     code = "extra-missing"
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(
-            f"{what} needs packages that are not installed", hint=f"install them: pip install {_PACKAGES[extra]}"
-        )
+    def __init__(self, what: str, command: str) -> None:
+        super().__init__(f"{what} needs packages that are not installed", hint=f"install them: {command}")
 
 
 class CannotListen(Unavailable):

@@ -19,6 +19,15 @@ class State(StrEnum):
     CANCELLED = "cancelled"
 
 
+# Names of other tools, accepted in filters.
+STATE_ALIASES: Final = {
+    "queued": State.PENDING,
+    "running": State.PROCESSING,
+    "done": State.COMPLETED,
+    "succeeded": State.COMPLETED,
+}
+
+
 class Event(StrEnum):
     UNBLOCK = "unblock"  # its parents have ended as required
     ORPHAN = "orphan"  # a parent ended in another way than required

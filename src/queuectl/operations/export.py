@@ -328,7 +328,7 @@ def _parse_schedule(name: str, given: Mapping[str, object], defaults: Defaults, 
         )
     fields = {**job, "cwd": validate(job, defaults).cwd}
     if HIDDEN_VALUE in (fields.get("env") or {}).values():
-        hint = "values of the environment are only in a file that export itself has made: queuectl export FILE"
+        hint = "values of the environment are only in a file that export itself has made: queuectl db export FILE"
         raise InvalidInput("job.env", "the export hides a value", hint=hint)
     until, paused = given.get("until"), flag(given.get("paused", False), "paused")
     anchor = _parse_time(given, "anchor_at", now_ms)

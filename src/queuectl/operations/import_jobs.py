@@ -111,7 +111,7 @@ def _read_records(
                     # An alert runs commands, and webhooks of alerts and queues may have private addresses: a file of jobs must not
                     # add them unnoticed.
                     problem = f"the file has more than jobs: {short_repr(fields[KIND])}"
-                    raise InvalidInput(KIND, problem, hint="if you trust all of it: queuectl import --rules FILE")
+                    raise InvalidInput(KIND, problem, hint="if you trust all of it: queuectl db import --rules FILE")
                 parse_config_record(fields, config, defaults, now_ms=now_ms)
                 continue
             record = parse_record(fields, defaults)
@@ -146,7 +146,7 @@ def _add_records(stage: Stage, target: Importer, *, advance: Advance) -> None:
 
 
 def _hidden_value_error(variable: str) -> InvalidInput:
-    hint = "values of the environment are only in a file that export itself has made: queuectl export FILE"
+    hint = "values of the environment are only in a file that export itself has made: queuectl db export FILE"
     return InvalidInput(f"env.{variable}", "the export hides its value", hint=hint)
 
 

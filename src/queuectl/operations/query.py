@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.jobs.model import Job
-from queuectl.jobs.states import FINAL, State
+from queuectl.jobs.states import FINAL, STATE_ALIASES, State
 from queuectl.store.protocol import Reads
 from queuectl.store.types import After, Filter, Sort
 from queuectl.text import closest_match, is_valid_queue, short_repr
@@ -83,6 +83,8 @@ def parse_since(value: object, *, subject: str, now_ms: Callable[[], int]) -> in
 
 def parse_state(name: str) -> State:
     name = name.strip()
+    if alias := STATE_ALIASES.get(name.lower()):
+        return alias
     try:
         return State(name.lower())
     except ValueError as exc:

@@ -238,7 +238,9 @@ def _open_postgres(url: PostgresUrl, clock: Clock | None, *, create: bool, patie
     try:
         import psycopg as psycopg
     except ImportError as exc:
-        raise errors.DriverMissing("PostgreSQL", "postgres") from exc
+        from queuectl.installation import install_command
+
+        raise errors.DriverMissing("PostgreSQL", install_command("postgres")) from exc
     from queuectl.store.postgres.migrate import connect
     from queuectl.store.postgres.session import STATEMENT_SECONDS, WORKER_SECONDS
     from queuectl.store.postgres.store import PostgresStore

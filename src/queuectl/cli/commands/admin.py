@@ -43,7 +43,7 @@ _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job t
 
 @command("prune")
 @ids_and_filters()
-@click.option("--older-than", metavar="D", help="Minimum time since the end, like 7d (default by settings).")
+@click.option("--older-than", metavar="D", help="Minimum time since the end: 7d (default: by settings).")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
 @yes_option
 def prune(
@@ -56,12 +56,12 @@ def prune(
 
     Examples:
         # by the settings retain-completed and retain-dead
-        queuectl prune
+        queuectl db prune
         # only count
-        queuectl prune --older-than 7d --dry-run
-        queuectl prune --older-than 90d --state dead --yes
-        queuectl prune --older-than 1d --queue thumbnails
-        queuectl prune 7f3a
+        queuectl db prune --older-than 7d --dry-run
+        queuectl db prune --older-than 90d --state dead --yes
+        queuectl db prune --older-than 1d --queue thumbnails
+        queuectl db prune 7f3a
     """
     age = None if older_than is None else parse_duration_ms(older_than, subject="--older-than")
     if ids:
@@ -157,7 +157,7 @@ def _jobs_text(jobs: Mapping[State, int]) -> str:
     return f"{listed} {'job' if sum(jobs.values()) == 1 else 'jobs'}"
 
 
-@command("reset", examples="queuectl reset --yes")
+@command("reset", examples="queuectl db reset --yes")
 @yes_option
 def reset(app: App, yes: bool) -> Result:
     """Remove all jobs, their history and logs; keep settings, schedules, alerts and rules of queues.
@@ -241,21 +241,21 @@ MAX_LISTED_SUBJECTS: Final = 3
 
 
 @command("audit")
-@click.option("--since", metavar="WHEN", help="Only changes since 90m or 2d ago, or 2026-11-15 20:30.")
+@click.option("--since", metavar="WHEN", help="Filter by time: 90m, 2d, 2026-11-15 20:30.")
 @click.option(
     "--id",
     "subject",
     metavar="ID",
     shell_complete=complete_jobs,
-    help="Only for this job, queue, schedule, worker or setting.",
+    help="Filter by job, queue, schedule, worker or setting.",
 )
-@click.option("--who", metavar="WHO", help="Only changes by this user, uid, host, program or token.")
+@click.option("--who", metavar="WHO", help="Filter by user, uid, host, program or token.")
 @click.option(
     "--limit",
     type=integer,
     default=DEFAULT_AUDIT_LIMIT,
     metavar="N",
-    help=f"Maximum number of records (default {DEFAULT_AUDIT_LIMIT}).",
+    help=f"Maximum number of records (default: {DEFAULT_AUDIT_LIMIT}).",
 )
 def audit(app: App, limit: int, **options: Any) -> Result:
     """List who changed what, newest first.
@@ -273,7 +273,7 @@ def audit(app: App, limit: int, **options: Any) -> Result:
         _audit_columns(reads.now_ms()),
         to_json=Recorded.to_dict,
         to_id=lambda one: str(one.seq),
-        empty="nothing was recorded",
+        empty="No changes.",
     )
 
 
@@ -345,10 +345,10 @@ MAX_VALUE_BYTES: Final = 16 * 1024  # read from stdin
 
 _TABLE = {
     "list": Entry("admin", "config_list", "List settings with values and sources."),
-    "show": Entry("admin", "config_list", "The same as list.", hidden=True),
+    "show": Entry("admin", "config_list", "List settings with values and sources.", hidden=True),
     "get": Entry("admin", "config_get", "Print a setting."),
     "set": Entry("admin", "config_set", "Store a setting, for all users of this database."),
-    "unset": Entry("admin", "config_unset", "Restore the default of a setting."),
+    "unset": Entry("admin", "config_unset", "Restore the default of a setting.", alias="delete"),
     "reset": Entry("admin", "config_reset", "Restore all defaults."),
 }
 
@@ -366,6 +366,7 @@ config = group(
 
 
 _key_argument = click.argument("key", shell_complete=complete_keys)
+_optional_key_argument = click.argument("key", required=False, shell_complete=complete_keys)
 
 
 @command("list")
@@ -376,6 +377,10 @@ def config_list(app: App) -> Result:
         queuectl config list
         queuectl config list --json | jq '.[] | select(.source != "default")'
     """
+    return _settings_table(app)
+
+
+def _settings_table(app: App) -> Result:
     entries = app.settings.entries()
     if not app.stdout_is_terminal:
         return Lines([f"{entry.key} = {entry.text}" for entry in entries], [entry.to_dict() for entry in entries])
@@ -400,14 +405,16 @@ _SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": No
 
 
 @command("get")
-@_key_argument
-def config_get(app: App, key: str) -> Result:
-    """Print the value in force, in its canonical form.
+@_optional_key_argument
+def config_get(app: App, key: str | None) -> Result:
+    """Print the value in force, in its canonical form. Without a key, list all settings.
 
     Examples:
         queuectl config get backoff-base
         queuectl config get max_retries
     """
+    if key is None:
+        return _settings_table(app)
     resolve_key(key)  # before the data directory is opened
     entry = app.settings.entry(key)
     return Lines([entry.text], entry.to_dict())

@@ -46,7 +46,7 @@ alert = group(
 )
 
 _POLICY: Final = click.option(
-    "--policy", metavar="FILE", help="Policy for its command (default policy.toml in --home)."
+    "--policy", metavar="FILE", help="Policy for its command (default: policy.toml in --home)."
 )
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
@@ -54,17 +54,19 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 @command("add")
 @click.argument("name", metavar="NAME")
 @click.option("--dead", metavar="N", help="Fire at this number of dead jobs.")
-@click.option("--within", metavar="TIME", help="With --dead: only jobs that died within this time.")
+@click.option("--within", metavar="TIME", help="Time window of --dead: 10m, 1h (default: any).")
 @click.option("--oldest", metavar="TIME", help="Fire when a due job has waited for this time.")
 @click.option("--no-worker", metavar="TIME", help="Fire when there has been no live worker for this time.")
-@click.option("--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Only for this queue.")
-@click.option("--for", "hold", metavar="TIME", help="Time that the condition has to hold (default 0).")
-@click.option("--repeat", metavar="TIME", help="While it fires, repeat the notification at this interval.")
+@click.option(
+    "--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Queue to watch (default: all queues)."
+)
+@click.option("--for", "hold", metavar="TIME", help="Time that the condition has to hold (default: 0).")
+@click.option("--repeat", metavar="TIME", help="Interval of repeated notifications (default: none).")
 @click.option("--webhook", metavar="URL", help="Webhook to call.")
 @click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
 def add(app: App, name: str, command_: str | None, **values: str | None) -> Result:
-    """Add an alert. It fires when its value has been at the threshold or above for a time (--for), and is resolved when it has
-    been below four fifths of it for the same time. Each sends one notification.
+    """Add an alert. It fires when its value has been at the threshold or above for the time of --for. It is resolved when
+    the value has been below four fifths of the threshold for the same time. Each sends one notification.
 
     Examples:
         # ten jobs died within the last hour
@@ -100,7 +102,7 @@ def list_alerts(app: App) -> Result:
         ],
         to_json=lambda one: one.to_dict(_fate(messages, one) or None),
         to_id=lambda one: str(one.name),
-        empty="no alerts",
+        empty="No alerts.",
     )
 
 

@@ -197,7 +197,7 @@ def run_now(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> 
 def priority(app: App, arguments: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Change the priority of waiting jobs: higher runs first.
 
-    The number comes first, so that any number of ids can follow. After a single id it is accepted, too.
+    The number comes first, so that any number of IDs can follow. After a single ID it is accepted, too.
 
     Examples:
         queuectl priority 10 7f3a 91bc

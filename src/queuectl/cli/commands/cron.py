@@ -13,7 +13,15 @@ from queuectl.cli.app import App
 from queuectl.cli.command import Entry, command, group, integer, show_env_option
 from queuectl.cli.commands.enqueue import single
 from queuectl.cli.completion import complete_schedules
-from queuectl.cli.job_options import PARENT_OPTIONS, JobCommand, command_input, job_options, read_fields, refuse_parents
+from queuectl.cli.job_options import (
+    OPTION_GROUPS,
+    PARENT_OPTIONS,
+    JobCommand,
+    command_input,
+    job_options,
+    read_fields,
+    refuse_parents,
+)
 from queuectl.cli.render import Details, Done, Result, Table, field_lines, table_lines
 from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.config import working_directory
@@ -161,11 +169,11 @@ cron = group(
     "cron",
     "Schedules: jobs that workers add at given times, each time once over all workers and hosts.",
     {
-        "add": Entry(_HERE, "add", "Add a schedule: when, and what to run."),
+        "add": Entry(_HERE, "add", "Add a schedule: a name, when to run, and the job."),
         "list": Entry(_HERE, "list_schedules", "List schedules: last run, its result, next run."),
         "show": Entry(_HERE, "show", "Show a schedule and its last runs."),
         "next": Entry(_HERE, "next_times", "Show the next runs."),
-        "run": Entry(_HERE, "run", "Add its job now."),
+        "run": Entry(_HERE, "run", "Add the job of a schedule now."),
         "pause": Entry(_HERE, "pause", "Pause schedules."),
         "resume": Entry(_HERE, "resume", "Resume schedules."),
         "remove": Entry(_HERE, "remove", "Remove schedules; their jobs stay."),
@@ -193,17 +201,17 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_schedules
 _names = click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_schedules)
 
 
-@command("add", cls=CronCommand)
+@command("add", cls=CronCommand, option_groups=OPTION_GROUPS)
 @_name
 @click.argument("schedule", metavar="SCHEDULE")
-@click.option("--tz", metavar="ZONE", help="Time zone, like Europe/Berlin (default that of this host).")
+@click.option("--tz", metavar="ZONE", help="Time zone: Europe/Berlin (default: that of this host).")
 @click.option(
-    "--overlap", default="skip", metavar="WHAT", help="While the previous job runs: skip (default), queue, allow."
+    "--overlap", default="skip", metavar="WHAT", help="Overlap with the last job: skip (default), queue, allow."
 )
-@click.option("--catch-up", default="one", metavar="WHAT", help="Missed runs to make up: none, one (default), all:N.")
-@click.option("--jitter", metavar="TIME", help="Maximum random delay.")
-@click.option("--until", metavar="WHEN", help="Last time: ISO 8601, in --tz without a zone.")
-@click.option("--replace", is_flag=True, help="Replace the schedule of that name.")
+@click.option("--catch-up", default="one", metavar="WHAT", help="Missed runs to catch up: none, one (default), all:N.")
+@click.option("--jitter", metavar="TIME", help="Maximum random delay (default: none).")
+@click.option("--until", metavar="WHEN", help="Time of the last run: 2026-12-31 18:00, in --tz.")
+@click.option("--replace", is_flag=True, help="Replace the schedule with this name.")
 @job_options
 def add(
     app: App,
@@ -218,17 +226,17 @@ def add(
     replace: bool,
     **options: Any,
 ) -> Result:
-    """Add a schedule: SCHEDULE is when to run, the rest what to run, as for enqueue and with its options.
+    """Add a schedule: a name, when to run, and the job, as for enqueue.
 
-    SCHEDULE is five fields as in crontab, six with seconds first, @hourly @daily @midnight @weekly @monthly @yearly
-    @annually, or 'every 90s', counted from now. Names (MON, JAN), ranges, lists and steps are supported.
+    SCHEDULE has five fields as in crontab, or six with seconds first. @hourly @daily @midnight @weekly @monthly @yearly
+    @annually and 'every 90s', counted from now, also work. Fields can have names (MON), ranges, lists and steps.
 
     Examples:
         # minute hour day-of-month month day-of-week, in the time zone of this host
-        queuectl cron add report '30 7 * * MON-FRI' './report.sh' --queue low --timeout 1h
+        queuectl cron add report '30 7 * * MON-FRI' ./report.sh --timeout 1h
 
         # in another time zone; catch up on at most three missed runs
-        queuectl cron add books '@monthly' --tz America/New_York --catch-up all:3 -- ./close --month
+        queuectl cron add close @monthly ./close --tz Asia/Tokyo --catch-up all:3
 
         # with seconds as the first field, or at an interval from now on
         queuectl cron add blink '*/10 * * * * *' 'curl -s localhost/health'
@@ -278,7 +286,7 @@ def list_schedules(app: App) -> Result:
         _columns(reads.now_ms()),
         to_json=lambda one: one.schedule.to_dict(one.last),
         to_id=lambda one: str(one.schedule.name),
-        empty="no schedules",
+        empty="No schedules.",
     )
 
 
@@ -296,7 +304,7 @@ def show(app: App, name: str, show_env: bool) -> Result:
 
 @command("next", examples="queuectl cron next nightly -n 10")
 @_name
-@click.option("-n", "--number", type=integer, default=5, metavar="N", help="Number of runs (default 5).")
+@click.option("-n", "--number", type=integer, default=5, metavar="N", help="Number of runs (default: 5).")
 def next_times(app: App, name: str, number: int) -> Result:
     """Show the next runs. For a paused schedule, as if it were not paused."""
     if not 0 <= number <= use.MAX_PREVIEWED_RUNS:
@@ -312,7 +320,7 @@ def next_times(app: App, name: str, number: int) -> Result:
         ],
         to_json=format_time,
         to_id=lambda at: str(format_time(at)),
-        empty="no more runs" if number else "nothing to show",
+        empty="No more runs.",
         footer="it is paused" if schedule.is_paused else None,
     )
 
@@ -320,7 +328,7 @@ def next_times(app: App, name: str, number: int) -> Result:
 @command("run", examples="queuectl wait $(queuectl cron run nightly)")
 @_name
 def run(app: App, name: str) -> Result:
-    """Add its job now and print the id. The next run is not affected."""
+    """Add the job of a schedule now and print its ID. The next run is not affected."""
     return single(app, Queued(use.run(name, _context(app)), is_duplicate=False))
 
 

@@ -29,15 +29,15 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @command("dashboard")
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).")
-@click.option("--port", default="8420", metavar="N", help="Port (default 8420); 0 for any free one.")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1).")
+@click.option("--port", default="8420", metavar="N", help="Port (default: 8420; 0: any free one).")
 @click.option("--token-file", metavar="FILE", help="File of tokens, one per line: [[NAME] full|read] TOKEN.")
 @click.option("--tls-cert", metavar="FILE", help="TLS certificate.")
 @click.option("--tls-key", metavar="FILE", help="TLS key.")
-@click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
+@click.option("--behind-proxy", is_flag=True, help="Expect a reverse proxy that terminates TLS.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name.")
 @click.option("--allow-alert-commands", is_flag=True, help="Accept alerts with a command over HTTP.")
-@click.option("--policy", metavar="FILE", help="Policy for alert commands (default policy.toml in --home).")
+@click.option("--policy", metavar="FILE", help="Policy for alerts (default: policy.toml in --home).")
 def dashboard(
     app: App,
     host: str,
@@ -76,7 +76,9 @@ def dashboard(
     except ImportError as exc:
         if (exc.name or "").partition(".")[0] not in _PACKAGES:
             raise
-        raise ExtraMissing("the dashboard", "dashboard") from exc
+        from queuectl.installation import install_command
+
+        raise ExtraMissing("the dashboard", install_command("dashboard")) from exc
     gate = open_gate(app.home, None if policy is None else file_path(policy, spelled="--policy"), app.environ)
     own = _configured_tokens(app, token_file)
     if not server.is_loopback(host) and not (own and (tls_cert or behind_proxy)):
@@ -160,7 +162,7 @@ def _configured_tokens(app: App, token_file: str | None) -> list[Token]:
 def top(app: App) -> Result:
     """Show a live view of queues, workers, jobs and logs in the terminal, with actions on keys. ? lists the keys, q quits.
 
-    Requires the extra tui: pip install '.[tui]' in a checkout.
+    Requires the extra tui. If it is missing, the command prints how to install it.
 
     Examples:
         queuectl top
@@ -172,7 +174,9 @@ def top(app: App) -> Result:
     try:
         from queuectl.tui.app import Top
     except ImportError as exc:
-        raise ExtraMissing("top", "tui") from exc
+        from queuectl.installation import install_command
+
+        raise ExtraMissing("top", install_command("tui")) from exc
     app.open_reads().changed()  # report an error now: later ones are retried
     app.close()
     view = Top(app.home, app.db, colour=app.color_on(app.stdout))

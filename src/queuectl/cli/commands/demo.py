@@ -123,7 +123,7 @@ def demo_directory(app: App) -> Iterator[Demo]:
 
 @command("demo", any_home=True)
 @click.option("--dashboard", is_flag=True, help="Create continuous traffic and show it in the dashboard.")
-@click.option("--port", metavar="N", help="Port of the dashboard (default any free one).")
+@click.option("--port", metavar="N", help="Port of the dashboard (default: any free one).")
 def demo(app: App, dashboard: bool, port: str | None) -> Result:
     """Run a demonstration in less than 20 seconds, in a temporary data directory.
 
@@ -160,9 +160,11 @@ def demo(app: App, dashboard: bool, port: str | None) -> Result:
         on.comment(
             "This job fails, is retried after 2 seconds, and is dead after the second failure. Its third run would succeed."
         )
-        on.type("""queuectl enqueue --id flaky --max-retries 2 'echo "try $QUEUECTL_RUN"; [ "$QUEUECTL_RUN" -ge 3 ]'""")
+        on.type(
+            """queuectl enqueue --id flaky --max-attempts 2 'echo "try $QUEUECTL_RUN"; [ "$QUEUECTL_RUN" -ge 3 ]'"""
+        )
         on.comment("A job with a time limit that starts a child process, and a job that would run for an hour.")
-        on.type("queuectl enqueue --id tree --timeout 1s --max-retries 1 'echo working; sleep 3600 & sleep 3600'")
+        on.type("queuectl enqueue --id tree --timeout 1s --max-attempts 1 'echo working; sleep 3600 & sleep 3600'")
         on.type("queuectl enqueue --id hour 'sleep 3600'")
         on.type("queuectl list --sort -created")
 
@@ -226,13 +228,13 @@ def _fill(on: Demo) -> None:
     on.type("queuectl enqueue --id docs --tag release --after build 'sleep 6; echo written'")
     on.type("queuectl enqueue --id release --tag release --after test --after docs 'echo released'")
     on.type("queuectl enqueue --array 1-24%3 --batch thumbnails --queue images 'sleep 1; echo $QUEUECTL_ARRAY_INDEX'")
-    on.type("queuectl enqueue --id broken --max-retries 2 'echo no such table >&2; exit 4'")
+    on.type("queuectl enqueue --id broken --max-attempts 2 'echo no such table >&2; exit 4'")
     on.type("queuectl enqueue --id talker 'i=0; while :; do i=$((i+1)); echo line $i; sleep 1; done'")
     on.type("queuectl enqueue --id tomorrow --delay 1d 'make report'")
     on.comment("Schedules: one for the night, and continuous traffic.")
     on.type("queuectl cron add nightly '0 2 * * *' 'make backup'")
     for number, (queue, seconds, script) in enumerate(_TRAFFIC, 1):
-        job = f"--queue {queue} --overlap allow --max-retries 2 '{script}'"
+        job = f"--queue {queue} --overlap allow --max-attempts 2 '{script}'"
         on.type(f"queuectl cron add visitor-{number} 'every {seconds}s' {job}")
     on.comment("Two workers.")
     on.type_uninterrupted("queuectl worker start --detach --count 6 --name bee")

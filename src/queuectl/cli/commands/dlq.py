@@ -26,7 +26,7 @@ _PURGE: Final = BulkAction(use.purge_dead, "remove", "purged", use.DEAD)
 _LOSES: Final = " with history and logs"
 
 _dead_jobs: Final = combine_options(
-    ids_and_filters(), click.option("--all", "all_of_them", is_flag=True, help="All dead jobs."), yes_option
+    ids_and_filters(), click.option("--all", "all_of_them", is_flag=True, help="Select all dead jobs."), yes_option
 )
 
 dlq = group(
@@ -36,7 +36,7 @@ dlq = group(
         "list": Entry(_HERE, "dlq_list", "List dead jobs, newest first."),
         "show": Entry(_HERE, "dlq_show", "Show a dead job with its history and output."),
         "retry": Entry(_HERE, "dlq_retry", "Retry dead jobs."),
-        "purge": Entry(_HERE, "dlq_purge", "Remove dead jobs, their history and logs."),
+        "purge": Entry(_HERE, "dlq_purge", "Remove dead jobs, their history and logs.", alias="delete"),
     },
     examples="""
         queuectl dlq list
@@ -45,7 +45,7 @@ dlq = group(
 )
 
 
-@command("list", examples="queuectl dlq list --queue mail --sort finished")
+@command("list", prints_jobs=True, examples="queuectl dlq list --queue mail --sort finished")
 @click.option("--state", "-s", "states", multiple=True, hidden=True)  # as of `list`; here a single state matches
 @filter_options(but=["states"])
 @page_options
@@ -54,10 +54,10 @@ def dlq_list(app: App, states: tuple[str, ...], selection: Selection, limit: int
     if states and State.DEAD not in map(parse_state, ",".join(states).split(",")):
         limit = 0
     where = selection.where(app)._replace(states=use.DEAD)
-    return list_table(app, where, limit=limit, **options, what="dead jobs", is_narrow=bool(selection))
+    return list_table(app, where, limit=limit, **options, what="dead jobs")
 
 
-@command("show", examples="queuectl dlq show 7f3a")
+@command("show", prints_jobs=True, examples="queuectl dlq show 7f3a")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 @show_env_option
 def dlq_show(app: App, id: str, show_env: bool) -> Result:

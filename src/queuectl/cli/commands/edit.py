@@ -38,11 +38,11 @@ from queuectl.units import format_duration, iso, to_ms
     multiple=True,
     metavar="NAME[=ENTRY]",
     shell_complete=complete_secrets,
-    help="Set a variable to a secret; replaces all secrets of the job.",
+    help="Set a variable to a secret; replaces all of the job.",
 )
 @click.option("--no-secrets", is_flag=True, help="Remove all secrets.")
 @click.option(
-    "--move-to", metavar="NAME", shell_complete=complete_queues, help="New queue. With ids, --queue is the same."
+    "--move-to", metavar="NAME", shell_complete=complete_queues, help="Queue to move to; with IDs also --queue."
 )
 @yes_option
 def edit(
@@ -66,7 +66,7 @@ def edit(
         # to another queue
         queuectl edit 7f3a --queue slow
         # all that match; asks first
-        queuectl edit --match ffmpeg --max-retries 5 --move-to slow
+        queuectl edit --match ffmpeg --max-attempts 5 --move-to slow
     """
     if no_secrets and fields["secrets"]:
         raise UsageError("--secret and --no-secrets at once", hint=ONE_OF_THEM)

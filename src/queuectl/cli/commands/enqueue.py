@@ -18,6 +18,7 @@ from queuectl.cli.completion import complete_jobs
 from queuectl.cli.errors import DONE, USAGE, InvalidLines, report
 from queuectl.cli.job_options import (
     ONE_OF_THEM,
+    OPTION_GROUPS,
     JobCommand,
     command_input,
     field_options,
@@ -42,14 +43,21 @@ MAX_LISTED = 5  # ids or refusals in one message
 
 # For `enqueue` and `run`.
 file_options: Final = combine_options(
-    click.option("--file", metavar="FILE", help="Read jobs from a file, - for stdin."),
-    click.option("--format", "form", type=click.Choice(["json", "jsonl", "lines"]), help="Format (default: detected)."),
+    click.option("--file", metavar="FILE", help="Read jobs from a file (-: stdin)."),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["json", "jsonl", "lines"]),
+        help="Format of the file (default: detected).",
+    ),
 )
 
 
 @command(
     "enqueue",
     cls=JobCommand,
+    prints_jobs=True,
+    option_groups=OPTION_GROUPS,
     examples="""
         # one argument is a command for the shell
         queuectl enqueue 'sleep 2 && echo done'
@@ -58,14 +66,14 @@ file_options: Final = combine_options(
         queuectl enqueue --priority 5 -- convert in.png -resize 50% out.png
 
         # JSON, with any field of a job
-        queuectl enqueue '{"id": "job1", "command": "sleep 2", "max_retries": 5}'
+        queuectl enqueue '{"id": "job1", "command": "sleep 2", "max_attempts": 5}'
 
-        # many at once, all or nothing: JSON lines, a JSON array, or one command a line
+        # many at once, all or nothing: JSON or one command per line
         queuectl enqueue --file jobs.jsonl --queue mail
         find . -name '*.log' | sed 's/^/gzip /' | queuectl enqueue --file -
 
         # a command for each line of a list; {.} is the line without its extension
-        find . -name '*.jpg' -print0 | queuectl enqueue --for-each - -0 'convert {} {.}.png'
+        ls *.jpg | queuectl enqueue --for-each - 'convert {} {.}.png'
 
         # the same command a hundred times, each with its own $QUEUECTL_ARRAY_INDEX
         queuectl enqueue --array 1-100 './simulate --seed "$QUEUECTL_ARRAY_INDEX"'
@@ -73,10 +81,10 @@ file_options: Final = combine_options(
         queuectl enqueue --array 1-100%4 './render --frame "$QUEUECTL_ARRAY_INDEX"'
 
         # a batch, with a command to run when all of its jobs have ended
-        queuectl enqueue --file jobs.txt --batch nightly --on-complete 'mail -s done me'
+        queuectl enqueue --file jobs.txt --batch nightly --on-complete ./report.sh
         queuectl wait --batch nightly
 
-        # a unique job: prints the id of the waiting or running one, if there is one
+        # a unique job: prints the ID of the waiting or running one, if there is one
         queuectl enqueue 'make report' --unique report
 
         # a dependency: starts after the other job has completed
@@ -88,7 +96,7 @@ file_options: Final = combine_options(
 )
 @job_options
 @file_options
-@click.option("--stream", is_flag=True, help="Add each line as it arrives; skip invalid ones.")
+@click.option("--stream", is_flag=True, help="Add each line as it arrives; skip invalid lines.")
 @many_options
 @show_env_option
 def enqueue(
@@ -100,10 +108,10 @@ def enqueue(
     show_env: bool,
     **options: Any,
 ) -> Result:
-    """Add jobs and print their ids after the jobs are stored.
+    """Add jobs and print their IDs after the jobs are stored.
 
-    An argument that begins with { or [ is JSON, any other single argument a command for the shell, several arguments a
-    program that runs without a shell. Options override fields of the JSON.
+    An argument that begins with { or [ is JSON. Any other single argument is a command for the shell. Several
+    arguments are a program that runs without a shell. Options override fields of the JSON.
     """
     flags = read_flags({**options, "file": file or ("-" if stream or arguments == ("-",) else None)}, app)
     many = read_many(options)
@@ -344,6 +352,8 @@ def _is_idle(app: App) -> bool:
 
 @command(
     "clone",
+    prints_jobs=True,
+    option_groups=OPTION_GROUPS,
     examples="""
         queuectl clone 7f3a
         # the same with another time limit, later
@@ -354,9 +364,9 @@ def _is_idle(app: App) -> bool:
 @click.argument("ref", metavar="ID", shell_complete=complete_jobs)
 @field_options
 def clone(app: App, ref: str, **options: Any) -> Result:
-    """Add a new job with the same fields as another one, in any state, and print its id.
+    """Add a new job with the same fields as another one, in any state, and print its ID.
 
-    The new job has its own id, no history, and the dependencies that the other job still waits for. Options, as of
+    The new job has its own ID, no history, and the dependencies that the other job still waits for. Options, as of
     enqueue, override its fields.
     """
     from queuectl.jobs.fields import absolute

@@ -13,7 +13,6 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.render import Lines, Result
-from queuectl.errors import UnknownName
 
 TOPICS_DIRECTORY: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
 TOPIC_SUFFIX: Final = ".txt"
@@ -52,7 +51,7 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
 @command("help", any_home=True)
 @click.argument("arguments", nargs=-1, metavar="[TOPIC | COMMAND...]", shell_complete=complete_topics)
 def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
-    """Print the page of a topic, or the help of a command. Without an argument, list the topics.
+    """Print the page of a topic, or the help of a command. Without an argument, list commands and topics.
 
     Examples:
         queuectl help
@@ -60,18 +59,28 @@ def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
         queuectl help enqueue
     """
     if not arguments:
-        return Lines([*_list()], topic_names())
+        return Lines([*_list(app)], topic_names())
     if len(arguments) == 1 and (text := _topic_text(arguments[0])) is not None:
         return Lines(text.splitlines(), {"topic": arguments[0], "text": text})
     text = _command_help(app, arguments)
     return Lines(text.splitlines(), {"command": " ".join(arguments), "text": text})
 
 
-def _list() -> Iterator[str]:
-    yield "Topics, each a page: queuectl help TOPIC"
+def _list(app: App) -> Iterator[str]:
+    from queuectl.cli.commands.registry import root
+
+    topics = topic_names()
+    commands = {name: entry for name, entry in root.table.items() if not entry.hidden}
+    width = max(map(len, [*topics, *commands])) + 2
+    yield "Commands: queuectl help COMMAND"
     yield ""
-    for name in topic_names():
-        yield f"  {name:<24}{_title(name)}"
+    for name, entry in commands.items():
+        yield f"  {name:<{width}}{entry.help.removesuffix('.')}"
+    yield ""
+    yield "Topics: queuectl help TOPIC"
+    yield ""
+    for name in topics:
+        yield f"  {name:<{width}}{_title(name)}"
 
 
 def _title(name: str) -> str:
@@ -90,17 +99,17 @@ def _command_help(app: App, arguments: tuple[str, ...]) -> str:
     from queuectl.cli.command import LazyGroup
     from queuectl.cli.commands.registry import root
     from queuectl.cli.main import PROGRAM
-    from queuectl.text import closest_match
+    from queuectl.cli.suggest import UnknownCommand
 
     context = click.Context(root, info_name=PROGRAM, obj=app)
     for number, word in enumerate(arguments):
         group = context.command
         found = group.get_command(context, word) if isinstance(group, LazyGroup) else None
         if found is None:
-            known = [*root.list_commands(context), *topic_names()]
-            raise UnknownName(
-                "topic", " ".join(arguments[: number + 1]), nearest=closest_match(word, known), known=topic_names()
-            )
+            known = group.list_commands(context) if isinstance(group, LazyGroup) else []
+            if number == 0:
+                raise UnknownCommand(word, what="topic", group=PROGRAM, known=[*known, *topic_names()])
+            raise UnknownCommand(word, group=context.command_path, known=known)
         context = click.Context(found, info_name=word, parent=context, obj=app)
     return context.get_help() + "\n"
 
@@ -108,7 +117,7 @@ def _command_help(app: App, arguments: tuple[str, ...]) -> str:
 @command("completion", any_home=True)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(app: App, shell: str) -> Result:
-    """Print the completion script for a shell: commands, options, states, settings, and ids, queues and names from the
+    """Print the completion script for a shell: commands, options, states, settings, and IDs, queues and names from the
     database.
 
     Examples:

@@ -38,24 +38,24 @@ DEFAULT_LIMIT: Final = 50  # rows of a table
 # For `list` and `dlq list`.
 page_options: Final = combine_options(
     click.option(
-        "--limit", type=integer, metavar="N", help=f"Maximum number of jobs (default {DEFAULT_LIMIT} for tables)."
+        "--limit", type=integer, metavar="N", help=f"Maximum number of jobs (default: {DEFAULT_LIMIT} in a table)."
     ),
-    click.option("--offset", type=integer, default=0, metavar="N", help="Skip the first N jobs."),
+    click.option("--offset", type=integer, default=0, metavar="N", help="Number of jobs to skip (default: 0)."),
     click.option(
         "--sort",
         default="created",
         metavar="KEY",
-        help="Sort key; a leading - reverses the order (default created).",
+        help="Sort key; a leading - reverses it (default: created).",
     ),
     show_env_option,
 )
 
 
-@command("list")
+@command("list", prints_jobs=True)
 @ids_and_filters()
 @page_options
 def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
-    """List jobs, newest first: all of them, or by id or filter.
+    """List jobs, newest first: all of them, or by ID or filter.
 
     Sort keys are created, priority, finished and duration, which are descending, and run_at, queue and state, which are
     ascending.
@@ -66,13 +66,15 @@ def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: A
         queuectl list --state dead,failed
         # the slowest jobs of a queue, as JSON
         queuectl list --queue mail --sort duration --limit 10 --json
-        # ids only, for another program
+        # some fields only
+        queuectl list --json id,state,error
+        # IDs only, for another program
         queuectl list --match ffmpeg --since 2d --quiet
         # single jobs
         queuectl list 7f3a 91bc
     """
     if not ids:
-        return list_table(app, selection.where(app), is_narrow=bool(selection), **options)
+        return list_table(app, selection.where(app), **options)
     found = find_jobs(app, ids, selection, default=frozenset(State))
     report_not_found(app, found)
     if not found.done or (found.refused and app.flags.json):  # with --json an error is the only output
@@ -89,7 +91,6 @@ def list_table(
     sort: str,
     show_env: bool,
     what: str = "jobs",
-    is_narrow: bool = False,
     exit_code: int = DONE,
 ) -> Result:
     key, is_descending = parse_sort(sort)
@@ -113,13 +114,13 @@ def list_table(
         columns(rows, store.now_ms(), width=app.width),
         to_json=to_json,
         to_id=lambda job: job.id,
-        empty=f"no matching {what}" if is_narrow else f"no {what}",
+        empty=f"No {what}.",
         footer=f"… and {more:,} more" if more > 0 else None,
         exit_code=exit_code,
     )
 
 
-@command("show")
+@command("show", prints_jobs=True)
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 @show_env_option
 def show(app: App, id: str, show_env: bool) -> Result:

@@ -25,8 +25,8 @@ from queuectl.text import escape_control
 @command("logs")
 @ids_and_filters()
 @click.option("--follow", "-f", is_flag=True, help="Follow until the job has ended.")
-@click.option("--tail", "-n", type=integer, metavar="N", help="Only the last N lines.")
-@click.option("--run", type=integer, metavar="N", help="Only this run, counted from 1.")
+@click.option("--tail", "-n", type=integer, metavar="N", help="Print the last N lines.")
+@click.option("--run", type=integer, metavar="N", help="Print run N, counted from 1.")
 @click.option("--no-markers", is_flag=True, help="Print only the output, without START and END lines.")
 def logs(
     app: App,
@@ -37,7 +37,7 @@ def logs(
     run: int | None,
     no_markers: bool,
 ) -> Result:
-    """Print the output of jobs, of all their runs. With several jobs, each line begins with the id.
+    """Print the output of jobs, of all their runs. With several jobs, each line begins with the ID.
 
     Examples:
         queuectl logs 7f3a

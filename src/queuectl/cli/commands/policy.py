@@ -41,13 +41,13 @@ policy = group(
     """,
 )
 
-_FILE: Final = click.option("--policy", "file", metavar="FILE", help="Policy (default policy.toml in --home).")
+_FILE: Final = click.option("--policy", "file", metavar="FILE", help="Policy file (default: policy.toml in --home).")
 
 
 @command("check", cls=JobCommand)
 @click.argument("arguments", nargs=-1, metavar="[COMMAND | JSON | ARG...]")
 @click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Apply the rules of this queue.")
-@click.option("--cwd", metavar="DIR", help="Working directory (default the current one).")
+@click.option("--cwd", metavar="DIR", help="Working directory (default: the current one).")
 @click.option("--env", multiple=True, metavar="K=V", help="Variable of the job.")
 @click.option("--secret", multiple=True, metavar="NAME[=ENTRY]", help="Secret of the job.")
 @click.option("--timeout", metavar="TIME", help="Time limit of the job.")

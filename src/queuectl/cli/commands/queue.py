@@ -68,7 +68,7 @@ def queue_list(app: App) -> Result:
         ],
         to_json=QueueView.to_dict,
         to_id=lambda one: one.name,
-        empty="no queues yet: the first job of a queue creates it",
+        empty="No queues.",
     )
 
 
@@ -153,7 +153,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
 @click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key.")
 @click.option("--rate", metavar="N/TIME", help="Rate limit: N starts per time: 10/m, 5/s, 100/h, 5/10s.")
 @click.option("--priority", metavar="N", help="Default priority.")
-@click.option("--max-retries", metavar="N", help="Default number of failed runs until a job is dead.")
+@click.option("--max-attempts", "--max-retries", "max_retries", metavar="N", help="Default maximum number of attempts.")
 @click.option("--timeout", metavar="TIME", help="Default time limit of a run; 0 for unlimited.")
 @click.option("--memory", metavar="SIZE", help="Default memory limit of a run.")
 @click.option("--cpu-time", metavar="TIME", help="Default CPU time limit of a run.")
@@ -177,7 +177,7 @@ def queue_set(app: App, name: str, **values: str | None) -> Result:
         # two running jobs per customer: enqueue --key customer-7
         queuectl queue set mail --per-key 2
         # defaults for its jobs
-        queuectl queue set reports --timeout 1h --max-retries 5 --priority -5
+        queuectl queue set reports --timeout 1h --max-attempts 5 --priority -5
         queuectl queue set reports --memory 2GiB --nice 5
         # a webhook for dead jobs
         queuectl queue set reports --on-dead https://example.org/hooks/queue
@@ -204,7 +204,7 @@ def _summary(one: QueueView) -> str:
 @click.argument("target", metavar="TO", shell_complete=complete_queues)
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)
 def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Result:
-    """Move waiting jobs of a queue to another one: all of them, or by id. They keep their priority and their time of enqueue.
+    """Move waiting jobs of a queue to another one: all of them, or by ID. They keep their priority and their time of enqueue.
     Running jobs stay.
 
     Examples:

@@ -6,65 +6,67 @@ from typing import Final
 
 import click
 
-from queuectl.cli.command import Entry, group, print_version
+from queuectl.cli.command import DATABASE_COMMANDS, Entry, group, print_version
 
-_ADD, _INSPECT, _CONTROL, _ADMIN = "Add jobs", "Inspect", "Control", "Administration"
+_START: Final = "Start here"
+_JOBS: Final = "Jobs"
+_QUEUES: Final = "Queues, batches and schedules"
+_MONITOR: Final = "Monitor"
+_ADMIN: Final = "Administer"
+_UNLISTED: Final = ""
 
 COMMANDS: Final = {
-    "enqueue": Entry("enqueue", "enqueue", "Add jobs: a command, JSON, or a file of many.", _ADD),
-    "run": Entry("run", "run", "Add a job, follow its output, exit with its code.", _ADD),
-    "clone": Entry("enqueue", "clone", "Add a job with the same fields as another one.", _ADD),
-    "status": Entry("inspect", "status", "Show the number of jobs by state, and the workers.", _INSPECT),
-    "list": Entry("inspect", "list_jobs", "List jobs, newest first.", _INSPECT),
-    "show": Entry("inspect", "show", "Show a job with its history and output.", _INSPECT),
-    "explain": Entry("inspect", "explain", "Explain why a job is not running.", _INSPECT),
-    "graph": Entry("inspect", "graph", "Draw the dependencies of a job.", _INSPECT),
-    "logs": Entry("logs", "logs", "Print the output of jobs.", _INSPECT),
-    "audit": Entry("admin", "audit", "List changes and their actors.", _INSPECT),
-    "metrics": Entry("inspect", "metrics", "Show success rate, durations, waiting times, throughput.", _INSPECT),
-    "batch": Entry("wait", "batch", "Show batches and their progress.", _INSPECT),
-    "dashboard": Entry("dashboard", "dashboard", "Serve the web dashboard and the HTTP API.", _INSPECT),
-    "top": Entry("dashboard", "top", "Show a live view in the terminal, with actions on keys.", _INSPECT),
-    "worker": Entry("worker", "worker", "Start, stop and list workers.", _CONTROL),
-    "service": Entry("service", "service", "Run a worker under systemd or launchd.", _CONTROL),
-    "queue": Entry("queue", "queue", "Pause and limit queues, set defaults for their jobs.", _CONTROL),
-    "wait": Entry("wait", "wait", "Wait until jobs have ended.", _CONTROL),
-    "cancel": Entry("control", "cancel", "Cancel jobs; running ones are stopped.", _CONTROL),
-    "retry": Entry("control", "retry", "Retry failed, dead or cancelled jobs.", _CONTROL),
-    "edit": Entry("edit", "edit", "Change waiting jobs, in your editor or by options.", _CONTROL),
-    "priority": Entry("control", "priority", "Change the priority of waiting jobs.", _CONTROL),
-    "hold": Entry("control", "hold", "Hold waiting jobs until they are released.", _CONTROL),
-    "release": Entry("control", "release", "Release held jobs.", _CONTROL),
-    "run-now": Entry("control", "run_now", "Make delayed and failed jobs due now.", _CONTROL),
-    "cron": Entry("cron", "cron", "Schedule jobs: every night, every 90 seconds.", _CONTROL),
-    "alert": Entry("alert", "alert", "Alert on dead jobs, long waits, or no live workers.", _CONTROL),
-    "dlq": Entry("dlq", "dlq", "List, retry and purge dead jobs (dead letter queue).", _CONTROL),
-    "doctor": Entry("admin", "doctor", "Find problems of this installation, and fix some.", _ADMIN),
-    "policy": Entry("policy", "policy", "Check and show the rules for commands on this host.", _ADMIN),
-    "secret": Entry("secret", "secret", "Manage secrets for jobs of this host.", _ADMIN),
+    "demo": Entry("demo", "demo", "Watch a guided demo of 20 seconds.", _START),
+    "enqueue": Entry("enqueue", "enqueue", "Add jobs.", _START, alias="add"),
+    "run": Entry("run", "run", "Add a job, stream its output, return its exit code.", _START),
+    "worker": Entry("worker", "worker", "Start, stop, restart and list workers.", _START),
+    "status": Entry("inspect", "status", "Show job counts, queues and workers.", _START),
+    "top": Entry("dashboard", "top", "Open the interactive terminal dashboard.", _START),
+    "dashboard": Entry("dashboard", "dashboard", "Serve the web dashboard and the HTTP API.", _START),
+    "list": Entry("inspect", "list_jobs", "List jobs.", _JOBS, alias="ls"),
+    "show": Entry("inspect", "show", "Show a job and its runs.", _JOBS),
+    "logs": Entry("logs", "logs", "Print or follow the output of jobs.", _JOBS, alias="log"),
+    "wait": Entry("wait", "wait", "Wait for jobs to finish.", _JOBS),
+    "cancel": Entry("control", "cancel", "Cancel waiting or running jobs.", _JOBS, alias="kill"),
+    "retry": Entry("control", "retry", "Retry failed, dead or cancelled jobs.", _JOBS),
+    "edit": Entry("edit", "edit", "Change waiting jobs: command, queue, priority, time.", _JOBS),
+    "hold": Entry("control", "hold", "Hold jobs back until queuectl release.", _JOBS),
+    "release": Entry("control", "release", "Release held jobs.", _UNLISTED),
+    "priority": Entry("control", "priority", "Change the priority of waiting jobs.", _UNLISTED),
+    "run-now": Entry("control", "run_now", "Make delayed and failed jobs due now.", _UNLISTED),
+    "clone": Entry("enqueue", "clone", "Add a copy of a job.", _JOBS),
+    "explain": Entry("inspect", "explain", "Explain why a job is not running.", _JOBS),
+    "graph": Entry("inspect", "graph", "Draw the dependencies of a job.", _JOBS),
+    "dlq": Entry("dlq", "dlq", "List, retry and purge dead jobs.", _JOBS),
+    "queue": Entry("queue", "queue", "Pause, limit and configure queues.", _QUEUES),
+    "batch": Entry("wait", "batch", "Show the progress of batches.", _QUEUES),
+    "cron": Entry("cron", "cron", "Run jobs on a schedule.", _QUEUES, alias="schedule"),
+    "metrics": Entry("inspect", "metrics", "Show success rate, latency and throughput.", _MONITOR),
+    "alert": Entry("alert", "alert", "Alert on dead jobs, long waits, or missing workers.", _MONITOR),
+    "audit": Entry("admin", "audit", "Show who changed what.", _MONITOR),
+    "doctor": Entry("admin", "doctor", "Check the installation and fix common problems.", _MONITOR),
     "config": Entry("admin", "config", "Show and change settings.", _ADMIN),
-    "prune": Entry("admin", "prune", "Remove ended jobs with history and logs, by age.", _ADMIN),
-    "backup": Entry("transfer", "backup", "Copy the database into a file, while workers run.", _ADMIN),
-    "restore": Entry("transfer", "restore", "Replace the database by a backup.", _ADMIN),
-    "copy": Entry("transfer", "copy", "Copy a whole database into another one.", _ADMIN),
-    "export": Entry("transfer", "export", "Write jobs as JSON, with or without history.", _ADMIN),
-    "import": Entry("transfer", "import_jobs", "Import jobs of export, or of another tool.", _ADMIN),
-    "reset": Entry("admin", "reset", "Remove all jobs, keep the settings and a backup.", _ADMIN),
-    "demo": Entry("demo", "demo", "Run a demonstration of 20 seconds.", _ADMIN),
-    "deliver": Entry("deliver", "deliver", "Deliver a webhook, as a job.", _ADMIN, hidden=True),
-    "help": Entry("help", "help_topic", "Read about a topic or a command.", _ADMIN),
-    "completion": Entry("help", "completion", "Print the completion script for a shell.", _ADMIN),
+    "service": Entry("service", "service", "Run a worker under systemd or launchd.", _ADMIN),
+    "secret": Entry("secret", "secret", "Manage secrets for jobs on this host.", _ADMIN),
+    "policy": Entry("policy", "policy", "Restrict what jobs may run on this host.", _ADMIN),
+    "db": Entry("transfer", "db", "Back up, restore, copy, export, import, prune, reset.", _ADMIN),
+    **{name: entry._replace(section=_UNLISTED, hidden=True) for name, entry in DATABASE_COMMANDS.items()},
+    "deliver": Entry("deliver", "deliver", "Deliver a webhook, as a job.", _UNLISTED, hidden=True),
+    "help": Entry("help", "help_topic", "Print the help of a command or a topic.", _UNLISTED),
+    "completion": Entry("help", "completion", "Print the completion script for a shell.", _UNLISTED),
 }
 
 
 root = group(
     "queuectl",
-    "A durable background job queue for shell commands: one file and no server, or PostgreSQL for many machines.",
+    "Run shell commands in the background, with retries, schedules and logs.\n\n"
+    "No server needed: jobs are stored in a SQLite file, or in PostgreSQL.",
     COMMANDS,
     examples="""
-        queuectl enqueue 'echo hello'
-        queuectl worker start --count 4
-        queuectl status
+        queuectl enqueue 'make report'
+        queuectl worker start --detach
+        queuectl run --timeout 10m 'make test'
+        queuectl logs -f last
     """,
     params=[
         click.Option(

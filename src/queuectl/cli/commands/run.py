@@ -12,7 +12,7 @@ from queuectl.cli.command import command, show_env_option
 from queuectl.cli.commands.enqueue import add, file_options, read_document, source
 from queuectl.cli.commands.logs import warn_missing_output
 from queuectl.cli.errors import INTERRUPTED, REFUSED, Interrupted
-from queuectl.cli.job_options import JobCommand, command_input, job_options, read_flags
+from queuectl.cli.job_options import OPTION_GROUPS, JobCommand, command_input, job_options, read_flags
 from queuectl.cli.job_view import end_line
 from queuectl.cli.render import Details, Raw, Result
 from queuectl.cli.worker_status import unserved_watch
@@ -24,7 +24,7 @@ from queuectl.operations.wait import exit_code, retry_store, wait
 from queuectl.text import escape_control
 
 
-@command("run", cls=JobCommand)
+@command("run", cls=JobCommand, option_groups=OPTION_GROUPS)
 @job_options
 @file_options
 @show_env_option

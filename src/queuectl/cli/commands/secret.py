@@ -54,7 +54,7 @@ def secret_list(app: App) -> Result:
         columns,
         to_json=lambda name: {"name": name, "usable": name not in problems, "problem": problems.get(name)},
         to_id=str,
-        empty="no secrets",
+        empty="No secrets.",
     )
 
 

@@ -193,7 +193,7 @@ service = group(
         "install": Entry(_HERE, "service_install", "Install and start the service."),
         "status": Entry(_HERE, "service_status", "Show the state of the service."),
         "uninstall": Entry(_HERE, "service_uninstall", "Stop the worker and remove the service."),
-        "end": Entry(_HERE, "service_end", "Called by systemd to stop the worker.", hidden=True),
+        "end": Entry(_HERE, "service_end", "Stop the worker for systemd.", hidden=True),
     },
     examples="""
         queuectl service install --count 4
@@ -202,10 +202,8 @@ service = group(
     """,
 )
 
-_NAME = click.option("--name", metavar="NAME", help="Worker ID, for several services (default the host name).")
-_SYSTEM = click.option(
-    "--system", "is_system", is_flag=True, help="A system service instead of a user service; needs root."
-)
+_NAME = click.option("--name", metavar="NAME", help="Worker ID, for several services (default: host name).")
+_SYSTEM = click.option("--system", "is_system", is_flag=True, help="Install a system service; needs root.")
 
 _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
 
@@ -214,12 +212,12 @@ _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), 
 @_SYSTEM
 @worker_options
 @_NAME
-@click.option("--run-as", metavar="USER", help=f"With --system: user of worker and jobs (default {SYSTEM_USER}).")
+@click.option("--run-as", metavar="USER", help=f"User of a --system service (default: {SYSTEM_USER}).")
 @click.option(
     "--stop-timeout",
     metavar="TIME",
     default=STOP_TIMEOUT,
-    help=f"Time for running jobs to finish, or none (default {STOP_TIMEOUT}).",
+    help=f"Time for running jobs to finish, or none (default: {STOP_TIMEOUT}).",
 )
 @click.option(
     "--env",
@@ -228,7 +226,7 @@ _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), 
     multiple=True,
     help="Variable for worker and jobs; NAME copies its value.",
 )
-@click.option("--allow-sudo", is_flag=True, help="With --system: allow sudo and set-user-ID programs in jobs.")
+@click.option("--allow-sudo", is_flag=True, help="Allow sudo and set-user-ID programs, with --system.")
 @click.option("--print", "print_only", is_flag=True, help="Print the unit or property list, change nothing.")
 @_MANAGER
 def service_install(
@@ -340,8 +338,8 @@ def service_uninstall(app: App, is_system: bool, name: str | None, manager: str 
 
 @command("end", examples="queuectl service end web1 --timeout 90s --unit queuectl.service")
 @click.argument("name")
-@click.option("--timeout", metavar="TIME", default=STOP_TIMEOUT)
-@click.option("--unit", metavar="UNIT", required=True)
+@click.option("--timeout", metavar="TIME", default=STOP_TIMEOUT, help="Time for running jobs to finish.")
+@click.option("--unit", metavar="UNIT", required=True, help="Name of the unit.")
 @_SYSTEM
 def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -> Result:
     """Stop a worker for systemd: at a restart leave its running jobs to the next one, otherwise let them finish."""

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command
+from queuectl.cli.command import DATABASE_COMMANDS, command, group
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options
 from queuectl.cli.render import Details, Raw, Result, table_lines
@@ -61,22 +61,35 @@ from queuectl.store.open import (
 from queuectl.store.protocol import Store
 from queuectl.text import escape_control, escape_json, plural
 
-BACKUP_HINT = "name a file that queuectl backup made; what export wrote is read by: queuectl import FILE"
+db = group(
+    "db",
+    "Back up, restore, copy, export, import, prune and reset the database.",
+    DATABASE_COMMANDS,
+    examples="""
+        queuectl db backup /backup/queue.db
+        queuectl db prune --older-than 30d
+        queuectl db copy --from ~/.queuectl/queue.db --to postgresql:///work
+    """,
+)
+
+BACKUP_HINT: Final = "name a file that queuectl db backup made; what export wrote is read by: queuectl db import FILE"
 
 
 class FileInUse(Conflict):
     code = "file-in-use"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is the database itself", hint="name a backup of it: queuectl backup FILE makes one")
+        super().__init__(
+            f"{path} is the database itself", hint="name a backup of it: queuectl db backup FILE makes one"
+        )
 
 
-@command("backup", examples="queuectl backup /backup/queue-$(date +%F).db")
+@command("backup", examples="queuectl db backup /backup/queue-$(date +%F).db")
 @click.argument("file", metavar="FILE")
 def backup(app: App, file: str) -> Result:
     """Copy the database into a new file, as a consistent snapshot, while workers run.
 
-    The copy is a SQLite file, also for PostgreSQL: queuectl restore restores it, and --db FILE reads it. It does not
+    The copy is a SQLite file, also for PostgreSQL: queuectl db restore restores it, and --db FILE reads it. It does not
     contain logs, which are files. An existing file is never replaced.
     """
     path = os.path.abspath(file)
@@ -89,7 +102,7 @@ def backup(app: App, file: str) -> Result:
     )
 
 
-@command("restore", examples="queuectl restore /backup/queue-2026-11-16.db --yes")
+@command("restore", examples="queuectl db restore /backup/queue-2026-11-16.db --yes")
 @click.argument("file", metavar="FILE")
 @yes_option
 def restore(app: App, file: str, yes: bool) -> Result:
@@ -211,8 +224,8 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
 
     Examples:
         # with the password in ~/.pgpass: others can read arguments
-        queuectl copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
-        queuectl copy --from postgresql:///work --to /backup/work.db
+        queuectl db copy --from ~/.queuectl/queue.db --to postgresql://queue@db.example.org/work
+        queuectl db copy --from postgresql:///work --to /backup/work.db
     """
     shown = {name: parse_address(address).shown() for name, address in (("from", source), ("to", target))}
     for address in () if app.flags.trust_home else (source, target):
@@ -260,7 +273,7 @@ CHUNK_BYTES = 2**16
     "--format",
     "form",
     type=click.Choice([form.value for form in exporter.ExportFormat]),
-    help="JSON array or JSON lines (default by suffix, else json).",
+    help="Format (default: by the suffix of FILE, else json).",
 )
 @click.option("--history", is_flag=True, help="Include all runs of each job.")
 @click.option("--rules", is_flag=True, help="Include queue rules, schedules, alerts and batch ends.")
@@ -273,12 +286,12 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
 
     Examples:
         # with the history
-        queuectl export --history jobs.json
+        queuectl db export --history jobs.json
         # one job per line, for other programs; without values of environments
-        queuectl export --format jsonl | jq -r .command
-        queuectl export --state dead --queue mail dead.jsonl
+        queuectl db export --format jsonl | jq -r .command
+        queuectl db export --state dead --queue mail dead.jsonl
         # everything for a new data directory
-        queuectl export --history --rules all.json
+        queuectl db export --history --rules all.json
     """
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a new file, or omit it for stdout")
@@ -329,24 +342,24 @@ def _encode(pieces: list[str]) -> bytes:
 
 @command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--rules", is_flag=True, help="Also import queues, schedules, alerts and ends of batches.")
+@click.option("--rules", is_flag=True, help="Import also queues, schedules, alerts and batch ends.")
 @click.option("--dry-run", is_flag=True, help="Print what would be imported, change nothing.")
 def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
     """Import jobs with their history from a file of export, or of some other tools. With --rules also queues, schedules,
     alerts and ends of batches: the author of the file then decides which commands alerts run and which URLs are called.
 
-    All or nothing. An identical job that exists is skipped; another job with the same id refuses the import. Running jobs
+    All or nothing. An identical job that exists is skipped; another job with the same ID refuses the import. Running jobs
     become pending. - is stdin.
 
     Examples:
-        queuectl import jobs.json
+        queuectl db import jobs.json
         # only check
-        queuectl import --dry-run jobs.json
+        queuectl db import --dry-run jobs.json
         # everything that `export --rules` wrote
-        queuectl import --rules all.json
+        queuectl db import --rules all.json
         # the database of another tool
-        queuectl import ~/old/queue.db
-        ssh build.example.org queuectl export --format jsonl | queuectl import -
+        queuectl db import ~/old/queue.db
+        ssh build.example.org queuectl db export --format jsonl | queuectl db import -
     """
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a file, or - for stdin")

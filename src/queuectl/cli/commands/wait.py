@@ -139,7 +139,7 @@ def batch_list(app: App) -> Result:
         _batch_columns(store.now_ms()),
         to_json=Progress.to_dict,
         to_id=lambda one: one.batch.name,
-        empty="no batches",
+        empty="No batches.",
     )
 
 

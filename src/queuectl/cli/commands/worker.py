@@ -53,7 +53,9 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 worker_options: Final = combine_options(
-    click.option("--count", "-c", metavar="N", help="Number of slots, 1 to 1,000 (default: setting worker-count)."),
+    click.option(
+        "--count", "-c", "--concurrency", "-j", metavar="N", help="Jobs at a time, 1 to 1,000 (default: worker-count)."
+    ),
     click.option(
         "--queue",
         "-q",
@@ -61,7 +63,7 @@ worker_options: Final = combine_options(
         multiple=True,
         metavar="NAME[=N]",
         shell_complete=complete_queues,
-        help="Serve this queue; in this order, or by weight.",
+        help="Queue to serve, in this order or by weight; repeatable.",
     ),
     click.option("--drain", is_flag=True, help="Exit when no job is due, running or waiting for a retry."),
     click.option("--idle-timeout", metavar="TIME", help="Exit after this time without a job: 90, 90s, 5m."),
@@ -72,7 +74,7 @@ worker_options: Final = combine_options(
         show_default=True,
         help="Format of the log: text, or one JSON object per line.",
     ),
-    click.option("--policy", metavar="FILE", help="Policy (default: policy.toml in the data directory)."),
+    click.option("--policy", metavar="FILE", help="Policy file (default: policy.toml in --home)."),
 )
 
 
@@ -248,12 +250,12 @@ def _silent_text(app: App, silent: UnresponsiveWorker, *, ends: bool) -> str:
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
 @click.option("--timeout", metavar="TIME", help="Stop running jobs after this time: 90, 90s, 5m.")
-@click.option("--now", is_flag=True, help="Stop running jobs now (TERM, kill-grace, KILL); they return to pending.")
-@click.option("--all", "everywhere", is_flag=True, help="All workers of the database, on every host.")
+@click.option("--now", is_flag=True, help="Stop running jobs now and return them to pending.")
+@click.option("--all", "everywhere", is_flag=True, help="Include workers on other hosts.")
 def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, everywhere: bool) -> Result:
     """Stop workers after their running jobs, and wait until they have exited.
 
-    Without ids: the workers of this data directory. A worker whose process is stopped (Ctrl-Z) is reported; --now and
+    Without IDs: the workers of this data directory. A worker whose process is stopped (Ctrl-Z) is reported; --now and
     --timeout continue it so that it can exit, and kill it if it does not.
     """
     seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
@@ -280,7 +282,7 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
 def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
     """Restart workers in place: the same process, options and terminal, with the queuectl that is installed now.
 
-    Running jobs are not affected. Without ids: all workers of this data directory.
+    Running jobs are not affected. Without IDs: all workers of this data directory.
     """
     targets, refused = named_workers(app, app.open_reads().workers(), ids, everywhere=False)
     if not targets and not refused:
@@ -322,7 +324,7 @@ def worker_list(app: App) -> Result:
         columns,
         to_json=lambda one: {**one.to_dict(), "state": state(one)},
         to_id=lambda one: one.id,
-        empty="no worker is running: queuectl worker start",
+        empty="No workers.",
         footer=store_line(app) if app.stdout_is_terminal else None,
     )
 

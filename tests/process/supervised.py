@@ -32,10 +32,10 @@ def open_client(folder: Path) -> Iterator[SupervisorClient]:
     assert lock is not None
     client = SupervisorClient()
     client.open(str(folder / "runs"), lock=lock.fileno(), environment=dict(os.environ))
-    lock.release()
     client.limit_logs(LIMIT)
     yield client
     client.close()
+    lock.release()
 
 
 def request(argv: Sequence[bytes], log: Path | str, *, place: int = 0, **fields: Any) -> StartRequest:

@@ -213,7 +213,7 @@ def configuration() -> Iterator[str]:
                 "`QUEUECTL_DB`",
                 "`--db`",
                 (
-                    "the database: a path, `sqlite:///path` or [`postgresql://…`](../guides/postgresql.md#database-url); "
+                    "the database (alias: `QUEUECTL_DB_PATH`): a path, `sqlite:///path` or [`postgresql://…`](../guides/postgresql.md#database-url); "
                     "default: the value in `queuectl.toml` in the data directory, otherwise `queue.db` there"
                 ),
             ),

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from queuectl.installation import install_command
 from tests.needs import require
 from tests.program import Program, environment
 from tests.wait import wait_until
@@ -253,7 +254,7 @@ def test_without_the_extra_the_error_explains_how_to_install_it(home: Path, miss
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment(home), capture_output=True, text=True)
     assert done.returncode == 1
-    assert "pip install 'jinja2>=3.1' 'starlette>=0.46' 'uvicorn>=0.34'" in done.stderr
+    assert f"install them: {install_command('dashboard')}\n" in done.stderr
     assert (done.stdout, len(done.stderr.splitlines())) == ("", 2)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from queuectl import errors
+from queuectl.installation import install_command
 from queuectl.store.open import open_enqueuer, open_reads, open_store, store_exists
 from queuectl.store.postgres.store import PostgresStore
 from tests import postgres
@@ -165,7 +166,7 @@ def test_without_the_driver_one_line_names_the_command_that_installs_it(home: Pa
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "error: the driver for PostgreSQL is not installed",
-        "hint: install it: pip install 'psycopg[binary]>=3.2'",
+        f"hint: install it: {install_command('postgres')}",
     ]
     assert "Traceback" not in done.stderr
     assert SECRET not in done.stdout + done.stderr

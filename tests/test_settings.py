@@ -5,7 +5,7 @@ import pytest
 from queuectl.config import load_settings
 from queuectl.errors import UnknownName
 from queuectl.jobs.states import FINAL, State
-from queuectl.settings import retention
+from queuectl.settings import SettingEntry, retention
 from queuectl.units import DAY_MS
 
 
@@ -26,3 +26,8 @@ def test_an_entry_is_found_by_key_or_alias() -> None:
     assert (settings.entry("timeout").text, settings.entry("timeout").source) == ("1m30s", "stored")
     with pytest.raises(UnknownName):
         settings.entry("colour")
+
+
+def test_a_setting_is_printed_with_its_default_and_source() -> None:
+    entry = SettingEntry("max-retries", 5, 3, "stored", "5")
+    assert entry.to_dict() == {"key": "max-retries", "value": 5, "default": 3, "source": "stored"}

@@ -11,12 +11,14 @@ from queuectl.errors import InvalidJson
 from queuectl.text import (
     MAX_JSON_DEPTH,
     closest_match,
+    command_line,
     escape_control,
     escape_json,
     is_valid_id,
     is_valid_queue,
     is_valid_tag,
     parse_json,
+    plural,
     short_repr,
 )
 from tests.messages import assert_readable
@@ -229,3 +231,16 @@ def test_the_closest_match_is_found_if_one_is_similar() -> None:
     assert closest_match("retries", known) == "max_retries"
     assert closest_match("zzz", known) is None
     assert closest_match("x" * 100_000, known) is None
+
+
+@pytest.mark.parametrize(
+    "count, words, text",
+    [(1, ("job",), "1 job"), (2, ("job",), "2 jobs"), (1200, ("entry", "entries"), "1,200 entries")],
+)
+def test_a_plural_follows_its_count(count: int, words: tuple[str, ...], text: str) -> None:
+    assert plural(count, *words) == text
+
+
+def test_the_line_of_a_command_is_what_a_shell_would_read() -> None:
+    assert command_line("a && b", None) == "a && b"
+    assert command_line(None, ["echo", "a b"]) == "echo 'a b'"

@@ -96,7 +96,9 @@ def play(directory: Path, jobs: Mapping[str, Mapping[str, Any]], *, through: Seq
     return Played(told, runs, {name: printed(job["log"]) for name, job in told.items()}, directory)
 
 
-def printed(log: str) -> str:
+def printed(log: str | None) -> str:
+    if log is None:  # it printed nothing
+        return ""
     lines = Path(log).read_text("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if not line.startswith("--- "))
 

@@ -14,9 +14,11 @@ from queuectl.jobs.stats import (
     MAX_NAMED_QUEUES,
     OTHER_QUEUES,
     Counts,
+    Histogram,
     Point,
     Snapshot,
     Span,
+    Spread,
     TimeBuckets,
     add_histograms,
     bucket_of,
@@ -26,6 +28,7 @@ from queuectl.jobs.stats import (
     merge_points,
     pack_histogram,
     percentile_ms,
+    spread,
     unpack_histogram,
 )
 from queuectl.text import is_valid_queue
@@ -219,3 +222,22 @@ def test_a_sample_is_due_once_in_every_minute_in_either_direction_of_the_clock()
 def test_minutes_are_kept_for_a_day_and_hours_for_ninety() -> None:
     assert [span.kept_ms // 3_600_000 for span in Span] == [24, 90 * 24]
     assert [span.begin(NOON + 3_599_999) - NOON for span in Span] == [3_540_000, 0]
+
+
+def test_a_prometheus_histogram_is_cumulative() -> None:
+    counts = (1, 2, *(0,) * (len(BOUNDS) - 2), 3)
+    found = Histogram.of(TimeBuckets(counts, total_ms=1500))
+    assert found.buckets[:3] == ((0.01, 1), (0.025, 3), (0.05, 3))
+    assert (found.sum, found.count) == (1.5, 6)
+
+
+def test_without_values_there_is_no_distribution() -> None:
+    assert spread([]) == Spread(0, None, None, None, None, None, None)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1))
+def test_the_percentile_of_exact_values_is_the_nearest_rank(values: list[int]) -> None:
+    found, ordered = spread([(value, 1) for value in values]), sorted(values)
+    assert (found.count, found.min, found.max) == (len(values), ordered[0], ordered[-1])
+    assert found.avg == round(sum(values) / len(values), 3)
+    assert found.p95 == ordered[math.ceil(0.95 * len(values)) - 1]

@@ -131,13 +131,13 @@ def job_lines(app: App, shown: JobDetails, *, show_env: bool) -> Iterator[str]:
 
 def _title(app: App, job: Job, now_ms: int) -> str:
     state = app.paint(job.state.value, f"bold {STATE_STYLE[job.state]}")
-    text = note(job, now_ms)
     if job.state is State.PROCESSING and job.started_at is not None:
-        text = f"for {humanize_duration(max(0, now_ms - to_ms(job.started_at)))} on {job.worker}"
+        tail = f" for {humanize_duration(max(0, now_ms - to_ms(job.started_at)))} on {escape_control(job.worker or '')}"
     elif job.state is State.COMPLETED and job.duration_ms is not None:
-        text = f"in {humanize_elapsed(job.duration_ms)}"
-    text = text.removeprefix(f"{job.state.value}: ")  # errors repeat the state
-    tail = f": {escape_control(text)}" if text else ""
+        tail = f" in {humanize_elapsed(job.duration_ms)}"
+    else:
+        text = note(job, now_ms).removeprefix(f"{job.state.value}: ")  # errors repeat the state
+        tail = f": {escape_control(text)}" if text else ""
     return f"{app.paint(escape_control(job.id), 'bold')}  {state}{tail}"
 
 

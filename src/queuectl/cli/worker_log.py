@@ -109,7 +109,11 @@ class WorkerLog:
                 message = f"{claim.id}  in {humanize_elapsed(round(duration * 1000))}{_consequence(claim, settlement)}"
                 return STATE_STYLE[settlement.state], _verb(settlement), message
             case events.JobAdopted(claim, worker):
-                return STATE_STYLE[State.PROCESSING], "adopted", f"{claim.id}  from {worker}, which is gone: it runs on"
+                return (
+                    STATE_STYLE[State.PROCESSING],
+                    "adopted",
+                    f"{claim.id}  from {worker}, which is gone; the job continues",
+                )
             case events.JobRescued(claim, settlement, worker):
                 message = f"{claim.id}  from {worker}, which is gone{_consequence(claim, settlement)}"
                 return STATE_STYLE[settlement.state], "rescued", message

@@ -29,7 +29,7 @@ RESCUE_SECONDS: Final = 0.5
 CANCELLABLE: Final = frozenset(states_that_take(Event.CANCEL))
 RETRYABLE: Final = frozenset(states_that_take(Event.RETRY))
 _CANNOT_RETRY: Final = {
-    State.COMPLETED: "it is completed; enqueue it again to run it again",
+    State.COMPLETED: "it is completed; queuectl clone makes a new job of it",
     State.PENDING: "it runs as soon as it is due and a worker is free",
     State.PROCESSING: "it is running now; queuectl cancel ends it",
     State.BLOCKED: "it waits for other jobs; queuectl cancel cancels it",

@@ -89,7 +89,9 @@ def parse_state(name: str) -> State:
         return State(name.lower())
     except ValueError as exc:
         known = [state.value for state in State]
-        raise UnknownName("state", name, nearest=closest_match(name.lower(), known), known=known) from exc
+        raise UnknownName(
+            "state", name, nearest=closest_match(name.lower(), [*known, *STATE_ALIASES]), known=known
+        ) from exc
 
 
 def parse_sort(text: str) -> tuple[Sort, bool]:

@@ -134,7 +134,7 @@ def retry(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Re
     Examples:
         # do not wait for the backoff
         queuectl retry 7f3a
-        # all jobs cancelled today; asks first
+        # all cancelled jobs enqueued in the last 24 hours; asks first
         queuectl retry --state cancelled --since 24h
     """
     return apply(app, _RETRY, ids, selection, yes=yes)

@@ -20,9 +20,7 @@ from queuectl.secrets.provider import load_provider
 def settings(target: Target) -> CheckResult:
     stored = {} if target.store is None else target.store.config()
     found = faults(stored, target.environ)
-    return CheckResult(
-        "all can be in force", [problem("setting-invalid", error.message, error.hint) for error in found]
-    )
+    return CheckResult("all valid", [problem("setting-invalid", error.message, error.hint) for error in found])
 
 
 def policy(target: Target) -> CheckResult:

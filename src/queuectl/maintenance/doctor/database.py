@@ -85,7 +85,7 @@ def _against_times(target: Target) -> CheckResult:
         message = f"the store holds times that are {format_duration(ahead_ms)} ahead of the clock: it was set back"
         hint = "set the clock right; until then retries and delayed jobs wait that much longer"
         findings.append(problem("clock-went-back", message, hint))
-    return CheckResult("not behind what the store holds", findings)
+    return CheckResult("not behind the database", findings)
 
 
 # ── alerts ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -84,7 +84,7 @@ def permissions(target: Target) -> CheckResult:
             f"give them back: chown {paths.user_name(owner)} FILE; they come from a queuectl that another user has run"
         )
         findings.append(problem("owner-differs", message, hint))
-    return CheckResult("what is ours is its owner's alone", findings)
+    return CheckResult("readable only by their owner", findings)
 
 
 def _of_home(home: str) -> Iterator[Finding]:

@@ -199,7 +199,7 @@ def processes(target: Target) -> CheckResult:
         if env[TOKEN_VARIABLE] not in running and tree.started(process.pid) == process.started
     ]
     if not left:
-        return CheckResult("none that outlives its run")
+        return CheckResult("none left over from ended runs")
     be = "outlives the run that started it" if len(left) == 1 else "outlive the runs that started them"
     message = f"{len(left):,} {'process' if len(left) == 1 else 'processes'} {be}: {shortened(left)}"
     return CheckResult(

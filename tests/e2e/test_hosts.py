@@ -112,7 +112,7 @@ def test_a_worker_that_slept_past_its_lease_ends_its_copies_and_changes_nothing(
     job = b.wait_for(job_id, "completed")
     assert (job["worker"], job["runs"], job["crashes"]) == ("wb", 2, 1)
     assert a.lines("ends") == ["wb"]
-    assert "other workers took over 1 job" in worker.output
+    wait_until(lambda: "other workers took over 1 job" in worker.output, what="the worker to log it")
     wait_until(lambda: a.workers() == {"wa": "running", "wb": "running"}, what="it to have restarted")
     a.wait_for(a.enqueue("true"), "completed")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.jobs.outcome import Exited
+from queuectl.jobs.outcome import Signalled
 from queuectl.process import tree
 from queuectl.process.client import SupervisorClient
 from queuectl.process.system import IS_PORTABLE
@@ -46,11 +46,18 @@ def test_each_run_is_alone_in_its_group_and_cannot_leave_it(client: SupervisorCl
 
 def test_an_empty_group_is_used_again_unless_its_run_was_killed(client: SupervisorClient, tmp_path: Path) -> None:
     names = []
-    for command in ("tail -1 /proc/self/cgroup", "tail -1 /proc/self/cgroup; kill -9 $$", "tail -1 /proc/self/cgroup"):
+    for command in (
+        "true",
+        "kill -9 $$",
+        "true",
+        "true",
+    ):  # each starts in the group that was free at the start before it
         log = tmp_path / f"{len(names)}.log"
-        record(client, start(client, shell(command), log, token=f"token-{len(names)}"))
+        shown = shell(f"tail -1 /proc/self/cgroup; {command}")
+        record(client, start(client, shown, log, token=f"token-{len(names)}"))
         names.append(next(line for line in log.read_text().splitlines() if line.startswith("0::")))
-    assert names[0] == names[1] != names[2]
+    assert names[2] == names[0]
+    assert names[3] != names[1]
 
 
 def test_a_supervisor_removes_its_groups_and_those_of_dead_ones(tmp_path: Path, client: SupervisorClient) -> None:
@@ -68,10 +75,24 @@ def test_a_supervisor_removes_its_groups_and_those_of_dead_ones(tmp_path: Path, 
     assert not [group for pid in pids for group in groups_of(pid)]
 
 
-def test_the_supervisor_is_back_in_its_own_group_after_a_start(client: SupervisorClient, tmp_path: Path) -> None:
-    before = group_of(os.getpid())
-    assert exit_of(client, start(client, [b"/bin/true"], tmp_path / "log")).how == Exited(0)
-    assert group_of(supervisor(tmp_path).pid) in (before, "queuectl-worker")
+def test_the_supervisor_has_left_the_group_of_a_run_when_it_reports_the_start(
+    client: SupervisorClient, tmp_path: Path
+) -> None:
+    for place in range(3):
+        child = start(client, shell("exec sleep 1000"), tmp_path / f"{place}.log", place=place, token=f"token-{place}")
+        client.kill_group(child)
+        assert exit_of(client, child).how == Signalled(9)
+    assert client.has_supervisor
+
+
+def test_a_run_does_not_count_the_time_of_its_supervisor(client: SupervisorClient, tmp_path: Path) -> None:
+    """The supervisor waits in the group of the next run, and collects the output of others meanwhile."""
+    noisy = start(client, shell("yes | head -c 200000000"), tmp_path / "noisy.log", place=0)
+    exit_of(client, noisy)
+    later = start(client, shell("sleep 0.1"), tmp_path / "later.log", place=1, token="token-later")
+    usage = exit_of(client, later).report.usage
+    assert usage is not None
+    assert usage.cpu_user_ms + usage.cpu_system_ms < 50
 
 
 def _number(path: Path) -> int:

@@ -15,7 +15,7 @@ import os
 import select
 import signal
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from queuectl.clock import boot_ticks
@@ -190,13 +190,13 @@ class _Mounts:
         self._change.register(self._file, select.POLLPRI)
         self._read()
 
-    def is_remote(self, path: str) -> bool:
-        """Whether `path` lies on such a mount. Follows links without ever touching one."""
+    def is_any_remote(self, paths: Callable[[], Iterable[bytes]]) -> bool:
+        """Whether one of the paths lies on such a mount. Follows links without ever touching one."""
         if self._file is None:
             return False
         if self._change.poll(0):
             self._read()
-        return self._has_remote and self._resolve(path)
+        return self._has_remote and any(self._resolve(os.fsdecode(path)) for path in paths())
 
     def _read(self) -> None:
         assert self._file is not None
@@ -241,9 +241,9 @@ class _Mounts:
 _mounts = functools.cache(_Mounts)
 
 
-def is_remote(path: str) -> bool:
-    """Whether the file lies on a network or FUSE file system, where opening it may block without end."""
-    return _mounts().is_remote(path)
+def is_any_remote(paths: Callable[[], Iterable[bytes]]) -> bool:
+    """Whether one of these files lies on a network or FUSE file system, where opening it may block without end."""
+    return _mounts().is_any_remote(paths)
 
 
 def unescape(path: str) -> str:

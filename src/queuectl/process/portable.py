@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import psutil
 
@@ -91,7 +91,7 @@ def open_pidfd(child: Child) -> None:  # noqa: ARG001 - callers poll instead
     return None
 
 
-def is_remote(path: str) -> bool:  # noqa: ARG001 - the mounts cannot be listed without touching them
+def is_any_remote(paths: Callable[[], Iterable[bytes]]) -> bool:  # noqa: ARG001 - mounts cannot be listed without touching them
     return False
 
 

@@ -29,7 +29,7 @@ from queuectl.process.ipc import Channel, Disconnected, Message, decode
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child
 from queuectl.process.output import OutputCollector, RunOutput
-from queuectl.process.spawn import CannotSpawn, ChildSetup, Command, spawn
+from queuectl.process.spawn import CannotSpawn, ChildSetup, Command, OwnEnvironment, spawn
 from queuectl.process.system import system
 
 NO_LIMIT: Final = 1 << 62  # until the worker sends one
@@ -95,7 +95,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._selector.register(wakeups, selectors.EVENT_READ)
         self._output = OutputCollector(self._selector, NO_LIMIT)
-        self._environment: Mapping[bytes, bytes] = {}
+        self._environment = OwnEnvironment()
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._runs: dict[str, SupervisedRun] = {}  # until their ends are recorded
         self._running: dict[int, SupervisedRun] = {}  # by PID
@@ -178,7 +178,7 @@ class Supervisor:
     def _handle(self, message: Message) -> None:
         match message["op"]:
             case "environment":
-                self._environment = {decode(name): decode(value) for name, value in message["variables"].items()}
+                self._environment.replace(_decoded(message["variables"]))
             case "start":
                 for request in message["runs"]:
                     self._start(request)
@@ -225,10 +225,17 @@ class Supervisor:
 
     def _spawn(self, request: Mapping[str, Any], at: float) -> SupervisedRun:
         setup = _setup(request["setup"])
-        shared = self._environment if request["base"] is None else _decoded(request["base"])
+        environment = None
+        if request["base"] is None:
+            try:
+                self._environment.extend(_decoded(request["env"]))
+            except (ValueError, OSError) as exc:
+                raise CannotSpawn(f"its environment cannot be set: {exc}") from exc
+        else:
+            environment = {**_decoded(request["base"]), **_decoded(request["env"])}
         command = Command(
             [decode(word) for word in request["argv"]],
-            {**shared, **_decoded(request["env"])},
+            environment,
             decode(request["cwd"]),
             program=None if request["program"] is None else decode(request["program"]),
             shell=None if request["shell"] is None else decode(request["shell"]),
@@ -385,6 +392,7 @@ def main() -> None:
     with contextlib.suppress(OSError):  # a full disk: then its runs cannot be adopted
         journal.sign(identity)
     pool = CgroupPool(identity)
+    pool.enter_next()
     supervisor = Supervisor(channel, journal, pool, wakeups)
     supervisor.serve()
     if not supervisor.is_idle:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 from queuectl.process.model import Child, ProcessInfo
@@ -27,7 +27,7 @@ class System(Protocol):
     def start_time(self, pid: int, *, not_before: int) -> int: ...
     def send_signal(self, number: int, process: ProcessInfo) -> None: ...
     def open_pidfd(self, child: Child) -> int | None: ...
-    def is_remote(self, path: str) -> bool: ...
+    def is_any_remote(self, paths: Callable[[], Iterable[bytes]]) -> bool: ...
 
 
 def _choose() -> System:

@@ -85,21 +85,21 @@ def test_a_plain_file_names_no_users(file: Path) -> None:
 
 def test_both_segments_of_a_log_are_for_the_reader_of_the_present_run(file: Path) -> None:
     log, older = file, Path(rotated(str(file)))
-    first = LogWriter(str(log), b"--- START ---\n", is_first=True, limit=4096, reader=ADA)
+    first = LogWriter(str(log), lambda: b"--- START ---\n", is_first=True, limit=4096, reader=ADA)
     for _ in range(3):
         first.append(b"x" * 1500 + b"\n")
     assert [may_read(path, ADA) for path in (log, older)] == [True, True]
     share_log(str(log), BOB)
     assert [may_read(path, BOB) for path in (log, older)] == [True, True]
-    second = LogWriter(str(log), b"--- START ---\n", is_first=False, limit=4096)
+    second = LogWriter(str(log), lambda: b"--- START ---\n", is_first=False, limit=4096)
     second.append(b"x\n")
     assert [may_read(path, user) for path in (log, older) for user in (ADA, BOB)] == [False] * 4
 
 
 def test_a_reader_that_holds_a_lock_on_a_log_does_not_delay_its_writer(file: Path) -> None:
-    writer = LogWriter(str(file), b"--- START ---\n", is_first=True, limit=4096, reader=ADA)
+    writer = LogWriter(str(file), lambda: b"--- START ---\n", is_first=True, limit=4096, reader=ADA)
     writer.append(b"one\n")
     with file.open("rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_EX)
         writer.append(b"x" * 5000 + b"\n")
-        assert writer.end(b"--- END ---\n") is not None
+        assert writer.end(lambda: b"--- END ---\n") is not None

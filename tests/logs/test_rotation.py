@@ -30,7 +30,7 @@ class RotatedLog(WrittenLog):
 
     def start(self) -> None:
         number = len(self.runs) + 1
-        self.writer = LogWriter(str(self.path), START % number, is_first=number == 1, limit=LIMIT)
+        self.writer = LogWriter(str(self.path), lambda: START % number, is_first=number == 1, limit=LIMIT)
         self._is_recorded = False
         self.runs.append(Run(number, "w1", "h", 1, WHEN, None, None, None, None, None, Ending.RUNNING, None, None))
 
@@ -41,7 +41,7 @@ class RotatedLog(WrittenLog):
             self.record_start()
 
     def write_end_line(self) -> int:
-        log_to = self.writer.end(END)
+        log_to = self.writer.end(lambda: END)
         self.writer.close()
         assert log_to is not None
         return log_to
@@ -224,7 +224,7 @@ def test_a_line_about_what_was_missed_begins_a_line(written: RotatedLog) -> None
 def test_output_that_is_removed_while_it_is_read_is_reported_where_it_was(tmp_path: Path) -> None:
     path, limit = str(tmp_path / "job.log"), 8 * BLOCK
     lines = numbers(0, limit // 7 - 100)
-    writer = LogWriter(path, START % 1, is_first=True, limit=limit)
+    writer = LogWriter(path, lambda: START % 1, is_first=True, limit=limit)
     writer.append(lines)
     begin, size = writer.log_from or 0, len(lines)
     with Log(path) as reading:

@@ -26,7 +26,7 @@ class Written:
     def __init__(self, path: Path, *, limit: int) -> None:
         self.path = path
         self.older = Path(rotated(str(path)))
-        self.writer = LogWriter(str(path), START, is_first=True, limit=limit)
+        self.writer = LogWriter(str(path), lambda: START, is_first=True, limit=limit)
         self.all = START
 
     def append(self, data: bytes) -> None:
@@ -64,7 +64,7 @@ def written(log: Path) -> Written:
 
 
 def test_a_silent_run_creates_no_file(written: Written) -> None:
-    assert written.writer.end(END) is None
+    assert written.writer.end(lambda: END) is None
     assert written.writer.log_from is None
     assert not written.path.parent.exists()
 
@@ -73,13 +73,13 @@ def test_the_first_byte_of_output_creates_the_log(written: Written) -> None:
     written.writer.append(b"x")
     assert written.path.read_bytes() == START + b"x"
     assert (written.writer.log_from, written.writer.written) == (len(START), 1)
-    assert written.writer.end(END) == len(START) + 1
+    assert written.writer.end(lambda: END) == len(START) + 1
     assert written.path.read_bytes() == START + b"x\n" + END
     assert [path.stat().st_mode & 0o777 for path in (written.path, written.path.parent)] == [0o600, 0o700]
 
 
 def test_a_silent_run_that_has_left_processes_behind_has_a_log_for_what_they_print(written: Written) -> None:
-    assert written.writer.end(END, has_followers=True) == len(START)
+    assert written.writer.end(lambda: END, has_followers=True) == len(START)
     written.writer.append(b"late\n")
     assert written.path.read_bytes() == START + END + b"late\n"
 
@@ -96,14 +96,14 @@ def test_the_first_run_of_a_job_removes_the_log_of_a_removed_one(written: Writte
 def test_a_silent_first_run_removes_the_log_of_a_removed_job(written: Written) -> None:
     written.path.parent.mkdir()
     written.path.write_bytes(b"of another job\n")
-    written.writer.end(END)
+    written.writer.end(lambda: END)
     assert not written.path.exists()
 
 
 def test_a_later_run_appends(written: Written) -> None:
     written.append(b"no newline")
-    written.writer.end(END)
-    second = LogWriter(str(written.path), START, is_first=False, limit=64 * KIB)
+    written.writer.end(lambda: END)
+    second = LogWriter(str(written.path), lambda: START, is_first=False, limit=64 * KIB)
     second.append(b"two")
     assert written.path.read_bytes() == START + b"no newline\n" + END + START + b"two"
     assert second.log_from == len(START + b"no newline\n" + END + START)
@@ -120,7 +120,7 @@ def test_a_log_that_a_user_removes_or_truncates_keeps_its_offsets(written: Writt
 
 def test_a_log_that_is_removed_after_the_end_of_the_run_is_not_created_again(written: Written) -> None:
     written.append(b"x\n")
-    written.writer.end(END)
+    written.writer.end(lambda: END)
     written.path.unlink()
     written.append(b"late\n")
     assert not written.path.exists()
@@ -134,7 +134,7 @@ def test_something_else_in_place_of_the_log_is_not_touched(written: Written, tmp
     precious.write_bytes(b"precious")
     written.path.parent.mkdir()
     written.path.symlink_to(precious)
-    second = LogWriter(str(written.path), START, is_first=False, limit=KIB)
+    second = LogWriter(str(written.path), lambda: START, is_first=False, limit=KIB)
     with pytest.raises(OSError, check=lambda exc: exc.errno == errno.ELOOP):
         second.append(b"x")
     written.append(b"x")  # the first run of the job removes the link
@@ -155,13 +155,13 @@ def test_a_full_segment_is_renamed_and_the_next_one_begins_with_its_offset(writt
 
 def test_offsets_stay_right_after_rotations(written: Written) -> None:
     for number in range(40):
-        run = LogWriter(str(written.path), START, is_first=False, limit=64 * KIB) if number else written.writer
+        run = LogWriter(str(written.path), lambda: START, is_first=False, limit=64 * KIB) if number else written.writer
         run.append(lines(500))
         with Log(str(written.path)) as log:
             begin = run.log_from or 0
             assert log.at(Span(begin, begin + 4000)) == lines(500)
             assert log.at(Span(begin - len(START), begin)) == START
-            assert run.end(END) == begin + 4000
+            assert run.end(lambda: END) == begin + 4000
             assert log.size == begin + 4000 + len(END)
             assert log.at(Span(begin + 4000, log.size)) == END
     assert written.used <= 64 * KIB
@@ -188,7 +188,7 @@ def test_a_log_never_exceeds_its_limit_and_keeps_the_newest_output(log: Path, li
         assert written.all.endswith(left)
         assert written.used <= limit
         assert len(left) >= min(len(written.all), limit // 3)
-    assert written.writer.end(END) == len(written.all)
+    assert written.writer.end(lambda: END) == len(written.all)
     assert written.used <= limit
 
 
@@ -208,7 +208,7 @@ def test_a_writer_that_died_in_the_middle_of_a_rotation_costs_nothing(written: W
     rotate(str(written.path), written.writer.limit)
     if has_created:
         written.path.touch()
-    second = LogWriter(str(written.path), START, is_first=False, limit=64 * KIB)
+    second = LogWriter(str(written.path), lambda: START, is_first=False, limit=64 * KIB)
     second.append(b"x\n")
     written.all += START + b"x\n"
     assert second.log_from == len(written.all) - 2
@@ -242,14 +242,14 @@ def test_a_full_disk_leaves_no_half_header(written: Written, monkeypatch: pytest
 
 def test_two_writers_of_one_log_count_each_others_bytes(written: Written) -> None:
     written.append(b"one\n")
-    other = LogWriter(str(written.path), START, is_first=False, limit=64 * KIB)
+    other = LogWriter(str(written.path), lambda: START, is_first=False, limit=64 * KIB)
     for number in range(60):
         other.append(b"other %03d\n" % number * 50)
         written.all += (START if not number else b"") + b"other %03d\n" % number * 50
         written.append(b"first %03d\n" % number * 50)
         assert written.all.endswith(written.left)
         assert written.used <= 64 * KIB
-    assert other.end(END) == len(written.all)
+    assert other.end(lambda: END) == len(written.all)
 
 
 def test_output_behind_a_rotation_by_another_writer_is_written_again(
@@ -280,7 +280,7 @@ def test_processes_that_write_to_one_log_at_once_keep_its_limit_and_their_order(
         if not pid:
             status = 1
             try:
-                writer = LogWriter(str(log), START, is_first=False, limit=limit)
+                writer = LogWriter(str(log), lambda: START, is_first=False, limit=limit)
                 for count in range(rounds):
                     writer.append(b"%d %05d %s\n" % (number, count, b"x" * 90))
                 status = 0
@@ -341,7 +341,7 @@ def test_an_end_marker_that_the_dead_supervisor_has_written_is_not_written_twice
     written: Written, output: bytes
 ) -> None:
     written.append(output)
-    log_to = written.writer.end(END)
+    log_to = written.writer.end(lambda: END)
     before = written.path.read_bytes()
     assert end(written) == log_to
     assert written.path.read_bytes() == before

@@ -18,7 +18,6 @@ from queuectl.process.model import Child, Identity
 from queuectl.process.spawn import CannotSpawn
 from tests.wait import wait_until
 
-HEAD: Final = b"--- START ---\n"
 BASE: Final = {b"A": b"b"}
 PATH: Final = b"/bin:/usr/bin"
 LIMIT: Final = 64 * 1024
@@ -43,8 +42,8 @@ def request(argv: Sequence[bytes], log: Path | str, *, place: int = 0, **fields:
         "cwd": "/",
         "base": BASE,
         "env": {b"PATH": PATH},
-        "head": HEAD,
-        "is_first": False,
+        "worker": "w",
+        "run": 2,
         "token": f"token-{place}",
     }
     return StartRequest(argv, log=str(log), place=place, **{**given, **fields})

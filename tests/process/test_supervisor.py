@@ -31,14 +31,14 @@ from queuectl.process.journal import (
     append_terminations,
     read_journal,
 )
-from queuectl.process.model import Child
-from queuectl.process.spawn import CannotSpawn, StartExpired
-from queuectl.process.supervisor import Supervisor
+from queuectl.process.model import Child, ProcessInfo
+from queuectl.process.spawn import CannotSpawn, StartExpired, StartWithdrawn
+from queuectl.process.supervisor import MAX_STARTS_PER_TURN, Supervisor
 from queuectl.process.system import IS_PORTABLE
 from tests.e2e.processes import descriptors
 from tests.process.supervised import (
-    HEAD,
     LIMIT,
+    answers,
     exit_of,
     journal,
     open_client,
@@ -133,11 +133,13 @@ def test_a_job_has_default_dispositions_no_other_descriptors_and_its_own_session
 
 
 def test_a_job_has_the_environment_of_its_request_and_nothing_else(client: SupervisorClient, log: Path) -> None:
-    for place, base in enumerate(({b"A": b"b"}, {b"A": b"b"}, {b"C": b"\xff"})):
-        child = start(client, [b"/usr/bin/env"], log, base=base, env={b"X": b"y=\xfe"}, place=place)
+    ours = {b"A": b"b", b"E": b"shared"}  # the first environment is that of most runs
+    own = ({b"X": b"y=\xfe"}, {b"E": b"own", b"Y": b"1"}, {b"Y": b"1"}, {b"Y": b"2"})
+    for place, (base, env) in enumerate([*((ours, env) for env in own), ({b"C": b"\xff"}, own[0]), (ours, {})]):
+        child = start(client, [b"/usr/bin/env"], log, base=base, env=env, place=place)
         exit_of(client, child)
-        expected = b"".join(b"%b=%b\n" % pair for pair in {**base, b"X": b"y=\xfe"}.items())
-        assert printed(log) == expected
+        expected = {b"%b=%b" % pair for pair in {**base, **env, b"QUEUECTL_SLOT": b"0"}.items()}
+        assert set(printed(log).splitlines()) == expected
         log.unlink()
         record(client, child)
 
@@ -200,11 +202,11 @@ def test_all_output_is_in_the_log_when_the_exit_is_reported(client: SupervisorCl
 def test_the_markers_of_a_run_are_written_when_its_exit_is_reported(client: SupervisorClient, log: Path) -> None:
     for command, how in (("echo said", b"rc=0"), ("printf open; exit 3", b"rc=3"), ("echo; kill -9 $$", b"signal=9")):
         log.unlink(missing_ok=True)
-        child = start(client, shell(command), log, is_first=True)
+        child = start(client, shell(command), log, run=1)
         found = exit_of(client, child)
         data = log.read_bytes()
         last = data.splitlines()[-1]
-        assert HEAD in data
+        assert data.startswith(b"--- START ")
         assert last.startswith(b"--- END ")
         assert how in last
         assert b" duration=" in last
@@ -491,8 +493,8 @@ def test_the_intent_to_start_is_in_the_journal_before_the_process_exists(
     ours, its = socket.socketpair()
     wakeups, wakeup = os.pipe()
     made = Supervisor(Channel(its), writer, CgroupPool(tree.identity_of(os.getpid())), wakeups)
-    made._handle({"op": "environment", "variables": {}})
-    made._start(client._encoded(request([b"/bin/true"], log)))
+    client._base = {}  # another one
+    made._start(client._encoded(request([b"/bin/true"], log)), 0)
     assert seen == [{"token-0": Record(0, 0)}]
     assert read_journal(str(path)).runs == {}, "it was not started"
     os.close(wakeup)
@@ -604,3 +606,119 @@ def test_runs_that_another_worker_terminates_end_with_its_reason_and_without_a_s
         os.kill(child.pid, signal.SIGKILL)
         assert exit_of(client, child).reason == LOST
     assert b"--- END" not in log.read_bytes()
+
+
+# ── runs that wait for a slot ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def waiting(client: SupervisorClient, folder: Path, count: int) -> list[Path]:
+    """Request this many runs that end when their file appears. Returns the files."""
+    files = [folder / f"go-{place}" for place in range(count)]
+    commands = [f"echo $QUEUECTL_SLOT; while [ ! -e {file} ]; do sleep 0.01; done" for file in files]
+    client.start([request(shell(it), folder / f"{place}.log", place=place) for place, it in enumerate(commands)])
+    return files
+
+
+def test_a_run_starts_as_soon_as_another_ends_and_in_the_order_of_the_requests(
+    client: SupervisorClient, tmp_path: Path
+) -> None:
+    client.limit_runs(2)
+    files = waiting(client, tmp_path, 4)
+    assert [answer.token for answer in answers(client, 2)] == ["token-0", "token-1"]
+    assert not client.started()
+    files[1].touch()
+    assert [answer.token for answer in answers(client, 1)] == ["token-2"]
+    for file in files:
+        file.touch()
+    (last,) = answers(client, 1)
+    assert last.token == "token-3"
+    assert isinstance(last.child, Child)
+    exit_of(client, last.child)
+    slots = [printed(tmp_path / f"{place}.log").strip() for place in range(4)]
+    assert slots[:3] == [b"0", b"1", b"1"], "the lowest that is free"
+    assert slots[3] in (b"0", b"1")
+
+
+def test_a_greater_capacity_starts_runs_that_wait(client: SupervisorClient, tmp_path: Path) -> None:
+    client.limit_runs(0)
+    files = waiting(client, tmp_path, 2)
+    client.ping()
+    wait_until(lambda: client.started() or not client.silent_for(), what="an answer")
+    client.limit_runs(2)
+    found = answers(client, 2)
+    for file, answer in zip(files, found, strict=True):
+        file.touch()
+        assert isinstance(answer.child, Child)
+        exit_of(client, answer.child)
+
+
+def test_a_run_with_a_fixed_slot_does_not_wait(client: SupervisorClient, tmp_path: Path) -> None:
+    client.limit_runs(0)
+    log = tmp_path / "log"
+    exit_of(client, start(client, shell("echo $QUEUECTL_SLOT"), log, slot=1 << 20))
+    assert printed(log) == b"1048576\n"
+
+
+def test_what_is_withdrawn_does_not_start(client: SupervisorClient, tmp_path: Path) -> None:
+    client.limit_runs(1)
+    files = waiting(client, tmp_path, 3)
+    (first,) = answers(client, 1)
+    client.withdraw(["token-0", "token-1", "unknown"])
+    (second,) = answers(client, 1)
+    assert second.token == "token-1"
+    assert isinstance(second.child, StartWithdrawn)
+    for file in files:
+        file.touch()
+    (third,) = answers(client, 1)
+    assert third.token == "token-2", "the one that ran continued"
+    for answer in (first, third):
+        assert isinstance(answer.child, Child)
+        exit_of(client, answer.child)
+    assert not (tmp_path / "1.log").exists()
+
+
+def test_a_run_that_cannot_be_started_leaves_its_slot_to_the_next(client: SupervisorClient, tmp_path: Path) -> None:
+    client.limit_runs(1)
+    argv = [[b"/no/such"], [b"/bin/true"], [b"/no/such"], [b"/bin/true"]]
+    client.start([request(words, tmp_path / "log", place=place) for place, words in enumerate(argv)])
+    kinds = [type(answer.child) for answer in answers(client, 4)]
+    assert kinds == [CannotSpawn, Child, CannotSpawn, Child]
+
+
+def test_a_supervisor_without_its_worker_starts_nothing_that_waits(tmp_path: Path) -> None:
+    with open_client(tmp_path) as client:
+        client.limit_runs(1)
+        files = waiting(client, tmp_path, 3)
+        answers(client, 1)
+    orphaned = supervisor(tmp_path)
+    for file in files:
+        file.touch()
+    wait_until_gone(orphaned)
+    assert set(journal(tmp_path).runs) == {"token-0"}
+
+
+def test_a_supervisor_without_its_worker_sleeps(tmp_path: Path) -> None:
+    with open_client(tmp_path) as client:
+        client.limit_runs(2)
+        files = waiting(client, tmp_path, 4)
+        answers(client, 2)
+    orphaned = supervisor(tmp_path)
+    files[0].touch()
+    wait_until(lambda: journal(tmp_path).runs["token-0"].exit, what="its end to be in the journal")
+    # In ten looks, a process that never sleeps is always runnable.
+    states = [process.state for _ in range(10) if (process := sleep_and_find(orphaned.pid)) is not None]
+    assert "S" in states
+    files[1].touch()
+    wait_until_gone(orphaned)
+
+
+def sleep_and_find(pid: int) -> ProcessInfo | None:
+    select.select((), (), (), 0.01)
+    return tree.find(pid)
+
+
+def test_of_many_requests_some_start_before_others_are_read(client: SupervisorClient, tmp_path: Path) -> None:
+    """A supervisor that only starts would not notice a request to terminate one of them."""
+    count = 3 * MAX_STARTS_PER_TURN
+    client.start([request([b"/bin/true"], tmp_path / f"{place}.log", place=place) for place in range(count)])
+    assert len({answer.token for answer in answers(client, count)}) == count

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from queuectl.jobs.outcome import Ending, Exited, Signalled
@@ -16,13 +16,14 @@ from queuectl.logs.writer import LogWriter
 from queuectl.process.client import RunExit, Started, StartRequest
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child, Identity
-from queuectl.process.spawn import CannotSpawn, StartExpired
+from queuectl.process.spawn import CannotSpawn, StartExpired, StartWithdrawn
 from queuectl.process.supervisor import JOURNAL_AFTER
 from queuectl.process.tree import SUPERVISOR_PROGRAM
 from tests.sim.host import Host, Process, Signals
 from tests.sim.stage import Stage
 
 LIMIT: Final = 1 << 20
+HEAD: Final = b"--- START 2026-01-01T00:00:00.000Z run=1 worker=w ---\n"
 PRINTED: Final = b"hello\n"  # by every process that prints
 LONG: Final = 8.0  # seconds: two leases
 STOPPED: Final = 60.0  # by SIGSTOP: until it is killed
@@ -39,6 +40,7 @@ class _Run:
     def __init__(self, request: StartRequest, process: Process, writer: LogWriter, began: float) -> None:
         self.place = request.place
         self.token = request.token
+        self.is_in_slot = request.slot is None
         self.process = process
         self.child = Child(process.pid, process.started)
         self.writer = writer
@@ -88,6 +90,9 @@ class Supervisor:
         self._is_alone = False  # the worker is dead
         self._stopped_until = 0.0
         self._requests: list[Callable[[], None]] = []
+        self._waiting: list[StartRequest] = []  # for a slot
+        self._spawning = 0
+        self._capacity = 0
         self._runs: dict[str, _Run] = {}
         self._stage = stage
         self._signals = signals
@@ -118,7 +123,33 @@ class Supervisor:
         while self._requests and not (self.is_gone or self.is_stopped):
             self._requests.pop(0)()
 
+    def limit_runs(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._start_waiting()
+
+    def withdraw(self, tokens: Collection[str]) -> None:
+        now, self._signals.is_pending = self._stage.now, True
+        for request in self._waiting:
+            if request.token in tokens:
+                self.news.started.append(Started(request.token, StartWithdrawn("withdrawn"), now))
+        self._waiting = [request for request in self._waiting if request.token not in tokens]
+
     def start(self, request: StartRequest) -> None:
+        if request.slot is None:
+            self._waiting.append(request)
+            self._start_waiting()
+            self.news.pong = self._signals.is_pending = True
+        else:
+            self._start(request)
+
+    def _start_waiting(self) -> None:
+        while self._waiting and not (self.is_gone or self.is_stopped):
+            busy = sum(run.is_in_slot and run.exit is None for run in self._runs.values())
+            if busy + self._spawning >= self._capacity:
+                return
+            self._start(self._waiting.pop(0))
+
+    def _start(self, request: StartRequest) -> None:
         stage, host = self._stage, self.host
         self._signals.is_pending = True
         if stage.now >= request.start_by:
@@ -128,10 +159,12 @@ class Supervisor:
         # Only if every other worker is on this host: one of another host cannot know about it, nor kill us.
         if host.is_only_one and stage.strikes(stage.chances.stall):
             self.stop(stage.random.random() * LONG)
+        self._spawning += 1
         self._requests.insert(0, lambda: self._spawn(request))
 
     def _spawn(self, request: StartRequest) -> None:
         stage, host = self._stage, self.host
+        self._spawning -= 1
         if stage.strikes(stage.chances.unstartable):
             problem = CannotSpawn("the system has no room for another process")
             self.news.started.append(Started(request.token, problem, stage.now))
@@ -147,7 +180,7 @@ class Supervisor:
             child.ignores_term = stage.random.random() < 0.5
             self._give_fate(child)
         run = self._runs[token] = _Run(
-            request, leader, LogWriter(request.log, request.head, is_first=request.is_first, limit=LIMIT), stage.now
+            request, leader, LogWriter(request.log, lambda: HEAD, is_first=request.run == 1, limit=LIMIT), stage.now
         )
         self._spawned(host, leader, self)
         self.news.started.append(Started(token, run.child, stage.now))
@@ -184,6 +217,7 @@ class Supervisor:
             self._stage.later(self._stopped_until - self._stage.now, self.hang_up)
             return
         self.handle_all()
+        self._waiting.clear()
         self._is_alone = True
         for run in self._runs.values():
             run.may_reap = True
@@ -201,6 +235,8 @@ class Supervisor:
         """What was requested before a process ended is done before its end is noticed."""
         self.handle_all()
         self._reap()
+        self._start_waiting()
+        self.handle_all()
 
     def die(self) -> None:
         if not self.is_gone:
@@ -243,7 +279,7 @@ class Supervisor:
         log_to = None
         if run.token not in closed:
             with contextlib.suppress(OSError), self._stage.aside():
-                log_to = run.writer.end(line)
+                log_to = run.writer.end(lambda: line)
         with self._stage.aside():
             run.writer.close()
         log_from = run.writer.log_from

@@ -46,7 +46,7 @@ class Worker:
         self._children: dict[str, Child] = {}
         self._recorded: list[str] = []
         self._asked_at: float | None = None
-        self._starting = 0
+        self._capacity = 0
         self._adopted = AdoptedRuns()
 
     # ── the supervisor ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -112,8 +112,10 @@ class Worker:
             if self._stage.random.random() < 0.3:  # it takes a while
                 return False
         journal, lock = self._opened
-        self._asked_at, self._starting = None, 0
+        self._asked_at = None
         self.open(journal, lock=lock, environment={})
+        capacity, self._capacity = self._capacity, 0
+        self.limit_runs(capacity)
         return True
 
     def ping(self) -> None:
@@ -125,7 +127,7 @@ class Worker:
     def _disconnect(self) -> None:
         self._read_news()
         self._is_connected = False
-        self._asked_at, self._starting = None, 0
+        self._asked_at = None
         self._recorded.clear()
         self._tokens.clear()
 
@@ -150,8 +152,6 @@ class Worker:
                 self._disconnect()
             else:
                 self._read_news()
-        if self._starting and self._asked_at is None:
-            self._asked_at = self._stage.now
 
     def _read_news(self) -> None:
         assert self._supervisor is not None
@@ -160,7 +160,6 @@ class Worker:
             return
         self._asked_at = None
         for answer in news.started:
-            self._starting -= 1
             if isinstance(answer.child, Child):
                 self._tokens[answer.child], self._children[answer.token] = answer.token, answer.child
         self._started += news.started
@@ -182,9 +181,17 @@ class Worker:
 
     def limit_logs(self, limit: int) -> None: ...
 
+    def limit_runs(self, capacity: int) -> None:
+        if capacity != self._capacity:
+            self._capacity = capacity
+            self._send(lambda supervisor: partial(supervisor.limit_runs, capacity))
+
+    def withdraw(self, tokens: Sequence[str]) -> None:
+        if tokens:
+            self._send(lambda supervisor: partial(supervisor.withdraw, frozenset(tokens)))
+
     def start(self, requests: Sequence[StartRequest]) -> None:
         if requests and self._is_connected:
-            self._starting += len(requests)
             if self._supervisor is not None and self._stage.strikes(self._stage.chances.stall):
                 self._supervisor.stop(self._stage.random.random() * MAX_SILENCE)
             for request in requests:

@@ -30,7 +30,7 @@ def told(said: Mapping[str, object], journal: Journal, *, db: str, env: dict[str
         journal=journal,
         gate=Gate(loader, {"QUEUECTL_DB": db, "PGPASSWORD": "s3cret", "LANG": "C"}),
     )
-    (prepared,), refused = launcher.prepare_all([(unknown_claim("a")._replace(env=env), 0, 0)], now_ms=0)
+    (prepared,), refused = launcher.prepare_all([(unknown_claim("a")._replace(env=env), None, 0)])
     assert not refused
     request = prepared.request
     return {os.fsdecode(name): os.fsdecode(value) for name, value in {**request.base, **request.env}.items()}

@@ -9,7 +9,6 @@ import pytest
 
 from queuectl.process.model import Child
 from queuectl.store.types import End, OutputPiece
-from queuectl.worker.executor import RunState, WorkerRun
 from queuectl.worker.output_sync import (
     MAX_OUTPUT_AT_ONCE,
     MAX_OUTPUT_PER_RUN,
@@ -18,6 +17,7 @@ from queuectl.worker.output_sync import (
     SEND_EVERY,
     OutputSync,
 )
+from queuectl.worker.run import RunState, WorkerRun
 from tests.clock import FakeClock
 from tests.factories import settlement, unknown_claim
 

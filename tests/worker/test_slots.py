@@ -6,40 +6,26 @@ import signal
 
 import pytest
 
-from queuectl.jobs.model import Claim
 from queuectl.process.journal import Journal, Record, read_journal
 from queuectl.store.enqueue import new_tokens
-from queuectl.worker.slots import GATHER, MAX_PREFETCHED, SHORT_JOB, SHORT_JOBS_IN_A_ROW, STALE_AFTER, Prefetch
+from queuectl.worker.slots import MAX_PREFETCHED, MIN_WAVES, SHORT_JOB, SHORT_JOBS_IN_A_ROW, STALE_AFTER, Prefetch
 from tests.clock import FakeClock
 from tests.e2e.scene import Scene
-from tests.factories import unknown_claim
 from tests.wait import wait_until
 
 
 class Bench:
-    """A prefetch, and what it has written."""
-
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.written: list[str] = []
-        self.prefetch = Prefetch(self.clock, self._write)
+        self.prefetch = Prefetch(self.clock)
 
-    def _write(self, tokens: object) -> None:
-        self.written = list(tokens)  # type: ignore[call-overload]
-
-    def draw(self, *names: str, free: int, slots: int = 8, is_busy: bool = True) -> str:
-        """The names of those to begin."""
-        more = [unknown_claim(name, token=name) for name in names]
-        return "".join(claim.id for claim in self.prefetch.draw(more, free=free, slots=slots, is_busy=is_busy))
+    def is_stale(self, requested_at: float) -> bool:
+        return self.clock.monotonic() >= self.prefetch.stale_at(requested_at)
 
 
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
-
-
-def names(claims: list[Claim]) -> str:
-    return "".join(claim.id for claim in claims)
 
 
 # ── how many ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -50,7 +36,7 @@ def test_nothing_is_claimed_ahead_before_some_jobs_in_a_row_were_short(bench: Be
     for _ in range(SHORT_JOBS_IN_A_ROW + 1):
         sizes.append(bench.prefetch.size(4))
         bench.prefetch.note_duration(SHORT_JOB / 2)
-    assert sizes == [0] * SHORT_JOBS_IN_A_ROW + [8]
+    assert sizes == [0] * SHORT_JOBS_IN_A_ROW + [4 * MIN_WAVES]
 
 
 def test_one_long_job_ends_it(bench: Bench) -> None:
@@ -74,7 +60,7 @@ def test_jobs_that_take_less_than_an_exchange_are_short(bench: Bench) -> None:
     bench.prefetch.note_exchange(0.2)
     for _ in range(SHORT_JOBS_IN_A_ROW):
         bench.prefetch.note_duration(0.15)
-    assert bench.prefetch.size(4) == 8
+    assert bench.prefetch.size(4) == 4 * MIN_WAVES
 
 
 def test_one_slow_exchange_among_others_changes_nothing(bench: Bench) -> None:
@@ -88,104 +74,40 @@ def test_one_slow_exchange_among_others_changes_nothing(bench: Bench) -> None:
 def test_as_many_are_claimed_ahead_as_the_slots_can_begin_during_an_exchange(bench: Bench) -> None:
     bench.prefetch.note_exchange(0.2)
     for _ in range(100):
-        bench.prefetch.note_duration(0.06)
-    assert bench.prefetch.size(2) == 8
+        bench.prefetch.note_duration(0.045)
+    assert bench.prefetch.size(2) == 10
     assert bench.prefetch.size(100) == MAX_PREFETCHED
 
 
-def test_nothing_goes_back_while_slots_become_free_for_it(bench: Bench) -> None:
-    bench.draw(*"abcd", free=1)
-    for name in "bc":
+def test_nothing_goes_back_while_others_start(bench: Bench) -> None:
+    requested_at = bench.clock.monotonic()
+    for _ in range(2):
         bench.clock.advance(STALE_AFTER - 0.001)
-        assert bench.draw(free=1) == name
-        assert names(bench.prefetch.stale(bench.clock.monotonic())) == ""
+        bench.prefetch.note_start()
+        assert not bench.is_stale(requested_at)
     bench.clock.advance(STALE_AFTER)
-    assert names(bench.prefetch.stale(bench.clock.monotonic())) == "d"
+    assert bench.is_stale(requested_at)
+    assert not bench.is_stale(bench.clock.monotonic()), "a later request has its time"
 
 
 def test_nothing_goes_back_before_two_exchanges_could_be_made(bench: Bench) -> None:
     bench.prefetch.note_exchange(0.2)
-    bench.draw("a", free=0)
+    requested_at = bench.clock.monotonic()
     bench.clock.advance(0.39)
-    assert names(bench.prefetch.stale(bench.clock.monotonic())) == ""
+    assert not bench.is_stale(requested_at)
     bench.clock.advance(0.02)
-    assert names(bench.prefetch.stale(bench.clock.monotonic())) == "a"
-
-
-# ── who begins ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_they_begin_in_the_order_in_which_they_were_claimed(bench: Bench) -> None:
-    assert bench.draw(*"abcde", free=2, slots=2) == "ab"
-    assert bench.draw(*"fg", free=2, slots=2) == "cd"
-    assert bench.draw(free=9, slots=9) == "efg"
-
-
-def test_without_room_none_begins(bench: Bench) -> None:
-    assert bench.draw("a", free=0) == ""
-    assert bench.draw(free=-3) == ""
-    assert len(bench.prefetch) == 1
-
-
-def test_few_free_slots_wait_a_moment_for_more(bench: Bench) -> None:
-    bench.draw(*"abcdefghijkl", free=8)
-    assert bench.draw(free=3) == ""
-    assert bench.prefetch.start_at(3) == pytest.approx(bench.clock.monotonic() + GATHER)
-    assert bench.draw(free=4) == "ijkl"
-
-
-def test_the_moment_is_short(bench: Bench) -> None:
-    bench.draw(*"abcdefghijkl", free=8)
-    bench.clock.advance(GATHER)
-    assert bench.draw(free=1) == "i"
-
-
-def test_a_worker_without_running_jobs_starts_them_at_once(bench: Bench) -> None:
-    bench.draw(*"abcdefghijkl", free=8)
-    assert bench.draw(free=3, is_busy=False) == "ijk"
-
-
-def test_the_last_ones_start_at_once(bench: Bench) -> None:
-    bench.draw(*"abcdefghi", free=8)
-    assert bench.draw(free=1) == "i"
-
-
-# ── who goes back ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_who_has_waited_for_too_long_goes_back(bench: Bench) -> None:
-    bench.draw("a", free=0)
-    bench.clock.advance(STALE_AFTER / 2)
-    bench.draw("b", free=0)
-    assert bench.prefetch.stale_at() == pytest.approx(bench.clock.monotonic() + STALE_AFTER / 2)
-    bench.clock.advance(STALE_AFTER / 2)
-    assert names(bench.prefetch.stale(bench.clock.monotonic())) == "a"
-    assert bench.written == ["b"]
+    assert bench.is_stale(requested_at)
 
 
 def test_after_that_nothing_is_claimed_ahead_until_jobs_are_short_again(bench: Bench) -> None:
     for _ in range(SHORT_JOBS_IN_A_ROW):
         bench.prefetch.note_duration(0.0)
-    bench.draw("a", free=0)
-    assert bench.prefetch.size(4) == 8
-    bench.prefetch.stale(bench.clock.monotonic() + STALE_AFTER)
+    assert bench.prefetch.size(4) == 4 * MIN_WAVES
+    bench.prefetch.note_stale()
     assert bench.prefetch.size(4) == 0
 
 
-def test_who_is_cancelled_is_taken_out(bench: Bench) -> None:
-    bench.draw(*"abc", free=0)
-    assert names(bench.prefetch.remove(lambda claim, _: claim.id == "b")) == "b"
-    assert (bench.written, names(bench.prefetch.remove()), bench.written) == (["a", "c"], "ac", [])
-
-
 # ── what is left if the worker dies ─────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_job_that_starts_is_no_longer_among_those_that_did_not(bench: Bench) -> None:
-    bench.draw(*"abc", free=1)
-    assert bench.written == ["b", "c"]
-    bench.draw(free=9)
-    assert bench.written == []
 
 
 def test_the_largest_prefetch_fits_into_the_journal_and_leaves_the_rest_alone(tmp_path: object) -> None:

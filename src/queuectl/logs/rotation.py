@@ -132,5 +132,6 @@ def disk_size(log: str) -> int:
 def remove_log(log: str) -> None:
     """Both segments, the newer one last: as long as it is there, so is the log. Raises OSError, but not if there is none."""
     for path in (rotated(log), log):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        if os.path.lexists(path):  # few logs exist: cheaper than an exception
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)

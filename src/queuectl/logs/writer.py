@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from queuectl.logs import acl
@@ -65,8 +67,10 @@ class LogWriter:
         "written",
     )
 
-    def __init__(self, path: str, head: bytes, *, is_first: bool, limit: int, reader: int | None = None) -> None:
-        """`head`: the START marker. `is_first`: the first run of the job: a log of that name belongs to a removed one. `reader`: a user
+    def __init__(
+        self, path: str, head: Callable[[], bytes], *, is_first: bool, limit: int, reader: int | None = None
+    ) -> None:
+        """`head` returns the START marker. `is_first`: the first run of the job: a log of that name belongs to a removed one. `reader`: a user
         that may read the log, besides us."""
         self.log_from: int | None = None
         self.written = 0
@@ -122,15 +126,15 @@ class LogWriter:
         self._write(memoryview(line))
         return self._end - len(line)
 
-    def end(self, line: bytes, *, has_followers: bool = False) -> int | None:
-        """Append the END marker. Returns the offset behind the output; None if the run has printed nothing, and so has no log.
+    def end(self, line: Callable[[], bytes], *, has_followers: bool = False) -> int | None:
+        """Append the END marker, which `line` returns. Returns the offset behind the output; None if the run has printed nothing, and so has no log.
         `has_followers`: processes that it has left behind may print, so it has one."""
         if self.log_from is None:
             if has_followers:
                 self._begin()
             elif self._is_first:
                 remove_log(self._path)
-        log_to = None if self.log_from is None else self.append_line(line)
+        log_to = None if self.log_from is None else self.append_line(line())
         self._is_over = True
         return log_to
 
@@ -146,7 +150,7 @@ class LogWriter:
         if self._open() is None:
             return
         self._share()
-        self.append_line(self._head)
+        self.append_line(self._head())
         self.log_from = self._end
 
     def _share(self) -> None:
@@ -268,7 +272,8 @@ def end_log(
     found = _last_line(path)
     if found is not None and is_end_line(found[1]) and found[0] >= log_from:
         return found[0]
-    line = end_line(
+    line = partial(
+        end_line,
         settlement.ending,
         exit_code=settlement.exit_code,
         signal=settlement.signal,
@@ -278,7 +283,7 @@ def end_log(
     )
     if found is None:
         return None
-    writer = LogWriter(path, b"", is_first=False, limit=limit)
+    writer = LogWriter(path, bytes, is_first=False, limit=limit)
     writer.log_from = log_from
     try:
         return writer.end(line)

@@ -156,8 +156,7 @@ class Rescue:
         """The tokens of runs that may still begin: ordered, or perhaps requested, and not known to have begun."""
         if not self._may_start or self._claims is None:
             return set()
-        tokens = self._claims.keys() - self._entries[self._journal].unstarted
-        return {token for token in tokens if (record := self._record(token)) is None or record.is_starting}
+        return {token for token in self._claims if (record := self._record(token)) is None or record.is_starting}
 
     def _terminate(self, now: float) -> list[Claim]:
         """Continue to terminate what is left of the runs. Returns the claims of which nothing is."""

@@ -21,7 +21,7 @@ from queuectl.process import tree
 from queuectl.process.adopted import AdoptedRuns, UnknownExit
 from queuectl.process.ipc import Channel, Disconnected, Message, encode
 from queuectl.process.model import Child, ProcessInfo
-from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, StartExpired
+from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, StartExpired, StartWithdrawn
 from queuectl.process.system import IS_PORTABLE, PORTABLE_VARIABLE
 
 POLL_EVERY: Final = 0.02
@@ -30,22 +30,24 @@ _PROGRAM: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), tree.
 # All that Python may need to start. The rest of our environment is for the jobs.
 _NEEDED_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", PORTABLE_VARIABLE)
 
+_PROBLEMS: Final = {None: CannotSpawn, "expired": StartExpired, "withdrawn": StartWithdrawn}
+
 Environment = Mapping[bytes, bytes]
 
 
 class StartRequest(NamedTuple):
-    """A run to start. Its environment is `base`, an object that many runs share, and `env`. Its output goes to the end of `log`, after the
-    line `head`."""
+    """A run to start. Its environment is `base`, an object that many runs share, and `env`. Its output goes to the end of `log`."""
 
     argv: Sequence[bytes]
     cwd: str
     base: Environment
     env: Environment
     log: str
-    head: bytes
-    is_first: bool  # the first run of its job: a log of that name belongs to a removed one
+    worker: str
+    run: int  # its number. 1: a log of that name belongs to a removed job
     place: int  # in the journal
     token: str
+    slot: int | None = None  # None: it waits for one within the capacity of the supervisor
     program: bytes | None = None
     shell: bytes | None = None
     secrets: Sequence[tuple[str, bytes]] = ()  # by name: redacted in its output
@@ -90,8 +92,16 @@ class Processes(Protocol):
         """Limit the size of each log, in bytes, from now on."""
         ...
 
+    def limit_runs(self, capacity: int) -> None:
+        """How many runs without a fixed slot may exist at once. Others wait until one of them ends."""
+        ...
+
     def start(self, requests: Sequence[StartRequest]) -> None:
         """Start these, in this order; `started` has the answers."""
+        ...
+
+    def withdraw(self, tokens: Sequence[str]) -> None:
+        """Do not start these any more. For those that have not been started, `started` has StartWithdrawn."""
         ...
 
     def started(self) -> Sequence[Started]:
@@ -224,9 +234,9 @@ class SupervisorClient:
         self._unseen: set[Child] = set()  # whose end came in since the last `poll`
         self._undelivered: dict[str, str] = {}  # why we terminate runs of which the supervisor may not know it yet
         self._recorded: list[str] = []
-        self._starting = 0  # requests without an answer
         self._asked_at: float | None = None
         self._log_limit = 0
+        self._capacity = -1
         self._unstarted: list[
             ProcessInfo
         ] = []  # dead or killed supervisors, and children of theirs that were not their programs yet
@@ -251,7 +261,7 @@ class SupervisorClient:
         if self._supervisor is not None:
             process, channel = self._supervisor
             # Without runs it exits at once, and nothing is left behind.
-            if self._tokens or self._starting or self._stays(channel):
+            if self._tokens or self._stays(channel):
                 self._left.add(process.pid)
             else:
                 try:
@@ -288,9 +298,11 @@ class SupervisorClient:
             self._supervisor = None
         journal, lock, environment = self._opened
         self._base, limit, self._log_limit = None, self._log_limit, 0
-        self._asked_at, self._starting = None, 0
+        capacity, self._capacity = self._capacity, -1
+        self._asked_at = None
         self.open(journal, lock=lock, environment=environment)
         self.limit_logs(limit)
+        self.limit_runs(capacity)
         return True
 
     def ping(self) -> None:
@@ -325,7 +337,7 @@ class SupervisorClient:
                 self._unstarted = tree.supervisor_processes(self._opened[0], since=since)
                 tree.send(signal.SIGKILL, self._unstarted)
             self._supervisor.process.kill()
-            self._asked_at, self._starting = None, 0
+            self._asked_at = None
             self._recorded.clear()
             # The next supervisor does not know them. Ends that were reported count.
             self._tokens.clear()
@@ -359,24 +371,21 @@ class SupervisorClient:
             self._note(self._supervisor.channel.receive())
         except Disconnected:
             self._disconnect()
-        if self._starting and self._asked_at is None:
-            self._asked_at = self._clock.monotonic()
 
     def _note(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self._asked_at = None
             for answer in message.get("started", ()):
                 self._note_started(answer)
-            self._output |= message.get("output", {})
+            self._output.update(message.get("output", ()))
             self._leaders.update(self._children[token] for token in message.get("leaders", ()))
             for ended in message.get("exited", ()):
                 self._note_exit(ended)
 
     def _note_started(self, answer: Mapping[str, Any]) -> None:
-        self._starting -= 1
         token = answer["token"]
         if "error" in answer:
-            problem = (StartExpired if answer.get("expired") else CannotSpawn)(answer["error"])
+            problem = _PROBLEMS[answer.get("why")](answer["error"])
             self._started.append(Started(token, problem, answer["at"]))
             return
         child = Child(answer["pid"], answer["started"])
@@ -410,10 +419,19 @@ class SupervisorClient:
             self._log_limit = limit
             self._send({"op": "log_limit", "bytes": limit})
 
+    def limit_runs(self, capacity: int) -> None:
+        if capacity != self._capacity:
+            self._capacity = capacity
+            if capacity >= 0:
+                self._send({"op": "capacity", "runs": capacity})
+
+    def withdraw(self, tokens: Sequence[str]) -> None:
+        if tokens:
+            self._send({"op": "withdraw", "runs": list(tokens)})
+
     def start(self, requests: Sequence[StartRequest]) -> None:
         if not (requests and self._is_connected):
             return
-        self._starting += len(requests)
         self._ask({"op": "start", "runs": [self._encoded(request) for request in requests]})
 
     def _encoded(self, request: StartRequest) -> Message:
@@ -431,11 +449,12 @@ class SupervisorClient:
             "base": None if request.base is self._base else _encoded_environment(request.base),
             "env": _encoded_environment(request.env),
             "log": request.log,
-            "head": encode(request.head),
-            "is_first": request.is_first,
+            "worker": request.worker,
+            "run": request.run,
+            "slot": request.slot,
             "start_by": request.start_by,
             "secrets": [(name, encode(value)) for name, value in request.secrets],
-            "setup": {**setup._asdict(), "limits": dict(setup.limits)},
+            "setup": None if setup == NO_SETUP else {**setup._asdict(), "limits": dict(setup.limits)},
         }
 
     def started(self) -> Sequence[Started]:

@@ -6,7 +6,9 @@ when it becomes writable. Bytes travel as text with surrogates, as in `os.fsdeco
 Runs are named by the tokens of their claims. To the supervisor:
 
     {"op": "environment", "variables": {…}}        the environment that most runs share, sent once
-    {"op": "start", "runs": [{"token": …}, …]}     each is answered in `started`
+    {"op": "capacity", "runs": 8}                  how many runs without a fixed slot may exist at once
+    {"op": "start", "runs": [{"token": …}, …]}     each is answered in `started`, once there is capacity for it
+    {"op": "withdraw", "runs": [token]}            those that are not started yet are answered in `started`: they will not be
     {"op": "log_limit", "bytes": 67108864}
     {"op": "terminating", "runs": {token: "timeout"}}  the worker is about to send signals: keep the PIDs of these until `finish`
     {"op": "finish", "runs": [token]}              no process of these is left: close their logs and reap them

@@ -104,6 +104,10 @@ class Journal:
         text = " ".join(("unstarted", *islice(tokens, MAX_UNSTARTED)))
         self._write(UNSTARTED_AT, text, size=UNSTARTED_BYTES)
 
+    def begun(self) -> set[str]:
+        """The tokens of the runs that a supervisor has started, or was about to start."""
+        return set(_parse(os.pread(self._fd, os.fstat(self._fd).st_size, 0).split(b"\n")).runs)
+
     def appended(self) -> tuple[dict[str, str], set[str]]:
         """What other processes have appended: by token, why they terminate runs, and the runs whose END marker they write. Read at every
         exit: it costs one system call as long as there is nothing."""

@@ -11,7 +11,7 @@ import contextlib
 import os
 import resource
 import selectors
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from queuectl.clock import SystemClock
@@ -73,10 +73,17 @@ class OutputCollector:
         return bool(self._open)
 
     def open(
-        self, token: str, log: str, head: bytes, secrets: Secrets = (), *, is_first: bool, reader: int | None = None
+        self,
+        token: str,
+        log: str,
+        head: Callable[[], bytes],
+        secrets: Secrets = (),
+        *,
+        is_first: bool,
+        reader: int | None = None,
     ) -> tuple[RunOutput, int]:
-        """Create the pipe of a run. Returns it with its writing end, which the caller closes. `head`: the START marker, written before the
-        first byte of output. `reader`: a user that may read the log, and open the pipe. Raises OSError."""
+        """Create the pipe of a run. Returns it with its writing end, which the caller closes. `head` returns the START marker, which
+        is written before the first byte of output. `reader`: a user that may read the log, and open the pipe. Raises OSError."""
         if 2 * len(self._open) + SPARE_DESCRIPTORS > self._max_descriptors:
             self._raise_limit()
         fd, out = os.pipe()
@@ -113,7 +120,7 @@ class OutputCollector:
             self._write(output, data)
         return True
 
-    def finish(self, output: RunOutput, end: bytes | None) -> int | None:
+    def finish(self, output: RunOutput, end: Callable[[], bytes] | None) -> int | None:
         """The run has ended: move what it has printed, and write the END marker, if there is one to write and the run has a log. Returns
         where the output ends, None if that was not written. Processes that it has left behind may continue to print."""
         for _ in range(MAX_READS_AT_END):

@@ -18,7 +18,7 @@ import signal
 import stat
 import subprocess  # noqa: TID251 - starts the jobs
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
@@ -83,6 +83,10 @@ class CannotSpawn(Exception):
     """The process could not be started. The message says why, for the owner of the job."""
 
 
+class StartWithdrawn(CannotSpawn):
+    """It was not started, because the worker did not want it any more."""
+
+
 class StartExpired(CannotSpawn):
     """It was not started, since its claim may belong to another worker by now."""
 
@@ -93,22 +97,28 @@ class OwnEnvironment:
 
     def __init__(self) -> None:
         self._shared: Mapping[bytes, bytes] = {}
-        self._added: Collection[bytes] = ()
+        self._added: Mapping[bytes, bytes] = {}
 
     def replace(self, shared: Mapping[bytes, bytes]) -> None:
-        self._shared, self._added = shared, ()
+        self._shared, self._added = shared, {}
         os.environb.clear()
         os.environb.update(shared)
 
     def extend(self, own: Mapping[bytes, bytes]) -> None:
         """Have the shared variables and these, instead of those of the last call. Raises ValueError or OSError if that is not possible."""
-        for name in self._added:
+        for name in self._added.keys() - own.keys():
             if name in self._shared:
                 os.environb[name] = self._shared[name]
-            elif name not in own:
-                os.environb.pop(name, None)
-        self._added = own.keys()
-        os.environb.update(own)
+            else:
+                del os.environb[name]
+        last, self._added = self._added, own
+        try:
+            for name, value in own.items():
+                if last.get(name) != value:
+                    os.environb[name] = value
+        except (ValueError, OSError):
+            self.replace(self._shared)
+            raise
 
 
 def with_limits(setup: ChildSetup, limits: Mapping[str, int] | None) -> ChildSetup:

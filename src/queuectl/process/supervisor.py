@@ -3,6 +3,8 @@
 It is the parent of the jobs, because only the parent of a process learns how it ended. It does what its worker tells it. If the worker is
 dead, it writes the end of each run into the journal, for the worker that adopts it, and exits with the last of them.
 
+The worker may send more runs than its slots can hold. They wait here, so that the next run starts as soon as one ends.
+
 It runs in its own session, so that what ends the worker (a signal to its group, a closed terminal, the OOM killer) does not end it. It
 imports little: see docs/internals/adr/0019.
 """
@@ -10,29 +12,35 @@ imports little: see docs/internals/adr/0019.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import selectors
 import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Final
 
 from queuectl.clock import SystemClock
 from queuectl.jobs.outcome import Ending, Exited, Signalled
 from queuectl.jobs.resources import ResourceReport, Usage
-from queuectl.logs.markers import end_line
+from queuectl.logs.markers import end_line, start_line
 from queuectl.process import tree
 from queuectl.process.cgroups import CgroupPool, Group
 from queuectl.process.ipc import Channel, Disconnected, Message, decode
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child
 from queuectl.process.output import OutputCollector, RunOutput
-from queuectl.process.spawn import CannotSpawn, ChildSetup, Command, OwnEnvironment, spawn
+from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, Command, OwnEnvironment, spawn
 from queuectl.process.system import system
 
 NO_LIMIT: Final = 1 << 62  # until the worker sends one
+# While other runs wait, so that the worker has enough to do for now: several starts and exits in one message cost less.
+REPORT_WITHIN: Final = 0.005
+MAX_STARTS_PER_TURN: Final = 16
+_SLOT: Final = b"QUEUECTL_SLOT"
 # A worker that has not recorded an end after this time may be stopped: the end is written into the journal.
 JOURNAL_AFTER: Final = 0.1
 _BLOCK_BYTES: Final = 512  # the unit of disk I/O in a rusage
@@ -62,14 +70,16 @@ class SupervisedRun:
         "output",
         "place",
         "reason",
+        "slot",
         "token",
     )
 
     def __init__(
-        self, token: str, place: int, child: Child, output: RunOutput, began: float, group: Group | None
+        self, request: Mapping[str, Any], slot: int, child: Child, output: RunOutput, began: float, group: Group | None
     ) -> None:
-        self.token = token
-        self.place = place  # in the journal
+        self.token: str = request["token"]
+        self.place: int = request["place"]  # in the journal
+        self.slot = slot if request["slot"] is None else None  # one of ours
         self.child = child
         self.output = output
         self.began = began
@@ -102,7 +112,12 @@ class Supervisor:
         self._unwritten: deque[SupervisedRun] = (
             deque()
         )  # ended, and not in the journal; in the order in which they ended
+        self._queue: deque[Mapping[str, Any]] = deque()  # requests that wait for a slot
+        self._capacity = NO_LIMIT
+        self._free_slots: list[int] = []  # a heap
+        self._slots = 0  # how many numbers have been used, including free ones
         self._news: Message = {}
+        self._report_at = 0.0
         self._has_exits = True  # a child may have ended since `_reap`
 
     def serve(self) -> None:
@@ -115,6 +130,7 @@ class Supervisor:
                 for message in self._channel.receive():
                     self._handle(message)
                 self._reap()
+                self._start_waiting()
                 self._write_late()
                 self._report()
                 self._channel.flush()
@@ -122,6 +138,7 @@ class Supervisor:
                     is_writing = not is_writing
                     events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_writing else 0)
                     self._selector.modify(self._channel, events)
+        self._queue.clear()  # they belong to another worker
         self._selector.unregister(self._channel)
 
     def outlive(self) -> None:
@@ -132,6 +149,7 @@ class Supervisor:
         while True:
             self._reap()
             self._unwritten.clear()
+            self._news.clear()  # nothing reads it
             for run in list(self._runs.values()):
                 if run.exit is not None:
                     self._write_exit(run)
@@ -147,10 +165,7 @@ class Supervisor:
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _wait(self) -> None:
-        timeout = None
-        if self._unwritten:
-            timeout = max(0.0, self._unwritten[0].exited_at + JOURNAL_AFTER - self._clock.monotonic())
-        for key, _ in self._selector.select(timeout):
+        for key, _ in self._selector.select(self._wait_time()):
             if isinstance(key.data, RunOutput):
                 self._output.collect(key.data)
                 self._announce(key.data)
@@ -159,19 +174,32 @@ class Supervisor:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wakeups, 4096)
 
+    def _wait_time(self) -> float | None:
+        if self._may_start:
+            return 0.0
+        times = [self._unwritten[0].exited_at + JOURNAL_AFTER] if self._unwritten else []
+        if self._news:
+            times.append(self._report_at)
+        return max(0.0, min(times) - self._clock.monotonic()) if times else None
+
     def _announce(self, output: RunOutput) -> None:
         """Tell the worker where the output of a run begins, once there is some, and a process that finds both of us dead."""
         log_from = output.writer.log_from
         if not output.is_announced and log_from is not None:
             output.is_announced = True
-            self._news.setdefault("output", {})[output.token] = log_from
+            self._add_news("output", (output.token, log_from))
             if (run := self._runs.get(output.token)) is not None:
                 with contextlib.suppress(OSError):  # a full disk: then its log gets no END marker
                     self._journal.write(run.place, run.token, Record(*run.child, log_from))
 
+    def _add_news(self, kind: str, item: object) -> None:
+        if not self._news:
+            self._report_at = self._clock.monotonic() + REPORT_WITHIN
+        self._news.setdefault(kind, []).append(item)
+
     def _report(self) -> None:
         """Send what the worker does not know yet."""
-        if self._news:
+        if self._news and (not self._queue or self._clock.monotonic() >= self._report_at):
             news, self._news = self._news, {}
             self._channel.send(news)
 
@@ -179,9 +207,17 @@ class Supervisor:
         match message["op"]:
             case "environment":
                 self._environment.replace(_decoded(message["variables"]))
+            case "capacity":
+                self._capacity = message["runs"]
             case "start":
                 for request in message["runs"]:
-                    self._start(request)
+                    if request["slot"] is None:
+                        self._queue.append(request)
+                    else:
+                        self._start(request, request["slot"])
+                self._add_news("pong", True)  # some may wait for long
+            case "withdraw":
+                self._withdraw(frozenset(message["runs"]))
             case "log_limit":
                 self._output.set_limit(message["bytes"])
             case "terminating":
@@ -197,42 +233,65 @@ class Supervisor:
                     if (run := self._runs.get(token)) is not None:
                         self._forget(run)
             case "ping":
-                self._news["pong"] = True
+                self._add_news("pong", True)
             case _:
                 pass
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, request: Mapping[str, Any]) -> None:
+    @property
+    def _may_start(self) -> bool:
+        return bool(self._queue) and self._slots - len(self._free_slots) < self._capacity
+
+    def _start_waiting(self) -> None:
+        """Not too many at once: meanwhile nothing else is noticed."""
+        for _ in range(MAX_STARTS_PER_TURN):
+            if not self._may_start:
+                return
+            if not self._free_slots:
+                self._free_slots.append(self._slots)
+                self._slots += 1
+            slot = heapq.heappop(self._free_slots)
+            if not self._start(self._queue.popleft(), slot):
+                heapq.heappush(self._free_slots, slot)
+
+    def _withdraw(self, tokens: Collection[str]) -> None:
+        withdrawn = [request for request in self._queue if request["token"] in tokens]
+        self._queue = deque(request for request in self._queue if request["token"] not in tokens)
+        at = self._clock.monotonic()
+        for request in withdrawn:
+            self._add_news("started", {"token": request["token"], "at": at, "error": "withdrawn", "why": "withdrawn"})
+
+    def _start(self, request: Mapping[str, Any], slot: int) -> bool:
+        """Whether it was started."""
         token, place, at = request["token"], request["place"], self._clock.monotonic()
         if at >= request["start_by"]:  # we were stopped, or our worker was before it sent this
             problem = "its supervisor was stopped for too long"
-            answer: Message = {"token": token, "at": at, "error": problem, "expired": True}
-            self._news.setdefault("started", []).append(answer)
-            return
+            self._add_news("started", {"token": token, "at": at, "error": problem, "why": "expired"})
+            return False
         # Before the start: a process that finds this worker dead must not take a job for unstarted that is about to run.
         with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
             self._journal.write(place, token, Record(0, 0))
-        answer = {"token": token, "at": at}
         try:
-            run = self._spawn(request, at)
-            answer |= {"pid": run.child.pid, "started": run.child.started}
+            child = self._spawn(request, slot, at).child
         except CannotSpawn as exc:
-            answer["error"] = str(exc)
             with contextlib.suppress(OSError):
                 self._journal.clear(place)
-        self._news.setdefault("started", []).append(answer)
+            self._add_news("started", {"token": token, "at": at, "error": str(exc)})
+            return False
+        self._add_news("started", {"token": token, "at": at, "pid": child.pid, "started": child.started})
+        return True
 
-    def _spawn(self, request: Mapping[str, Any], at: float) -> SupervisedRun:
+    def _spawn(self, request: Mapping[str, Any], slot: int, at: float) -> SupervisedRun:
         setup = _setup(request["setup"])
-        environment = None
+        own, environment = {**_decoded(request["env"]), _SLOT: b"%d" % slot}, None
         if request["base"] is None:
             try:
-                self._environment.extend(_decoded(request["env"]))
+                self._environment.extend(own)
             except (ValueError, OSError) as exc:
                 raise CannotSpawn(f"its environment cannot be set: {exc}") from exc
         else:
-            environment = {**_decoded(request["base"]), **_decoded(request["env"])}
+            environment = {**_decoded(request["base"]), **own}
         command = Command(
             [decode(word) for word in request["argv"]],
             environment,
@@ -247,9 +306,9 @@ class Supervisor:
             output, out = self._output.open(
                 request["token"],
                 request["log"],
-                decode(request["head"]),
+                partial(start_line, request["run"], worker=request["worker"], now_ms=self._clock.now_ms()),
                 secrets,
-                is_first=request["is_first"],
+                is_first=request["run"] == 1,
                 reader=reader,
             )
         except OSError as exc:
@@ -280,7 +339,7 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 self._pool.apply_limits(group)
         child = Child(pid, system.start_time(pid, not_before=before))
-        run = SupervisedRun(request["token"], request["place"], child, output, at, group)
+        run = SupervisedRun(request, slot, child, output, at, group)
         self._runs[run.token] = self._running[pid] = run
         with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
             self._journal.write(run.place, run.token, Record(*child))
@@ -298,11 +357,13 @@ class Supervisor:
                 found, status, usage = os.wait4(pid, os.WNOHANG)
                 if found:
                     del self._running[pid]
+                    if run.slot is not None:
+                        heapq.heappush(self._free_slots, run.slot)
                     self._note_exit(run)
                     self._finish(run, _how(status), self._usage(run, usage))
             elif not run.has_exited and _is_zombie(pid):
                 self._note_exit(run)
-                self._news.setdefault("leaders", []).append(run.token)
+                self._add_news("leaders", run.token)
 
     def _note_exit(self, run: SupervisedRun) -> None:
         if not run.has_exited:
@@ -319,13 +380,14 @@ class Supervisor:
         ending = _ENDINGS.get(reason or "")
         if ending is None:
             ending = Ending.SIGNALLED if number is not None else Ending.FAILED if code else Ending.COMPLETED
-        line = end_line(
-            ending, exit_code=code, signal=number, error=None, duration=duration, now_ms=self._clock.now_ms()
+        line = partial(
+            end_line, ending, exit_code=code, signal=number, error=None, duration=duration, now_ms=self._clock.now_ms()
         )
         log_to = self._output.finish(run.output, None if run.token in closed else line)
         run.exit = Exit(how, run.ended_at, run.output.writer.log_from, log_to, report, reason)
         self._unwritten.append(run)
-        self._news.setdefault("exited", []).append(
+        self._add_news(
+            "exited",
             {
                 "token": run.token,
                 "code": code,
@@ -337,7 +399,7 @@ class Supervisor:
                 "out_of_memory": report.out_of_memory,
                 "reason": reason,
                 "log_problem": run.output.problem if run.output.dropped or log_to is None else "",
-            }
+            },
         )
 
     def _usage(self, run: SupervisedRun, used: Any) -> ResourceReport:
@@ -409,7 +471,9 @@ def _ignore(*_: object) -> None:
     """The interpreter has written the number into the wake-up pipe."""
 
 
-def _setup(fields: Mapping[str, Any]) -> ChildSetup:
+def _setup(fields: Mapping[str, Any] | None) -> ChildSetup:
+    if fields is None:
+        return NO_SETUP
     user, inside = fields["user"], fields["inside"]
     return ChildSetup(
         limits=fields["limits"],

@@ -19,7 +19,7 @@ from queuectl.store.types import End, Span
 from queuectl.worker.config import WorkerContext
 
 if TYPE_CHECKING:
-    from queuectl.worker.executor import WorkerRun
+    from queuectl.worker.run import WorkerRun
 
 
 class Completer(list[End]):

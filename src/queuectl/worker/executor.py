@@ -1,121 +1,54 @@
 """The runs of a worker: start them, watch them, terminate them. Knows processes, not the store.
 
-A run is a small state machine: STARTING (requested from the supervisor), RUNNING, TERMINATING (timeout, cancel, stop), EXITED (its end is
-not recorded yet). Claims that wait for a slot or a secret are in slots.py; ended runs until they are recorded in completer.py.
+Claims that wait for a slot or a secret are in slots.py; ended runs until they are recorded in completer.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final, assert_never
+from typing import Final
 
 from queuectl.events import JobAdopted, JobStarted
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import (
     Cancelled,
-    Exited,
     GivenBack,
     NotStarted,
     Outcome,
     Released,
-    Signalled,
-    TimedOut,
 )
 from queuectl.process.adopted import Adoption, UnknownExit
 from queuectl.process.client import RunExit, Started
-from queuectl.process.journal import LOST
 from queuectl.process.model import Child, ProcessInfo
-from queuectl.process.spawn import CannotSpawn, StartExpired
+from queuectl.process.spawn import CannotSpawn, StartExpired, StartWithdrawn
 from queuectl.settings import Settings
-from queuectl.store.types import Span, Start
+from queuectl.store.types import Span
 from queuectl.worker.completer import Completer
 from queuectl.worker.config import WorkerContext
 from queuectl.worker.launcher import Launcher
-from queuectl.worker.slots import SETTLE_WITHIN, PendingSecrets, Prefetch, WebhookSlots
+from queuectl.worker.run import RunState, Why, WorkerRun
+from queuectl.worker.slots import (
+    MAX_PREFETCHED,
+    SETTLE_WITHIN,
+    WEBHOOK_SLOTS_FROM,
+    PendingSecrets,
+    Prefetch,
+    Quarantine,
+    WebhookSlots,
+)
 from queuectl.worker.store_retry import RefusalReporter, StartPause
 
 # A start is written to the store with the next exchange, or after this time: short jobs never need it.
 RECORD_AFTER: Final = 0.02
 START_BATCH_SIZE: Final = 16
+NO_SLOT: Final = "its worker had no slot for it"  # why a claim was given back
 CHECK_EVERY: Final = 0.02  # whether all processes of a run that is being terminated are gone
-# A job that ran when the supervisor died may have killed it. For this long it runs without the others that may have.
-QUARANTINE: Final = 30.0
-
-
-class RunState(Enum):
-    STARTING = "starting"
-    RUNNING = "running"
-    TERMINATING = "terminating"
-    EXITED = "exited"
-
-
-class Why(Enum):
-    """Why we terminate a run."""
-
-    TIMEOUT = "timeout"
-    CANCEL = "cancel"
-    RELEASE = "release"
-    UNKNOWN_EXIT = "unknown"  # its first process has ended, and nothing recorded how: nothing of it may continue
-    SUPERVISOR_DIED = "supervisor"  # it ran beside a job that may have killed the supervisor, and runs again
-
-
-@dataclass(slots=True)
-class WorkerRun:
-    claim: Claim
-    slot: int
-    place: int  # in the journal
-    began: float
-    deadline: float | None = None
-    state: RunState = RunState.STARTING
-    child: Child | None = None
-    log_from: int | None = None
-    journal: str | None = None  # of an adopted run: where its supervisor writes its end
-    is_start_recorded: bool = False  # the store knows its PID, when it began, and where its output begins
-    is_lost: bool = False  # it belongs to another worker: nothing more is written about it
-    is_orphan: bool = False  # its supervisor, which was ours, is dead
-    why: Why | None = None
-    kill_at: float = math.inf
-    check_at: float = math.inf  # while it is being terminated: when to check whether all of it is gone
-    has_exited: bool = False  # its first process, while it is being terminated; others may live
-    is_finishing: bool = False  # all of it is gone; the supervisor is asked for its end
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it has a process."""
-        return self.state in (RunState.RUNNING, RunState.TERMINATING)
-
-    @property
-    def is_start_unrecorded(self) -> bool:
-        # Without a PID there is nothing to record: its supervisor died before it answered.
-        return self.child is not None and not (self.is_start_recorded or self.is_lost)
-
-    def as_start(self, now: float) -> Start:
-        assert self.child is not None
-        return Start(self.claim, self.child.pid, now - self.began, self.log_from)
-
-    def outcome(self, how: Exited | Signalled | None) -> Outcome:
-        """`how` None: it ended because we terminated it, and nothing recorded how."""
-        match self.why:
-            case None | Why.UNKNOWN_EXIT:
-                assert how is not None
-                return how
-            case Why.SUPERVISOR_DIED:
-                return Released(how, "its supervisor died")
-            case Why.TIMEOUT:
-                return TimedOut(self.claim.timeout_ms or 0, how)
-            case Why.CANCEL:
-                return Cancelled(how)
-            case Why.RELEASE:
-                return Released(how)
-            case unreachable:
-                assert_never(unreachable)
 
 
 class Executor:
@@ -135,16 +68,13 @@ class Executor:
         self._runs: dict[str, WorkerRun] = {}  # by token, until their ends are recorded
         self._refusals = RefusalReporter(context.clock, context.emit)
         self._webhooks = WebhookSlots(limit=max_webhooks)
-        self.pending_secrets = PendingSecrets(context.secrets, context.clock, launcher.write_unstarted)
-        self._prefetch = Prefetch(context.clock, self.pending_secrets.set_prefetched)
-        # IDs of jobs that ran whenever the supervisor died: one of them may kill it again, so they run one at a time.
-        self._suspects: frozenset[str] = frozenset()
-        self._quarantine = QUARANTINE
-        self._held: deque[Claim] = deque()  # suspects that wait for another one
+        self.pending_secrets = PendingSecrets(context.secrets, context.clock)
+        self._prefetch = Prefetch(context.clock)
+        self._quarantine = Quarantine()
         self._is_supervisor_lost = False
 
     def __len__(self) -> int:
-        return self._busy + len(self._webhooks) + len(self._prefetch)
+        return self._busy + len(self._webhooks)
 
     def _in_state(self, *states: RunState) -> list[WorkerRun]:
         return [run for run in self._runs.values() if run.state in states]
@@ -152,14 +82,13 @@ class Executor:
     @property
     def _busy(self) -> int:
         live = sum(run.state is not RunState.EXITED for run in self._runs.values())
-        return live + len(self.pending_secrets) + len(self._held) - len(self._webhooks)
+        return live + len(self.pending_secrets) + len(self._quarantine) - len(self._webhooks)
 
     def free_slots(self, slots: int) -> tuple[int, int]:
         """How many claims to request: of jobs, and of webhook deliveries."""
         if self._is_supervisor_lost:
             return 0, 0
-        jobs = slots + self._prefetch.size(slots) - self._busy - len(self._prefetch)
-        return max(0, jobs), self._webhooks.free
+        return max(0, slots + self._prefetch.size(slots) - self._busy), self._webhooks.free
 
     def apply_settings(self, settings: Settings) -> Settings:
         self._processes.limit_logs(settings.log_limit)
@@ -180,20 +109,22 @@ class Executor:
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, claims: Sequence[Claim], *, slots: int, ours_until: Callable[[], float | None]) -> None:
-        """Start a run of each, and of those prefetched, as far as there are slots. Give them back if they may belong to another worker by
-        now. `ours_until`: until when they do not, by the monotonic clock; None if they may already."""
+        """Request a run of each: the supervisor starts them in this order, as far as there are slots. Give them back if they may belong to
+        another worker by now. `ours_until`: until when they do not, by the monotonic clock; None if they may already."""
         if self._is_supervisor_lost:
             self.release_prefetched(claims)
-        if self._is_supervisor_lost or not (claims or self._prefetch or self.pending_secrets or self._held):
             return
-        busy, (claims, webhooks) = self._busy, self._webhooks.split(claims)
-        drawn = self._prefetch.draw(claims, free=slots - busy, slots=slots, is_busy=busy > 0)
-        claims = [*self.pending_secrets.ready(drawn, may_have=self._launcher.may_have), *webhooks]
-        claims = self._one_suspect_at_a_time(claims)
+        elsewhere = sum(run.journal is not None or run.is_orphan for run in self._runs.values() if run.is_active)
+        self._processes.limit_runs(max(0, slots - elsewhere))
+        if not (claims or self.pending_secrets or self._quarantine):
+            return
+        claims, webhooks = self._webhooks.split(claims)
+        claims = [*self.pending_secrets.ready(claims, may_have=self._launcher.may_have), *webhooks]
+        claims = self._quarantine.admit(claims, self._live_runs, self._context.clock.monotonic())
+        self._write_unstarted(claims)
         for first in range(0, len(claims), START_BATCH_SIZE):
             placed = self._assign(claims[first : first + START_BATCH_SIZE])
-            now_ms = self._context.clock.now_ms()
-            prepared, refused = self._launcher.prepare_all(placed, now_ms=now_ms, secrets=self.pending_secrets.take)
+            prepared, refused = self._launcher.prepare_all(placed, secrets=self.pending_secrets.take)
             for claim, outcome in refused:
                 self._webhooks.remove(claim)
                 self.pending_secrets.forget(claim)
@@ -207,38 +138,24 @@ class Executor:
                 continue
             now = self._context.clock.monotonic()
             for one in prepared:
-                self._runs[one.claim.token] = WorkerRun(one.claim, one.slot, one.request.place, now)
+                self._runs[one.claim.token] = WorkerRun(one.claim, one.request.slot, one.request.place, now)
             self._processes.start([one.request._replace(start_by=start_by) for one in prepared])
             self._note_started()
 
-    def _one_suspect_at_a_time(self, claims: Sequence[Claim]) -> list[Claim]:
-        if not self._suspects and not self._held:
-            return list(claims)
-        waiting = [*self._held, *claims]
-        self._held.clear()
-        now = self._context.clock.monotonic()
-        is_one_running = any(
-            run.claim.id in self._suspects and now - run.began < self._quarantine
-            for run in self._runs.values()
-            if run.state is not RunState.EXITED
-        )
-        ready = []
-        for claim in waiting:
-            if claim.id in self._suspects and is_one_running:
-                self._held.append(claim)
-            else:
-                ready.append(claim)
-                is_one_running |= claim.id in self._suspects
-        self.pending_secrets.set_held([claim.token for claim in self._held])
-        return ready
+    def _live_runs(self) -> list[tuple[str, float]]:
+        return [(run.claim.id, run.began) for run in self._runs.values() if run.state is not RunState.EXITED]
 
-    def _remove_held(self, is_meant: Callable[[Claim], bool] = lambda _: True) -> list[Claim]:
-        removed = [claim for claim in self._held if is_meant(claim)]
-        for claim in removed:
-            self._held.remove(claim)
+    def _write_unstarted(self, claims: Sequence[Claim]) -> None:
+        """Before they are requested: the supervisor writes into the journal which of them it starts. The latest first: not all may fit."""
+        starting = [*(run.claim.token for run in self._in_state(RunState.STARTING)), *(claim.token for claim in claims)]
+        self._launcher.write_unstarted([*reversed(starting), *self.pending_secrets.tokens, *self._quarantine.tokens])
+
+    def _remove_waiting(self, is_meant: Callable[[Claim], bool] = lambda _: True) -> list[Claim]:
+        """Take out claims that were not requested from the supervisor yet."""
+        held = self._quarantine.remove(is_meant)
+        for claim in held:
             self.pending_secrets.forget(claim)
-        self.pending_secrets.set_held([claim.token for claim in self._held])
-        return removed
+        return [*self.pending_secrets.remove(is_meant), *held]
 
     def _note_started(self) -> None:
         for answer in self._processes.started():
@@ -253,19 +170,9 @@ class Executor:
         self.last_active = self._context.clock.monotonic()
         run.began = answer.at
         if isinstance(answer.child, CannotSpawn):
-            del self._runs[answer.token]
-            self._webhooks.remove(run.claim)
-            if run.is_lost:
-                return
-            outcome: Outcome
-            if run.why is Why.CANCEL:
-                outcome = Cancelled(None)
-            elif isinstance(answer.child, StartExpired):
-                outcome = GivenBack(str(answer.child))
-            else:
-                outcome = NotStarted(str(answer.child))
-            self.completer.add_unstarted(run.claim, outcome, began=answer.at)
+            self._note_unstarted(run, answer.child, answer.at)
             return
+        self._prefetch.note_start()
         run.state, run.child, run.has_exited = RunState.RUNNING, answer.child, False
         run.deadline = None if run.claim.timeout_ms is None else answer.at + run.claim.timeout_ms / 1000
         self.start_pause.end()
@@ -273,6 +180,22 @@ class Executor:
         if (why := run.why) is not None:  # asked for while it was being started
             run.why = None
             self._terminate([run], why, self.last_active)
+
+    def _note_unstarted(self, run: WorkerRun, problem: CannotSpawn, at: float) -> None:
+        del self._runs[run.claim.token]
+        self._webhooks.remove(run.claim)
+        if run.is_lost:
+            return
+        outcome: Outcome
+        if run.why is Why.CANCEL:
+            outcome = Cancelled(None)
+        elif isinstance(problem, StartWithdrawn):
+            outcome = GivenBack(NO_SLOT)
+        elif isinstance(problem, StartExpired):
+            outcome = GivenBack(str(problem))
+        else:
+            outcome = NotStarted(str(problem))
+        self.completer.add_unstarted(run.claim, outcome, began=at)
 
     def adopt(self, adoptions: deque[Adoption]) -> bool:
         """Adopt runs of dead workers. There may be more of them than slots. Whether there were any."""
@@ -325,9 +248,17 @@ class Executor:
     def release_prefetched(self, claims: Iterable[Claim] | None = None) -> None:
         """Start none of these; None: none of those that wait for a slot."""
         if claims is None:
-            claims = [*self._prefetch.remove(), *self.pending_secrets.remove(), *self._remove_held()]
+            self._withdraw(self._in_state(RunState.STARTING))
+            claims = self._remove_waiting()
         for claim in claims:
-            self.completer.add_unstarted(claim, GivenBack("its worker had no slot for it"))
+            self.completer.add_unstarted(claim, GivenBack(NO_SLOT))
+
+    def _withdraw(self, runs: Iterable[WorkerRun]) -> None:
+        """Ask the supervisor not to start these. Those that it has started meanwhile continue."""
+        fresh = [run for run in runs if not run.is_withdrawn]
+        for run in fresh:
+            run.is_withdrawn = True
+        self._processes.withdraw([run.claim.token for run in fresh])
 
     def put_off(self, claims: Iterable[Claim], why: str) -> None:
         """Start none of these, and nothing else for a while: a file that they need cannot be written or read here."""
@@ -335,10 +266,11 @@ class Executor:
             self.start_pause.begin(f"{claim.id}: {why}")
             self.completer.add_unstarted(claim, Released(None, why))
 
-    def _assign(self, claims: Sequence[Claim]) -> list[tuple[Claim, int, int]]:
-        """For each a slot, and a place in the journal, which also an end needs that is not recorded yet."""
-        slots = {run.slot for run in self._runs.values() if run.state is not RunState.EXITED}
-        return self._webhooks.assign(claims, slots, {run.place for run in self._runs.values()})
+    def _assign(self, claims: Sequence[Claim]) -> list[tuple[Claim, int | None, int]]:
+        """For each a slot, if it is a webhook delivery, and a place in the journal, which also an end needs that is not recorded yet."""
+        slots = _unused({run.slot for run in self._runs.values() if run.slot is not None}, WEBHOOK_SLOTS_FROM)
+        places = _unused({run.place for run in self._runs.values()}, 0)
+        return [(claim, next(slots) if self._webhooks.add(claim) else None, next(places)) for claim in claims]
 
     def unrecorded_starts(self, now: float) -> list[WorkerRun]:
         """Runs of which the store should know that they have started."""
@@ -369,7 +301,7 @@ class Executor:
                 run.why is None or run.is_finishing or how.reason is None or run.journal is None
             ):
                 self._complete(run, how)
-        self._clear_suspects()
+        self._quarantine.clear(lambda: (run.claim.id for run in self._in_state(RunState.EXITED) if not run.is_orphan))
         self._processes.reap_orphans()
 
     def _complete(self, run: WorkerRun, ended: RunExit | None) -> None:
@@ -406,10 +338,7 @@ class Executor:
     def cancel(self, tokens: Collection[str], now: float) -> None:
         if not tokens:
             return
-        waiting = self._prefetch.remove(lambda claim, _: claim.token in tokens)
-        waiting += self.pending_secrets.remove(lambda claim: claim.token in tokens)
-        waiting += self._remove_held(lambda claim: claim.token in tokens)
-        for claim in waiting:
+        for claim in self._remove_waiting(lambda claim: claim.token in tokens):
             self.completer.add_unstarted(claim, Cancelled(None))
         self._terminate([run for token, run in self._runs.items() if token in tokens], Why.CANCEL, now)
 
@@ -442,6 +371,7 @@ class Executor:
         fresh = [run for run in runs if run.why is None and run.state in (RunState.STARTING, RunState.RUNNING)]
         for run in fresh:
             run.why = why
+        self._withdraw(run for run in fresh if run.state is RunState.STARTING)
         running = [run for run in fresh if run.state is RunState.RUNNING]
         if not running:
             return
@@ -451,8 +381,8 @@ class Executor:
             run.kill_at = now + grace
             run.check_at = now if run.has_exited else run.kill_at
             if not is_written:
-                self._launcher.note_termination(run.place, run.claim.token, _reason(run), run.journal)
-        reasons = {run.child: _reason(run) for run in running if run.child is not None}
+                self._launcher.note_termination(run.place, run.claim.token, run.reason, run.journal)
+        reasons = {run.child: run.reason for run in running if run.child is not None}
         self._processes.terminating(reasons)
         try:
             members = [process for some in self._members(running).values() for process in some]
@@ -513,15 +443,9 @@ class Executor:
         """
         self._is_supervisor_lost = True
         self.release_prefetched()
+        self._release_never_started()
         orphans = [run for run in self._runs.values() if run.journal is None and run.state is not RunState.EXITED]
-        crashed = frozenset(run.claim.id for run in orphans)
-        again = self._suspects & crashed
-        culprits = again or crashed
-        if len(culprits) > 1:
-            culprits = frozenset()
-            if again:  # they had run one at a time, but not for long enough
-                self._quarantine *= 2
-        self._suspects = again or (self._suspects | crashed)
+        culprits = self._quarantine.blame(frozenset(run.claim.id for run in orphans))
         by_reason: dict[Why, list[WorkerRun]] = {}
         for run in orphans:
             run.is_orphan, run.is_finishing = True, False
@@ -537,21 +461,37 @@ class Executor:
             self._terminate(runs, reason, now)
         return len(orphans)
 
+    def _release_never_started(self) -> None:
+        """Give back what a dead supervisor had not started: the journal does not know it, and no process has its token."""
+        begun = self._launcher.begun()
+        if begun is None:
+            return
+        runs = [run for run in self._in_state(RunState.STARTING) if run.claim.token not in begun]
+        try:
+            members = self._members(runs)
+        except OSError as exc:
+            self._refusals.report(exc)
+            return
+        for run in runs:
+            if not members[run.claim.token]:
+                self._note_unstarted(run, StartWithdrawn(NO_SLOT), self._context.clock.monotonic())
+
     def supervisor_restarted(self) -> None:
         self._is_supervisor_lost = False
-
-    def _clear_suspects(self) -> None:
-        """A suspect that has ended without killing its supervisor is none."""
-        if self._suspects:
-            self._suspects -= {run.claim.id for run in self._in_state(RunState.EXITED) if not run.is_orphan}
-        if not self._suspects:
-            self._quarantine = QUARANTINE
 
     # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def release_stale(self, now: float) -> None:
-        """Give back claims that have waited for a slot for too long. Called after `start`: some may have a slot by now."""
-        self.release_prefetched(self._prefetch.stale(now))
+        """Give back claims that have waited for a slot for too long."""
+        stale = [run for run in self._waiting if now >= self._prefetch.stale_at(run.began)]
+        if stale:
+            self._withdraw(stale)
+            self._prefetch.note_stale()
+
+    @property
+    def _waiting(self) -> list[WorkerRun]:
+        """Runs that may wait for a slot."""
+        return [run for run in self._in_state(RunState.STARTING) if run.slot is None and not run.is_withdrawn]
 
     def note_exchange(self, seconds: float) -> None:
         """An exchange with the store has taken this long."""
@@ -567,34 +507,27 @@ class Executor:
         return any(run.is_lost for run in self._runs.values() if run.state is not RunState.EXITED)
 
     def settle_at(self, slots: int) -> float:
-        """When to record ended runs: with prefetched jobs there is time, and several at once cost less."""
-        if not (self._prefetch and self._busy) or len(self.completer) >= slots:
+        """When to record ended runs: while others wait for a slot there is time, and several at once cost less."""
+        if len(self.completer) >= max(slots, MAX_PREFETCHED // 2) or not self._waiting:
             return 0.0
         return self.completer.since + SETTLE_WITHIN if self.completer else math.inf
 
-    def wake_times(self, slots: int) -> Iterator[float]:
-        yield from self.local_wake_times(slots)
-        yield self._prefetch.stale_at()
+    def wake_times(self) -> Iterator[float]:
+        yield from self.local_wake_times()
+        yield min((self._prefetch.stale_at(run.began) for run in self._waiting), default=math.inf)
         for run in self.active:
             if run.is_start_unrecorded:
                 yield run.began + RECORD_AFTER
 
-    def local_wake_times(self, slots: int) -> Iterator[float]:
+    def local_wake_times(self) -> Iterator[float]:
         """Of what can be done without the store."""
-        yield self._prefetch.start_at(slots - self._busy)
         yield from self.pending_secrets.wake_times()
         for run in self.active:
             moment = run.deadline if run.why is None else run.check_at
             if moment is not None:
                 yield moment
-        if self._held:
-            live = (run for run in self._runs.values() if run.state is not RunState.EXITED)
-            yield max((run.began + self._quarantine for run in live if run.claim.id in self._suspects), default=0.0)
+        yield self._quarantine.wake_time(self._live_runs)
 
 
-def _reason(run: WorkerRun) -> str:
-    """As the journal has it."""
-    if run.is_lost or run.why in (Why.UNKNOWN_EXIT, Why.SUPERVISOR_DIED):
-        return LOST
-    assert run.why is not None
-    return str(run.why.value)
+def _unused(taken: Collection[int], first: int) -> Iterator[int]:
+    return (number for number in itertools.count(first) if number not in taken)

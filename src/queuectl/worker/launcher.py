@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import NotStarted, Refused
-from queuectl.logs.markers import start_line
 from queuectl.logs.parent_logs import folder_of, share_logs
 from queuectl.policy.evaluator import Decision, Request
 from queuectl.policy.gate import Gate, child_setup, shell_words
@@ -29,18 +28,17 @@ from queuectl.webhooks.rules import DELIVER_PROGRAM
 
 TakeSecrets = Callable[[Claim], Sequence[Secret] | Unresolved]
 
-# In the environment of each run, in this order, see `_run_environment`.
+# In the environment of each run, in this order, see `_run_environment`. The supervisor adds the slot.
 _RUN_VARIABLES: Final = (
     b"QUEUECTL_JOB_ID",
     b"QUEUECTL_RUN",
     b"QUEUECTL_ATTEMPT",
     b"QUEUECTL_QUEUE",
-    b"QUEUECTL_SLOT",
     TOKEN_VARIABLE.encode(),
 )
 _PARENTS: Final = b"QUEUECTL_PARENTS"
 _PARENT_LOGS: Final = b"QUEUECTL_PARENT_LOGS"
-_OWN_VARIABLES: Final = frozenset({*_RUN_VARIABLES, _PARENTS, _PARENT_LOGS})
+_OWN_VARIABLES: Final = frozenset({*_RUN_VARIABLES, b"QUEUECTL_SLOT", _PARENTS, _PARENT_LOGS})
 # A worker that was itself started by a job has these of that job; they are not for the jobs that it runs.
 _BATCH_VARIABLES: Final = frozenset(
     {
@@ -55,7 +53,6 @@ class Prepared(NamedTuple):
     """A run that can be started."""
 
     claim: Claim
-    slot: int
     request: StartRequest
 
 
@@ -108,14 +105,14 @@ class Launcher:
         return evaluator is None or evaluator.of(claim.queue).against_secrets(parse_stored(claim.secrets)) is None
 
     def prepare_all(
-        self, placed: Sequence[tuple[Claim, int, int]], *, now_ms: int, secrets: TakeSecrets = lambda _: ()
+        self, placed: Sequence[tuple[Claim, int | None, int]], *, secrets: TakeSecrets = lambda _: ()
     ) -> tuple[list[Prepared], list[tuple[Claim, Refused | NotStarted]]]:
-        """Claims, each with its slot and its place in the journal: those that can start, and those that the policy refuses or that lack
-        something. `secrets` returns those of a claim, once."""
+        """Claims, each with its slot, if it has a fixed one, and its place in the journal: those that can start, and those that the policy
+        refuses or that lack something. `secrets` returns those of a claim, once."""
         prepared: list[Prepared] = []
         refused: list[tuple[Claim, Refused | NotStarted]] = []
         for claim, slot, place in placed:
-            one = self._prepare(claim, slot=slot, place=place, now_ms=now_ms, secrets=secrets)
+            one = self._prepare(claim, slot=slot, place=place, secrets=secrets)
             if isinstance(one, Prepared):
                 prepared.append(one)
             else:
@@ -123,7 +120,7 @@ class Launcher:
         return prepared, refused
 
     def _prepare(
-        self, claim: Claim, *, slot: int, place: int, now_ms: int, secrets: TakeSecrets
+        self, claim: Claim, *, slot: int | None, place: int, secrets: TakeSecrets
     ) -> Prepared | Refused | NotStarted:
         evaluator, decision, base = self._gate.policy.evaluator, None, self._environments.base
         if evaluator is not None and not is_own_program(claim):
@@ -139,12 +136,13 @@ class Launcher:
             command_words(claim),
             claim.cwd,
             base,
-            self._run_environment(claim, slot, known),
+            self._run_environment(claim, known),
             claim.log,
-            start_line(claim.run, worker=self.worker, now_ms=now_ms),
-            is_first=claim.run == 1,
+            self.worker,
+            claim.run,
             place=place,
             token=claim.token,
+            slot=slot,
             shell=None if claim.command is None else claim.command.encode(),
             secrets=[(secret.entry, secret.value) for secret in known],
         )
@@ -153,9 +151,9 @@ class Launcher:
                 share_logs(claim.log, claim.run, claim.parents, reader=decision.account.uid)
             request = _permitted(request, decision)
         setup = with_limits(request.setup, claim.limits)
-        return Prepared(claim, slot, request._replace(setup=setup))
+        return Prepared(claim, request._replace(setup=setup))
 
-    def _run_environment(self, claim: Claim, slot: int, secrets: Sequence[Secret]) -> Environment:
+    def _run_environment(self, claim: Claim, secrets: Sequence[Secret]) -> Environment:
         # Text of the job: UTF-8, whatever the locale of the worker is.
         own = {name.encode(): value.encode() for name, value in (claim.env or {}).items()}
         variables = {name: value for name, value in own.items() if name not in self._fixed_names}
@@ -164,7 +162,6 @@ class Launcher:
             b"%d" % claim.run,
             b"%d" % (claim.attempts + 1),
             claim.queue.encode(),
-            b"%d" % slot,
             claim.token.encode(),
         )
         variables.update(zip(_RUN_VARIABLES, values, strict=True))
@@ -200,6 +197,12 @@ class Launcher:
         """Into our own journal only."""
         with contextlib.suppress(OSError):  # a full disk: then it counts as ended by itself
             self._journal.write_termination(place, token, termination)
+
+    def begun(self) -> set[str] | None:
+        """The tokens of the runs that a supervisor has started, or was about to start; None: unknown."""
+        with contextlib.suppress(OSError):
+            return self._journal.begun()
+        return None
 
     def write_unstarted(self, tokens: Collection[str]) -> None:
         """All claims without a process: if we die, they do not count as crashed."""

@@ -20,10 +20,11 @@ from queuectl.settings import Settings
 from queuectl.store.types import Exchange, StopMode
 from queuectl.webhooks.rules import WORKER_SLOTS
 from queuectl.worker.config import ClaimRequests, MaintenanceTask, WorkerConfig, WorkerContext
-from queuectl.worker.executor import Executor, WorkerRun
+from queuectl.worker.executor import Executor
 from queuectl.worker.heartbeat import Heartbeat
 from queuectl.worker.launcher import Launcher
 from queuectl.worker.output_sync import PARENTS_PROBLEM, OutputSync, ParentLogs
+from queuectl.worker.run import WorkerRun
 from queuectl.worker.signals import SignalPipe
 from queuectl.worker.standby import HasFileno, NextTurn
 from queuectl.worker.store_retry import RETRY_EVERY, StoreRetry
@@ -131,7 +132,7 @@ class Worker:
             self._executor.start((), slots=self._slots, ours_until=lambda: self._heartbeat.fresh_until(self._settings))
         again = self._context.processes.poll_again_in()
         times = [
-            *self._executor.local_wake_times(self._slots),
+            *self._executor.local_wake_times(),
             *self._watchdog.wake_times(),
             math.inf if again is None else now + again,
         ]
@@ -405,7 +406,7 @@ class Worker:
         yield from self._watchdog.wake_times()
         yield max(self._maintenance.wake_at, self._next_maintenance())
         settle_at = max(self._retry_at, self._executor.settle_at(self._slots))
-        for moment in self._executor.wake_times(self._slots):
+        for moment in self._executor.wake_times():
             yield max(moment, self._retry_at)
         if self._executor:
             yield max(self._output_sync.look_at, self._retry_at)

@@ -22,7 +22,7 @@ from queuectl.store.types import OUTPUT_AT_ONCE, End, LatestRun, OutputPiece
 from queuectl.worker.store_retry import StoreRetry
 
 if TYPE_CHECKING:
-    from queuectl.worker.executor import WorkerRun
+    from queuectl.worker.run import WorkerRun
 
 SEND_EVERY: Final = 0.5
 PIECE_SIZE: Final = 64 * 1024

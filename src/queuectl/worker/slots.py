@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from queuectl.clock import Clock
@@ -40,13 +39,8 @@ class WebhookSlots:
         webhooks = [claim for claim in claims if claim.queue == WEBHOOK_QUEUE]
         return ([claim for claim in claims if claim.queue != WEBHOOK_QUEUE], webhooks) if webhooks else (claims, [])
 
-    def assign(self, claims: Sequence[Claim], slots: set[int], places: set[int]) -> list[tuple[Claim, int, int]]:
-        """For each a slot, and a place in the journal, that are not taken. A webhook delivery counts here until it is removed."""
-        free, beside = _free(slots, 0), _free(slots, WEBHOOK_SLOTS_FROM)
-        journal = _free(places, 0)
-        return [(claim, next(beside if self._add(claim) else free), next(journal)) for claim in claims]
-
-    def _add(self, claim: Claim) -> bool:
+    def add(self, claim: Claim) -> bool:
+        """Count a webhook delivery until it is removed. False if this is none."""
         if is_webhook := self._limit > 0 and claim.queue == WEBHOOK_QUEUE:
             self._tokens.add(claim.token)
         return is_webhook
@@ -56,10 +50,6 @@ class WebhookSlots:
         was_here = claim.token in self._tokens
         self._tokens.discard(claim.token)
         return was_here
-
-
-def _free(taken: set[int], first: int) -> Iterator[int]:
-    return (number for number in itertools.count(first) if number not in taken)
 
 
 # ── secrets ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,33 +72,17 @@ class Secrets(Protocol):
 class PendingSecrets:
     """Claims whose secrets are being resolved. Each has a slot."""
 
-    def __init__(
-        self, secrets: Secrets | None, clock: Clock, write_unstarted: Callable[[Collection[str]], None]
-    ) -> None:
-        """`write_unstarted` gets the tokens of all claims without a process whenever they change, for the process that finds us dead."""
+    def __init__(self, secrets: Secrets | None, clock: Clock) -> None:
         self._secrets = secrets
         self._clock = clock
-        self._write_unstarted = write_unstarted
-        self._prefetched: Collection[str] = ()
-        self._held: Collection[str] = ()
         self._claims: dict[str, Claim] = {}  # by token
 
     def __len__(self) -> int:
         return len(self._claims)
 
-    def set_prefetched(self, tokens: Collection[str]) -> None:
-        """Other claims that were not started: those that wait for a slot."""
-        self._prefetched = tokens
-        self._write()
-
-    def set_held(self, tokens: Collection[str]) -> None:
-        """The same: those that wait until another run has ended, see `Executor.supervisor_lost`."""
-        if tokens or self._held:
-            self._held = tokens
-            self._write()
-
-    def _write(self) -> None:
-        self._write_unstarted([*self._prefetched, *self._claims, *self._held])
+    @property
+    def tokens(self) -> Collection[str]:
+        return self._claims.keys()
 
     @property
     def sources(self) -> Sequence[Secrets]:
@@ -118,7 +92,7 @@ class PendingSecrets:
     def ready(self, claims: Sequence[Claim], *, may_have: Callable[[Claim], bool]) -> list[Claim]:
         """Those of these that can start, behind those whose secrets have been resolved. Nothing is requested for a claim that may not have
         its secrets: it is refused when it is to start."""
-        ready, before = self._resolved(), len(self._claims)
+        ready = self._resolved()
         for claim in claims:
             if not claim.secrets or self._secrets is None or not may_have(claim):
                 ready.append(claim)
@@ -128,8 +102,6 @@ class PendingSecrets:
                 ready.append(claim)
             else:
                 self._claims[claim.token] = claim
-        if len(self._claims) > before:
-            self._write()
         return ready
 
     def _resolved(self) -> list[Claim]:
@@ -157,8 +129,6 @@ class PendingSecrets:
         taken = [claim for claim in self._claims.values() if is_meant(claim)]
         for claim in taken:
             del self._claims[claim.token]
-        if taken:
-            self._write()
         return taken
 
     def forget(self, claim: Claim) -> None:
@@ -170,51 +140,107 @@ class PendingSecrets:
         return iter(()) if self._secrets is None or not self._claims else self._secrets.wake_times()
 
 
+# ── quarantine ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# A job that ran when the supervisor died may have killed it. For this long it runs without the others that may have.
+QUARANTINE: Final = 30.0
+
+LiveRun = tuple[str, float]  # the ID of its job, and when it began
+
+
+class Quarantine:
+    """Jobs that ran when the supervisor died: one of them may kill the next one, so they run one at a time, and others beside them."""
+
+    def __init__(self) -> None:
+        self._suspects: frozenset[str] = frozenset()
+        self._seconds = QUARANTINE
+        self._held: deque[Claim] = deque()  # suspects that wait for another one
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        return [claim.token for claim in self._held]
+
+    def blame(self, crashed: frozenset[str]) -> frozenset[str]:
+        """The supervisor has died while these ran. Returns the job that is the cause, if it is known: the only one, or the only one that
+        also ran when it died before."""
+        again = self._suspects & crashed
+        culprits = again or crashed
+        if len(culprits) > 1 and again:  # they had run one at a time, but not for long enough
+            self._seconds *= 2
+        self._suspects = again or (self._suspects | crashed)
+        return culprits if len(culprits) == 1 else frozenset()
+
+    def clear(self, ended: Callable[[], Iterable[str]]) -> None:
+        """These have ended without killing their supervisor."""
+        if self._suspects:
+            self._suspects -= frozenset(ended())
+        if not self._suspects:
+            self._seconds = QUARANTINE
+
+    def admit(self, claims: Sequence[Claim], live: Callable[[], Iterable[LiveRun]], now: float) -> Sequence[Claim]:
+        """Those that can start now, of these and of those that wait here."""
+        if not (self._suspects or self._held):
+            return claims
+        waiting, ready = [*self._held, *claims], list[Claim]()
+        self._held.clear()
+        is_one_running = any(id_ in self._suspects and now - began < self._seconds for id_, began in live())
+        for claim in waiting:
+            if claim.id in self._suspects and is_one_running:
+                self._held.append(claim)
+            else:
+                ready.append(claim)
+                is_one_running |= claim.id in self._suspects
+        return ready
+
+    def remove(self, is_meant: Callable[[Claim], bool] = lambda _: True) -> list[Claim]:
+        """Take out all that wait, or those for which `is_meant` is true."""
+        removed = [claim for claim in self._held if is_meant(claim)]
+        self._held = deque(claim for claim in self._held if not is_meant(claim))
+        return removed
+
+    def wake_time(self, live: Callable[[], Iterable[LiveRun]]) -> float:
+        """When the next one may start, unless the one that runs ends before."""
+        if not self._held:
+            return math.inf
+        return max((began + self._seconds for id_, began in live() if id_ in self._suspects), default=0.0)
+
+
 # ── prefetch ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # A job that takes less is short; where exchanges with the store take longer than this, a job that takes less than one exchange.
 SHORT_JOB: Final = 0.01
 SHORT_JOBS_IN_A_ROW: Final = 8  # before any is prefetched
 MAX_PREFETCHED: Final = 32  # they are in one record of the journal
-# Without a free slot for this long the jobs have become longer, and the claims are given back: another worker may have a slot. At
+MIN_WAVES: Final = 3  # for each slot
+# Without a start for this long the jobs have become longer, and the claims are given back: another worker may have a slot. At
 # least two exchanges: giving back takes one, claiming again another.
 STALE_AFTER: Final = 0.05
 EXCHANGES: Final = 4  # how many of the latest are compared: one that was slow by chance changes nothing
-# For this long after the last start, more are started only if they fill half of the slots: the supervisor, too, does better with several
-# at once. The same for settling.
-GATHER: Final = 0.003
-SETTLE_WITHIN: Final = 0.01
+SETTLE_WITHIN: Final = 0.01  # of the end of a run, while others wait for a slot: several at once cost less
 
 
 class Prefetch:
-    """Jobs that a worker claims ahead of a free slot, as long as its jobs are short.
+    """How many jobs a worker claims ahead of a free slot: some, as long as its jobs are short.
 
     Between the end of a job and the start of the next one lie a transaction and two messages. For a job of milliseconds, or one that is
-    shorter than an exchange with a distant server, that is as long as the job. So such a worker holds some claims ready, starts them while
-    it settles, and settles several at once. See docs/internals/adr/0028.
+    shorter than an exchange with a distant server, that is as long as the job. So the supervisor of such a worker holds some runs ready,
+    and starts them while the worker settles several at once. See docs/internals/adr/0054-queue-starts-in-the-supervisor.md.
     """
 
-    def __init__(self, clock: Clock, write_unstarted: Callable[[Collection[str]], None]) -> None:
-        """`write_unstarted` gets the tokens of all of them whenever they change."""
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._write_unstarted = write_unstarted
-        self._claims: deque[tuple[Claim, float]] = deque()  # since when
         self._short = 0  # short jobs in a row
         self._average = SHORT_JOB  # moving average of their durations
         self._exchanges: deque[float] = deque(maxlen=EXCHANGES)
         self._started_at = 0.0
 
-    def __len__(self) -> int:
-        return len(self._claims)
-
     @property
     def _latency(self) -> float:
         """How long an exchange with the store takes."""
         return min(self._exchanges, default=0.0)
-
-    @property
-    def _stale_after(self) -> float:
-        return max(STALE_AFTER, 2 * self._latency)
 
     def note_exchange(self, seconds: float) -> None:
         """An exchange with the store has taken this long."""
@@ -228,49 +254,21 @@ class Prefetch:
         else:
             self._short = 0
 
+    def note_start(self) -> None:
+        """A run has been started."""
+        self._started_at = self._clock.monotonic()
+
+    def note_stale(self) -> None:
+        """Some were given back: no more are claimed ahead until some jobs were short again."""
+        self._short = 0
+
     def size(self, slots: int) -> int:
-        """How many to hold ready: what the slots can start during one exchange, and two for each slot at least."""
+        """How many to hold ready: what the slots can start during one exchange, and some for each slot at least."""
         if self._short < max(SHORT_JOBS_IN_A_ROW, slots):
             return 0
-        waves = max(2, math.ceil(self._latency / max(self._average, 0.001)))
+        waves = max(MIN_WAVES, math.ceil(self._latency / max(self._average, 0.001)))
         return min(waves * slots, MAX_PREFETCHED)
 
-    def draw(self, more: Sequence[Claim], *, free: int, slots: int, is_busy: bool) -> list[Claim]:
-        """Add these, and return those to start now in the `free` slots."""
-        now = self._clock.monotonic()
-        has_changed = bool(self._claims)
-        self._claims.extend((claim, now) for claim in more)
-        is_too_few = is_busy and free < slots // 2 and free < len(self._claims) and now < self._started_at + GATHER
-        drawn = [] if free <= 0 or is_too_few else [self._claims.popleft()[0] for _ in range(min(free, len(self)))]
-        if drawn:
-            self._started_at = now
-        if self._claims or (has_changed and drawn):
-            self._write()
-        return drawn
-
-    def stale(self, now: float) -> list[Claim]:
-        """Take out those that have waited for too long, while no slot became free for any. No more are prefetched until some jobs were short
-        again."""
-        taken = self.remove(lambda _, since: now >= max(since, self._started_at) + self._stale_after)
-        if taken:
-            self._short = 0
-        return taken
-
-    def remove(self, is_meant: Callable[[Claim, float], bool] = lambda *_: True) -> list[Claim]:
-        """Take out all of them, or those for which `is_meant` is true."""
-        taken = [claim for claim, since in self._claims if is_meant(claim, since)]
-        if taken:
-            self._claims = deque(item for item in self._claims if not is_meant(*item))
-            self._write()
-        return taken
-
-    def stale_at(self) -> float:
-        """When the first of them has waited for too long, if nothing changes."""
-        return max(self._claims[0][1], self._started_at) + self._stale_after if self._claims else math.inf
-
-    def start_at(self, free: int) -> float:
-        """When to start some of them, with this many slots free."""
-        return self._started_at + GATHER if self._claims and free > 0 else math.inf
-
-    def _write(self) -> None:
-        self._write_unstarted([claim.token for claim, _ in self._claims])
+    def stale_at(self, requested_at: float) -> float:
+        """When a run that was requested then has waited for too long, if nothing starts until then."""
+        return max(requested_at, self._started_at) + max(STALE_AFTER, 2 * self._latency)

@@ -31,7 +31,9 @@ def has_controllers() -> bool:
 def groups_of(supervisor: int) -> list[Path]:
     """Those that this supervisor has made, and that are still there."""
     place = require_groups()
-    return [path for path in place.rglob("queuectl-run-*") if path.name.split("-")[3] == str(supervisor)]
+    # os.walk() passes over groups that other supervisors remove meanwhile.
+    names = [Path(folder, name) for folder, names, _ in os.walk(place) for name in names]
+    return [path for path in names if path.match("queuectl-run-*") and path.name.split("-")[3] == str(supervisor)]
 
 
 def pids(group: Path) -> list[int]:

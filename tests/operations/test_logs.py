@@ -32,7 +32,7 @@ class Writer:
         held = claim(self.store, self.home)
         self.held[held.id] = held
         head = b"--- START x run=%d worker=w1 ---\n" % held.run
-        self.logs[held.id] = LogWriter(held.log, head, is_first=held.run == 1, limit=1 << 20)
+        self.logs[held.id] = LogWriter(held.log, lambda: head, is_first=held.run == 1, limit=1 << 20)
         self.record(held.id)
         return held.id
 
@@ -46,7 +46,7 @@ class Writer:
             self.record(job_id)
 
     def end(self, job_id: str, outcome: Exited = OK) -> None:
-        log_to = self.logs[job_id].end(b"--- END x ---\n")
+        log_to = self.logs[job_id].end(lambda: b"--- END x ---\n")
         end(self.store, self.held[job_id], outcome, span=(self.logs[job_id].log_from, log_to))
 
 

@@ -155,7 +155,9 @@ class Supervisor:
         if stage.now >= request.start_by:
             self.news.started.append(Started(request.token, StartExpired("it is too late"), stage.now))
             return
-        self._write(request.place, request.token, Record(0, 0))
+        if not self._write(request.place, request.token, Record(0, 0)) and request.is_prefetched:
+            self.news.started.append(Started(request.token, StartWithdrawn("withdrawn"), stage.now))
+            return
         # Only if every other worker is on this host: one of another host cannot know about it, nor kill us.
         if host.is_only_one and stage.strikes(stage.chances.stall):
             self.stop(stage.random.random() * LONG)

@@ -48,6 +48,9 @@ class StartRequest(NamedTuple):
     place: int  # in the journal
     token: str
     slot: int | None = None  # None: it waits for one within the capacity of the supervisor
+    is_prefetched: bool = (
+        False  # the journal says that it has not started: it starts only if the journal can say otherwise
+    )
     program: bytes | None = None
     shell: bytes | None = None
     secrets: Sequence[tuple[str, bytes]] = ()  # by name: redacted in its output
@@ -452,6 +455,7 @@ class SupervisorClient:
             "worker": request.worker,
             "run": request.run,
             "slot": request.slot,
+            "is_prefetched": request.is_prefetched,
             "start_by": request.start_by,
             "secrets": [(name, encode(value)) for name, value in request.secrets],
             "setup": None if setup == NO_SETUP else {**setup._asdict(), "limits": dict(setup.limits)},

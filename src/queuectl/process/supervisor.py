@@ -41,6 +41,7 @@ NO_LIMIT: Final = 1 << 62  # until the worker sends one
 REPORT_WITHIN: Final = 0.005
 MAX_STARTS_PER_TURN: Final = 16
 _SLOT: Final = b"QUEUECTL_SLOT"
+_REFUSALS: Final = {"withdrawn": "its worker has withdrawn it", "expired": "its supervisor was stopped for too long"}
 # A worker that has not recorded an end after this time may be stopped: the end is written into the journal.
 JOURNAL_AFTER: Final = 0.1
 _BLOCK_BYTES: Final = 512  # the unit of disk I/O in a rusage
@@ -260,18 +261,24 @@ class Supervisor:
         self._queue = deque(request for request in self._queue if request["token"] not in tokens)
         at = self._clock.monotonic()
         for request in withdrawn:
-            self._add_news("started", {"token": request["token"], "at": at, "error": "withdrawn", "why": "withdrawn"})
+            self._refuse(request, at, "withdrawn")
+
+    def _refuse(self, request: Mapping[str, Any], at: float, why: str) -> None:
+        self._add_news("started", {"token": request["token"], "at": at, "error": _REFUSALS[why], "why": why})
 
     def _start(self, request: Mapping[str, Any], slot: int) -> bool:
         """Whether it was started."""
         token, place, at = request["token"], request["place"], self._clock.monotonic()
         if at >= request["start_by"]:  # we were stopped, or our worker was before it sent this
-            problem = "its supervisor was stopped for too long"
-            self._add_news("started", {"token": token, "at": at, "error": problem, "why": "expired"})
+            self._refuse(request, at, "expired")
             return False
         # Before the start: a process that finds this worker dead must not take a job for unstarted that is about to run.
-        with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
+        try:
             self._journal.write(place, token, Record(0, 0))
+        except OSError:  # a full disk: then the token in its environment identifies it
+            if request["is_prefetched"]:
+                self._refuse(request, at, "withdrawn")
+                return False
         try:
             child = self._spawn(request, slot, at).child
         except CannotSpawn as exc:
@@ -323,6 +330,9 @@ class Supervisor:
             before = system.now_ticks()
             with self._pool.entered(group) as is_inside:
                 pid = spawn(command, stdin=self._null, stdout=out, stderr=out)
+                child = Child(pid, system.start_time(pid, not_before=before))
+                with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
+                    self._journal.write(request["place"], request["token"], Record(*child))
             if group is not None and not is_inside:
                 self._pool.remove(group)
                 group = None
@@ -338,11 +348,8 @@ class Supervisor:
         if group is not None:
             with contextlib.suppress(OSError):
                 self._pool.apply_limits(group)
-        child = Child(pid, system.start_time(pid, not_before=before))
         run = SupervisedRun(request, slot, child, output, at, group)
         self._runs[run.token] = self._running[pid] = run
-        with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
-            self._journal.write(run.place, run.token, Record(*child))
         return run
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────

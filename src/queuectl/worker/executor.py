@@ -121,7 +121,8 @@ class Executor:
         claims, webhooks = self._webhooks.split(claims)
         claims = [*self.pending_secrets.ready(claims, may_have=self._launcher.may_have), *webhooks]
         claims = self._quarantine.admit(claims, self._live_runs, self._context.clock.monotonic())
-        self._write_unstarted(claims)
+        prefetched = self._beyond_slots(claims, slots)
+        self._write_unstarted(prefetched)
         for first in range(0, len(claims), START_BATCH_SIZE):
             placed = self._assign(claims[first : first + START_BATCH_SIZE])
             prepared, refused = self._launcher.prepare_all(placed, secrets=self.pending_secrets.take)
@@ -138,17 +139,31 @@ class Executor:
                 continue
             now = self._context.clock.monotonic()
             for one in prepared:
-                self._runs[one.claim.token] = WorkerRun(one.claim, one.request.slot, one.request.place, now)
-            self._processes.start([one.request._replace(start_by=start_by) for one in prepared])
+                token, request = one.claim.token, one.request
+                self._runs[token] = WorkerRun(
+                    one.claim, request.slot, request.place, now, is_prefetched=token in prefetched
+                )
+            self._processes.start(
+                [
+                    one.request._replace(start_by=start_by, is_prefetched=one.claim.token in prefetched)
+                    for one in prepared
+                ]
+            )
             self._note_started()
 
     def _live_runs(self) -> list[tuple[str, float]]:
         return [(run.claim.id, run.began) for run in self._runs.values() if run.state is not RunState.EXITED]
 
-    def _write_unstarted(self, claims: Sequence[Claim]) -> None:
+    def _beyond_slots(self, claims: Sequence[Claim], slots: int) -> Sequence[str]:
+        """The tokens of those that have to wait for a slot."""
+        live = sum(run.state is not RunState.EXITED and run.slot is None for run in self._runs.values())
+        jobs = [claim.token for claim in claims if not self._webhooks.is_webhook(claim)]
+        return jobs[max(0, slots - live) :]
+
+    def _write_unstarted(self, prefetched: Sequence[str]) -> None:
         """Before they are requested: the supervisor writes into the journal which of them it starts. The latest first: not all may fit."""
-        starting = [*(run.claim.token for run in self._in_state(RunState.STARTING)), *(claim.token for claim in claims)]
-        self._launcher.write_unstarted([*reversed(starting), *self.pending_secrets.tokens, *self._quarantine.tokens])
+        tokens = [*(run.claim.token for run in self._waiting), *prefetched]
+        self._launcher.write_unstarted([*reversed(tokens), *self.pending_secrets.tokens, *self._quarantine.tokens])
 
     def _remove_waiting(self, is_meant: Callable[[Claim], bool] = lambda _: True) -> list[Claim]:
         """Take out claims that were not requested from the supervisor yet."""
@@ -191,6 +206,7 @@ class Executor:
             outcome = Cancelled(None)
         elif isinstance(problem, StartWithdrawn):
             outcome = GivenBack(NO_SLOT)
+            self._prefetch.note_stale()
         elif isinstance(problem, StartExpired):
             outcome = GivenBack(str(problem))
         else:
@@ -484,14 +500,12 @@ class Executor:
     def release_stale(self, now: float) -> None:
         """Give back claims that have waited for a slot for too long."""
         stale = [run for run in self._waiting if now >= self._prefetch.stale_at(run.began)]
-        if stale:
-            self._withdraw(stale)
-            self._prefetch.note_stale()
+        self._withdraw(stale)
 
     @property
     def _waiting(self) -> list[WorkerRun]:
         """Runs that may wait for a slot."""
-        return [run for run in self._in_state(RunState.STARTING) if run.slot is None and not run.is_withdrawn]
+        return [run for run in self._in_state(RunState.STARTING) if run.is_prefetched and not run.is_withdrawn]
 
     def note_exchange(self, seconds: float) -> None:
         """An exchange with the store has taken this long."""

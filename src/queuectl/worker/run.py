@@ -53,6 +53,7 @@ class WorkerRun:
     check_at: float = math.inf  # while it is being terminated: when to check whether all of it is gone
     has_exited: bool = False  # its first process, while it is being terminated; others may live
     is_finishing: bool = False  # all of it is gone; the supervisor is asked for its end
+    is_prefetched: bool = False  # it may wait for a slot, in the supervisor
     is_withdrawn: bool = False  # the supervisor is asked not to start it
 
     @property

@@ -34,14 +34,15 @@ class WebhookSlots:
 
     def split(self, claims: Sequence[Claim]) -> tuple[Sequence[Claim], list[Claim]]:
         """Those that need a slot, and the webhook deliveries, which do not."""
-        if not self._limit:
-            return claims, []
-        webhooks = [claim for claim in claims if claim.queue == WEBHOOK_QUEUE]
-        return ([claim for claim in claims if claim.queue != WEBHOOK_QUEUE], webhooks) if webhooks else (claims, [])
+        webhooks = [claim for claim in claims if self.is_webhook(claim)]
+        return [claim for claim in claims if not self.is_webhook(claim)], webhooks
+
+    def is_webhook(self, claim: Claim) -> bool:
+        return self._limit > 0 and claim.queue == WEBHOOK_QUEUE
 
     def add(self, claim: Claim) -> bool:
         """Count a webhook delivery until it is removed. False if this is none."""
-        if is_webhook := self._limit > 0 and claim.queue == WEBHOOK_QUEUE:
+        if is_webhook := self.is_webhook(claim):
             self._tokens.add(claim.token)
         return is_webhook
 

@@ -103,21 +103,24 @@ _FIELD_OPTIONS: Final = (
     ),
     click.option("--tag", multiple=True, metavar="NAME", help="Tag for filters; repeatable."),
     click.option(
-        "--batch", metavar="NAME", shell_complete=complete_batches, help="Batch, for batch show and wait --batch."
+        "--batch",
+        metavar="NAME",
+        shell_complete=complete_batches,
+        help="Name of the batch, for batch show and wait --batch.",
     ),
     click.option("--key", metavar="KEY", help="Concurrency key, limited by queue set --per-key."),
     _parent_option("--after", "Start after these jobs have completed."),
     _parent_option("--after-any", "Start after these jobs have finished in any state."),
     _parent_option("--after-fail", "Start only if these jobs are dead."),
     click.option("--unique", metavar="KEY", help="Unique key: only one unfinished job can have it."),
-    click.option("--unique-for", metavar="TIME", help="Keep the key taken for TIME after the enqueue."),
-    click.option("--if-exists", metavar="WHAT", help="Action if it is taken: skip (default), error, replace."),
+    click.option("--unique-for", metavar="TIME", help="Include jobs enqueued within the last TIME."),
+    click.option("--if-exists", metavar="WHAT", help="Action if the key is taken: skip (default), error, replace."),
 )
 many_options: Final = combine_options(
-    click.option("--for-each", metavar="FILE", help="Add one job per line; {} {/} {.} {n} are the line."),
-    click.option("-0", "--null", "nul", is_flag=True, help="NUL-separated items of --for-each."),
+    click.option("--for-each", metavar="FILE", help="Add one job per line, with placeholders {} {/} {.} {n}."),
+    click.option("-0", "--null", "nul", is_flag=True, help="Split the items of --for-each at NUL, not at newlines."),
     click.option("--colsep", metavar="TEXT", help="Column separator of --for-each, for {1} {2}."),
-    click.option("--on-complete", metavar="CMD", help="Command to run after all jobs of --batch."),
+    click.option("--on-complete", metavar="CMD", help="Command to run when all jobs of --batch have ended."),
     click.option("--array", metavar="RANGE", help="Add one job per index: 1-100, 1,3,7, 0-90:10, 1-9%4."),
 )
 # Heading of the help -> parameters. Of the commands that add jobs.

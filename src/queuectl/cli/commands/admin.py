@@ -43,16 +43,16 @@ _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job t
 
 @command("prune")
 @ids_and_filters()
-@click.option("--older-than", metavar="D", help="Minimum time since the end: 7d (default: by settings).")
+@click.option("--older-than", metavar="D", help="Minimum time since the end of the job: 7d, 12h.")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
 @yes_option
 def prune(
     app: App, ids: tuple[str, ...], older_than: str | None, selection: Selection, dry_run: bool, yes: bool
 ) -> Result:
-    """Remove ended jobs with their history, output and logs, and shrink the database.
+    """Remove finished jobs with their history, output and logs, and shrink the database.
 
-    Without --older-than, the settings retain-completed (also for cancelled jobs) and retain-dead apply, as when workers
-    prune. Jobs by id are removed at any age. Jobs that wait or run are never removed.
+    Without --older-than, the settings retain-completed (also for cancelled jobs) and retain-dead apply, as for workers.
+    Jobs that you name by ID are removed at any age. Waiting and running jobs are never removed.
 
     Examples:
         # by the settings retain-completed and retain-dead
@@ -160,10 +160,10 @@ def _jobs_text(jobs: Mapping[State, int]) -> str:
 @command("reset", examples="queuectl db reset --yes")
 @yes_option
 def reset(app: App, yes: bool) -> Result:
-    """Remove all jobs, their history and logs; keep settings, schedules, alerts and rules of queues.
+    """Remove all jobs, their history and logs. Settings, schedules, alerts and queue settings are kept.
 
-    A copy of the database is stored under backups/ in the data directory. Refused while a worker is alive. With a shared
-    database, logs on other hosts stay.
+    A copy of the database is saved in backups/ in the data directory. The command is refused while a worker is alive. With
+    a shared database, logs on other hosts are not removed.
     """
     reads = app.open_reads()
     jobs = reads.count()
@@ -193,8 +193,8 @@ _WIDTH: Final = 12
 def doctor(app: App, fix: bool) -> Result:
     """Check the data directory, the database and the workers, and print problems with hints.
 
-    Exit 1 if there is a problem; notes are for information. Nothing is changed without --fix, which restricts the
-    permissions of files, removes files of dead workers and rescues their jobs. A missing data directory is not created.
+    If there is a problem, the exit status is 1. Notes do not change the exit status. With --fix, the command restricts the
+    permissions of files, removes files of dead workers and rescues their jobs. Otherwise it changes nothing.
 
     Examples:
         queuectl doctor
@@ -258,7 +258,7 @@ MAX_LISTED_SUBJECTS: Final = 3
     help=f"Maximum number of records (default: {DEFAULT_AUDIT_LIMIT}).",
 )
 def audit(app: App, limit: int, **options: Any) -> Result:
-    """List who changed what, newest first.
+    """List changes by users, newest first.
 
     Examples:
         queuectl audit --since 1d
@@ -407,7 +407,7 @@ _SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": No
 @command("get")
 @_optional_key_argument
 def config_get(app: App, key: str | None) -> Result:
-    """Print the value in force, in its canonical form. Without a key, list all settings.
+    """Print the current value of a setting. Without a key, list all settings.
 
     Examples:
         queuectl config get backoff-base
@@ -424,10 +424,10 @@ def config_get(app: App, key: str | None) -> Result:
 @_key_argument
 @click.argument("value")
 def config_set(app: App, key: str, value: str) -> Result:
-    """Store a setting. Running workers apply it at their next heartbeat; enqueued jobs keep their values.
+    """Store a setting. Running workers apply it at their next heartbeat. Enqueued jobs keep their values.
 
-    The value - is read from stdin: an argument can be seen by others, in the list of processes and in the history of the
-    shell.
+    If the value is -, it is read from stdin. Use this for secrets, because arguments are visible in the list of processes
+    and in the shell history.
 
     Examples:
         queuectl config set max-retries 5
@@ -442,13 +442,13 @@ def config_set(app: App, key: str, value: str) -> Result:
 @command("unset", examples="queuectl config unset max-retries")
 @_key_argument
 def config_unset(app: App, key: str) -> Result:
-    """Remove the stored value of a setting: its default applies again."""
+    """Remove the stored value of a setting, so that its default applies again."""
     return _change_setting(app, key, None)
 
 
 @command("reset", examples="queuectl config reset")
 def config_reset(app: App) -> Result:
-    """Remove all stored settings: all defaults apply again. Jobs are not affected."""
+    """Remove all stored settings, so that all defaults apply again. Jobs are not affected."""
     keys = reset_settings(reads=app.open_reads, open_store=app.open_store)
     return Lines([f"{key} reset to its default" for key in keys] or ["nothing was set"], {"unset": keys})
 

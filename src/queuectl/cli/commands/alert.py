@@ -29,7 +29,7 @@ _HERE: Final = "alert"
 
 alert = group(
     "alert",
-    "Alerts on dead jobs, long waits, or no live workers: one notification when it fires, one when it is resolved.",
+    "Alert on dead jobs, long waits, or missing workers, by a webhook or a command.",
     {
         "add": Entry(_HERE, "add", "Add an alert: a condition, and a webhook or command."),
         "list": Entry(_HERE, "list_alerts", "List alerts and their states."),
@@ -45,9 +45,7 @@ alert = group(
     """,
 )
 
-_POLICY: Final = click.option(
-    "--policy", metavar="FILE", help="Policy for its command (default: policy.toml in --home)."
-)
+_POLICY: Final = click.option("--policy", metavar="FILE", help="Policy for alert commands (default: that of --home).")
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
 
@@ -65,8 +63,10 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 @click.option("--webhook", metavar="URL", help="Webhook to call.")
 @click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
 def add(app: App, name: str, command_: str | None, **values: str | None) -> Result:
-    """Add an alert. It fires when its value has been at the threshold or above for the time of --for. It is resolved when
-    the value has been below four fifths of the threshold for the same time. Each sends one notification.
+    """Add an alert. It sends a notification when it fires and when it is resolved.
+
+    The alert fires when its value has been at the threshold or above for the time of --for. It is resolved when the value
+    has been below four fifths of the threshold for the same time.
 
     Examples:
         # ten jobs died within the last hour
@@ -85,7 +85,7 @@ def add(app: App, name: str, command_: str | None, **values: str | None) -> Resu
 
 @command("list", examples="queuectl alert list")
 def list_alerts(app: App) -> Result:
-    """List alerts by name: condition, state, value, and webhook or command."""
+    """List alerts with their condition, state, value, and webhook or command."""
     reads = app.open_reads()
     now_ms, found = reads.now_ms(), reads.alerts()
     messages = last_notifications(reads, found)
@@ -120,11 +120,11 @@ def show(app: App, name: str) -> Result:
 @command("check")
 @_POLICY
 def check(app: App, policy: str | None) -> Result:
-    """Evaluate all alerts now, and send notifications: by a job if a worker is alive, otherwise from this process.
+    """Evaluate all alerts now, send notifications and print them.
 
-    Prints the notifications, so nothing if nothing has changed. Exit 1 if one could not be delivered; the next check
-    tries again. Workers and the dashboard evaluate alerts by themselves: this is for a crontab or a systemd timer, to
-    report that no worker is alive.
+    Workers and the dashboard evaluate alerts themselves. Run this command from a crontab or a systemd timer, so that you
+    get a notification if no worker is alive. If a worker is alive, it delivers the notifications; otherwise this command
+    delivers them. If a delivery fails, the exit status is 1, and the next check retries it.
 
     Examples:
         # in a crontab, where no worker and no dashboard may be alive
@@ -153,7 +153,7 @@ def check(app: App, policy: str | None) -> Result:
 @_name
 @_POLICY
 def test(app: App, name: str, policy: str | None) -> Result:
-    """Call its webhook or run its command now, from here, with the state `test`. The audit log records it."""
+    """Send a test notification of an alert from this host, with the state `test`. The audit log records the test."""
     app.open_reads().alert(name)  # before a database is created only to find that it has no such alert
     text = _delivery(app, policy).test(name)
     return Lines([escape_control(text)], {"name": name, "state": "test", "text": text})
@@ -162,7 +162,7 @@ def test(app: App, name: str, policy: str | None) -> Result:
 @command("remove", examples="queuectl alert remove deaths")
 @click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_alerts)
 def remove(app: App, names: tuple[str, ...]) -> Result:
-    """Remove alerts. Notifications that are queued are still delivered."""
+    """Remove alerts. Queued notifications are still delivered."""
     answer = use.remove_all(names, reads=app.open_reads, open_store=app.open_store)
     return Done(answer.done, refused=answer.refused, verb="removed")
 

@@ -101,8 +101,8 @@ def _jobs_text(chosen: Sequence[Chosen], what: str) -> str:
 def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Cancel jobs.
 
-    A waiting job is cancelled at once. A running job is stopped with all of its processes (TERM, then KILL after
-    kill-grace); the command returns after that.
+    Waiting jobs are cancelled immediately. For a running job, all processes get TERM, and KILL after kill-grace. The
+    command returns when they have exited.
 
     Examples:
         queuectl cancel 7f3a
@@ -129,7 +129,7 @@ _RETRY: Final = BulkAction(control.retry, "retry", "requeued", control.RETRYABLE
 def retry(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Retry failed, dead or cancelled jobs now.
 
-    They keep their position in the queue. The failed attempts of dead and cancelled jobs are reset to 0.
+    Jobs keep their position in the queue. The attempts of dead and cancelled jobs are reset to 0.
 
     Examples:
         # do not wait for the backoff
@@ -149,9 +149,9 @@ _RUN_NOW: Final = BulkAction(control.run_now, "run", "due now", control.CLAIMABL
 @ids_and_filters()
 @yes_option
 def hold(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
-    """Hold waiting jobs: workers do not start them until they are released.
+    """Hold waiting jobs, so that workers do not start them until they are released.
 
-    They keep their state and their position in the queue. A worker with --drain does not wait for them.
+    Held jobs keep their state and their position in the queue. A worker with --drain does not wait for them.
 
     Examples:
         queuectl hold 7f3a
@@ -165,7 +165,7 @@ def hold(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Res
 @ids_and_filters()
 @yes_option
 def release(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
-    """Release held jobs: they run when they are due and a worker has a free slot.
+    """Release held jobs. They run when they are due and a worker has a free slot.
 
     Examples:
         queuectl release 7f3a
@@ -178,9 +178,9 @@ def release(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> 
 @ids_and_filters()
 @yes_option
 def run_now(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
-    """Make delayed jobs, and failed ones that wait for a retry, due now.
+    """Make delayed jobs due now, and failed jobs that wait for a retry.
 
-    They keep their attempts and their position in the queue. A held job is released.
+    Jobs keep their attempts and their position in the queue. Held jobs are released.
 
     Examples:
         queuectl run-now 7f3a
@@ -195,9 +195,9 @@ def run_now(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> 
 @filter_options()
 @yes_option
 def priority(app: App, arguments: tuple[str, ...], selection: Selection, yes: bool) -> Result:
-    """Change the priority of waiting jobs: higher runs first.
+    """Change the priority of waiting jobs. Jobs with a higher priority run first.
 
-    The number comes first, so that any number of IDs can follow. After a single ID it is accepted, too.
+    The priority comes first, so that any number of IDs can follow. With a single ID, it can also come last.
 
     Examples:
         queuectl priority 10 7f3a 91bc

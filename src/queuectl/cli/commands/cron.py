@@ -167,7 +167,7 @@ PREVIEWED_RUNS: Final = 3
 
 cron = group(
     "cron",
-    "Schedules: jobs that workers add at given times, each time once over all workers and hosts.",
+    "Run jobs on a schedule. Each scheduled time adds one job, for any number of workers and hosts.",
     {
         "add": Entry(_HERE, "add", "Add a schedule: a name, when to run, and the job."),
         "list": Entry(_HERE, "list_schedules", "List schedules: last run, its result, next run."),
@@ -226,10 +226,10 @@ def add(
     replace: bool,
     **options: Any,
 ) -> Result:
-    """Add a schedule: a name, when to run, and the job, as for enqueue.
+    """Add a schedule. The options of the job are those of enqueue.
 
-    SCHEDULE has five fields as in crontab, or six with seconds first. @hourly @daily @midnight @weekly @monthly @yearly
-    @annually and 'every 90s', counted from now, also work. Fields can have names (MON), ranges, lists and steps.
+    SCHEDULE is a cron expression of five fields, or six with seconds first. Fields accept names (MON), ranges, lists and
+    steps. Also possible: @hourly @daily @midnight @weekly @monthly @yearly @annually 'every 90s'.
 
     Examples:
         # minute hour day-of-month month day-of-week, in the time zone of this host
@@ -279,7 +279,7 @@ def _added(app: App, schedule: Schedule) -> Iterator[str]:
 
 @command("list", examples="queuectl cron list")
 def list_schedules(app: App) -> Result:
-    """List schedules by name: last run, its result, next run."""
+    """List schedules with their last run, its result and the next run."""
     reads = app.open_reads()
     return Table(
         use.list_schedules(reads),
@@ -294,7 +294,7 @@ def list_schedules(app: App) -> Result:
 @_name
 @show_env_option
 def show(app: App, name: str, show_env: bool) -> Result:
-    """Show a schedule and its last runs: the job of each, or the reason why there was none."""
+    """Show a schedule and its last scheduled times, each with its job or the reason why no job was added."""
     reads = app.open_reads()
     shown = use.show(reads, name)
     value = {**shown.schedule.to_dict(shown.last, show_env=show_env), "ticks": [tick.to_dict() for tick in shown.ticks]}
@@ -306,7 +306,7 @@ def show(app: App, name: str, show_env: bool) -> Result:
 @_name
 @click.option("-n", "--number", type=integer, default=5, metavar="N", help="Number of runs (default: 5).")
 def next_times(app: App, name: str, number: int) -> Result:
-    """Show the next runs. For a paused schedule, as if it were not paused."""
+    """Show the next runs of a schedule, also while it is paused."""
     if not 0 <= number <= use.MAX_PREVIEWED_RUNS:
         raise InvalidInput("-n", f"not from 0 to {use.MAX_PREVIEWED_RUNS:,}: {number}", hint="like -n 5")
     reads = app.open_reads()
@@ -335,7 +335,7 @@ def run(app: App, name: str) -> Result:
 @command("pause", examples="queuectl cron pause nightly")
 @_names
 def pause(app: App, names: tuple[str, ...]) -> Result:
-    """Pause schedules. Runs that are due meanwhile are not made up later."""
+    """Pause schedules. Runs that were due during the pause are not caught up."""
     return _all(app, names, use.pause_all, verb="paused")
 
 
@@ -349,7 +349,7 @@ def resume(app: App, names: tuple[str, ...]) -> Result:
 @command("remove", examples="queuectl cron remove nightly")
 @_names
 def remove(app: App, names: tuple[str, ...]) -> Result:
-    """Remove schedules. Jobs that they have added stay."""
+    """Remove schedules. Their jobs are not removed."""
     return _all(app, names, use.remove_all, verb="removed")
 
 

@@ -52,8 +52,8 @@ def dashboard(
 ) -> Result:
     """Serve the web dashboard and the HTTP API until Ctrl-C.
 
-    The printed URL contains a token that is generated at each start, unless a file or $QUEUECTL_TOKEN has one. Listening
-    for other hosts requires such a token, and TLS files or --behind-proxy.
+    The printed URL contains a token, which is generated at each start. To use your own tokens, set --token-file or
+    $QUEUECTL_TOKEN. Access from other hosts requires your own token, and TLS files or --behind-proxy.
 
     Examples:
         # on this host only; prints the URL to open
@@ -160,9 +160,9 @@ def _configured_tokens(app: App, token_file: str | None) -> list[Token]:
 
 @command("top")
 def top(app: App) -> Result:
-    """Show a live view of queues, workers, jobs and logs in the terminal, with actions on keys. ? lists the keys, q quits.
+    """Show queues, workers, jobs and logs live in the terminal. Press ? for all keys, and q to quit.
 
-    Requires the extra tui. If it is missing, the command prints how to install it.
+    This command requires the extra tui. If the extra is missing, the command prints how to install it.
 
     Examples:
         queuectl top

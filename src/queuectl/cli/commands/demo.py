@@ -127,7 +127,7 @@ def demo_directory(app: App) -> Iterator[Demo]:
 def demo(app: App, dashboard: bool, port: str | None) -> Result:
     """Run a demonstration in less than 20 seconds, in a temporary data directory.
 
-    Every line after a $ is a real command. Everything is removed at the end, also after Ctrl-C.
+    Every line after a $ is a real command. The data directory is removed at the end, also after Ctrl-C.
 
     Examples:
         queuectl demo

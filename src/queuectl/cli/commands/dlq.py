@@ -68,7 +68,7 @@ def dlq_show(app: App, id: str, show_env: bool) -> Result:
 @command("retry")
 @_dead_jobs
 def dlq_retry(app: App, ids: tuple[str, ...], all_of_them: bool, selection: Selection, yes: bool) -> Result:
-    """Retry dead jobs now. Their failed attempts are reset to 0.
+    """Retry dead jobs now. Their attempts are reset to 0.
 
     Examples:
         queuectl dlq retry 7f3a

@@ -38,7 +38,7 @@ from queuectl.units import format_duration, iso, to_ms
     multiple=True,
     metavar="NAME[=ENTRY]",
     shell_complete=complete_secrets,
-    help="Set a variable to a secret; replaces all of the job.",
+    help="Set a variable to a secret; replaces all earlier secrets.",
 )
 @click.option("--no-secrets", is_flag=True, help="Remove all secrets.")
 @click.option(
@@ -54,10 +54,10 @@ def edit(
     no_secrets: bool,
     **fields: Any,
 ) -> Result:
-    """Change waiting jobs by options, or a single one in your editor.
+    """Change waiting jobs with options, or a single job in your editor.
 
-    A job that runs, has ended, or was changed while it was in your editor is refused. Its position in the queue is that of
-    a job enqueued with the new values.
+    Running and finished jobs are refused. If a job changed while you edited it, your edit is refused. The job moves to the
+    position that a job with the new values would have had from the start.
 
     Examples:
         # in your editor ($VISUAL, $EDITOR)
@@ -119,7 +119,7 @@ class EditorFailed(Conflict):
 
 _HEAD: Final = """\
 # Job {id}. Edit, save and quit. Fields that are unchanged or removed keep their value.
-# The job is changed only if it still waits, and was not changed meanwhile.
+# The job is changed only if it still waits and was not changed in the meantime.
 """
 
 
@@ -141,11 +141,11 @@ priority = {job.priority}
 run_at = "{iso(job.run_at)}"
 # failed runs until the job is dead
 max_retries = {job.max_retries}
-# of a run, like "1h30m"; 0 for unlimited
+# time limit of a run, for example "1h30m"; 0 for unlimited
 timeout = {timeout}
-# limits of a run, each "2GiB", "30s" or a number; 0 for unlimited
+# limits of a run: "2GiB", "30s" or a number; 0 for unlimited
 {_limits(job)}
-# variables set to secrets, like "PGPASSWORD=db-password"
+# variables and their secrets, for example "PGPASSWORD=db-password"
 secrets = [{", ".join(map(_toml_text, job.secrets))}]
 """
 

@@ -84,7 +84,7 @@ file_options: Final = combine_options(
         queuectl enqueue --file jobs.txt --batch nightly --on-complete ./report.sh
         queuectl wait --batch nightly
 
-        # a unique job: prints the ID of the waiting or running one, if there is one
+        # a unique job: if such a job waits or runs, prints its ID instead
         queuectl enqueue 'make report' --unique report
 
         # a dependency: starts after the other job has completed
@@ -111,7 +111,7 @@ def enqueue(
     """Add jobs and print their IDs after the jobs are stored.
 
     An argument that begins with { or [ is JSON. Any other single argument is a command for the shell. Several
-    arguments are a program that runs without a shell. Options override fields of the JSON.
+    arguments are a program with its arguments, which runs without a shell. Options override fields of the JSON.
     """
     flags = read_flags({**options, "file": file or ("-" if stream or arguments == ("-",) else None)}, app)
     many = read_many(options)
@@ -364,10 +364,10 @@ def _is_idle(app: App) -> bool:
 @click.argument("ref", metavar="ID", shell_complete=complete_jobs)
 @field_options
 def clone(app: App, ref: str, **options: Any) -> Result:
-    """Add a new job with the same fields as another one, in any state, and print its ID.
+    """Add a copy of a job and print the new ID. The original can be in any state.
 
-    The new job has its own ID, no history, and the dependencies that the other job still waits for. Options, as of
-    enqueue, override its fields.
+    The copy has no history. It keeps the dependencies that the original still waits for. Options of enqueue override its
+    fields.
     """
     from queuectl.jobs.fields import absolute
     from queuectl.operations.control import clone as copy_of

@@ -51,7 +51,7 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
 @command("help", any_home=True)
 @click.argument("arguments", nargs=-1, metavar="[TOPIC | COMMAND...]", shell_complete=complete_topics)
 def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
-    """Print the page of a topic, or the help of a command. Without an argument, list commands and topics.
+    """Print a topic of the documentation, or the help of a command. Without an argument, list both.
 
     Examples:
         queuectl help
@@ -117,8 +117,9 @@ def _command_help(app: App, arguments: tuple[str, ...]) -> str:
 @command("completion", any_home=True)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(app: App, shell: str) -> Result:
-    """Print the completion script for a shell: commands, options, states, settings, and IDs, queues and names from the
-    database.
+    """Print the completion script for a shell.
+
+    It completes commands, options, states and settings. It also completes IDs, queues and names from the database.
 
     Examples:
         # bash: now, and in every new shell

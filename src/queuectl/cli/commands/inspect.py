@@ -57,8 +57,7 @@ page_options: Final = combine_options(
 def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
     """List jobs, newest first: all of them, or by ID or filter.
 
-    Sort keys are created, priority, finished and duration, which are descending, and run_at, queue and state, which are
-    ascending.
+    Descending sort keys: created, priority, finished, duration. Ascending sort keys: run_at, queue, state.
 
     Examples:
         queuectl list
@@ -124,7 +123,7 @@ def list_table(
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 @show_env_option
 def show(app: App, id: str, show_env: bool) -> Result:
-    """Show a job: its fields, its history, the end of its output.
+    """Show a job: its fields, its history and the end of its output.
 
     Examples:
         queuectl show 7f3a
@@ -219,10 +218,10 @@ def _count_column(state: str) -> Column[QueueCount]:
 @command("explain")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def explain(app: App, id: str) -> Result:
-    """Explain why a job is not running: all reasons that apply, the decisive one first.
+    """Explain why a job is not running. The most important reason comes first.
 
-    Not due, held, waiting for a retry, no worker for its queue, all slots busy, other jobs before it. Of a job that runs or
-    has ended: how, and what to do next.
+    Possible reasons: not due, held, waiting for a retry, no worker for its queue, all slots busy, other jobs ahead.
+    For a running or finished job, explain shows its progress or result, and the next step.
 
     Examples:
         queuectl explain last
@@ -247,10 +246,10 @@ MAX_DEPTH: Final = 30
 @command("graph")
 @click.argument("id", metavar="ID", shell_complete=complete_jobs)
 def graph(app: App, id: str) -> Result:
-    """Draw the dependencies of a job above it and the jobs that depend on it below, with their states.
+    """Draw the dependencies of a job above it, and the jobs that depend on it below, with their states.
 
-    A job that is reached twice is drawn once and then marked with ^. Of many dependencies of one job the first are drawn and
-    the others counted. --json prints all of them, as nodes and edges.
+    ^ marks a job that is already drawn. If a job has many dependencies, the first ones are drawn and the others counted.
+    --json prints all dependencies, as nodes and edges.
 
     Examples:
         queuectl graph last

@@ -37,11 +37,11 @@ def logs(
     run: int | None,
     no_markers: bool,
 ) -> Result:
-    """Print the output of jobs, of all their runs. With several jobs, each line begins with the ID.
+    """Print the output of jobs, from all their runs. With several jobs, each line begins with the job ID.
 
     Examples:
         queuectl logs 7f3a
-        # from the beginning to the end; also for a job that has not started
+        # follow until the job has ended; it need not have started
         queuectl logs -f last
         # the exact output of its second run
         queuectl logs --run 2 --no-markers 7f3a > out.bin

@@ -61,9 +61,9 @@ def policy_check(
     secret: tuple[str, ...],
     **options: Any,
 ) -> Result:
-    """Check whether a command may run on this host, and by which rule. Exit 1 if not. Nothing is run.
+    """Check whether the policy of this host allows a command, and show the rule. The command is not run.
 
-    The decision is that of a worker started here and now by this user, for the program that would be executed.
+    The result is that of a worker that you start now on this host. If the command is refused, the exit status is 1.
 
     Examples:
         # several arguments: a program without a shell
@@ -101,7 +101,7 @@ def policy_check(
 @command("show", examples="queuectl policy show\nqueuectl policy show --policy /etc/queuectl/policy.toml")
 @_FILE
 def policy_show(app: App, file: str | None) -> Result:
-    """Show the rules of this host and of its queues, and rules that can be circumvented."""
+    """Show the rules of this host and of its queues, and warn about rules that can be bypassed."""
     path, found = _load(app, file)
     if found is None:
         none: dict[str, Any] = {

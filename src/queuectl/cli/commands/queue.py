@@ -24,7 +24,7 @@ _HERE: Final = "queue"
 
 queue = group(
     "queue",
-    "Queues: pause and limit them, set defaults for their jobs.",
+    "Pause, limit and configure queues.",
     {
         "list": Entry(_HERE, "queue_list", "List queues, their jobs and limits."),
         "pause": Entry(_HERE, "queue_pause", "Pause queues; running jobs continue."),
@@ -42,7 +42,7 @@ queue = group(
 
 @command("list")
 def queue_list(app: App) -> Result:
-    """List queues: waiting and running jobs, whether it is paused, its limits, and its current rate.
+    """List queues with their waiting and running jobs, pauses, limits and current rates.
 
     Examples:
         queuectl queue list
@@ -114,7 +114,7 @@ def _defaults(one: QueueView) -> str:
 @command("pause")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_pause(app: App, names: tuple[str, ...]) -> Result:
-    """Pause queues: no job of them is started. Running jobs continue; jobs can be enqueued.
+    """Pause queues, so that their jobs do not start. Running jobs continue. You can still enqueue jobs.
 
     Examples:
         queuectl queue pause mail
@@ -126,7 +126,7 @@ def queue_pause(app: App, names: tuple[str, ...]) -> Result:
 @command("resume", examples="queuectl queue resume mail")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_resume(app: App, names: tuple[str, ...]) -> Result:
-    """Resume queues."""
+    """Resume paused queues."""
     return _set_paused(app, names, paused=False)
 
 
@@ -165,9 +165,10 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
 @click.option("--on-failure", metavar="URL", help="Default webhook each time a run fails.")
 @click.option("--on-dead", metavar="URL", help="Default webhook when a job is dead.")
 def queue_set(app: App, name: str, **values: str | None) -> Result:
-    """Set limits of a queue, and defaults for its jobs. The value none removes a rule.
+    """Set limits of a queue and defaults for its jobs. The value none removes a limit or default.
 
-    A limit applies to all workers and hosts from now on; running jobs continue. Defaults apply to jobs enqueued later.
+    Limits apply immediately, across all workers and hosts. Running jobs continue. Defaults apply to jobs that you enqueue
+    later.
 
     Examples:
         # two at a time, over all workers and hosts
@@ -204,8 +205,9 @@ def _summary(one: QueueView) -> str:
 @click.argument("target", metavar="TO", shell_complete=complete_queues)
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)
 def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Result:
-    """Move waiting jobs of a queue to another one: all of them, or by ID. They keep their priority and their time of enqueue.
-    Running jobs stay.
+    """Move waiting jobs to another queue: all jobs of a queue, or by ID.
+
+    Jobs keep their priority and time of enqueue. Running jobs are not moved.
 
     Examples:
         # all waiting jobs of a queue

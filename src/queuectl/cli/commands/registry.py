@@ -16,7 +16,7 @@ _ADMIN: Final = "Administer"
 _UNLISTED: Final = ""
 
 COMMANDS: Final = {
-    "demo": Entry("demo", "demo", "Watch a guided demo of 20 seconds.", _START),
+    "demo": Entry("demo", "demo", "Watch a guided demo in 20 seconds.", _START),
     "enqueue": Entry("enqueue", "enqueue", "Add jobs.", _START, alias="add"),
     "run": Entry("run", "run", "Add a job, stream its output, return its exit code.", _START),
     "worker": Entry("worker", "worker", "Start, stop, restart and list workers.", _START),
@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "cancel": Entry("control", "cancel", "Cancel waiting or running jobs.", _JOBS, alias="kill"),
     "retry": Entry("control", "retry", "Retry failed, dead or cancelled jobs.", _JOBS),
     "edit": Entry("edit", "edit", "Change waiting jobs: command, queue, priority, time.", _JOBS),
-    "hold": Entry("control", "hold", "Hold jobs back until queuectl release.", _JOBS),
+    "hold": Entry("control", "hold", "Hold waiting jobs until queuectl release.", _JOBS),
     "release": Entry("control", "release", "Release held jobs.", _UNLISTED),
     "priority": Entry("control", "priority", "Change the priority of waiting jobs.", _UNLISTED),
     "run-now": Entry("control", "run_now", "Make delayed and failed jobs due now.", _UNLISTED),
@@ -43,7 +43,7 @@ COMMANDS: Final = {
     "cron": Entry("cron", "cron", "Run jobs on a schedule.", _QUEUES, alias="schedule"),
     "metrics": Entry("inspect", "metrics", "Show success rate, latency and throughput.", _MONITOR),
     "alert": Entry("alert", "alert", "Alert on dead jobs, long waits, or missing workers.", _MONITOR),
-    "audit": Entry("admin", "audit", "Show who changed what.", _MONITOR),
+    "audit": Entry("admin", "audit", "Show changes and their users.", _MONITOR),
     "doctor": Entry("admin", "doctor", "Check the installation and fix common problems.", _MONITOR),
     "config": Entry("admin", "config", "Show and change settings.", _ADMIN),
     "service": Entry("service", "service", "Run a worker under systemd or launchd.", _ADMIN),

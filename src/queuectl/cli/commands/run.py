@@ -33,8 +33,8 @@ def run(
 ) -> Result:
     """Add a job, print its output as it arrives, and exit with its exit code.
 
-    The exit status is its exit code, 128 + its signal (143 if it was cancelled while it ran), or 1 if it was cancelled
-    before. After Ctrl-C the job keeps running.
+    The exit status is the exit code of the job, or 128 + the signal that ended it (143 for a cancel). If the job was
+    cancelled before it started, the exit status is 1. After Ctrl-C, the job keeps running.
 
     Examples:
         queuectl run 'make test'
@@ -42,7 +42,7 @@ def run(
         queuectl run --queue builds --timeout 10m -- make -j4 all
         # from a file
         queuectl run --file job.json
-        # all fields of the ended job as JSON
+        # all fields of the finished job as JSON
         queuectl run --json 'make test'
     """
     flags = read_flags({**options, "file": "-" if arguments == ("-",) else file}, app)

@@ -61,10 +61,10 @@ def secret_list(app: App) -> Result:
 @command("set")
 @_name
 def secret_set(app: App, name: str) -> Result:
-    """Store a secret in a file that only you can read. Jobs get it from their next run on.
+    """Store a secret in a file that only you can read. The next run of each job uses the new value.
 
-    The value is read from stdin, or from a prompt without echo; never from an argument, which other users could see in
-    the list of processes. One newline at its end is removed.
+    The value comes from stdin or from a prompt without echo. It cannot be an argument, because other users can read
+    arguments in the list of processes. One newline at the end of the value is removed.
 
     Examples:
         # from a prompt without echo
@@ -83,7 +83,7 @@ def secret_set(app: App, name: str) -> Result:
 @command("remove", examples="queuectl secret remove db-password")
 @_name
 def secret_remove(app: App, name: str) -> Result:
-    """Remove a secret from this data directory. Jobs that use it can no longer start, unless the provider command has it."""
+    """Remove a secret from this data directory. Jobs that use it fail, unless the provider command has the secret."""
     files.remove(app.home, parse_entry(name, "NAME"))
     return Done([name], verb="removed")
 
@@ -91,8 +91,10 @@ def secret_remove(app: App, name: str) -> Result:
 @command("check", examples="queuectl secret check db-password")
 @_name
 def secret_check(app: App, name: str) -> Result:
-    """Check that a worker of this data directory and user can read a secret: from its file, or from the provider command of
-    secrets.toml. Exit 1 if not. The value is not shown.
+    """Check that a worker of this data directory and user can read a secret. The value is not shown.
+
+    The worker reads the file of the secret, or runs the provider command of secrets.toml. If the secret cannot be read,
+    the exit status is 1.
     """
     gate = open_gate(app.home, None, app.environ)
     value = resolve_secret(app.home, parse_entry(name, "NAME"), user=os.geteuid(), gate=gate, clock=app.clock)

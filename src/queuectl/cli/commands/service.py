@@ -188,7 +188,7 @@ RESTART_SECONDS: Final = 30.0  # for a worker to exit while its jobs keep runnin
 
 service = group(
     "service",
-    "A worker under the service manager: started at boot, monitored, and restarted without affecting its jobs.",
+    "Run a worker as a service, which starts at boot and restarts without affecting its jobs.",
     {
         "install": Entry(_HERE, "service_install", "Install and start the service."),
         "status": Entry(_HERE, "service_status", "Show the state of the service."),
@@ -202,7 +202,7 @@ service = group(
     """,
 )
 
-_NAME = click.option("--name", metavar="NAME", help="Worker ID, for several services (default: host name).")
+_NAME = click.option("--name", metavar="NAME", help="Name of worker and service (default: host name).")
 _SYSTEM = click.option("--system", "is_system", is_flag=True, help="Install a system service; needs root.")
 
 _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
@@ -241,10 +241,10 @@ def service_install(
     manager: str | None,
     **options: Any,
 ) -> Result:
-    """Install and start a service: a unit of systemd, on macOS a property list of launchd.
+    """Install and start a service, as a systemd unit or, on macOS, a launchd property list.
 
-    It is started now and at boot, monitored, and restarted after a failure. A restart does not affect running jobs.
-    Installing it again applies changed options.
+    The service starts now and at boot, and restarts after a failure. A restart does not affect running jobs. To change
+    options, run the command again.
 
     Examples:
         # a user service, with your data directory
@@ -327,7 +327,7 @@ def service_status(app: App, is_system: bool, name: str | None, manager: str | N
 @_NAME
 @_MANAGER
 def service_uninstall(app: App, is_system: bool, name: str | None, manager: str | None) -> Result:
-    """Stop the worker, as `systemctl stop` does, and remove the service. The data directory and the jobs stay."""
+    """Stop the worker, as `systemctl stop` does, and remove the service. The data directory is not removed."""
     from queuectl.service import manager as services
 
     chosen, known = manager_of(app, manager, is_system=is_system), known_service(app, name, is_system=is_system)
@@ -342,7 +342,7 @@ def service_uninstall(app: App, is_system: bool, name: str | None, manager: str 
 @click.option("--unit", metavar="UNIT", required=True, help="Name of the unit.")
 @_SYSTEM
 def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -> Result:
-    """Stop a worker for systemd: at a restart leave its running jobs to the next one, otherwise let them finish."""
+    """Stop a worker for systemd. On a restart, its running jobs continue; otherwise it waits until they have finished."""
     from queuectl.process import tree
     from queuectl.process.client import tell_to_leave
     from queuectl.service.systemd import Systemd

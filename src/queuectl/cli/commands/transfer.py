@@ -87,10 +87,10 @@ class FileInUse(Conflict):
 @command("backup", examples="queuectl db backup /backup/queue-$(date +%F).db")
 @click.argument("file", metavar="FILE")
 def backup(app: App, file: str) -> Result:
-    """Copy the database into a new file, as a consistent snapshot, while workers run.
+    """Copy the database into a new file, as a consistent snapshot. Workers keep running.
 
-    The copy is a SQLite file, also for PostgreSQL: queuectl db restore restores it, and --db FILE reads it. It does not
-    contain logs, which are files. An existing file is never replaced.
+    The copy is a SQLite file, even for PostgreSQL. queuectl db restore restores the file, and --db FILE reads it. It does
+    not contain logs. An existing file is never replaced.
     """
     path = os.path.abspath(file)
     if not store_exists(app.home, app.db):
@@ -106,10 +106,10 @@ def backup(app: App, file: str) -> Result:
 @click.argument("file", metavar="FILE")
 @yes_option
 def restore(app: App, file: str, yes: bool) -> Result:
-    """Replace the database by a backup: jobs, history, settings and counters, all or nothing.
+    """Replace the database with a backup: jobs, history, settings and counters, all or nothing.
 
-    The replaced database is kept under backups/ in the data directory. Jobs that were running when the backup was made
-    are pending again, which does not count as an attempt. Refused while a worker is alive. Logs stay.
+    The replaced database is kept in backups/ in the data directory. Jobs that were running at the time of the backup become
+    pending, which does not count as an attempt. The command is refused while a worker is alive. Logs are not changed.
     """
     path, own = os.path.abspath(file), store_file_of(app.home, app.db)
     if own is not None and os.path.exists(own) and os.path.exists(path) and os.path.samefile(own, path):
@@ -214,13 +214,15 @@ def _given_back_text(jobs: int) -> str:
 
 @command("copy", any_home=True)
 @click.option("--from", "source", required=True, metavar="ADDRESS", help="Database to copy: a path or a URL.")
-@click.option("--to", "target", required=True, metavar="ADDRESS", help="Target without jobs; created if it is missing.")
+@click.option(
+    "--to", "target", required=True, metavar="ADDRESS", help="Empty target database; created if it does not exist."
+)
 @click.option("--force", is_flag=True, help="Copy while workers run; running jobs become pending.")
 def copy(app: App, source: str, target: str, force: bool) -> Result:
-    """Copy a whole database into another one, between SQLite and PostgreSQL in any combination.
+    """Copy a whole database to another one. Both can be SQLite or PostgreSQL.
 
-    Jobs, history, settings, counters and stored output, all or nothing. Refused while workers of the source are alive or
-    jobs run, and if the target is not empty. Logs are files and are not copied.
+    The copy contains jobs, history, settings, counters and stored output, all or nothing. It does not contain logs. The
+    command is refused if the target is not empty, or if the source has live workers or running jobs.
 
     Examples:
         # with the password in ~/.pgpass: others can read arguments
@@ -273,21 +275,21 @@ CHUNK_BYTES = 2**16
     "--format",
     "form",
     type=click.Choice([form.value for form in exporter.ExportFormat]),
-    help="Format (default: by the suffix of FILE, else json).",
+    help="Format (default: by the suffix of FILE, otherwise json).",
 )
 @click.option("--history", is_flag=True, help="Include all runs of each job.")
-@click.option("--rules", is_flag=True, help="Include queue rules, schedules, alerts and batch ends.")
+@click.option("--rules", is_flag=True, help="Include queue settings, schedules, alerts, batch commands.")
 @filter_options()
 def export(app: App, file: str | None, form: str | None, history: bool, rules: bool, selection: Selection) -> Result:
-    """Write jobs as JSON, in the order of enqueue, for programs and import.
+    """Write jobs as JSON, in the order of enqueue, for import and other programs.
 
-    To stdout, or into a new FILE that only you can read; only the file contains values of environments. The output of jobs
-    is not included.
+    The jobs are written to stdout, or to a new FILE that only you can read. Only a FILE contains values of environment
+    variables. Job output is not included.
 
     Examples:
         # with the history
         queuectl db export --history jobs.json
-        # one job per line, for other programs; without values of environments
+        # one job per line, for other programs; without values of environment variables
         queuectl db export --format jsonl | jq -r .command
         queuectl db export --state dead --queue mail dead.jsonl
         # everything for a new data directory
@@ -342,14 +344,14 @@ def _encode(pieces: list[str]) -> bytes:
 
 @command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--rules", is_flag=True, help="Import also queues, schedules, alerts and batch ends.")
+@click.option("--rules", is_flag=True, help="Import queue settings, schedules, alerts, batch commands.")
 @click.option("--dry-run", is_flag=True, help="Print what would be imported, change nothing.")
 def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
-    """Import jobs with their history from a file of export, or of some other tools. With --rules also queues, schedules,
-    alerts and ends of batches: the author of the file then decides which commands alerts run and which URLs are called.
+    """Import jobs with their history from a file of export or of some other tools. - reads from stdin.
 
-    All or nothing. An identical job that exists is skipped; another job with the same ID refuses the import. Running jobs
-    become pending. - is stdin.
+    An import is all or nothing. Identical jobs that exist already are skipped. If a different job has the same ID, the
+    import is refused. Running jobs become pending. With --rules, the file can also contain queues, schedules, alerts and
+    batch commands, so use --rules only for files that you trust.
 
     Examples:
         queuectl db import jobs.json

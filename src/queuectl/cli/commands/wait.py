@@ -34,7 +34,7 @@ from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms
     "--batch", metavar="NAME", shell_complete=complete_batches, help="Wait until all jobs of this batch have ended."
 )
 @click.option("--timeout", metavar="TIME", help="Maximum time to wait (90, 90s, 1h30m); then exit 124.")
-@click.option("--any", "any_of_them", is_flag=True, help="Wait until one of them has ended.")
+@click.option("--any", "any_of_them", is_flag=True, help="Wait until one of the jobs has ended.")
 @show_env_option
 def wait(
     app: App,
@@ -47,8 +47,8 @@ def wait(
 ) -> Result:
     """Wait until jobs are completed, dead or cancelled.
 
-    The exit status is that of the first job that did not complete: its exit code, 128 + its signal, or 1; 0 if all
-    completed. Filters are applied once, at the start, to jobs that have not ended unless --state is given.
+    If all jobs completed, the exit status is 0. Otherwise it is that of the first job that did not complete: its exit
+    code, 128 + its signal, or 1. Filters are applied once, at the start. Without --state, they skip finished jobs.
 
     Examples:
         queuectl wait 7f3a && echo it worked
@@ -117,7 +117,7 @@ _HERE: Final = "wait"
 
 batch = group(
     "batch",
-    "Batches: jobs with a common name, and their progress.",
+    "Show the progress of batches, which are groups of jobs with a name.",
     {
         "list": Entry(_HERE, "batch_list", "List batches, newest first."),
         "show": Entry(_HERE, "batch_show", "Show the progress of a batch."),
@@ -146,9 +146,9 @@ def batch_list(app: App) -> Result:
 @command("show", examples="queuectl batch show nightly")
 @click.argument("name", metavar="NAME", shell_complete=complete_batches)
 def batch_show(app: App, name: str) -> Result:
-    """Show the progress of a batch: done, failed, running, its rate and the estimated time left.
+    """Show the progress of a batch: done, failed and running jobs, its rate and the estimated time left.
 
-    Dead and cancelled jobs count as failed, jobs that wait for a retry do not.
+    Dead and cancelled jobs count as failed. Jobs that wait for a retry do not.
     """
     found = batches.progress(app.open_reads(), name)
     return Details(found.to_dict(), text=lambda: _batch_lines(app, found), id=name)

@@ -32,7 +32,7 @@ RESTART_SECONDS: Final = 30.0  # as long as any command waits for a locked datab
 
 worker = group(
     "worker",
-    "Workers: the processes that run jobs.",
+    "Start, stop, restart and list workers, the processes that run jobs.",
     {
         "start": Entry(_HERE, "worker_start", "Start a worker, here or in the background."),
         "stop": Entry(_HERE, "worker_stop", "Stop workers after their running jobs."),
@@ -133,7 +133,7 @@ def _queue_and_weight(text: str) -> tuple[str, int | None]:
     """,
 )
 @worker_options
-@click.option("--name", metavar="NAME", help="ID of the worker (default: generated).")
+@click.option("--name", metavar="NAME", help="Name of the worker (default: generated).")
 @click.option("--detach", "-d", is_flag=True, help="Run in the background; return when the worker is ready.")
 @click.option("--ready-fd", type=integer, hidden=True)
 @click.option("--left", type=integer, multiple=True, hidden=True)
@@ -152,8 +152,8 @@ def worker_start(
 ) -> Result:
     """Start a worker, which runs jobs.
 
-    After the first TERM or Ctrl-C it finishes the running jobs and exits. The second one stops them: they return to
-    pending, which does not count as an attempt.
+    On the first TERM or Ctrl-C, the worker finishes its running jobs and exits. On the second one, it stops and requeues
+    them, which does not count as an attempt.
     """
     name = None if name is None else worker_name(name)
     slots = None if count is None else slot_count(count)
@@ -255,8 +255,8 @@ def _silent_text(app: App, silent: UnresponsiveWorker, *, ends: bool) -> str:
 def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, everywhere: bool) -> Result:
     """Stop workers after their running jobs, and wait until they have exited.
 
-    Without IDs: the workers of this data directory. A worker whose process is stopped (Ctrl-Z) is reported; --now and
-    --timeout continue it so that it can exit, and kill it if it does not.
+    Without IDs, the command stops all workers of this data directory. It reports workers whose process is suspended
+    (Ctrl-Z). --now and --timeout resume such a worker, and kill it if it does not exit.
     """
     seconds = None if timeout is None else parse_duration_ms(timeout, subject="--timeout") / 1000
     registered = app.open_reads().workers()
@@ -280,9 +280,9 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
 def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
-    """Restart workers in place: the same process, options and terminal, with the queuectl that is installed now.
+    """Restart workers in place, with the same process, options and terminal, for example after an upgrade.
 
-    Running jobs are not affected. Without IDs: all workers of this data directory.
+    Running jobs are not affected. Without IDs, the command restarts all workers of this data directory.
     """
     targets, refused = named_workers(app, app.open_reads().workers(), ids, everywhere=False)
     if not targets and not refused:
@@ -296,8 +296,8 @@ def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
 def worker_list(app: App) -> Result:
     """List workers.
 
-    A worker is lost if its process is dead, until another worker has rescued its jobs, or if its last heartbeat is older
-    than the lease: its process is stopped (Ctrl-Z) or its host is down.
+    A worker is lost if its process is dead or its last heartbeat is older than the lease. This happens, for example, if the
+    process is suspended (Ctrl-Z) or the host is down. A dead worker is listed until its jobs are rescued.
     """
     alive = is_serving(app)
     now_ms = app.open_reads().now_ms()

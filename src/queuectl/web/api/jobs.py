@@ -244,7 +244,7 @@ _TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504."
     params=(
         Param("id", "The ID of a job; up to 100.", many=True),
         *SELECTORS,
-        Param("any", "Wait until one of them has ended.", {"type": "boolean", "default": False}),
+        Param("any", "Wait until one of the jobs has ended.", {"type": "boolean", "default": False}),
         _TIMEOUT,
     ),
     slow=True,

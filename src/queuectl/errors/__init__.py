@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 
 class QueuectlError(Exception):
-    code: ClassVar[str] = "error"
+    """`template` and `default_hint` are format strings for the facts, in the order in which they are given."""
 
-    def __init__(self, message: str, *, hint: str = "queuectl --help shows what is possible") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    code: ClassVar[str] = "error"
+    template: ClassVar[str] = "{}"
+    default_hint: ClassVar[str] = "queuectl --help shows what is possible"
+
+    def __init__(self, *facts: object, hint: str | None = None) -> None:
+        self.message = self.template.format(*facts)
+        self.hint = self.default_hint.format(*facts) if hint is None else hint
+        super().__init__(self.message)
 
 
 # ── invalid input ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -43,9 +47,10 @@ class InvalidInput(UsageError):
     """A value of a wrong type, range or form; `subject` names the field, option or key it was given for."""
 
     code = "invalid-input"
+    template = "{}: {}"
 
     def __init__(self, subject: str, problem: str, *, hint: str) -> None:
-        super().__init__(f"{subject}: {problem}", hint=hint)
+        super().__init__(subject, problem, hint=hint)
         self.subject = subject
         self.problem = problem
 
@@ -54,46 +59,44 @@ class InvalidJson(UsageError):
     code = "invalid-json"
 
 
-class InvalidLine(UsageError):
-    """One line of a batch is wrong, so none of the batch was written."""
-
-    code = "invalid-line"
+class _InvalidPart(UsageError):
+    """One part of a batch is wrong, so none of the batch was written."""
 
     def __init__(self, number: int, cause: QueuectlError) -> None:
-        super().__init__(f"line {number}: {cause.message}", hint=cause.hint)
+        super().__init__(number, cause.message, hint=cause.hint)
         self.number = number
         self.cause = cause
 
 
-class InvalidItem(UsageError):
-    """The same for an element of a JSON array."""
+class InvalidLine(_InvalidPart):
+    code = "invalid-line"
+    template = "line {}: {}"
+
+
+class InvalidItem(_InvalidPart):
+    """An element of a JSON array."""
 
     code = "invalid-item"
-
-    def __init__(self, number: int, cause: QueuectlError) -> None:
-        super().__init__(f"item {number}: {cause.message}", hint=cause.hint)
-        self.number = number
-        self.cause = cause
+    template = "item {}: {}"
 
 
-class InvalidRow(UsageError):
-    """The same for a row of a table of another tool."""
+class InvalidRow(_InvalidPart):
+    """A row of a table of another tool."""
 
     code = "invalid-row"
-
-    def __init__(self, number: int, cause: QueuectlError) -> None:
-        super().__init__(f"row {number}: {cause.message}", hint=cause.hint)
+    template = "row {}: {}"
 
 
 class UnknownName(UsageError):
     """`what` is the class of thing ("field", "key", "state"). The hint is the most similar name."""
 
     code = "unknown-name"
+    template = "unknown {} {!r}"
 
     def __init__(self, what: str, name: str, *, nearest: str | None, known: Sequence[str]) -> None:
         hint = f"did you mean {nearest!r}?" if nearest else f"known: {', '.join(known)}"
         shown = name if len(name) <= 200 else f"{name[:199]}…"  # may be a whole file
-        super().__init__(f"unknown {what} {shown!r}", hint=hint)
+        super().__init__(what, shown, hint=hint)
         self.name = name
 
 
@@ -110,16 +113,14 @@ class NotFound(QueuectlError):
 
 class JobNotFound(NotFound):
     code = "job-not-found"
-
-    def __init__(self, ref: str) -> None:
-        super().__init__(f"no job {ref!r}", hint="queuectl list shows the jobs there are")
+    template = "no job {!r}"
+    default_hint = "queuectl list shows the jobs there are"
 
 
 class WorkerNotFound(NotFound):
     code = "worker-not-found"
-
-    def __init__(self, ref: str) -> None:
-        super().__init__(f"no worker {ref!r}", hint="queuectl worker list shows the workers there are")
+    template = "no worker {!r}"
+    default_hint = "queuectl worker list shows the workers there are"
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,10 +132,10 @@ class Conflict(QueuectlError):
 
 class AmbiguousId(Conflict):
     code = "ambiguous-id"
+    template = "{!r} is ambiguous"
 
     def __init__(self, ref: str, candidates: Sequence[str]) -> None:
-        super().__init__(f"{ref!r} is ambiguous", hint=f"one of: {', '.join(candidates)}")
-        self.ref = ref
+        super().__init__(ref, hint=f"one of: {', '.join(candidates)}")
         self.candidates = tuple(candidates)
 
 
@@ -154,10 +155,11 @@ class DuplicateId(Conflict):
 
 class WrongState(Conflict):
     code = "wrong-state"
+    template = "job {!r} is {}: cannot {} it{}"
 
     def __init__(self, job_id: str, state: str, *, verb: str, hint: str, where: str = "") -> None:
         """`verb`: the refused action; `where`: a suffix of the message ("from the DLQ")."""
-        super().__init__(f"job {job_id!r} is {state}: cannot {verb} it{where and ' ' + where}", hint=hint)
+        super().__init__(job_id, state, verb, where and " " + where, hint=hint)
         self.job_id = job_id
         self.state = state
 
@@ -166,35 +168,37 @@ class KeyTaken(Conflict):
     """Another job has the unique key. `place`: the index of the new job in its batch."""
 
     code = "key-taken"
+    template = "{}the key {!r} is taken by the job {!r}, which is {}"
 
     def __init__(self, key: str, holder: str, state: str, *, hint: str, where: str = "", place: int = 0) -> None:
-        problem = f"the key {key!r} is taken by the job {holder!r}, which is {state}"
-        super().__init__(f"{where}: {problem}" if where else problem, hint=hint)
+        super().__init__(where and f"{where}: ", key, holder, state, hint=hint)
         self.key, self.holder, self.state, self.place = key, holder, state, place
 
 
 class WorkerNameTaken(Conflict):
     code = "worker-name-taken"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"a worker named {name!r} is running", hint="choose another --name, or stop that one first")
+    template = "a worker named {!r} is running"
+    default_hint = "choose another --name, or stop that one first"
 
 
 class WorkersAlive(Conflict):
     code = "workers-alive"
+    template = "cannot {} while workers run: {}"
+    default_hint = "queuectl worker stop"
 
-    def __init__(self, verb: str, names: Sequence[str], *, hint: str = "queuectl worker stop") -> None:
-        super().__init__(f"cannot {verb} while workers run: {', '.join(names)}", hint=hint)
+    def __init__(self, verb: str, names: Sequence[str], *, hint: str | None = None) -> None:
+        super().__init__(verb, ", ".join(names), hint=hint)
 
 
 class Refusals(Conflict):
     """Some IDs of a command were refused; the action was applied to the others."""
 
     code = "refused"
+    template = "{} refused: {}"
+    default_hint = "the action was applied to the others"
 
     def __init__(self, refused: Sequence[tuple[str, QueuectlError]]) -> None:
-        first = "; ".join(error.message for _, error in refused[:5])
-        super().__init__(f"{len(refused)} refused: {first}", hint="the action was applied to the others")
+        super().__init__(len(refused), "; ".join(error.message for _, error in refused[:5]))
         self.refused = tuple(refused)
 
 
@@ -210,12 +214,12 @@ class Unavailable(QueuectlError):
 
 class WaitTimeout(QueuectlError, TimeoutError):
     code = "wait-timeout"
+    template = "still not ended after {:g} s: {}"
+    default_hint = "the jobs are still running; run wait again"
 
     def __init__(self, waiting: Sequence[str], seconds: float) -> None:
-        named = ", ".join(waiting[:5]) + (f" and {len(waiting) - 5:,} more" if len(waiting) > 5 else "")
-        super().__init__(
-            f"still not ended after {seconds:g} s: {named}", hint="the jobs are still running; run wait again"
-        )
+        more = f" and {len(waiting) - 5:,} more" if len(waiting) > 5 else ""
+        super().__init__(seconds, ", ".join(waiting[:5]) + more)
         self.waiting = tuple(waiting)
 
 

@@ -7,103 +7,105 @@ from typing import Final
 
 from queuectl.errors import Unavailable
 
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 class HomeUnusable(Unavailable):
     code = "home-unusable"
+    template = "cannot use {} as the data directory: {}"
+    default_hint = "choose another with --home or QUEUECTL_HOME"
 
-    def __init__(self, path: str, problem: str, *, hint: str = "choose another with --home or QUEUECTL_HOME") -> None:
-        super().__init__(f"cannot use {path} as the data directory: {problem}", hint=hint)
+
+class NotTrusted(Unavailable):
+    """Another user owns the data directory or the database, or can write to it: they could have planted jobs in it."""
+
+    code = "not-trusted"
+    template = "{} is not safe to use: {}"
+
+    def __init__(self, path: str, problem: str, *, hint: str) -> None:
+        super().__init__(path, problem, hint=f"{hint}, or trust it with --trust-home")
 
 
 class FileUnreadable(Unavailable):
     code = "file-unreadable"
+    template = "cannot read {}: {}"
+    default_hint = "check the name, and that you may read it"
 
     def __init__(self, path: str, problem: str, *, or_stdin: bool = False) -> None:
         """`or_stdin`: whether - is accepted for stdin."""
-        hint = "check the name, or give - for stdin" if or_stdin else "check the name, and that you may read it"
-        super().__init__(f"cannot read {path}: {problem}", hint=hint)
+        super().__init__(path, problem, hint="check the name, or give - for stdin" if or_stdin else None)
 
 
 class OutputFailed(Unavailable):
     code = "output-failed"
+    template = "cannot write the output: {}{}"
+    default_hint = "check where it goes; completed changes are kept"
 
     def __init__(self, problem: str, *, done: str | None = None) -> None:
         """`done`: the result that the output would have shown."""
-        suffix = f"; {done}" if done else ""
-        hint = "check where it goes; completed changes are kept"
-        super().__init__(f"cannot write the output: {problem}{suffix}", hint=hint)
+        super().__init__(problem, f"; {done}" if done else "")
         self.problem = problem
+
+
+# ── the database ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class StoreBusy(Unavailable):
     code = "store-locked"
+    template = "the store {} is locked by another program{}"
+    default_hint = "find the process that uses it (fuser, lsof), or try again"
 
     def __init__(self, path: str, waited: float, *, hint: str | None = None) -> None:
-        duration = f" (waited {waited:.0f} s)" if waited >= 1 else ""  # unknown for a server
-        super().__init__(
-            f"the store {path} is locked by another program{duration}",
-            hint=hint or "find the process that uses it (fuser, lsof), or try again",
-        )
+        super().__init__(path, f" (waited {waited:.0f} s)" if waited >= 1 else "", hint=hint)  # unknown for a server
 
 
 class StoreFull(Unavailable):
     code = "store-full"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"no space left for the store {path}", hint="free some disk space; nothing was changed")
+    template = "no space left for the store {}"
+    default_hint = "free some disk space; nothing was changed"
 
 
 class StoreReadOnly(Unavailable):
     code = "store-read-only"
-
-    def __init__(self, path: str, *, hint: str = "check who owns it and how it is mounted") -> None:
-        super().__init__(f"the store {path} cannot be written", hint=hint)
+    template = "the store {} cannot be written"
+    default_hint = "check who owns it and how it is mounted"
 
 
 class StoreFailed(Unavailable):
     """An error of the database without a class of its own, with the message of the driver."""
 
     code = "store-failed"
-
-    def __init__(self, path: str, problem: str, *, hint: str = "check the disk, then try again") -> None:
-        super().__init__(f"the store {path} failed: {problem}", hint=hint)
+    template = "the store {} failed: {}"
+    default_hint = "check the disk, then try again"
 
 
 class StoreDamaged(Unavailable):
     code = "store-damaged"
+    template = "the store {} is damaged: {}"
+    default_hint = "keep the file as it is, restore a backup"
     # An empty file may never have been a database.
     IF_EMPTY: Final = "restore a backup; if it never was a store, remove it"
-
-    def __init__(self, path: str, problem: str, *, hint: str = "keep the file as it is, restore a backup") -> None:
-        super().__init__(f"the store {path} is damaged: {problem}", hint=hint)
 
 
 class StoreForeign(Unavailable):
     code = "store-foreign"
-
-    def __init__(
-        self, path: str, *, hint: str = "choose another place with --home or --db; if it was one, restore a backup"
-    ) -> None:
-        super().__init__(f"{path} is not a queuectl store", hint=hint)
+    template = "{} is not a queuectl store"
+    default_hint = "choose another place with --home or --db; if it was one, restore a backup"
 
 
 class StoreTooNew(Unavailable):
     code = "store-too-new"
-
-    def __init__(self, path: str, found: int, known: int) -> None:
-        message = f"the store {path} has schema version {found}, this queuectl knows up to {known}"
-        super().__init__(message, hint="upgrade queuectl; nothing was changed")
+    template = "the store {} has schema version {}, this queuectl knows up to {}"
+    default_hint = "upgrade queuectl; nothing was changed"
 
 
 class StoreGone(Unavailable):
     code = "store-gone"
+    template = "the store {} was removed or replaced{}"
+    default_hint = "put it back; a new one is never created in its place"
 
     def __init__(self, path: str, *, worker: str | None = None) -> None:
-        under = f" while worker {worker} serves it" if worker else ""
-        super().__init__(
-            f"the store {path} was removed or replaced{under}",
-            hint="put it back; a new one is never created in its place",
-        )
+        super().__init__(path, f" while worker {worker} serves it" if worker else "")
 
 
 class StoreUnreachable(Unavailable):
@@ -113,114 +115,92 @@ class StoreUnreachable(Unavailable):
     """
 
     code = "store-unreachable"
+    template = "cannot reach the store {}: {}"
+    default_hint = "is PostgreSQL running there? try again"
 
-    def __init__(
-        self, path: str, problem: str, *, hint: str = "is PostgreSQL running there? try again", in_doubt: bool = False
-    ) -> None:
-        super().__init__(f"cannot reach the store {path}: {problem}", hint=hint)
-        self.path = path
-        self.problem = problem
-        self.in_doubt = in_doubt
+    def __init__(self, path: str, problem: str, *, hint: str | None = None, in_doubt: bool = False) -> None:
+        super().__init__(path, problem, hint=hint)
+        self.path, self.problem, self.in_doubt = path, problem, in_doubt
 
 
 class StoreRefused(Unavailable):
     """The server responds, but rejects the connection or lacks a permission."""
 
     code = "store-refused"
-
-    def __init__(
-        self, path: str, problem: str, *, hint: str = "check user, password and database of the address"
-    ) -> None:
-        super().__init__(f"the store {path} refuses: {problem}", hint=hint)
+    template = "the store {} refuses: {}"
+    default_hint = "check user, password and database of the address"
 
 
 class DriverMissing(Unavailable):
-    """`command` installs it."""
-
     code = "driver-missing"
-
-    def __init__(self, store: str, command: str) -> None:
-        super().__init__(f"the driver for {store} is not installed", hint=f"install it: {command}")
-
-
-class ExtraMissing(Unavailable):
-    """`command` installs the packages."""
-
-    code = "extra-missing"
-
-    def __init__(self, what: str, command: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed", hint=f"install them: {command}")
+    template = "the driver for {} is not installed"
+    default_hint = "install it: {1}"
 
 
-class CannotListen(Unavailable):
-    code = "cannot-listen"
+class SqliteTooOld(Unavailable):
+    code = "sqlite-too-old"
+    template = "SQLite {} found, {} or newer needed"
+    default_hint = "use a Python that comes with a newer SQLite"
 
-    def __init__(self, address: str, problem: str) -> None:
-        super().__init__(
-            f"cannot listen on {address}: {problem}", hint="choose another port; --port 0 takes one that is free"
-        )
+
+# ── webhooks and alerts ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class WebhookRefused(Unavailable):
-    """A webhook URL that is not allowed. `host` is the only part of its URL that is not secret."""
+    """A webhook URL that is not allowed. Its host is the only part that is not secret."""
 
     code = "call-refused"
-
-    def __init__(self, host: str, problem: str, *, hint: str) -> None:
-        super().__init__(f"{host} is not called: {problem}", hint=hint)
+    template = "{} is not called: {}"
 
 
 class WebhookUnanswered(Unavailable):
     code = "call-unanswered"
-
-    def __init__(self, host: str, problem: str) -> None:
-        super().__init__(
-            f"{host}: {problem}",
-            hint="check that the server listens there and responds with 2xx; the delivery is retried",
-        )
+    template = "{}: {}"
+    default_hint = "check that the server listens there and responds with 2xx; the delivery is retried"
 
 
 class CommandFailed(Unavailable):
     """The command of an alert failed."""
 
     code = "command-failed"
-
-    def __init__(self, alert: str, problem: str) -> None:
-        super().__init__(
-            f"the command of {alert}: {problem}", hint="run it by hand; it is retried until it exits with 0"
-        )
+    template = "the command of {}: {}"
+    default_hint = "run it by hand; it is retried until it exits with 0"
 
 
-class SqliteTooOld(Unavailable):
-    code = "sqlite-too-old"
+# ── the host and its services ───────────────────────────────────────────────────────────────────────────────────────
 
-    def __init__(self, found: str, needed: str) -> None:
-        super().__init__(
-            f"SQLite {found} found, {needed} or newer needed", hint="use a Python that comes with a newer SQLite"
-        )
+
+class ExtraMissing(Unavailable):
+    code = "extra-missing"
+    template = "{} needs packages that are not installed"
+    default_hint = "install them: {1}"
+
+
+class CannotListen(Unavailable):
+    code = "cannot-listen"
+    template = "cannot listen on {}: {}"
+    default_hint = "choose another port; --port 0 takes one that is free"
 
 
 class SystemUnsupported(Unavailable):
     code = "system-unsupported"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"workers cannot run on this system: {problem}", hint="run them on Linux")
+    template = "workers cannot run on this system: {}"
+    default_hint = "run them on Linux"
 
 
 class TooManySlots(Unavailable):
     code = "too-many-slots"
-
-    def __init__(self, slots: int, most: int) -> None:
-        problem = f"the limit of open files allows a worker {most:,} slots, not {slots:,}"
-        super().__init__(problem, hint="raise it (ulimit -n, LimitNOFILE=), or use --count with a smaller number")
+    template = "the limit of open files allows a worker {1:,} slots, not {0:,}"
+    default_hint = "raise it (ulimit -n, LimitNOFILE=), or use --count with a smaller number"
 
 
 class SystemRefused(Unavailable):
     code = "system-refused"
+    template = "{}: {}"
 
     def __init__(self, exc: OSError) -> None:
-        message = f"{exc.filename or 'the system refuses'}: {exc.strerror or exc}"
-        super().__init__(message, hint=WANTS.get(exc.errno or 0, "fix the cause, then try again"))
+        hint = WANTS.get(exc.errno or 0, "fix the cause, then try again")
+        super().__init__(exc.filename or "the system refuses", exc.strerror or exc, hint=hint)
 
 
 # Resources that a host may run out of, and hints.
@@ -234,10 +214,11 @@ WANTS: Final = {
 
 class SupervisorGone(Unavailable):
     code = "supervisor-gone"
+    template = "the process that keeps jobs for this worker: {}"
+    default_hint = "restart the worker, it recovers its jobs; if out of memory or processes, use fewer slots"
 
     def __init__(self, problem: str = "it is gone") -> None:
-        hint = "restart the worker, it recovers its jobs; if out of memory or processes, use fewer slots"
-        super().__init__(f"the process that keeps jobs for this worker: {problem}", hint=hint)
+        super().__init__(problem)
 
 
 class WorkerFailed(Unavailable):
@@ -252,46 +233,22 @@ class WorkerFailed(Unavailable):
 
 class PolicyUnusable(Unavailable):
     code = "policy-unusable"
-
-    def __init__(
-        self, path: str, problem: str, *, hint: str = "a worker does not run without the policy it was given"
-    ) -> None:
-        super().__init__(f"the policy {path} cannot be relied on: {problem}", hint=hint)
+    template = "the policy {} cannot be relied on: {}"
+    default_hint = "a worker does not run without the policy it was given"
 
 
 class ZonesMissing(Unavailable):
     code = "zones-missing"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"cannot find the time zone {name!r}: this machine has no time zone database",
-            hint="install the package tzdata of the system, or: pip install tzdata; UTC needs none",
-        )
+    template = "cannot find the time zone {!r}: this machine has no time zone database"
+    default_hint = "install the package tzdata of the system, or: pip install tzdata; UTC needs none"
 
 
 class ServiceManagerMissing(Unavailable):
     code = "no-service-manager"
-
-    def __init__(self, manager: str, problem: str) -> None:
-        super().__init__(
-            f"{manager} cannot be asked: {problem}",
-            hint="--print shows what would be installed; without a service: queuectl worker start --detach",
-        )
+    template = "{} cannot be asked: {}"
+    default_hint = "--print shows what would be installed; without a service: queuectl worker start --detach"
 
 
 class ServiceFailed(Unavailable):
     code = "service-failed"
-
-    def __init__(self, problem: str, *, hint: str = "queuectl service status shows its state") -> None:
-        super().__init__(problem, hint=hint)
-        self.problem = problem
-
-
-class NotTrusted(Unavailable):
-    """Another user owns the data directory or the database, or can write to it: they could have planted jobs in it."""
-
-    code = "not-trusted"
-
-    def __init__(self, path: str, problem: str, *, hint: str) -> None:
-        super().__init__(f"{path} is not safe to use: {problem}", hint=f"{hint}, or trust it with --trust-home")
-        self.path = path
+    default_hint = "queuectl service status shows its state"

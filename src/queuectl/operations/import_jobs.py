@@ -129,7 +129,7 @@ def _skip_existing(source: RecordSource, stage: Stage, present: Present) -> None
         there = present([id_ for _, id_, _ in page])
         for number, id_, packed in page:
             if id_ in there and (field := find_difference(unpack_record(packed), there[id_])):
-                raise JobDiffers(id_, field, where=f"{source.noun} {number}")
+                raise JobDiffers(id_, field, f"{source.noun} {number}")
         if there:
             stage.exclude(list(there))
 

@@ -154,7 +154,7 @@ class Systemd:
             self._do("restart" if is_changed else "start", unit)
         except errors.ServiceFailed as failed:
             hint = f"journalctl {' '.join((*self._scope, '-u', unit))} shows its log"
-            raise errors.ServiceFailed(failed.problem, hint=hint) from failed
+            raise errors.ServiceFailed(failed.message, hint=hint) from failed
 
     def end(self, service: Service) -> None:
         self._do("disable", "--quiet", "--now", f"{service.unit}.service")

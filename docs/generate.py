@@ -265,13 +265,12 @@ def all_errors() -> Iterator[type[QueuectlError]]:
 
 
 def kinds_of(kind: type[QueuectlError]) -> list[type[QueuectlError]]:
-    """Return the direct subclasses, in an order that does not depend on the order of imports."""
-    below = [
-        sub
-        for sub in kind.__subclasses__()
-        # Skip classes of tests and other programs, and internal classes without their own code.
-        if sub.__module__.split(".")[0] == "queuectl" and "code" in vars(sub)
-    ]
+    """Return the subclasses below a class, in an order that does not depend on the order of imports."""
+    below: list[type[QueuectlError]] = []
+    for sub in kind.__subclasses__():
+        # Skip classes of tests and other programs, and step through internal classes without their own code.
+        if sub.__module__.split(".")[0] == "queuectl":
+            below += [sub] if "code" in vars(sub) else kinds_of(sub)
     return sorted(below, key=lambda sub: (sub.__module__ != QueuectlError.__module__, sub.__module__))
 
 
@@ -451,7 +450,7 @@ def loader_variables() -> Iterator[str]:
     yield ""
     yield from table(
         ("program", "variables"),
-        ((one.program, " ".join(map(code, one.names.split()))) for one in DENYLIST),
+        ((program, " ".join(map(code, names))) for program, names in DENYLIST.items()),
     )
     yield ""
     yield "## Patterns of names"

@@ -7,8 +7,7 @@ from typing import Any, Final
 from queuectl.jobs.model import Claim, NewJob
 from queuectl.jobs.outcome import Exited, Outcome, Settlement, settle
 from queuectl.jobs.retry import RetryPolicy
-from queuectl.policy.gate import Gate
-from queuectl.policy.loader import PolicyLoader
+from queuectl.policy.gate import Gate, PolicyLoader
 
 NO_POLICY: Final = Gate(PolicyLoader(None), {})
 POLICY: Final = RetryPolicy(max_ms=3_600_000, jitter=0)

@@ -138,7 +138,6 @@ GATED = "what a user names: "
 STARTERS: Mapping[str, str] = {
     "alerts/delivery.py": GATED + "alert commands, where no worker is alive",
     "policy/gate.py": GATED + "this is the gate",
-    "secrets/provider.py": GATED + "the secret provider: its command",
     "secrets/resolver.py": GATED + "the secret provider",
     "worker/launcher.py": GATED + "jobs",
     "cli/worker_setup.py": "queuectl itself, when a worker restarts; passes the gate to modules that start programs",

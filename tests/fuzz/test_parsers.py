@@ -32,7 +32,7 @@ from queuectl.policy.accounts import find_accounts
 from queuectl.policy.evaluator import Decision, Evaluator, Request
 from queuectl.policy.parser import parse_policy, parse_toml
 from queuectl.policy.rules import Refusal
-from queuectl.secrets.provider import parse_provider
+from queuectl.secrets.resolver import parse_provider
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.address import parse_address, shown
 from queuectl.store.open import parse_pointer

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuectl.clock import stamp
-from queuectl.jobs.model import Job, Run, Worker
+from queuectl.errors import JobNotFound
+from queuectl.jobs.model import BulkResult, Job, Refusal, Run, Worker
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import Usage
 from queuectl.jobs.states import State
@@ -154,3 +155,11 @@ def test_a_time_is_exact_to_the_millisecond_up_to_the_year_9999(ms: int) -> None
 @given(st.integers(min_value=0, max_value=253_402_300_799_999))
 def test_a_time_is_formatted_the_same_with_and_without_datetime(ms: int) -> None:
     assert stamp(ms) == iso(from_ms(ms))
+
+
+def test_a_bulk_result_has_the_code_and_message_of_each_refusal() -> None:
+    result = BulkResult(["a"], [Refusal("b", JobNotFound("b"))])
+    assert result.to_dict() == {
+        "done": ["a"],
+        "refused": [{"id": "b", "code": "job-not-found", "message": "no job 'b'"}],
+    }

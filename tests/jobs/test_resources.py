@@ -22,9 +22,9 @@ from queuectl.jobs.resources import (
     parse_ceiling,
     parse_limits,
     usage_text,
+    usage_to_dict,
 )
 from queuectl.jobs.retry import RetryPolicy
-from queuectl.jobs.serialize import usage_to_dict
 from queuectl.jobs.spec import NO_URLS, Defaults, validate
 from tests.factories import unknown_claim
 

@@ -241,3 +241,13 @@ def test_the_percentile_of_exact_values_is_the_nearest_rank(values: list[int]) -
     assert (found.count, found.min, found.max) == (len(values), ordered[0], ordered[-1])
     assert found.avg == round(sum(values) / len(values), 3)
     assert found.p95 == ordered[math.ceil(0.95 * len(values)) - 1]
+
+
+def test_a_point_has_its_counts_gauges_and_percentiles() -> None:
+    run = build_histogram([(0, 2, 10)])
+    point = Point(60_000, "mail", 60_000, Counts(enqueued=3), waiting=1, oldest_ms=7, run=run)
+    found = point.to_dict()
+    assert (found["at"], found["enqueued"], found["waiting"]) == ("1970-01-01T00:01:00.000Z", 3, 1)
+    assert found["oldest_waiting_ms"] == 7
+    assert found["duration_ms"] == {"count": 2, "avg": 5.0, "p50": 5.0, "p95": 9.5, "p99": 9.9}
+    assert found["wait_ms"] == {"count": 0, "avg": None, "p50": None, "p95": None, "p99": None}

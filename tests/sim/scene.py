@@ -16,8 +16,7 @@ from queuectl.config import Here, load_settings
 from queuectl.jobs.priority import parse_ageing
 from queuectl.maintenance.adoption import Adopter
 from queuectl.maintenance.rescuer import RescueTask, rescue_namesake
-from queuectl.policy.gate import Gate
-from queuectl.policy.loader import PolicyLoader
+from queuectl.policy.gate import Gate, PolicyLoader
 from queuectl.process.journal import Journal
 from queuectl.settings import Settings
 from queuectl.store.sqlite.store import SqliteStore

@@ -9,8 +9,7 @@ import pytest
 
 from queuectl.policy.accounts import find_accounts
 from queuectl.policy.evaluator import Evaluator
-from queuectl.policy.gate import Gate
-from queuectl.policy.loader import PolicyLoader
+from queuectl.policy.gate import Gate, PolicyLoader
 from queuectl.policy.parser import parse_policy
 from queuectl.process.journal import Journal
 from queuectl.worker.launcher import Launcher

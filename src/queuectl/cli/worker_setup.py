@@ -26,8 +26,7 @@ from queuectl.maintenance.pruner import PruneTask
 from queuectl.maintenance.rescuer import RescueTask, rescue_namesake
 from queuectl.maintenance.store_tasks import BatchCompletionTask, SampleTask
 from queuectl.operations.inspect import without_webhook_queue
-from queuectl.policy.gate import open_gate
-from queuectl.policy.loader import PolicyReloadTask
+from queuectl.policy.gate import PolicyReloadTask, open_gate
 from queuectl.process.adopted import Adoption
 from queuectl.process.client import StartedSupervisor, SupervisorClient
 from queuectl.process.helper_command import HelperRunner

@@ -1,4 +1,4 @@
-"""The values: Job, Run, Claim, Worker, and the result of a bulk operation.
+"""The values, with their JSON: Job, Run, Claim, Worker, and the result of a bulk operation.
 
 Times are milliseconds since 1970 UTC, except on the public `Job`, `Run` and `Worker`, which have aware datetimes: rows are
 read and written by the million, and only users of the API need a datetime.
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from queuectl.errors import QueuectlError
 from queuectl.jobs.dependencies import Dependency
 from queuectl.jobs.outcome import Ending
-from queuectl.jobs.resources import Usage
-from queuectl.jobs.serialize import job_to_dict, run_to_dict, worker_to_dict
+from queuectl.jobs.resources import Usage, usage_to_dict
 from queuectl.jobs.spec import NewJob as NewJob
 from queuectl.jobs.spec import PackedHooks, PackedLimits
 from queuectl.jobs.states import State
+from queuectl.units import iso
 
 
 class Claim(NamedTuple):
@@ -67,7 +67,20 @@ class Run:
     usage: Usage | None = None  # None: unknown
 
     def to_dict(self) -> dict[str, Any]:
-        return run_to_dict(self)
+        return {
+            "number": self.number,
+            "worker": self.worker,
+            "host": self.host,
+            "pid": self.pid,
+            "started_at": iso(self.started_at),
+            "finished_at": iso(self.finished_at),
+            "duration_ms": self.duration_ms,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "error": self.error,
+            "outcome": self.outcome.value,
+            **usage_to_dict(self.usage),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +138,44 @@ class Job:
         return self.timeout_ms // 1000 if self.timeout_ms % 1000 == 0 else self.timeout_ms / 1000
 
     def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
-        """The JSON object of a job, see serialize.py; the values of `env` are hidden without `show_env`."""
-        return job_to_dict(self, show_env=show_env)
+        """The values of `env` are hidden without `show_env`."""
+        return {
+            "id": self.id,
+            "command": self.command,
+            "argv": None if self.argv is None else list(self.argv),
+            "state": self.state.value,
+            "queue": self.queue,
+            "priority": self.priority,
+            "effective_priority": self.effective_priority,
+            "attempts": self.attempts,
+            "runs": self.runs,
+            "crashes": self.crashes,
+            "max_retries": self.max_retries,
+            "backoff_base": self.backoff_base,
+            "timeout": self.timeout,
+            "run_at": iso(self.run_at),
+            "created_at": iso(self.created_at),
+            "updated_at": iso(self.updated_at),
+            "started_at": iso(self.started_at),
+            "finished_at": iso(self.finished_at),
+            "duration_ms": self.duration_ms,
+            "wait_ms": self.wait_ms,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "error": self.error,
+            "worker": self.worker,
+            "cwd": self.cwd,
+            "env": dict(self.env) if show_env else dict.fromkeys(self.env, "***"),
+            "tags": list(self.tags),
+            "depends_on": [parent.to_json() for parent in self.depends_on],
+            "unique_key": self.unique_key,
+            "cron": self.cron,
+            "held": self.held,
+            "reason": self.reason,
+            "log": self.log,
+            "limits": dict(self.limits or {}),
+            "secrets": list(self.secrets),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +198,18 @@ class Worker:
     lock: str = ""  # the mark of its lock file, see filelock.py
 
     def to_dict(self) -> dict[str, Any]:
-        return worker_to_dict(self)
+        return {
+            "id": self.id,
+            "host": self.host,
+            "pid": self.pid,
+            "state": self.state,
+            "slots": self.slots,
+            "busy": self.busy,
+            "queues": None if self.queues is None else list(self.queues),
+            "started_at": iso(self.started_at),
+            "heartbeat_at": iso(self.heartbeat_at),
+            "jobs_done": self.jobs_done,
+        }
 
 
 class Refusal(NamedTuple):

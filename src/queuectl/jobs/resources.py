@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.jobs.fields import integer
@@ -178,6 +178,10 @@ class Usage(NamedTuple):
     def memory_bytes(self) -> int:
         """The peak, as far as it is known."""
         return self.max_rss_bytes if self.peak_memory_bytes is None else self.peak_memory_bytes
+
+
+def usage_to_dict(usage: Usage | None) -> dict[str, Any]:
+    return dict.fromkeys(Usage._fields) if usage is None else usage._asdict()
 
 
 class ResourceReport(NamedTuple):

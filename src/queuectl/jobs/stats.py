@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from queuectl.jobs.states import State
 from queuectl.text import WEBHOOK_QUEUE
+from queuectl.units import from_ms, iso
 
 # Upper bounds in seconds. A change also needs the statements `measured` and `count_out`, and a migration: counts stay in their buckets.
 BOUNDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
@@ -79,6 +80,8 @@ def unpack_histogram(text: str) -> TimeBuckets:
     return TimeBuckets(tuple(counts) + (0,) * (len(BOUNDS) + 1 - len(counts)), total)
 
 
+_PERCENTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
 # Not valid as names of queues.
 ALL_QUEUES: Final = ""  # except that of webhook deliveries
 OTHER_QUEUES: Final = "*"  # all but the busiest
@@ -135,6 +138,24 @@ class Point(NamedTuple):
     @property
     def is_quiet(self) -> bool:
         return not any(self.counts) and not self.waiting and not self.running
+
+    def to_dict(self) -> dict[str, Any]:
+        """Times are of the completed jobs; percentiles are interpolated from a histogram."""
+        return {
+            "at": iso(from_ms(self.at_ms)),
+            "covers_ms": self.covers_ms,
+            **self.counts._asdict(),
+            "waiting": self.waiting,
+            "running": self.running,
+            "oldest_waiting_ms": self.oldest_ms,
+            "duration_ms": _summarize(self.run),
+            "wait_ms": _summarize(self.wait),
+        }
+
+
+def _summarize(times: TimeBuckets) -> dict[str, float | None]:
+    average = times.total_ms / times.jobs if times.jobs else None
+    return {"count": times.jobs, "avg": average, **{name: percentile_ms(times, part) for name, part in _PERCENTILES}}
 
 
 class Snapshot(NamedTuple):

@@ -53,6 +53,9 @@ class Decision(NamedTuple):
     limits: PackedLimits | None = None
 
 
+_Program = tuple[str, str, str]  # the first three of a Decision
+
+
 class Evaluator:
     def __init__(
         self, policy: Policy, *, user: int, accounts: Accounts, environment: Mapping[str, str] = NO_VARIABLES
@@ -89,25 +92,16 @@ class Evaluator:
         return account
 
     def evaluate(self, request: Request) -> Decision | Refusal:
-        account = self.account_of(request.queue)
+        account, rules = self.account_of(request.queue), self.policy.of(request.queue)
         if isinstance(account, Refusal):
             return account
-        decision = self._evaluate(request, account)
-        if isinstance(decision, Refusal):
-            return decision
-        rules = self.policy.of(request.queue)
-        return decision._replace(account=account, umask=rules.umask, limits=rules.capped_limits(request.limits))
-
-    def _evaluate(self, request: Request, account: Account | None) -> Decision | Refusal:
-        rules = self.policy.of(request.queue)
         refusal = (
             rules.against_variables(chosen_by_job(request.queue, request.env))
             or rules.against_secrets(parse_stored(request.secrets))
             or (rules.against_timeout(request.timeout_ms) if request.sets_timeout else None)
             or rules.against_limits(request.limits)
+            or (rules.against_shell() if request.argv is None else None)
         )
-        if refusal is None and request.argv is None:
-            refusal = rules.against_shell()
         if refusal is not None:
             return refusal
         cwd, place = request.cwd, None
@@ -119,14 +113,18 @@ class Evaluator:
             refusal = rules.against_directory(cwd, real_directory=real_directory)
             if refusal is not None:
                 return refusal
-        timeout_ms = rules.capped(request.timeout_ms)
         if request.argv is None:
             # The policy does not apply to programs that the shell starts: see docs/guides/policy.md.
-            return Decision(rules.name("shell"), SHELL, SHELL, cwd, place, timeout_ms)
-        if rules.programs is None and rules.shell:
-            return Decision("no rule", "", request.argv[0], cwd, place, timeout_ms)
-        path = request.env["PATH"] if "PATH" in request.env else self._path(rules, account)
-        return self._evaluate_program(rules, request.argv, path, cwd, place, timeout_ms)
+            program: _Program | Refusal = (rules.name("shell"), SHELL, SHELL)
+        elif rules.programs is None and rules.shell:
+            program = ("no rule", "", request.argv[0])
+        else:
+            path = request.env["PATH"] if "PATH" in request.env else self._path(rules, account)
+            program = self._evaluate_program(rules, request.argv, path=path, cwd=cwd)
+        if isinstance(program, Refusal):
+            return program
+        timeout_ms, limits = rules.capped(request.timeout_ms), rules.capped_limits(request.limits)
+        return Decision(*program, cwd, place, timeout_ms, account, rules.umask, limits)
 
     def _path(self, rules: Rules, account: Account | None) -> str:
         """The PATH of a job that does not set its own."""
@@ -135,15 +133,7 @@ class Evaluator:
             self._paths[key] = rules.seen(self._environment, account).get("PATH", os.defpath)
         return self._paths[key]
 
-    def _evaluate_program(
-        self,
-        rules: Rules,
-        argv: Sequence[str],
-        path: str,
-        cwd: str,
-        place: tuple[int, int] | None,
-        timeout_ms: int | None,
-    ) -> Decision | Refusal:
+    def _evaluate_program(self, rules: Rules, argv: Sequence[str], *, path: str, cwd: str) -> _Program | Refusal:
         found = find_program(argv[0], cwd=cwd, path=path)
         if found is None:
             return Refusal(rules.name("programs"), f"no such program: {argv[0][:200]}")
@@ -164,7 +154,7 @@ class Evaluator:
             if weak is not None:
                 return Refusal(rule, f"{weak} can be changed by others")
         called = argv[0] if name == way.names[0] else name
-        return Decision(rule, way.real, called, cwd, place, timeout_ms)
+        return rule, way.real, called
 
     def _real_directory(self, path: str) -> str | None:
         """Resolve a directory of a rule; None if it is missing, or if other users can redirect it."""

@@ -1,4 +1,4 @@
-"""The gate for every program that queuectl starts for a user: jobs, alert commands, secret providers.
+"""The policy of this host in force, and the gate for every program that queuectl starts for a user: jobs, alert commands, secret providers.
 
 It evaluates the policy of this host and returns the program, user and limits to start with. Schedules and batches add jobs, which
 pass the gate when a worker starts them. tests/test_architecture.py lists every module that starts a process.
@@ -7,19 +7,68 @@ pass the gate when a worker starts them. tests/test_architecture.py lists every 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from queuectl.config import job_environment_base
-from queuectl.policy.evaluator import SHELL, Decision, Request
-from queuectl.policy.loader import PolicyLoader, open_policy
+from queuectl.errors import QueuectlError
+from queuectl.events import PolicyInForce, Sink, StoreTrouble
+from queuectl.policy.accounts import grant_log_access
+from queuectl.policy.evaluator import NO_VARIABLES, SHELL, Decision, Evaluator, Request
+from queuectl.policy.parser import FileVersion, default_path, file_version, has_policy, read_policy
 from queuectl.policy.rules import Refusal
 from queuectl.process.helper_command import HelperCommand
 from queuectl.process.spawn import NO_SETUP, ChildSetup, with_limits
 
 # Contains the database URL with its password: not passed to programs of other users.
 _DB_VARIABLE: Final = "QUEUECTL_DB"
+CHECK_INTERVAL: Final = 1.0  # seconds between checks of the file
+
+
+class PolicyLoader:
+    """Holds the active policy. `evaluator` is None if there is no policy: everything may run."""
+
+    def __init__(self, path: str | None, *, user: int = 0, environment: Mapping[str, str] = NO_VARIABLES) -> None:
+        """`environment`: of this process; the PATH of a program may come from it."""
+        self.evaluator: Evaluator | None = None
+        self.path = path
+        self._user = user
+        self._environment = environment
+        self._version: FileVersion | None = None
+
+    def load(self) -> None:
+        """Read the file. Raises PolicyUnusable or UsageError; the active policy then stays the same."""
+        assert self.path is not None
+        found = read_policy(self.path, user=self._user)
+        self.evaluator = Evaluator(
+            found.policy, user=self._user, accounts=found.accounts, environment=self._environment
+        )
+        self._version = found.version
+
+    def follow(self, on_change: Callable[[str], None], on_trouble: Callable[[str], None]) -> None:
+        """Reload the file if it has changed. A file that is missing or unusable is reported once and changes nothing."""
+        if self.path is None:
+            return
+        version = file_version(self.path)
+        if version == self._version:
+            return
+        try:
+            self.load()
+        except QueuectlError as error:
+            self._version = version
+            on_trouble(f"{error.message}; the previous policy stays active")
+        else:
+            on_change(self.path)
+
+
+def open_policy(
+    home: str, given: str | None, *, user: int, environment: Mapping[str, str] = NO_VARIABLES
+) -> PolicyLoader:
+    """Load the policy of this host: the file `given`, else policy.toml of the data directory, if it exists. Raises as `load` does."""
+    loader = PolicyLoader(default_path(home) if given is None else given, user=user, environment=environment)
+    if given is not None or has_policy(home):
+        loader.load()
+    return loader
 
 
 class Gate:
@@ -63,7 +112,7 @@ class Gate:
 
 
 def open_gate(
-    home: str, given: str | None, environ: Mapping[str, str], *, inherited: Mapping[str, str] = MappingProxyType({})
+    home: str, given: str | None, environ: Mapping[str, str], *, inherited: Mapping[str, str] = NO_VARIABLES
 ) -> Gate:
     """Open the gate with the policy of this host, as a worker does. Raises as `open_policy` does."""
     environment = {**job_environment_base(environ), **inherited}
@@ -81,3 +130,28 @@ def shell_words(command: str) -> list[str]:
     # Without "--" a shell would parse such a command as an option.
     separator = ["--"] if command[:1] in ("-", "+") else []
     return [SHELL, "-c", *separator, command]
+
+
+class PolicyReloadTask:
+    """The maintenance task of a worker that reloads the policy."""
+
+    adds_work: Final = False
+
+    def __init__(self, policy: PolicyLoader, *, home: str, emit: Sink) -> None:
+        self._policy = policy
+        self._home = home
+        self._emit = emit
+
+    def step(self, now: float) -> float:
+        self._policy.follow(on_change=self.begin, on_trouble=self._report)
+        return now + CHECK_INTERVAL
+
+    def begin(self, path: str) -> None:
+        """Report the active policy and give its users access to the logs."""
+        self._emit(PolicyInForce(path))
+        evaluator = self._policy.evaluator
+        if evaluator is not None and (problem := grant_log_access(self._home, evaluator.accounts())):
+            self._report(problem)
+
+    def _report(self, problem: str) -> None:
+        self._emit(StoreTrouble(problem, is_retried=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from queuectl.policy.accounts import Accounts
@@ -100,10 +101,8 @@ def _lint_user(rules: Rules, user: int, account: Account | None) -> Iterator[Wea
 def _lint_program(program: Program, user: int) -> Iterator[Weakness]:
     if "*" in program.pattern or "?" in program.pattern:
         way = _resolved(program.directory, user)
-        if way is not None and way[1]:
-            yield _writable_by_others(program, way[1])
-        elif way is not None and (own := _worker_owned_path(way[0], user)):
-            yield _owned_by_worker(program, own)
+        if way is not None:
+            yield from _lint_owner(program, *way, user)
         message = f"{program.path}: every file that is put there may run"
         yield Weakness("policy-wildcard", program.rule, message, "name the programs", is_open=False)
         return
@@ -113,22 +112,15 @@ def _lint_program(program: Program, user: int) -> Iterator[Weakness]:
             "policy-missing", program.rule, f"{program.path} does not exist", "correct the path", is_open=False
         )
         return
-    real, weak = found
-    if weak:
-        yield _writable_by_others(program, weak)
-    elif own := _worker_owned_path(real, user):
-        yield _owned_by_worker(program, own)
-    names = {os.path.basename(program.path), os.path.basename(real)}
+    yield from _lint_owner(program, *found, user)
+    names = {os.path.basename(program.path), os.path.basename(found[0])}
     if _lets_job_choose(program.args) and any(_RUNNERS.fullmatch(name) for name in names):
         message = f"{program.path} can run other programs or any code"
         yield Weakness("policy-interpreter", program.rule, message, "restrict its arguments: args = […]")
     for argument in program.args or ():
         # A script that is an argument of an interpreter is a program, too.
         if argument.startswith("/") and (script := _resolved(argument, user)) is not None and os.path.isfile(script[0]):
-            if script[1]:
-                yield _writable_by_others(program, script[1])
-            elif own := _worker_owned_path(script[0], user):
-                yield _owned_by_worker(program, own)
+            yield from _lint_owner(program, *script, user)
 
 
 def _lets_job_choose(args: tuple[str, ...] | None) -> bool:
@@ -151,20 +143,13 @@ def _worker_owned_path(real: str, user: int) -> str | None:
     """The first path that belongs to the user of the worker, so that every job can change it. None for root."""
     if user == 0:
         return None
-    place = real
-    while True:
-        if os.stat(place).st_uid == user:
-            return place
-        if place == "/":
-            return None
-        place = os.path.dirname(place)
+    return next((path for path in (real, *map(str, Path(real).parents)) if os.stat(path).st_uid == user), None)
 
 
-def _writable_by_others(program: Program, weak: str) -> Weakness:
-    message = f"{weak} can be changed by others, so {program.path} is refused"
-    return Weakness("policy-writable", program.rule, message, f"chown root {weak}; chmod go-w {weak}")
-
-
-def _owned_by_worker(program: Program, own: str) -> Weakness:
-    message = f"{own} belongs to the user of the worker: a job could replace {program.path}"
-    return Weakness("policy-own-program", program.rule, message, f"chown root {own}", is_open=False)
+def _lint_owner(program: Program, real: str, weak: str | None, user: int) -> Iterator[Weakness]:
+    if weak:
+        message = f"{weak} can be changed by others, so {program.path} is refused"
+        yield Weakness("policy-writable", program.rule, message, f"chown root {weak}; chmod go-w {weak}")
+    elif own := _worker_owned_path(real, user):
+        message = f"{own} belongs to the user of the worker: a job could replace {program.path}"
+        yield Weakness("policy-own-program", program.rule, message, f"chown root {own}", is_open=False)

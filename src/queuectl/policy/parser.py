@@ -24,19 +24,10 @@ KEYS: Final = (*_PLAIN_KEYS, *CEILINGS)
 QUEUES: Final = "queues"
 PROVIDER_TABLE: Final = "secret-provider"
 _PROGRAM_KEYS: Final = ("program", "args", "name")
-_VARIABLE: Final = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
-_SECRET: Final = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9._:*?-]{0,127}")
 _QUEUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class FileVersion(NamedTuple):
-    """Differs if the file was replaced or its content was changed."""
-
-    device: int
-    inode: int
-    size: int
-    written_ns: int
-    changed_ns: int
+FileVersion = tuple[int, ...]  # differs if the file was replaced or its content was changed
 
 
 class LoadedPolicy(NamedTuple):
@@ -91,35 +82,32 @@ def parse_toml(text: bytes, path: str, *, hint: str) -> dict[str, Any]:
 
 
 def _version_of(found: os.stat_result) -> FileVersion:
-    return FileVersion(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def parse_policy(tables: Mapping[str, Any], *, subject: str) -> Policy:
     """Parse the tables of a policy.toml. `subject`: the file. Raises InvalidInput or UnknownName."""
     general = {key: value for key, value in tables.items() if key not in (QUEUES, PROVIDER_TABLE)}
-    queues = tables.get(QUEUES, {})
-    if not isinstance(queues, dict):
-        raise InvalidInput(
-            f"{subject}: {QUEUES}", f"expected tables, got {short_repr(queues)}", hint="like [queues.reports]"
-        )
     read = _parse_table(general, "", subject)
+
+    def parse_section(table: Any, name: str) -> Rules:
+        # It inherits every key that it does not set.
+        return _rules({**read, **_parse_table(_table(table, f"{subject}: {name}", f"[{name}]"), f"{name}.", subject)})
+
     found = {}
-    for queue, table in queues.items():
+    for queue, table in _table(tables.get(QUEUES, {}), f"{subject}: {QUEUES}", "[queues.reports]").items():
         where = f"{QUEUES}.{escape_control(truncate(queue))}"
         if not _QUEUE.fullmatch(queue):
             raise InvalidInput(f"{subject}: {where}", "not the name of a queue", hint="like [queues.reports]")
-        if not isinstance(table, dict):
-            raise InvalidInput(
-                f"{subject}: {where}", f"expected a table, got {short_repr(table)}", hint=f"like [{where}]"
-            )
-        # A queue inherits every key that it does not set.
-        found[queue] = _rules({**read, **_parse_table(table, f"{where}.", subject)})
+        found[queue] = parse_section(table, where)
     provider = tables.get(PROVIDER_TABLE)
-    if provider is not None and not isinstance(provider, dict):
-        about = f"{subject}: {PROVIDER_TABLE}"
-        raise InvalidInput(about, f"expected a table, got {short_repr(provider)}", hint=f"like [{PROVIDER_TABLE}]")
-    own = None if provider is None else _rules({**read, **_parse_table(provider, f"{PROVIDER_TABLE}.", subject)})
-    return Policy(_rules(read), found, own)
+    return Policy(_rules(read), found, None if provider is None else parse_section(provider, PROVIDER_TABLE))
+
+
+def _table(value: Any, about: str, example: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(about, f"expected a table, got {short_repr(value)}", hint=f"like {example}")
+    return value
 
 
 _ParsedTable = dict[str, tuple[str, Any]]  # by key: its full name and its value
@@ -218,18 +206,17 @@ def _program(item: Any, rule: str, subject: str) -> Program:
     return Program(rule if "name" not in table else escape_control(_text(table["name"], about, hint=hint)), path, args)
 
 
-def _variable(item: Any, about: str) -> str:
-    if not isinstance(item, str) or not _VARIABLE.fullmatch(item):
-        raise InvalidInput(about, f"not the name of a variable: {short_repr(item)}", hint="like LANG or LC_*")
-    return item
+def _name_of(what: str, form: str, example: str) -> Callable[[Any, str], str]:
+    def parse(item: Any, about: str) -> str:
+        if not isinstance(item, str) or not re.fullmatch(form, item):
+            raise InvalidInput(about, f"not the name of a {what}: {short_repr(item)}", hint=f"like {example}")
+        return item
+
+    return parse
 
 
-def _secret(item: Any, about: str) -> str:
-    if not isinstance(item, str) or not _SECRET.fullmatch(item):
-        raise InvalidInput(about, f"not the name of a secret: {short_repr(item)}", hint="like db-password or api-*")
-    return item
-
-
+_variable: Final = _name_of("variable", r"[A-Za-z_*?][A-Za-z0-9_*?]*", "LANG or LC_*")
+_secret: Final = _name_of("secret", r"[A-Za-z0-9*?][A-Za-z0-9._:*?-]{0,127}", "db-password or api-*")
 _VALUES: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "shell": _shell,
     "max-timeout": _max_timeout,

@@ -13,13 +13,13 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from queuectl import text
 from queuectl.alerts.operations import MAX_DEAD_JOBS
 from queuectl.alerts.rules import Kind
+from queuectl.doctor import Repair
 from queuectl.jobs import fields, resources
 from queuectl.jobs.edit import EDITABLE
 from queuectl.jobs.model import Job, Run, Worker
 from queuectl.jobs.resources import Usage
 from queuectl.jobs.spec import parse_hook, parse_run_at, parse_secrets, parse_user_queue, readers
 from queuectl.jobs.states import State
-from queuectl.maintenance.doctor.checks import Repair
 from queuectl.operations.inspect import Metrics, Status
 from queuectl.secrets import rules
 from queuectl.store.alerts import NotificationStatus

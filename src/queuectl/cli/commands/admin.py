@@ -20,13 +20,12 @@ from queuectl.cli.tables import Column, size_text
 from queuectl.cli.watch import progress
 from queuectl.cli.worker_status import is_alive, rescuer, store_line
 from queuectl.config import reset_settings, store_settings
-from queuectl.diagnosis import run_doctor
+from queuectl.doctor import CheckReport, Repair, count, report, run_doctor
+from queuectl.doctor.finding import Severity
 from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
 from queuectl.maintenance import pruner
-from queuectl.maintenance.doctor.checks import CheckReport, Repair, count, report
-from queuectl.maintenance.doctor.finding import Severity
 from queuectl.operations import audit as audit_log
 from queuectl.operations.audit import Recorded
 from queuectl.operations.backup import count_kept, require_no_workers

@@ -122,8 +122,7 @@ def given_variables(app: App, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def manager_of(app: App, named: str | None, *, is_system: bool) -> Manager:
-    from queuectl.service.launchd import Launchd
-    from queuectl.service.systemd import Systemd
+    from queuectl.service.manager import Launchd, Systemd
 
     if (named or ("launchd" if sys.platform == "darwin" else "systemd")) == "launchd":
         return Launchd(is_system=is_system, uid=os.getuid(), user_home=_user_home(app))
@@ -345,7 +344,7 @@ def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -
     """Stop a worker for systemd. On a restart, its running jobs continue; otherwise it waits until they have finished."""
     from queuectl.process import tree
     from queuectl.process.client import tell_to_leave
-    from queuectl.service.systemd import Systemd
+    from queuectl.service.manager import Systemd
 
     seconds = stop_seconds(timeout)
     pid = app.environ.get("MAINPID", "")

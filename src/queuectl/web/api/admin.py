@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from queuectl import config
 from queuectl.config import environ
-from queuectl.diagnosis import run_doctor
+from queuectl.doctor import report, run_doctor
 from queuectl.errors import InvalidInput, WorkerNotFound
-from queuectl.jobs.serialize import point_to_dict
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
 from queuectl.maintenance import pruner
-from queuectl.maintenance.doctor.checks import report
 from queuectl.operations import audit, inspect
 from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states
 from queuectl.operations.queues import check_queue
@@ -86,7 +84,7 @@ def history(session: StoreSession, call: ApiRequest) -> Any:
     queue = ALL_QUEUES if queue is None else queue if queue == OTHER_QUEUES else check_queue(queue)
     begin = parse_filter(since=since, now_ms=session.reads.now_ms).since_ms
     points = session.reads.points(Span(call.query["span"]), since_ms=begin or 0, queue=queue)
-    return [point_to_dict(point) for point in points]
+    return [point.to_dict() for point in points]
 
 
 # ── workers: requests return at once, as a job may take a day to finish ─────────────────────────────────────────────

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuectl.process.cgroups import WORKER_GROUP
-from queuectl.service.launchd import plist_text
-from queuectl.service.manager import Service
-from queuectl.service.systemd import Systemd, quoted, unit_text
+from queuectl.service.manager import Service, Systemd, plist_text, quoted, unit_text
 from tests.needs import require
 
 ODD = "/tmp/with space/100%/$HOME/\"quotes\" 'and' \\back\\slash/żółw;#"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from queuectl.errors import InvalidInput, PolicyUnusable
-from queuectl.policy.loader import PolicyLoader, open_policy
+from queuectl.policy.gate import PolicyLoader, open_policy
 from queuectl.policy.parser import MAX_FILE_BYTES
 
 USER = os.geteuid()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from queuectl.errors import InvalidInput, UnknownName
-from queuectl.secrets.provider import Provider, parse_provider
+from queuectl.secrets.resolver import Provider, parse_provider
 
 
 def provider(**tables: Any) -> Provider:

@@ -97,6 +97,10 @@ def note(code: str, message: str, hint: str, fix: Callable[[], str] | None = Non
     return Finding(code, Severity.NOTE, message, hint, fix)
 
 
+def reported(error: QueuectlError) -> Finding:
+    return problem(error.code, error.message, error.hint)
+
+
 def count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 

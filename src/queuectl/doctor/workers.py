@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from queuectl.doctor.finding import RUNNING, CheckResult, Finding, Target, count, note, problem, shortened
 from queuectl.events import Event, JobRescued
 from queuectl.jobs.model import Worker
 from queuectl.maintenance.adoption import adoptable
-from queuectl.maintenance.doctor.finding import RUNNING, CheckResult, Finding, Target, count, note, problem, shortened
 from queuectl.maintenance.liveness import is_alive, is_stopped
 from queuectl.maintenance.lock_breaker import hint_for, lock_holder
 from queuectl.maintenance.rescuer import rescue_dead, rescue_unknown

@@ -12,11 +12,11 @@ import pytest
 from queuectl.alerts.rules import Alert, AlertEvent, Kind, Notification
 from queuectl.clock import Clock, SystemClock
 from queuectl.config import here
-from queuectl.maintenance.doctor.checks import Check, examine, fix
-from queuectl.maintenance.doctor.database import alerts
-from queuectl.maintenance.doctor.database import clock as check_clock
-from queuectl.maintenance.doctor.files import NETWORK, kind_of, unfit
-from queuectl.maintenance.doctor.finding import CheckResult, Severity, Target, note, problem
+from queuectl.doctor import Check, examine, fix
+from queuectl.doctor.configuration import alerts
+from queuectl.doctor.finding import CheckResult, Severity, Target, note, problem
+from queuectl.doctor.storage import NETWORK, kind_of, unfit
+from queuectl.doctor.storage import clock as check_clock
 from queuectl.paths import make_home, store_file
 from queuectl.store.alerts import notification_job
 from queuectl.store.open import open_store

@@ -1,4 +1,4 @@
-"""The data directory: who may read and write what is in it, files that are not needed any more, and the disks below it."""
+"""The data directory and the database: permissions, files that are not needed any more, disks; a database that is sound, and its time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from itertools import islice
 from typing import Final
 
 from queuectl import paths
+from queuectl.doctor.finding import CheckResult, Finding, Target, count, note, problem, reported, shortened
+from queuectl.errors import StoreGone, StoreReadOnly
 from queuectl.filelock import is_held, take_lock
 from queuectl.logs.acl import names_users
-from queuectl.maintenance.doctor.finding import CheckResult, Finding, Target, count, note, problem, shortened
+from queuectl.maintenance.lock_breaker import hint_for, lock_holder
 from queuectl.process import tree
 from queuectl.process.journal import read_journal
 from queuectl.process.linux import unescape
+from queuectl.units import format_duration, to_ms
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 MAX_FILES: Final = 100_000  # of one directory: a home may hold millions of logs
@@ -290,6 +293,79 @@ def _free(place: str) -> tuple[int, int]:
 
 def rough(size: int) -> str:
     return f"{size / (1 << 30):,.1f} GiB" if size >= SCARCE else f"{size >> 20} MiB"
+
+
+# ── the database ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+TOLERANCE_MS: Final = 2_000
+MAX_PROBLEMS: Final = 10
+
+
+def store(target: Target) -> CheckResult:
+    if (trouble := target.trouble) is not None:
+        return CheckResult("", [reported(trouble)])
+    if target.store is None:
+        if target.store_file and (name := _worker_in(target.home)):
+            gone = StoreGone(target.store_file, worker=name)
+            return CheckResult("", [reported(gone)])
+        return CheckResult(f"there is none at {target.address} yet: the first job makes it")
+    health = target.health
+    findings = [
+        problem("store-damaged", f"{target.address}: {words}", "stop the workers, keep a copy of it, restore a backup")
+        for words in health.problems[:MAX_PROBLEMS]
+    ]
+    findings += [reported(found) for found in health.hindrances]
+    findings += [note(*caution) for caution in health.cautions]
+    if target.store_file is not None and (holder := lock_holder(target.store_file)) and holder.is_stopped:
+        message = f"{target.address} is locked by process {holder.process.pid} ({holder.program}), which is stopped"
+        findings.append(problem("store-locked", message, hint_for(holder)))
+    if target.store_file is not None and not os.access(target.store_file, os.W_OK):
+        fixed = StoreReadOnly(target.store_file)
+        findings.append(reported(fixed))
+    return CheckResult(f"sound, {health.engine}, {count(target.opened.count(), 'job')}, {target.address}", findings)
+
+
+def _worker_in(home: str) -> str | None:
+    """A live worker of this data directory: it had a database."""
+    folder = os.path.dirname(paths.lock_file(home, ""))
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    held = (name for name in names if name.endswith(".lock") and is_held(os.path.join(folder, name)))
+    return next((name.removesuffix(".lock") for name in held), None)
+
+
+def schema(target: Target) -> CheckResult:
+    health = target.health
+    if health.schema == health.known:
+        return CheckResult(f"version {health.schema}, the one of this queuectl")
+    message = f"the store has schema version {health.schema}, this queuectl knows {health.known}"
+    return CheckResult("", [problem("schema-version", message, "use one version of queuectl on all machines")])
+
+
+def clock(target: Target) -> CheckResult:
+    return _against_server(target) if target.opened.is_shared else _against_times(target)
+
+
+def _against_server(target: Target) -> CheckResult:
+    skew_ms = target.clock.now_ms() - target.opened.now_ms()
+    if abs(skew_ms) <= TOLERANCE_MS:
+        return CheckResult("agrees with the database")
+    way = "ahead of" if skew_ms > 0 else "behind"
+    message = f"the clock of this machine is {format_duration(abs(skew_ms))} {way} the database's, by which all jobs go"
+    return CheckResult("", [note("clock-differs", message, "set it by NTP; jobs run on time all the same")])
+
+
+def _against_times(target: Target) -> CheckResult:
+    """A file has no clock, but the times in it cannot be later than now."""
+    now_ms = target.clock.now_ms()
+    newest = [to_ms(job.updated_at) for job in islice(target.opened.jobs(limit=1), 1)]
+    newest += [to_ms(worker.heartbeat_at) for worker in target.opened.workers()]
+    ahead_ms = max(newest, default=now_ms) - now_ms
+    findings: list[Finding] = []
+    if ahead_ms > TOLERANCE_MS:
+        message = f"the store holds times that are {format_duration(ahead_ms)} ahead of the clock: it was set back"
+        hint = "set the clock right; until then retries and delayed jobs wait that much longer"
+        findings.append(problem("clock-went-back", message, hint))
+    return CheckResult("not behind the database", findings)
 
 
 # ── text ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,16 +1,29 @@
-"""The list of checks, and how they run: one that fails is a finding, and the others still run."""
+"""`queuectl doctor`: the list of checks, and how they run. One that fails is a finding, and the others still run.
+
+A data directory and its database are examined in any state: an error that keeps the database from being opened becomes a finding.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from queuectl.errors import QueuectlError
-from queuectl.maintenance.doctor.configuration import policy, secrets, settings
-from queuectl.maintenance.doctor.database import alerts, clock, schema, store
-from queuectl.maintenance.doctor.files import file_system, home, leftovers, logs, permissions, space
-from queuectl.maintenance.doctor.finding import CheckResult, Finding, Severity, Target, problem
-from queuectl.maintenance.doctor.workers import jobs, processes, workers
+from queuectl.clock import Clock
+from queuectl.config import here
+from queuectl.doctor.configuration import alerts, policy, secrets, settings
+from queuectl.doctor.finding import CheckResult, Finding, Severity, Target, problem, reported
+from queuectl.doctor.storage import clock, file_system, home, leftovers, logs, permissions, schema, space, store
+from queuectl.doctor.workers import jobs, processes, workers
+from queuectl.errors import QueuectlError, StoreDamaged
+from queuectl.store.address import PostgresUrl, parse_address
+from queuectl.store.open import explain_read_only, open_reads, store_exists, store_path
+from queuectl.store.protocol import Store
+
+if TYPE_CHECKING:
+    from queuectl.store.sqlite.connection import OnWait
 
 
 class Check(NamedTuple):
@@ -78,7 +91,7 @@ def _examine(target: Target, check: Check) -> CheckReport:
     try:
         seen = check.look(target)
     except QueuectlError as error:
-        return CheckReport(check.name, "", [problem(error.code, error.message, error.hint)])
+        return CheckReport(check.name, "", [reported(error)])
     except Exception as error:  # noqa: BLE001 - a check that fails tells more than no report at all
         return CheckReport(check.name, "", [problem("check-failed", f"cannot be checked: {_describe(error)}", _HINT)])
     return CheckReport(check.name, "" if seen.findings else seen.fine, list(seen.findings))
@@ -126,3 +139,74 @@ def _describe(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or type(error).__name__
     return type(error).__name__
+
+
+# ── opening the database ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_doctor(
+    home: str,
+    db: Callable[[], str | None],
+    *,
+    to_fix: bool,
+    environ: Mapping[str, str],
+    clock: Clock,
+    on_wait: OnWait | None = None,
+) -> tuple[Target, list[CheckReport], list[Repair]]:
+    """Run all checks. With `to_fix`, fix what is safe to fix, and check again if something was fixed."""
+    look = partial(_open_for_diagnosis, home, db, environ=environ, clock=clock, on_wait=on_wait)
+    with look() as found:
+        checked = examine(found)
+        fixed = fix(checked) if to_fix else []
+    if fixed:
+        with look() as found:
+            checked = examine(found)
+    return found, checked, fixed
+
+
+@contextmanager
+def _open_for_diagnosis(
+    home: str,
+    db: Callable[[], str | None],
+    *,
+    environ: Mapping[str, str],
+    clock: Clock,
+    on_wait: OnWait | None = None,
+) -> Iterator[Target]:
+    """The input of the checks. Even the address may be invalid. Creates nothing."""
+    shown, file, store, named = "the store", None, None, None
+    trouble: QueuectlError | None = None
+    try:
+        named = db()
+        address = parse_address(store_path(home, named))
+        shown = address.shown()
+        file = None if isinstance(address, PostgresUrl) else address.path
+        store = _open(home, named, file, clock, on_wait)
+    except QueuectlError as error:
+        trouble = error
+    try:
+        yield Target(
+            home=home,
+            db=None if trouble is not None or named is None else store_path(home, named),
+            address=shown,
+            store_file=file,
+            store=store,
+            trouble=trouble,
+            here=here(environ),
+            environ=environ,
+            clock=clock,
+            user=os.geteuid(),
+        )
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _open(home: str, db: str | None, file: str | None, clock: Clock, on_wait: OnWait | None) -> Store | None:
+    if not store_exists(home, db):
+        return None
+    if file is not None and os.path.getsize(file) == 0:
+        # To SQLite an empty file is a new database; a truncated one must not pass for one.
+        raise StoreDamaged(file, "it is empty, 0 bytes", hint=StoreDamaged.IF_EMPTY)
+    with explain_read_only(lambda: store_path(home, db)):
+        return open_reads(home, db, clock, on_wait=on_wait)

@@ -1,0 +1,123 @@
+"""Settings, the policy and secrets: whether they are valid, and whether the policy can be bypassed. Alerts: whether they fire, are
+checked and reach their receivers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from queuectl import paths
+from queuectl.alerts.rules import Alert
+from queuectl.config import faults
+from queuectl.doctor.finding import CheckResult, Finding, Target, count, note, problem, reported, shortened
+from queuectl.policy.accounts import first_closed_directory
+from queuectl.policy.evaluator import Evaluator
+from queuectl.policy.lint import lint_policy
+from queuectl.policy.parser import LoadedPolicy, default_path, read_policy
+from queuectl.process.linux import keyring_problem
+from queuectl.secrets.files import names, unusable
+from queuectl.secrets.resolver import load_provider
+from queuectl.store.alerts import NotificationStatus, last_notifications
+from queuectl.units import format_duration
+
+
+def settings(target: Target) -> CheckResult:
+    stored = {} if target.store is None else target.store.config()
+    found = faults(stored, target.environ)
+    return CheckResult("all valid", [problem("setting-invalid", error.message, error.hint) for error in found])
+
+
+def policy(target: Target) -> CheckResult:
+    path = default_path(target.home)
+    if not os.path.lexists(path):
+        as_root = ", as root" if os.path.isdir(target.home) and not os.stat(target.home).st_uid else ""
+        return CheckResult(f"there is none: a worker runs whatever is enqueued{as_root}")
+    # As this user its workers run.
+    user = os.stat(target.home).st_uid
+    found = read_policy(path, user=user)
+    findings = [
+        (problem if weak.is_open else note)(weak.code, f"{weak.rule}: {weak.message}", weak.hint)
+        for weak in lint_policy(found.policy, user=user, accounts=found.accounts)
+    ]
+    return CheckResult(f"{path} holds", [*findings, *_of_logs(target.home, found, user), *_of_keys(found, user)])
+
+
+def _of_keys(found: LoadedPolicy, user: int) -> Iterator[Finding]:
+    """Jobs of other users get their own session keyring, if the system lets the supervisor create one."""
+    accounts = [
+        account for account in Evaluator(found.policy, user=user, accounts=found.accounts).accounts() if account.uid
+    ]
+    if accounts and not user and (why := keyring_problem()) is not None:
+        message = f"jobs of other users inherit the session keyring of the worker ({why}), and may use the keys in it"
+        hint = "start the worker with an empty one: as a system service, or with keyctl session - queuectl worker start"
+        yield note("policy-keyring", message, hint)
+
+
+def _of_logs(home: str, found: LoadedPolicy, user: int) -> Iterator[Finding]:
+    for account in Evaluator(found.policy, user=user, accounts=found.accounts).accounts():
+        if (place := first_closed_directory(home, account)) is not None:
+            message = (
+                f"{account.name} cannot enter {place}, and so not read the logs of the jobs that run as {account.name}"
+            )
+            yield note("policy-logs-unreachable", message, "a home where all may pass by: --home /var/lib/queuectl")
+
+
+def secrets(target: Target) -> CheckResult:
+    found, asked = names(target.home), os.path.lexists(paths.secrets_settings(target.home))
+    if not found and not asked:
+        return CheckResult("there are none in this home")
+    # As this user its workers run.
+    user = os.stat(target.home).st_uid
+    findings = [reported(error) for _, error in unusable(target.home, user=user)]
+    provider = load_provider(target.home, "any", user=user)
+    others = "" if provider is None else f"; {provider.command[0]} is asked for others"
+    return CheckResult(f"{count(len(found), 'secret')} in {paths.secrets(target.home)}{others}", findings)
+
+
+# ── alerts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+UNCHECKED_MS: Final = 10 * 60 * 1000
+LATE_MS: Final = 10 * 60 * 1000  # nine attempts have been made by then, if a worker makes them
+
+
+def alerts(target: Target) -> CheckResult:
+    found = target.opened.alerts()
+    now_ms = target.opened.now_ms()
+    findings = [_firing(alert) for alert in found if alert.is_firing]
+    if unchecked := [alert for alert in found if now_ms - (alert.checked_ms or alert.created_ms) > UNCHECKED_MS]:
+        since = max(now_ms - (alert.checked_ms or alert.created_ms) for alert in unchecked)
+        message = f"no worker has checked {shortened([alert.name for alert in unchecked])} for {_whole(since)}"
+        hint = "a worker and the dashboard do; from a crontab: queuectl alert check"
+        findings.append(note("alert-unchecked", message, hint))
+    if unsent := [alert for alert in found if alert.untold]:
+        message = f"no notification has been sent yet for {shortened([alert.name for alert in unsent])}"
+        hint = f"see whether they can be reached: queuectl alert test {unsent[0].name}"
+        findings.append(note("alert-untold", message, hint))
+    findings += _unheard(target, found, now_ms)
+    return CheckResult(f"{count(len(found), 'alert')}, none firing" if found else "none: queuectl alert add", findings)
+
+
+def _unheard(target: Target, found: list[Alert], now_ms: int) -> list[Finding]:
+    """Alerts whose last notification has not been delivered."""
+    messages = last_notifications(target.opened, found)
+    findings = []
+    for alert in found:
+        fate, job = messages.get(alert.name, (None, None))
+        age = now_ms - (alert.told_ms or now_ms)
+        if fate is NotificationStatus.DEAD:
+            message = f"the last message of {alert.name} of {_whole(age)} ago has failed for good"
+            findings.append(note("alert-unheard", message, f"queuectl logs {job} says why; then queuectl retry {job}"))
+        elif fate is NotificationStatus.QUEUED and age > LATE_MS:
+            message = f"the last message of {alert.name} has waited for {_whole(age)}"
+            findings.append(note("alert-unheard", message, f"see why: queuectl explain {job}"))
+    return findings
+
+
+def _firing(alert: Alert) -> Finding:
+    message = f"{alert.name} fires: {alert.describe(alert.value or 0)}"
+    return note("alert-firing", message, f"queuectl alert show {alert.name}")
+
+
+def _whole(ms: int) -> str:
+    return format_duration(ms - ms % 1000)

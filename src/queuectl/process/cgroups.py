@@ -226,12 +226,19 @@ class GroupLimits(NamedTuple):
 NO_GROUP_LIMITS: Final = GroupLimits()
 
 
-class Group(NamedTuple):
-    """`used`: user and system time of earlier runs, in microseconds."""
+class Group:
+    """`user` and `system`: processor time that the group has counted for earlier runs and for the supervisor, in microseconds."""
 
-    name: str
-    limits: GroupLimits
-    used: tuple[int, int] = (0, 0)
+    __slots__ = ("limits", "name", "system", "user")
+
+    def __init__(self, name: str, limits: GroupLimits) -> None:
+        self.name = name
+        self.limits = limits
+        self.user = self.system = 0.0
+
+    def charge(self, user: float, system: float) -> None:
+        self.user += user
+        self.system += system
 
 
 class CgroupPool:
@@ -249,8 +256,11 @@ class CgroupPool:
         self._free_count = 0
         self._occupied: deque[Group] = deque()  # of ended runs that left processes behind
         self._number = 0
-        self._next: Group | None = None  # the group of the next run without limits: this process is in it
-        self._entered_at = (0, 0)  # our own user and system time when we entered it, in microseconds
+        self._next: Group | None = (
+            None  # the group of the next run without limits: between two starts this process is in it
+        )
+        self._inside: Group | None = None  # this process is in it
+        self._entered_at = (0.0, 0.0)  # our own user and system time when we entered it, in microseconds
         self._namespace = supervisor.boot.rpartition("/")[2]
         self._name = f"{PREFIX}{self._namespace}-{supervisor.pid}-{supervisor.started}-{os.urandom(3).hex()}"
         if self._parent is not None:
@@ -291,10 +301,8 @@ class CgroupPool:
         """A group for one run; None if there is none to be had. Raises OSError if there are no descriptors."""
         if self._parent is None:
             return None
-        if self._next is not None:
-            self._next, self._entered_at = self._charged(self._next), _own_cpu()
-            if limits == NO_GROUP_LIMITS:
-                return self._next
+        if self._next is not None and limits == NO_GROUP_LIMITS:
+            return self._next
         if free := self._free.get(limits):
             self._free_count -= 1
             return free.pop()
@@ -313,7 +321,7 @@ class CgroupPool:
         Cheaper than a shell that moves itself (30 µs against 450 µs), and without a moment in which the job could start a process
         outside. Yields whether it is in the group.
         """
-        is_next = group is not None and self._next is not None and group.name == self._next.name
+        is_next = group is not None and group is self._next
         is_inside = is_next or (group is not None and self._enter(group))
         try:
             yield is_inside
@@ -323,10 +331,12 @@ class CgroupPool:
                 self.enter_next(None if is_next else self._next)
 
     def _enter(self, group: Group) -> bool:
-        with contextlib.suppress(OSError):  # the group was removed: the run goes without
+        try:
             self._write(group, "cgroup.procs", 0)
-            return True
-        return False
+        except OSError:  # the group was removed: the run goes without
+            return False
+        self._note_move(group)
+        return True
 
     def enter_next(self, group: Group | None = None) -> None:
         """Leave the group of a run for that of the next run without limits: this one, or another.
@@ -334,18 +344,21 @@ class CgroupPool:
         A kernel with little to do takes 10 ms to move a process, because it waits for all processors. Here that delays the report of a
         start, and not the start.
         """
-        self._next, self._entered_at = None, _own_cpu()
+        self._next = None
         group = group or self.take(NO_GROUP_LIMITS)
         if group is not None and self._enter(group):
             self._next = group
         else:
             with contextlib.suppress(OSError):
                 os.write(self._home_fd, b"0")
+                self._note_move(None)
 
-    def _charged(self, group: Group) -> Group:
-        """The group in which we are, which has counted our own processor time."""
-        (user, system), (user_then, system_then) = _own_cpu(), self._entered_at
-        return group._replace(used=(group.used[0] + user - user_then, group.used[1] + system - system_then))
+    def _note_move(self, to: Group | None) -> None:
+        """Charge our own processor time to the group that we have left."""
+        user, system = _own_cpu()
+        if self._inside is not None:
+            self._inside.charge(user - self._entered_at[0], system - self._entered_at[1])
+        self._inside, self._entered_at = to, (user, system)
 
     def apply_limits(self, group: Group) -> None:
         """After the start: before it they would bind the supervisor, too. Raises OSError."""
@@ -361,29 +374,27 @@ class CgroupPool:
         if nice:
             self._write(group, "cpu.weight.nice", nice)
 
-    def report(
-        self, group: Group, usage: Usage, own: tuple[int, int], *, duration: float
-    ) -> tuple[ResourceReport, Group]:
-        """The usage of all processes of a run, and the group, for the next run. `usage` is that of the first process, `own` its user and
-        system time in microseconds: rounded, they would add up to an error over thousands of brief runs."""
-        before = group.used
+    def report(self, group: Group, usage: Usage, own: tuple[float, float], *, duration: float) -> ResourceReport:
+        """The usage of all processes of a run. `usage` is that of the first process, `own` its user and system time in microseconds: rounded,
+        they would add up to an error over thousands of brief runs."""
         if duration < BRIEF_RUN and group.limits.memory is None:
-            used = before[0] + own[0], before[1] + own[1]
-            return ResourceReport(usage), group._replace(used=used)
+            group.charge(*own)
+            return ResourceReport(usage)
         try:
             cpu = _numbers(self._read(group, "cpu.stat"))
             events = {} if group.limits.memory is None else _numbers(self._read(group, "memory.events"))
-            used = cpu["user_usec"], cpu["system_usec"]
+            # How the kernel divides the sum into the two is an estimate each time.
+            user, system = max(own[0], cpu["user_usec"] - group.user), max(own[1], cpu["system_usec"] - group.system)
+            group.user, group.system = cpu["user_usec"], cpu["system_usec"]
         except (OSError, KeyError, ValueError):
-            return ResourceReport(usage), group
-        # How the kernel divides the sum into the two is an estimate each time.
-        user, system = (
-            max(mine, now - then) // _MICROSECONDS for mine, now, then in zip(own, used, before, strict=True)
+            return ResourceReport(usage)
+        usage = usage._replace(
+            cpu_user_ms=int(user) // _MICROSECONDS,
+            cpu_system_ms=int(system) // _MICROSECONDS,
+            peak_memory_bytes=self._peak(group),
         )
-        usage = usage._replace(cpu_user_ms=user, cpu_system_ms=system, peak_memory_bytes=self._peak(group))
         # By its own limit, and not by that of a group above it.
-        is_out_of_memory = bool(events.get("oom") and events.get("oom_kill"))
-        return ResourceReport(usage, is_out_of_memory), group._replace(used=used)
+        return ResourceReport(usage, bool(events.get("oom") and events.get("oom_kill")))
 
     def _peak(self, group: Group) -> int | None:
         """None if other runs were in the group before: the peak may be theirs."""
@@ -436,10 +447,10 @@ class CgroupPool:
         _write(f"{group.name}/{file}", str(value), at=self._parent_fd)
 
 
-def _own_cpu() -> tuple[int, int]:
+def _own_cpu() -> tuple[float, float]:
     """User and system time of this process, in microseconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return round(used.ru_utime * 1_000_000), round(used.ru_stime * 1_000_000)
+    return used.ru_utime * 1e6, used.ru_stime * 1e6
 
 
 def _numbers(text: str) -> dict[str, int]:

@@ -19,7 +19,7 @@ from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.jobs.resources import NO_REPORT, ResourceReport, Usage
 from queuectl.process import tree
 from queuectl.process.adopted import AdoptedRuns, UnknownExit
-from queuectl.process.ipc import Channel, Disconnected, Message, encode
+from queuectl.process.ipc import Channel, Disconnected, Message, encode, encode_environment
 from queuectl.process.model import Child, ProcessInfo
 from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, StartExpired, StartWithdrawn
 from queuectl.process.system import IS_PORTABLE, PORTABLE_VARIABLE
@@ -398,11 +398,10 @@ class SupervisorClient:
     def _note_exit(self, ended: Mapping[str, Any]) -> None:
         child = self._children[ended["token"]]
         how = Exited(ended["code"]) if ended["signal"] is None else Signalled(ended["signal"])
-        usage = None if ended["usage"] is None else Usage(*ended["usage"])
-        report = ResourceReport(usage, ended["out_of_memory"])
+        report = ResourceReport(Usage(*ended["usage"]), ended["out_of_memory"]) if "usage" in ended else NO_REPORT
         undelivered = self._undelivered.pop(ended["token"], None)
         reason = ended["reason"] or undelivered
-        log_from, log_to, problem = ended["log_from"], ended["log_to"], ended["log_problem"]
+        log_from, log_to, problem = ended.get("log_from"), ended.get("log_to"), ended.get("log_problem", "")
         self._exits[child] = RunExit(how, ended["duration"], log_from, log_to, report, reason, problem)
         self._unseen.add(child)
 
@@ -440,7 +439,7 @@ class SupervisorClient:
     def _encoded(self, request: StartRequest) -> Message:
         if self._base is None:  # the first environment is that of most runs
             self._base = request.base
-            self._send({"op": "environment", "variables": _encoded_environment(request.base)})
+            self._send({"op": "environment", "variables": encode_environment(request.base)})
         setup = request.setup
         return {
             "token": request.token,
@@ -449,8 +448,8 @@ class SupervisorClient:
             "program": None if request.program is None else encode(request.program),
             "shell": None if request.shell is None else encode(request.shell),
             "cwd": request.cwd,
-            "base": None if request.base is self._base else _encoded_environment(request.base),
-            "env": _encoded_environment(request.env),
+            "base": None if request.base is self._base else encode_environment(request.base),
+            "env": encode_environment(request.env),
             "log": request.log,
             "worker": request.worker,
             "run": request.run,
@@ -569,7 +568,3 @@ def tell_to_leave(pid: int) -> bool:
         return False
     tree.send(LEAVE_SIGNAL, [found])
     return True
-
-
-def _encoded_environment(variables: Environment) -> dict[str, str]:
-    return {encode(name): encode(value) for name, value in variables.items()}

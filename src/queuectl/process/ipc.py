@@ -5,7 +5,7 @@ when it becomes writable. Bytes travel as text with surrogates, as in `os.fsdeco
 
 Runs are named by the tokens of their claims. To the supervisor:
 
-    {"op": "environment", "variables": {…}}        the environment that most runs share, sent once
+    {"op": "environment", "variables": ["A=1"]}    the environment that most runs share, sent once
     {"op": "capacity", "runs": 8}                  how many runs without a fixed slot may exist at once
     {"op": "start", "runs": [{"token": …}, …]}     each is answered in `started`, once there is capacity for it
     {"op": "withdraw", "runs": [token]}            those that are not started yet are answered in `started`: they will not be
@@ -26,9 +26,11 @@ import json
 import os
 import select
 import socket
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _READ_SIZE: Final = 1 << 18
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 Message = dict[str, Any]
 
@@ -83,7 +85,7 @@ class Channel:
         return bool(self._outgoing)
 
     def send(self, message: Message) -> None:
-        self._outgoing += json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        self._outgoing += _ENCODER.encode(message).encode() + b"\n"
         self.flush()
 
     def flush(self) -> None:
@@ -130,3 +132,12 @@ def encode(data: bytes) -> str:
 
 def decode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+def encode_environment(variables: Mapping[bytes, bytes]) -> list[str]:
+    return [encode(name + b"=" + value) for name, value in variables.items()]
+
+
+def decode_environment(words: Iterable[str]) -> dict[bytes, bytes]:
+    pairs = (decode(word).partition(b"=") for word in words)
+    return {name: value for name, _, value in pairs}

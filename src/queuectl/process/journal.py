@@ -82,15 +82,9 @@ class Journal:
         self._write(0, f"supervisor {supervisor.pid} {supervisor.started} {supervisor.boot or _NONE}")
 
     def write(self, place: int, token: str, record: Record) -> None:
-        words = (
-            token,
-            record.pid,
-            record.started,
-            _number(record.log_from),
-            _format_exit(record.exit),
-            record.journal or _NONE,
-        )
-        self._write(2 * place + 1, " ".join(map(str, words)))
+        pid, started, log_from, ended, journal = record
+        text = f"{token} {pid} {started} {_number(log_from)} {_format_exit(ended)} {journal or _NONE}"
+        self._write(2 * place + 1, text)
 
     def clear(self, place: int) -> None:
         """The run was not started."""
@@ -112,8 +106,9 @@ class Journal:
         """What other processes have appended: by token, why they terminate runs, and the runs whose END marker they write. Read at every
         exit: it costs one system call as long as there is nothing."""
         size = os.fstat(self._fd).st_size - APPENDED_FROM * RECORD_BYTES
-        lines = os.pread(self._fd, size, APPENDED_FROM * RECORD_BYTES).split(b"\n") if size > 0 else []
-        entries = _parse(lines)
+        if size <= 0:
+            return {}, set()
+        entries = _parse(os.pread(self._fd, size, APPENDED_FROM * RECORD_BYTES).split(b"\n"))
         return {token: all_[0].reason for token, all_ in entries.terminations.items()}, set(entries.closed)
 
     def close(self) -> None:

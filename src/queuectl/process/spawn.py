@@ -216,7 +216,9 @@ def _prelude(command: Command, *, is_remote: bool) -> bytes | None:
 
 def _clamped(limits: Mapping[str, int]) -> list[tuple[str, tuple[int, int]]]:
     """Soft and hard limits, at most our own."""
-    found = []
+    found: list[tuple[str, tuple[int, int]]] = []
+    if not limits:
+        return found
     for name, (_, _, kind) in _LIMITS.items():
         if name in limits:
             _, ours = resource.getrlimit(kind)

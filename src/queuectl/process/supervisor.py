@@ -29,7 +29,7 @@ from queuectl.jobs.resources import ResourceReport, Usage
 from queuectl.logs.markers import end_line, start_line
 from queuectl.process import tree
 from queuectl.process.cgroups import CgroupPool, Group
-from queuectl.process.ipc import Channel, Disconnected, Message, decode
+from queuectl.process.ipc import Channel, Disconnected, Message, decode, decode_environment
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child
 from queuectl.process.output import OutputCollector, RunOutput
@@ -38,7 +38,7 @@ from queuectl.process.system import system
 
 NO_LIMIT: Final = 1 << 62  # until the worker sends one
 # While other runs wait, so that the worker has enough to do for now: several starts and exits in one message cost less.
-REPORT_WITHIN: Final = 0.005
+REPORT_WITHIN: Final = 0.008
 MAX_STARTS_PER_TURN: Final = 16
 _SLOT: Final = b"QUEUECTL_SLOT"
 _REFUSALS: Final = {"withdrawn": "its worker has withdrawn it", "expired": "its supervisor was stopped for too long"}
@@ -207,7 +207,7 @@ class Supervisor:
     def _handle(self, message: Message) -> None:
         match message["op"]:
             case "environment":
-                self._environment.replace(_decoded(message["variables"]))
+                self._environment.replace(decode_environment(message["variables"]))
             case "capacity":
                 self._capacity = message["runs"]
             case "start":
@@ -291,14 +291,14 @@ class Supervisor:
 
     def _spawn(self, request: Mapping[str, Any], slot: int, at: float) -> SupervisedRun:
         setup = _setup(request["setup"])
-        own, environment = {**_decoded(request["env"]), _SLOT: b"%d" % slot}, None
+        own, environment = {**decode_environment(request["env"]), _SLOT: b"%d" % slot}, None
         if request["base"] is None:
             try:
                 self._environment.extend(own)
             except (ValueError, OSError) as exc:
                 raise CannotSpawn(f"its environment cannot be set: {exc}") from exc
         else:
-            environment = {**_decoded(request["base"]), **own}
+            environment = {**decode_environment(request["base"]), **own}
         command = Command(
             [decode(word) for word in request["argv"]],
             environment,
@@ -325,7 +325,7 @@ class Supervisor:
         group = None
         try:
             group = self._pool.take(self._pool.limits(setup.limits, setup.nice))
-            if group is not None:
+            if group is not None and setup.limits:
                 command = command._replace(setup=_without_group_limits(setup, group))
             before = system.now_ticks()
             with self._pool.entered(group) as is_inside:
@@ -393,31 +393,24 @@ class Supervisor:
         log_to = self._output.finish(run.output, None if run.token in closed else line)
         run.exit = Exit(how, run.ended_at, run.output.writer.log_from, log_to, report, reason)
         self._unwritten.append(run)
-        self._add_news(
-            "exited",
-            {
-                "token": run.token,
-                "code": code,
-                "signal": number,
-                "duration": duration,
-                "log_from": run.exit.log_from,
-                "log_to": log_to,
-                "usage": None if report.usage is None else list(report.usage),
-                "out_of_memory": report.out_of_memory,
-                "reason": reason,
-                "log_problem": run.output.problem if run.output.dropped or log_to is None else "",
-            },
-        )
+        ended: Message = {"token": run.token, "code": code, "signal": number, "duration": duration, "reason": reason}
+        if run.output.writer.log_from is not None:
+            ended |= {"log_from": run.exit.log_from, "log_to": log_to}
+        if run.output.problem and (run.output.dropped or log_to is None):
+            ended["log_problem"] = run.output.problem
+        if report.usage is not None:
+            ended |= {"usage": list(report.usage), "out_of_memory": report.out_of_memory}
+        self._add_news("exited", ended)
 
     def _usage(self, run: SupervisedRun, used: Any) -> ResourceReport:
         """`used`: a struct_rusage."""
-        own = round(used.ru_utime * 1_000_000), round(used.ru_stime * 1_000_000)
+        user, system = used.ru_utime, used.ru_stime
         blocks = used.ru_inblock * _BLOCK_BYTES, used.ru_oublock * _BLOCK_BYTES
-        usage = Usage(own[0] // 1000, own[1] // 1000, used.ru_maxrss * _MEMORY_UNIT, *blocks)
+        usage = Usage(int(user * 1000), int(system * 1000), used.ru_maxrss * _MEMORY_UNIT, *blocks)
         if run.group is None:
             return ResourceReport(usage)
-        report, run.group = self._pool.report(run.group, usage, own, duration=self._clock.monotonic() - run.began)
-        return report
+        duration = self._clock.monotonic() - run.began
+        return self._pool.report(run.group, usage, (user * 1e6, system * 1e6), duration=duration)
 
     def _write_late(self) -> None:
         """Write ends into the journal that the worker has not recorded for a while: it may be stopped, or die."""
@@ -497,10 +490,6 @@ def _without_group_limits(setup: ChildSetup, group: Group) -> ChildSetup:
     in_group = {"memory": group.limits.memory, "processes": group.limits.processes}
     limits = {name: value for name, value in setup.limits.items() if in_group.get(name) is None}
     return setup._replace(limits=limits)
-
-
-def _decoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
-    return {decode(name): decode(value) for name, value in variables.items()}
 
 
 def _how(status: int) -> Exited | Signalled:

@@ -214,13 +214,13 @@ class Quarantine:
 # A job that takes less is short; where exchanges with the store take longer than this, a job that takes less than one exchange.
 SHORT_JOB: Final = 0.01
 SHORT_JOBS_IN_A_ROW: Final = 8  # before any is prefetched
-MAX_PREFETCHED: Final = 32  # they are in one record of the journal
-MIN_WAVES: Final = 3  # for each slot
+MAX_PREFETCHED: Final = 48  # they are in one record of the journal
+MIN_WAVES: Final = 5  # for each slot
 # Without a start for this long the jobs have become longer, and the claims are given back: another worker may have a slot. At
 # least two exchanges: giving back takes one, claiming again another.
 STALE_AFTER: Final = 0.05
 EXCHANGES: Final = 4  # how many of the latest are compared: one that was slow by chance changes nothing
-SETTLE_WITHIN: Final = 0.01  # of the end of a run, while others wait for a slot: several at once cost less
+SETTLE_WITHIN: Final = 0.02  # of the end of a run, while others wait for a slot: several at once cost less
 
 
 class Prefetch:

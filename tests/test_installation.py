@@ -6,11 +6,12 @@ import json
 import shlex
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from queuectl.installation import ENTRY_POINT, PIPX_FILE, UV_TOOL_FILE, install_command
+from queuectl.installation import ENTRY_POINT, PIPX_FILE, UV_TOOL_FILE, install_command, repair_command
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,7 +20,11 @@ ROOT = Path(__file__).parent.parent
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Return the command for an installation with this origin, into an environment with this file."""
 
-    def command(origin: dict[str, object] | None, file: str | None = None) -> str:
+    def make(
+        origin: dict[str, object] | None,
+        file: str | None = None,
+        command: Callable[..., str] = partial(install_command, "tui"),
+    ) -> str:
         site, prefix = tmp_path / "site", tmp_path / "prefix"
         info = site / "queuectl_cli-0.9.0.dist-info"
         info.mkdir(parents=True)
@@ -31,11 +36,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         if file is not None:
             (prefix / file).write_text("")
         monkeypatch.syspath_prepend(site)
-        return install_command("tui", prefix=str(prefix), python="/venv/bin/python")
+        return command(prefix=str(prefix), python="/venv/bin/python")
 
-    return command
+    return make
 
 
+REINSTALL = "/venv/bin/python -m pip install --force-reinstall --no-deps"
 WHEEL = {"url": "file:///dist/queuectl_cli-0.9.0-py3-none-any.whl", "archive_info": {}}
 
 
@@ -59,6 +65,25 @@ def test_an_extra_is_installed_in_the_same_way_as_the_program(
     installed: Callable[..., str], origin: dict[str, object] | None, file: str | None, expected: str
 ) -> None:
     assert installed(origin, file) == expected
+    assert shlex.split(expected)  # it can be pasted
+
+
+@pytest.mark.parametrize(
+    "origin, file, expected",
+    [
+        ({"url": "file:///src/q", "dir_info": {"editable": True}}, None, f"cd /src/q && {REINSTALL} -e ."),
+        (None, None, f"{REINSTALL} queuectl-cli"),
+        (WHEEL, None, f"{REINSTALL} 'queuectl-cli @ {WHEEL['url']}'"),
+        (None, PIPX_FILE, "pipx install --force queuectl-cli"),
+        (None, UV_TOOL_FILE, "uv tool install --force queuectl-cli"),
+    ],
+    ids=["checkout", "pip", "wheel", "pipx", "uv tool"],
+)
+def test_another_program_of_this_name_is_removed_and_this_one_installed_again(
+    installed: Callable[..., str], origin: dict[str, object] | None, file: str | None, expected: str
+) -> None:
+    prefix = "" if file else "/venv/bin/python -m pip uninstall --yes queuectl && "
+    assert installed(origin, file, command=repair_command) == prefix + expected
     assert shlex.split(expected)  # it can be pasted
 
 

@@ -26,6 +26,7 @@ from tests.wait import wait_until
 StartWorker = Callable[..., WorkerProcess]
 
 CHECKS = [
+    "installation",
     "home",
     "permissions",
     "disk-space",
@@ -75,7 +76,7 @@ def sqlite(queuectl: Program, statement: str) -> None:
 
 def test_a_missing_data_directory_is_no_problem_and_is_not_created(queuectl: Program) -> None:
     done = queuectl("doctor", check=0)
-    assert f"there is none at {queuectl.home} yet" in done.lines[0]
+    assert f"there is none at {queuectl.home} yet" in done.lines[1]
     assert done.lines[-1] == "no problems found"
     queuectl("doctor", "--fix", check=0)
     assert not queuectl.home.exists()
@@ -108,6 +109,17 @@ def test_colors_are_for_terminals_only(queuectl: Program) -> None:
     assert terminal.end() == 0
     assert "\x1b[32m✓\x1b[0m" in terminal.shown
     assert "✓ home " in plain(terminal.shown)
+
+
+def test_another_program_of_this_name_is_reported(queuectl: Program, tmp_path: Path) -> None:
+    info = tmp_path / "site" / "queuectl-2.0.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: queuectl\nVersion: 2.0.0\n")
+    reported = queuectl("doctor", "--json", check=1, env={"PYTHONPATH": str(info.parent)}).json["checks"][0]
+    (found,) = reported["findings"]
+    assert (found["code"], found["severity"]) == ("other-distribution", "problem")
+    assert "queuectl 2.0.0, a different program" in found["message"]
+    assert "pip uninstall --yes queuectl && " in found["hint"]
 
 
 # ── database ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.clock import Clock
 from queuectl.config import here
-from queuectl.doctor.configuration import alerts, policy, secrets, settings
+from queuectl.doctor.configuration import alerts, installation, policy, secrets, settings
 from queuectl.doctor.finding import CheckResult, Finding, Severity, Target, problem, reported
 from queuectl.doctor.storage import clock, file_system, home, leftovers, logs, permissions, schema, space, store
 from queuectl.doctor.workers import jobs, processes, workers
@@ -33,6 +33,7 @@ class Check(NamedTuple):
 
 
 CHECKS: Final = (
+    Check("installation", installation),
     Check("home", home),
     Check("permissions", permissions),
     Check("disk-space", space),

@@ -1,5 +1,5 @@
-"""Settings, the policy and secrets: whether they are valid, and whether the policy can be bypassed. Alerts: whether they fire, are
-checked and reach their receivers."""
+"""The installation: another program of this name. Settings, the policy and secrets: whether they are valid, and whether the policy can
+be bypassed. Alerts: whether they fire, are checked and reach their receivers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from queuectl import paths
 from queuectl.alerts.rules import Alert
 from queuectl.config import faults
 from queuectl.doctor.finding import CheckResult, Finding, Target, count, note, problem, reported, shortened
+from queuectl.installation import DISTRIBUTION, conflict, repair_command
 from queuectl.policy.accounts import first_closed_directory
 from queuectl.policy.evaluator import Evaluator
 from queuectl.policy.lint import lint_policy
@@ -20,6 +21,14 @@ from queuectl.secrets.files import names, unusable
 from queuectl.secrets.resolver import load_provider
 from queuectl.store.alerts import NotificationStatus, last_notifications
 from queuectl.units import format_duration
+
+
+def installation(_: Target) -> CheckResult:
+    if (other := conflict()) is None:
+        return CheckResult("no other program of this name")
+    message = f"{other.name} {other.version}, a different program, is installed in the environment of {DISTRIBUTION}"
+    found = problem("other-distribution", f"{message}: both have files of the same names", repair_command())
+    return CheckResult("", [found])
 
 
 def settings(target: Target) -> CheckResult:

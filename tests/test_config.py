@@ -94,7 +94,7 @@ def test_stored_keys_of_a_newer_version_are_ignored() -> None:
 
 
 def test_an_invalid_stored_value_is_reported_with_a_hint() -> None:
-    with pytest.raises(InvalidInput, match="the stored lease: not a duration: 'bla'") as caught:
+    with pytest.raises(InvalidInput, match="the stored lease: expected a duration, got 'bla'") as caught:
         load_settings({"lease": "bla"}, {})
     assert "queuectl config unset lease" in caught.value.hint
 

@@ -6,7 +6,6 @@ import json
 import shlex
 import tomllib
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,10 @@ from queuectl.installation import ENTRY_POINT, PIPX_FILE, UV_TOOL_FILE, install_
 ROOT = Path(__file__).parent.parent
 
 
+def install_tui(**where: str) -> str:
+    return install_command("tui", **where)
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Return the command for an installation with this origin, into an environment with this file."""
@@ -23,7 +26,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     def make(
         origin: dict[str, object] | None,
         file: str | None = None,
-        command: Callable[..., str] = partial(install_command, "tui"),
+        command: Callable[..., str] = install_tui,
     ) -> str:
         site, prefix = tmp_path / "site", tmp_path / "prefix"
         info = site / "queuectl_cli-0.9.0.dist-info"

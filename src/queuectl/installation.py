@@ -42,7 +42,9 @@ def _command(extra: str, options: str, prefix: str, python: str) -> str:
     url = origin.get("url")
     if url and origin.get("dir_info", {}).get("editable"):
         folder = unquote(urlsplit(url).path)
-        return f"cd {quote(folder)} && {quote(python)} -m pip install{options} -e {quote(f'.{extra}') if extra else '.'}"
+        return (
+            f"cd {quote(folder)} && {quote(python)} -m pip install{options} -e {quote(f'.{extra}') if extra else '.'}"
+        )
     wanted = quote(f"{name}{extra} @ {url}" if url else f"{name}{extra}")
     if os.path.exists(os.path.join(prefix, PIPX_FILE)):
         return f"pipx install --force {wanted}"

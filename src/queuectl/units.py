@@ -15,7 +15,7 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 MAX_DURATION_MS: Final = 36_525 * DAY_MS  # 100 years
 
-DURATION_HINT: Final = "a number of seconds or a duration like 500ms, 90s, 1.5h, 1h30m, 2d, 1w; at most 100 years"
+DURATION_HINT: Final = "for example, 90 (seconds), 500ms, 1.5h, 1h30m, 2d or 1w; at most 100 years"
 
 _DURATION_UNITS: Final = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
@@ -44,7 +44,7 @@ def parse_duration_ms(value: object, *, subject: str) -> int:
         raise InvalidInput(subject, f"a duration cannot be negative: {short_repr(value)}", hint=DURATION_HINT)
     if ms > MAX_DURATION_MS:
         raise InvalidInput(subject, f"over 100 years: {short_repr(value)}", hint=DURATION_HINT)
-    raise InvalidInput(subject, f"not a duration: {short_repr(value)}", hint=DURATION_HINT)
+    raise InvalidInput(subject, f"expected a duration, got {short_repr(value)}", hint=DURATION_HINT)
 
 
 def _parse_duration_text(text: str, subject: str) -> float:
@@ -56,7 +56,7 @@ def _parse_duration_text(text: str, subject: str) -> float:
         return sum(float(number) * _DURATION_UNITS[unit] for number, unit in re.findall(_PART, wanted))
     if re.fullmatch(rf"-\s*(?:{_NUMBER}|(?:{_PART})+)", wanted):
         return -1.0
-    raise InvalidInput(subject, f"not a duration: {short_repr(text)}", hint=DURATION_HINT)
+    raise InvalidInput(subject, f"expected a duration, got {short_repr(text)}", hint=DURATION_HINT)
 
 
 def format_duration(ms: int) -> str:
@@ -75,7 +75,7 @@ def format_duration(ms: int) -> str:
 
 MAX_SIZE: Final = 2**50
 
-SIZE_HINT: Final = "a number of bytes or a size like 64KiB, 1.5GiB, 10MB; at most 1024TiB"
+SIZE_HINT: Final = "for example, 65536 (bytes), 64KiB, 1.5GiB or 10MB; at most 1024TiB"
 
 _BINARY: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _DECIMAL: Final = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
@@ -93,14 +93,14 @@ def parse_size(value: object, *, subject: str) -> int:
     if isinstance(value, str):
         found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?b?)", value.strip().lower())
         if not found or found[2] not in _SIZE_UNITS:
-            raise InvalidInput(subject, f"not a size: {short_repr(value)}", hint=SIZE_HINT)
+            raise InvalidInput(subject, f"expected a size, got {short_repr(value)}", hint=SIZE_HINT)
         size = float(found[1]) * _SIZE_UNITS[found[2]]
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         size = value
     else:
         raise InvalidInput(subject, f"expected a size, got {short_repr(value)}", hint=SIZE_HINT)
     if not 0 <= size <= MAX_SIZE:
-        raise InvalidInput(subject, f"a size from 0 to 1024TiB, not {short_repr(value)}", hint=SIZE_HINT)
+        raise InvalidInput(subject, f"expected a size from 0 to 1024TiB, got {short_repr(value)}", hint=SIZE_HINT)
     return round(size)
 
 
@@ -120,7 +120,9 @@ def format_size(size: int) -> str:
     return str(size)
 
 
-TIME_HINT: Final = "a time like 2026-11-15T20:30:00Z, 2026-11-15 20:30+02:00, or local: 2026-11-15 20:30, 2026-11-15"
+TIME_HINT: Final = (
+    "for example, 2026-11-15T20:30:00Z, 2026-11-15 20:30+02:00, or in local time 2026-11-15 20:30, 2026-11-15"
+)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UTC_OFFSET: Final = r"(?: ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?))?"
@@ -156,7 +158,7 @@ def _parse_time_text(value: object, subject: str) -> datetime:
     text = value.strip()
     found = re.fullmatch(_EXTENDED, text, re.IGNORECASE) or re.fullmatch(_BASIC, text, re.IGNORECASE)
     if not found:
-        raise InvalidInput(subject, f"not a time: {short_repr(value)}", hint=TIME_HINT)
+        raise InvalidInput(subject, f"expected a time, got {short_repr(value)}", hint=TIME_HINT)
     date, time, zone = found.groups(default="")
     try:
         if zone[-2:] > "59" and len(zone) > 3:
@@ -220,7 +222,7 @@ def iso(moment: datetime | None) -> str | None:
 ARRAY_INDEX_VARIABLE: Final = "QUEUECTL_ARRAY_INDEX"
 MAX_ARRAY_JOBS: Final = 1_000_000
 MAX_ARRAY_INDEX: Final = 2**31 - 1
-ARRAY_HINT: Final = "like 1-100, 1,3,7, 0-90:10 or 1-100%4"
+ARRAY_HINT: Final = "for example, 1-100, 1,3,7, 0-90:10 or 1-100%4"
 ARRAY_KEY_PREFIX: Final = "array:"  # of the concurrency key of an array with a limit
 
 

@@ -81,7 +81,7 @@ def test_an_alert_fires_at_its_threshold_unless_for_delays_it(queuectl: Program)
         (("a", "--dead", "-1", *RUNS), "--dead: expected a number of jobs from 1"),
         (("a", "--dead", "9" * 30, *RUNS), "--dead: expected a number of jobs from 1"),
         (("a", "--oldest", "0s", *RUNS), "--oldest: must be longer than 0"),
-        (("a", "--oldest", "soon", *RUNS), "--oldest: not a duration: 'soon'"),
+        (("a", "--oldest", "soon", *RUNS), "--oldest: expected a duration, got 'soon'"),
         (("a", "--no-worker", "0", *RUNS), "--no-worker: must be longer than 0"),
         (("a", "--no-worker", "1m", "--within", "1h", *RUNS), "--within: is allowed with --dead only"),
         (("a", "--dead", "1", "--within", "0", *RUNS), "--within: must be longer than 0"),

@@ -62,7 +62,7 @@ def test_with_ids_queue_is_the_new_queue_and_otherwise_a_filter(waiting: Program
     "arguments, printed",
     [
         (["--priority", "5000000"], "--priority: expected an integer"),
-        (["--timeout", "x"], "--timeout: not a duration"),
+        (["--timeout", "x"], "--timeout: expected a duration"),
         (["--command", ""], "--command: blank"),
         (["--delay", "1s", "--run-at", "2100-01-01"], "--delay: not together with --run-at"),
         (["--move-to", "no good"], "--move-to: not the name of a queue"),
@@ -158,8 +158,8 @@ def test_priority_takes_the_number_first_or_after_a_single_id(waiting: Program) 
     assert [show(waiting, job_id)["priority"] for job_id in ("a", "b")] == [-7, -9]
     waiting("priority", "3", "--queue", "mail", "--yes", check=0)
     assert show(waiting, "b")["priority"] == 3
-    assert waiting("priority", check=2).err.startswith("error: N: which priority?\n")
-    assert waiting("priority", "a", "b", check=2).err.startswith("error: N: not a whole number: 'a'\n")
+    assert waiting("priority", check=2).err.startswith("error: N: expected an integer, got nothing\n")
+    assert waiting("priority", "a", "b", check=2).err.startswith("error: N: expected an integer, got 'a'\n")
     assert waiting("priority", "5", check=2).err.startswith("error: no jobs are selected\n")
     assert waiting("priority", "5000000", "a", check=2).err.startswith("error: priority: expected an integer")
 

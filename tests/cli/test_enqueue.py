@@ -346,15 +346,15 @@ def test_an_id_of_a_batch_that_is_taken_is_named_where_it_stands(queuectl: Progr
 @pytest.mark.parametrize(
     "arguments, failure",
     [
-        (("--priority", "1000001", "x"), ["--priority: expected an integer", "like --priority 1"]),
-        (("--max-retries", "-1", "x"), ["--max-retries: ", "like --max-retries 1"]),
-        (("--backoff-base", "0", "x"), ["--backoff-base: ", "like --backoff-base 2"]),
-        (("--command", " "), ["--command: blank", "like --command 'echo hi'"]),
-        (("--delay", "soon", "x"), ["--delay: not a duration: 'soon'"]),
-        (("--run-at", "soon", "x"), ["--run-at: not a time: 'soon'"]),
+        (("--priority", "1000001", "x"), ["--priority: expected an integer", "for example, --priority 1"]),
+        (("--max-retries", "-1", "x"), ["--max-retries: ", "for example, --max-retries 1"]),
+        (("--backoff-base", "0", "x"), ["--backoff-base: ", "for example, --backoff-base 2"]),
+        (("--command", " "), ["--command: blank", "for example, --command 'echo hi'"]),
+        (("--delay", "soon", "x"), ["--delay: expected a duration, got 'soon'"]),
+        (("--run-at", "soon", "x"), ["--run-at: expected a time, got 'soon'"]),
         (("--tag", "a b", "x"), ["--tag: not a tag: 'a b'"]),
         (("--cwd", "", "x"), ["--cwd: empty"]),
-        (("--env", "", "x"), ["--env: names no variable: ''", "like --env LANG=C"]),
+        (("--env", "", "x"), ["--env: names no variable: ''", "for example, --env LANG=C"]),
         (("--env", "=1", "x"), ["--env: names no variable: '=1'"]),
         (("--file", ""), ["--file: the name is empty", "- for stdin"]),
         (("--file", "", "x"), ["--file: the name is empty"]),
@@ -374,12 +374,12 @@ def test_errors_name_the_option_and_not_the_field(
 
 @pytest.mark.parametrize("text", ["1_000", "٣", " 1", "0x1", "1e3", "--1", "9" * 5000])
 def test_only_plain_digits_are_a_number(queuectl: Program, text: str) -> None:
-    assert "is not a whole number" in refused(queuectl, f"--priority={text}", "x")
+    assert "expected an integer from -1000000 to 1000000, got" in refused(queuectl, f"--priority={text}", "x")
 
 
 @pytest.mark.parametrize("text", ["1_0", "٣", "nan", "inf", "1e", "."])
 def test_only_plain_digits_are_a_number_with_a_fraction(queuectl: Program, text: str) -> None:
-    assert "is not a number" in refused(queuectl, f"--backoff-base={text}", "x")
+    assert "expected a number of at least 1, got" in refused(queuectl, f"--backoff-base={text}", "x")
 
 
 # ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────────────

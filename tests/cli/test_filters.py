@@ -61,7 +61,7 @@ def test_ids_and_filters_exclude_each_other(queuectl: Program, command: list[str
 @pytest.mark.parametrize(
     "arguments, printed",
     [
-        (["--since", "soon"], "--since: neither a time nor a duration: 'soon'"),
+        (["--since", "soon"], "--since: expected a time or a duration, got 'soon'"),
         (["--since", "2026-99-01"], "--since: there is no such time"),
         (["--match", ""], "--match: expected some text, got ''"),
         (["--state", "ded"], "unknown state 'ded'"),

@@ -373,7 +373,7 @@ def test_other_rules_or_another_schedule_of_the_name_refuse_all_of_it(
         ),
         ({"kind": "queue"}, "item 1: name: expected a string, got null"),
         ({"kind": "queue", "name": "a b"}, "item 1: queue: not the name of a queue: 'a b'"),
-        ({"kind": "queue", "name": "a", "rate": "often"}, "item 1: rate: not a rate: 'often'"),
+        ({"kind": "queue", "name": "a", "rate": "often"}, "item 1: rate: expected a rate, got 'often'"),
         ({"kind": "queue", "name": "a", "color": 1}, "item 1: unknown rule 'color'"),
         ({"kind": "schedule", "name": "a", "tz": "UTC", "job": {}}, "item 1: schedule: expected a string, got null"),
         ({"kind": "schedule", "name": "a", "schedule": "@daily", "tz": "UTC"}, "item 1: job: expected an object"),

@@ -36,13 +36,13 @@ def test_limits_are_set_by_options_and_fields_and_shown(queuectl: Program) -> No
     "arguments, reported",
     [
         (["--memory", "12"], "--memory: no program runs with '12'"),
-        (["--memory", "-1"], "--memory: not a size"),
-        (["--memory", "lots"], "--memory: not a size"),
+        (["--memory", "-1"], "--memory: expected a size"),
+        (["--memory", "lots"], "--memory: expected a size"),
         (["--cpu-time", "-3s"], "--cpu-time: a duration cannot be negative"),
         (["--nice", "20"], "--nice: expected an integer from -20 to 19"),
         (["--open-files", "-1"], "--open-files: expected an integer from 0"),
         (["--processes", "9" * 30], "--processes"),
-        (["--file-size", "1ZiB"], "--file-size: not a size"),
+        (["--file-size", "1ZiB"], "--file-size: expected a size"),
     ],
 )
 def test_an_invalid_limit_is_refused_in_terms_of_the_option(

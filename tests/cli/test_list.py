@@ -75,8 +75,8 @@ def test_a_list_holds_what_matches_all_conditions(filled: Program, args: list[st
     [
         (["--state", "deed"], "did you mean 'dead'?"),
         (["--sort", "prio"], "did you mean 'priority'?"),
-        (["--limit", "-1"], "--limit: cannot be negative: -1"),
-        (["--offset", "-1"], "--offset: cannot be negative: -1"),
+        (["--limit", "-1"], "--limit: expected an integer of at least 0, got -1"),
+        (["--offset", "-1"], "--offset: expected an integer of at least 0, got -1"),
         (["--limit", "many"], "--limit"),
     ],
 )

@@ -111,8 +111,8 @@ def test_a_job_that_has_not_run_has_an_empty_log(queuectl: Program) -> None:
     [
         (["nope"], 1, "no job 'nope'"),
         (["j", "--run", "1"], 1, "has no run 1"),
-        (["j", "--run", "0"], 2, "runs are counted from 1"),
-        (["j", "--tail", "-1"], 2, "cannot be negative"),
+        (["j", "--run", "0"], 2, "--run: expected an integer of at least 1, got 0"),
+        (["j", "--tail", "-1"], 2, "--tail: expected an integer of at least 0, got -1"),
         ([], 2, "no jobs are selected"),
     ],
 )

@@ -59,6 +59,7 @@ def _find(path: list[str]) -> click.Command:
 @pytest.mark.parametrize(
     "typed, hint",
     [
+        (("enqueue", "--retires", "5", "true"), "did you mean --max-attempts?"),
         (("enqueue", "--priorty", "5", "true"), "did you mean --priority?"),
         (("list", "--jsn"), "did you mean --json?"),
         (("enqueue", "--wait", "true"), "use: queuectl run COMMAND"),

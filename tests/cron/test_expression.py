@@ -106,7 +106,7 @@ def test_a_field_allows_the_numbers_it_names(text: str, unit: str, numbers: tupl
         ("@daily 5", "found '@daily 5', expected a name like @daily"),
         ("every", "every: duration is missing"),
         ("every 500ms", "every: found '500ms', expected at least 1s"),
-        ("every soon", "every: not a duration: 'soon'"),
+        ("every soon", "every: expected a duration, got 'soon'"),
         ("every -5s", "every: a duration cannot be negative: '-5s'"),
     ],
 )

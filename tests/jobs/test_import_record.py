@@ -57,7 +57,7 @@ def test_places_belong_to_a_key() -> None:
         ("id", "a b", "id: not an id: 'a b'"),
         ("id", None, "id: missing"),
         ("created_at", None, "created_at: missing"),
-        ("created_at", "yesterday", "created_at: not a time: 'yesterday'"),
+        ("created_at", "yesterday", "created_at: expected a time, got 'yesterday'"),
         ("state", "done", "state: not a state: 'done'"),
         ("state", 3, "state: not a state: 3"),
         ("command", None, "command: missing, and so is argv"),

@@ -76,7 +76,7 @@ def test_zero_and_none_are_no_limit(field: str, value: object) -> None:
         ("memory", 512, "no program runs with 512"),
         ("memory", "999KiB", "no program runs with '999KiB'"),
         ("memory", -1, "a size from 0"),
-        ("memory", "-2GiB", "not a size"),
+        ("memory", "-2GiB", "expected a size"),
         ("memory", "2000TiB", "a size from 0 to 1024TiB"),
         ("memory", True, "expected a size"),
         ("memory", [], "expected a size"),
@@ -94,7 +94,7 @@ def test_zero_and_none_are_no_limit(field: str, value: object) -> None:
         ("open_files", 1.5, "an integer"),
         ("open_files", 2**21, "an integer from 0 to 1048576"),
         ("processes", 10**30, "an integer from 0 to 4194304"),
-        ("file_size", "much", "not a size"),
+        ("file_size", "much", "expected a size"),
     ],
 )
 def test_an_invalid_limit_is_rejected_by_the_name_of_its_field(field: str, value: object, words: str) -> None:

@@ -252,7 +252,7 @@ LONG = "x" * 131_072
             {"run_at": "2026-01-01", "run_after": "2026-01-02"},
             "run_after: '2026-01-02' contradicts run_at: '2026-01-01'",
         ),
-        ({"delay": "soon"}, "delay: not a duration: 'soon'"),
+        ({"delay": "soon"}, "delay: expected a duration, got 'soon'"),
         ({"delay": 0, "available_at": "2026-01-01"}, "delay: not together with available_at"),
         ({"cwd": ""}, "cwd: empty"),
         ({"cwd": 1}, "cwd: expected a string, got 1"),

@@ -94,5 +94,5 @@ def test_a_count_is_not_negative() -> None:
 
 @pytest.mark.parametrize("value", ["5", 5.0, True, [5]])
 def test_a_count_is_a_whole_number(value: object) -> None:
-    with pytest.raises(InvalidInput, match="limit: expected a whole number"):
+    with pytest.raises(InvalidInput, match="limit: expected an integer of at least 0"):
         parse_count(value, subject="limit")

@@ -151,7 +151,7 @@ def test_a_port_in_use_is_reported_in_one_line(queuectl: Program) -> None:
 
 @pytest.mark.parametrize("port", ["x", "-1", "65536", "8e3", "", "٣"])
 def test_an_invalid_port_is_refused(queuectl: Program, port: str) -> None:
-    assert "not a port" in queuectl("dashboard", "--port", port, check=2).err
+    assert "expected an integer from 0 to 65535" in queuectl("dashboard", "--port", port, check=2).err
 
 
 @pytest.mark.parametrize("words", [(), ("--token-file",), ("--behind-proxy",)])

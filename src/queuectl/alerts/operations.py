@@ -114,12 +114,12 @@ def _number(value: object, subject: str) -> int:
         value = int(value)
     if type(value) is not int or not 1 <= value <= MAX_DEAD_JOBS:
         problem = f"expected a number of jobs from 1 to {MAX_DEAD_JOBS:,}, got {short_repr(value)}"
-        raise InvalidInput(subject, problem, hint=f"like {subject} 10")
+        raise InvalidInput(subject, problem, hint=f"for example, {subject} 10")
     return value
 
 
 def _duration(value: object, subject: str) -> int:
     ms = parse_duration_ms(value, subject=subject)
     if ms == 0:
-        raise InvalidInput(subject, "must be longer than 0", hint=f"like {subject} 10m")
+        raise InvalidInput(subject, "must be longer than 0", hint=f"for example, {subject} 10m")
     return ms

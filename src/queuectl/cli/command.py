@@ -375,21 +375,15 @@ def combine_options(*options: Decorator) -> Decorator:
 
 
 # ── option types ────────────────────────────────────────────────────────────────────────────────────────────────────
-# ASCII digits only: int() and float() also accept 1_000 or ٣. A default, which is a number already, is returned as it is.
+# Any other text is returned as it is: the parser of the value rejects it, and names the range and an example.
+# ASCII digits only: int() and float() also accept 1_000 or ٣.
 
 
-def integer(value: str | int) -> int:
-    if isinstance(value, int):
-        return value
+def integer(value: str) -> int | str:
     # int() accepts at most 4300 digits.
-    if re.fullmatch(r"[+-]?[0-9]{1,4000}", value):
-        return int(value)
-    raise click.BadParameter(f"{value!r} is not a whole number")
+    return int(value) if re.fullmatch(r"[+-]?[0-9]{1,4000}", value) else value
 
 
-def number(value: str | float) -> float:
-    if isinstance(value, (int, float)):
-        return float(value)
-    if re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", value, re.IGNORECASE):
-        return float(value)
-    raise click.BadParameter(f"{value!r} is not a number")
+def number(value: str) -> float | str:
+    is_number = re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", value, re.IGNORECASE)
+    return float(value) if is_number else value

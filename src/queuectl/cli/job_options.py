@@ -66,13 +66,15 @@ _EDITABLE_OPTIONS: Final = (
     click.option("-p", "--priority", type=integer, metavar="N", help="Priority, higher runs first (default: 0)."),
     click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
     click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
-    click.option("--max-attempts", type=integer, metavar="N", help="Maximum number of attempts (default: 3)."),
+    click.option(
+        "--max-attempts", type=integer, metavar="N", help="Maximum number of attempts (default: 3; 0 counts as 1)."
+    ),
     click.option(
         "--max-retries",
         "--retries",
         type=integer,
         metavar="N",
-        help="Older name; see the setting first-attempt-is-free.",
+        help="Older name of --max-attempts: queuectl help retries.",
     ),
     click.option("--timeout", metavar="TIME", help="Time limit of a run (default: none; 0: unlimited)."),
     *_LIMIT_OPTIONS,
@@ -166,7 +168,9 @@ def _parents(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, when in PARENT_OPTIONS.items():
         for ref in (ref for text in options[name] for ref in text.split(",")):
             if not ref:
-                raise InvalidInput(option_name(name), "an id is missing", hint=f"like {option_name(name)} build,test")
+                raise InvalidInput(
+                    option_name(name), "an id is missing", hint=f"for example, {option_name(name)} build,test"
+                )
             yield ref, when
 
 
@@ -206,7 +210,9 @@ def _variable(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name:
         raise InvalidInput(
-            "--env", f"names no variable: {text!r}", hint="like --env LANG=C, or --env LANG to hand it on"
+            "--env",
+            f"names no variable: {text!r}",
+            hint="for example, --env LANG=C, or --env LANG for its current value",
         )
     if equals:
         return name, value

@@ -127,6 +127,9 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
+OLD_NAMES: Final[Mapping[str, str]] = {"--retries": "--max-attempts", "--max-retries": "--max-attempts"}
+
+
 class UnknownCommand(UnknownName):
     """`group` is the path of the group, such as `queuectl worker`."""
 
@@ -149,7 +152,7 @@ def option_hint(name: str, command_path: str, known: Sequence[str]) -> str | Non
         return f"use: {meant}" if meant.startswith("queuectl") or meant.partition(" ")[0] in known else None
     longer = [one for one in known if one.startswith(name)]
     nearest = longer[0] if len(longer) == 1 else closest(name, known, cutoff=OPTION_CUTOFF)
-    return f"did you mean {nearest}?" if nearest else None
+    return f"did you mean {OLD_NAMES.get(nearest, nearest)}?" if nearest else None
 
 
 def closest(name: str, known: Iterable[str], *, cutoff: float) -> str | None:

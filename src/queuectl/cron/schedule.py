@@ -153,7 +153,7 @@ def parse_overlap(text: str, *, subject: str) -> Overlap:
         return Overlap(text.lower())
     except ValueError as error:
         problem = f"expected {', '.join(Overlap)}, got {short_repr(text)}"
-        raise InvalidInput(subject, problem, hint=f"like {subject} skip") from error
+        raise InvalidInput(subject, problem, hint=f"for example, {subject} skip") from error
 
 
 def parse_catch_up(text: str, *, subject: str) -> int:

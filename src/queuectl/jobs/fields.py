@@ -30,7 +30,7 @@ MAX_PARENTS: Final = 1000  # their IDs have to fit into one environment variable
 
 def like(name: str, value: str, *, word: str | None = None) -> str:
     """An example for a hint: `word` after an option, `value` after a field of JSON."""
-    return f"like {name} {word or value}" if name.startswith("--") else f'like "{name}": {value}'
+    return f"for example, {name} {word or value}" if name.startswith("--") else f'for example, "{name}": {value}'
 
 
 def text(value: object, name: str, *, example: str) -> str:
@@ -88,7 +88,7 @@ def command(value: object, name: str) -> str:
 
 
 def argv(value: object, name: str) -> tuple[str, ...]:
-    example = 'like "argv": ["echo", "hi"]'
+    example = 'for example, "argv": ["echo", "hi"]'
     if not isinstance(value, (list, tuple)) or not value:
         raise InvalidInput(name, f"expected a list of strings, not empty, got {short_repr(value)}", hint=example)
     arguments = tuple(text(argument, f"{name}[{at}]", example=example) for at, argument in enumerate(value))
@@ -128,7 +128,7 @@ queue, schedule, batch, alert = map(_name_of, ("a queue", "a schedule", "a batch
 def flag(value: object, name: str) -> bool:
     if isinstance(value, bool):
         return value
-    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like "{name}": false')
+    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=like(name, "false"))
 
 
 def priority(value: object, name: str) -> int:

@@ -16,7 +16,7 @@ from queuectl.units import DAY_MS, HOUR_MS, MAX_DURATION_MS, MINUTE_MS, SECOND_M
 from queuectl.webhooks.rules import redact_url
 
 MAX_QUEUE_LIMIT: Final = 1_000_000  # jobs at a time, and starts in a window
-RATE_HINT: Final = "like 10/m, 5/s, 100/h, 1000/d or 5/10s; none removes it"
+RATE_HINT: Final = "for example, 10/m, 5/s, 100/h, 1000/d or 5/10s; none removes it"
 # When to check again a claim that counts against the rate, but whose process has not started yet.
 UNSTARTED_RECHECK_MS: Final = 50
 
@@ -75,7 +75,7 @@ def parse_rate(text: str, *, subject: str) -> Rate | None:
         return None
     found = re.fullmatch(r"([0-9]{1,9})\s*/\s*(\S.*)", wanted)
     if found is None:
-        raise InvalidInput(subject, f"not a rate: {short_repr(text)}", hint=RATE_HINT)
+        raise InvalidInput(subject, f"expected a rate, got {short_repr(text)}", hint=RATE_HINT)
     starts, per = int(found[1]), found[2]
     try:
         window_ms = _UNITS[per] if per in _UNITS else parse_duration_ms(per, subject=subject)

@@ -46,7 +46,7 @@ def records(
     subject: str | None = None,
     who: str | None = None,
     before: int | None = None,
-    limit: int | None = None,
+    limit: int | str | None = None,
     now_ms: Callable[[], int],
     dashes: str = "",
 ) -> Iterator[Recorded]:

@@ -76,8 +76,8 @@ def parse_since(value: object, *, subject: str, now_ms: Callable[[], int]) -> in
     try:
         ago = parse_duration_ms(value, subject=subject)
     except InvalidInput as exc:
-        hint = "how long ago, like 90s, 1h30m or 2d, or a time like 2026-11-15 20:30"
-        raise InvalidInput(subject, f"neither a time nor a duration: {short_repr(value)}", hint=hint) from exc
+        hint = "for example, 90s, 1h30m or 2d ago, or the time 2026-11-15 20:30"
+        raise InvalidInput(subject, f"expected a time or a duration, got {short_repr(value)}", hint=hint) from exc
     return max(0, now_ms() - ago)
 
 
@@ -109,14 +109,13 @@ def parse_sort(text: str) -> tuple[Sort, bool]:
 MAX_COUNT: Final = 2**63 - 1
 
 
-def parse_count(value: object, *, subject: str) -> int | None:
+def parse_count(value: object, *, subject: str, low: int = 0) -> int | None:
     """A count; None for "not given". Raises InvalidInput for any other value."""
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidInput(subject, f"expected a whole number, got {short_repr(value)}", hint="0 or more")
-    if value < 0:
-        raise InvalidInput(subject, f"cannot be negative: {value}", hint="0 or more")
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        problem = f"expected an integer of at least {low}, got {short_repr(value)}"
+        raise InvalidInput(subject, problem, hint=f"for example, {subject}=10")
     return min(value, MAX_COUNT)
 
 

@@ -157,7 +157,7 @@ def _integer(value: object, name: str, *, low: int, high: int) -> int:
     if type(value) is int and low <= value <= high:
         return value
     problem = f"expected an integer from {low} to {high} or {NO_VALUE}, got {short_repr(value)}"
-    raise InvalidInput(name, problem, hint=f"like {name} {max(low, 2)}; {NO_VALUE} removes it")
+    raise InvalidInput(name, problem, hint=f"for example, {name} {max(low, 2)}; {NO_VALUE} removes it")
 
 
 def _limit(limit: str, value: object, name: str) -> int:
@@ -189,7 +189,7 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     "priority": _or_nothing(
         "priority", lambda value, name: _integer(value, name, low=-read.MAX_PRIORITY, high=read.MAX_PRIORITY)
     ),
-    "max_retries": _or_nothing("max_retries", lambda value, name: _integer(value, name, low=0, high=read.MAX_RETRIES)),
+    "max_retries": _or_nothing("max_attempts", lambda value, name: _integer(value, name, low=0, high=read.MAX_RETRIES)),
     "timeout": _or_nothing("timeout", lambda value, name: read.timeout(value, name) or 0),
     **{name: _or_nothing(name, partial(_limit, name)) for name in LIMITS},
     "on_success": _or_nothing("on_success", parse_url),

@@ -121,7 +121,7 @@ def test_a_job_is_enqueued_with_limits_by_its_form(visit: Visit, site: Site, scr
     "label, text, told",
     [
         ("Memory", "12", "Memory: no program runs with '12'"),
-        ("Cpu time", "soon", "Cpu_time: not a duration: 'soon'"),
+        ("Cpu time", "soon", "Cpu_time: expected a duration, got 'soon'"),
         ("Open files", "many", "Open_files: expected an integer from 0 to 1048576, got 'many'"),
     ],
 )
@@ -160,7 +160,7 @@ def test_an_edit_with_an_invalid_limit_is_refused_and_changes_nothing(visit: Vis
     fold_out(page)
     fill(page, {"Memory": "lots", "Nice": "7"})
     page.get_by_role("button", name="Save").click()
-    notice(page, "Memory: not a size: 'lots'")
+    notice(page, "Memory: expected a size, got 'lots'")
     expect(page.locator("#notice .notice")).to_have_attribute("data-kind", "refused")
     assert page.get_by_label("Memory").input_value() == "lots"
     assert shown(site, "firm")["limits"] == {"memory": 2**30}

@@ -252,11 +252,11 @@ MAX_LISTED_SUBJECTS: Final = 3
 @click.option(
     "--limit",
     type=integer,
-    default=DEFAULT_AUDIT_LIMIT,
+    default=str(DEFAULT_AUDIT_LIMIT),
     metavar="N",
     help=f"Maximum number of records (default: {DEFAULT_AUDIT_LIMIT}).",
 )
-def audit(app: App, limit: int, **options: Any) -> Result:
+def audit(app: App, limit: int | str, **options: Any) -> Result:
     """List changes by users, newest first.
 
     Examples:

@@ -211,17 +211,10 @@ def priority(app: App, arguments: tuple[str, ...], selection: Selection, yes: bo
 
 
 def _priority_and_ids(arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
-    if len(arguments) == 2 and _number(arguments[0]) is None and _number(arguments[1]) is not None:
+    if len(arguments) == 2 and [type(integer(word)) for word in arguments] == [str, int]:
         arguments = arguments[::-1]
-    number = _number(arguments[0]) if arguments else None
-    if number is None:
-        hint = "the number first, then the jobs: queuectl priority 10 7f3a"
-        raise InvalidInput("N", f"not a whole number: {arguments[0]!r}" if arguments else "which priority?", hint=hint)
+    number = integer(arguments[0]) if arguments else None
+    if not isinstance(number, int):
+        problem = "expected an integer, got " + (repr(arguments[0]) if arguments else "nothing")
+        raise InvalidInput("N", problem, hint="for example, queuectl priority 10 7f3a")
     return number, arguments[1:]
-
-
-def _number(word: str) -> int | None:
-    try:
-        return integer(word)
-    except click.BadParameter:
-        return None

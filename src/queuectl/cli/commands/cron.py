@@ -29,7 +29,8 @@ from queuectl.cron import operations as use
 from queuectl.cron.operations import ScheduleDetails
 from queuectl.cron.schedule import MAX_ENUMERATED_RUNS, PastRun, Schedule, format_catch_up, format_time
 from queuectl.cron.zones import find_zone, local_zone_name
-from queuectl.errors import InvalidInput, QueuectlError, UsageError
+from queuectl.errors import QueuectlError, UsageError
+from queuectl.jobs.fields import integer as integer_field
 from queuectl.jobs.import_record import HIDDEN_VALUE
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.spec import Defaults, merge_fields
@@ -304,16 +305,15 @@ def show(app: App, name: str, show_env: bool) -> Result:
 
 @command("next", examples="queuectl cron next nightly -n 10")
 @_name
-@click.option("-n", "--number", type=integer, default=5, metavar="N", help="Number of runs (default: 5).")
-def next_times(app: App, name: str, number: int) -> Result:
+@click.option("-n", "--number", type=integer, default="5", metavar="N", help="Number of runs (default: 5).")
+def next_times(app: App, name: str, number: int | str) -> Result:
     """Show the next runs of a schedule, also while it is paused."""
-    if not 0 <= number <= use.MAX_PREVIEWED_RUNS:
-        raise InvalidInput("-n", f"not from 0 to {use.MAX_PREVIEWED_RUNS:,}: {number}", hint="like -n 5")
+    most = integer_field(number, "--number", low=0, high=use.MAX_PREVIEWED_RUNS)
     reads = app.open_reads()
     schedule = reads.schedule(name)
     zone, now_ms = zone_of(schedule), reads.now_ms()
     return Table(
-        use.upcoming(reads, name, number),
+        use.upcoming(reads, name, most),
         [
             Column("TIME", lambda at: clock_time(at, zone)),
             Column("IN", lambda at: humanize_time(at, now_ms), right=True),

@@ -145,7 +145,7 @@ def _host_name(text: str) -> str:
     if _NAME.fullmatch(text.lower()):
         return text.lower()
     raise InvalidInput(
-        "--allow-host", f"not the name of a host: {text!r}", hint="like queue.example.org, without a port"
+        "--allow-host", f"not the name of a host: {text!r}", hint="for example, queue.example.org, without a port"
     )
 
 
@@ -192,4 +192,5 @@ def top(app: App) -> Result:
 def port_number(text: str) -> int:
     if re.fullmatch("[0-9]{1,5}", text) and int(text) < 65_536:
         return int(text)
-    raise InvalidInput("--port", f"not a port: {text!r}", hint="a number from 0 to 65535; 0 for any that is free")
+    hint = "for example, --port 8420; 0 for any free one"
+    raise InvalidInput("--port", f"expected an integer from 0 to 65535, got {text!r}", hint=hint)

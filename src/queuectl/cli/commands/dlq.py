@@ -49,7 +49,9 @@ dlq = group(
 @click.option("--state", "-s", "states", multiple=True, hidden=True)  # as of `list`; here a single state matches
 @filter_options(but=["states"])
 @page_options
-def dlq_list(app: App, states: tuple[str, ...], selection: Selection, limit: int | None, **options: Any) -> Result:
+def dlq_list(
+    app: App, states: tuple[str, ...], selection: Selection, limit: int | str | None, **options: Any
+) -> Result:
     """List dead jobs, newest first."""
     if states and State.DEAD not in map(parse_state, ",".join(states).split(",")):
         limit = 0

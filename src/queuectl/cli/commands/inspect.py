@@ -40,7 +40,7 @@ page_options: Final = combine_options(
     click.option(
         "--limit", type=integer, metavar="N", help=f"Maximum number of jobs (default: {DEFAULT_LIMIT} in a table)."
     ),
-    click.option("--offset", type=integer, default=0, metavar="N", help="Number of jobs to skip (default: 0)."),
+    click.option("--offset", type=integer, metavar="N", help="Number of jobs to skip (default: 0)."),
     click.option(
         "--sort",
         default="created",
@@ -85,21 +85,21 @@ def list_table(
     app: App,
     where: Filter,
     *,
-    limit: int | None,
-    offset: int,
+    limit: int | str | None,
+    offset: int | str | None,
     sort: str,
     show_env: bool,
     what: str = "jobs",
     exit_code: int = DONE,
 ) -> Result:
     key, is_descending = parse_sort(sort)
-    limit = parse_count(limit, subject="--limit")
-    offset = parse_count(offset, subject="--offset") or 0
+    most = parse_count(limit, subject="--limit")
+    skipped = parse_count(offset, subject="--offset") or 0
     store = app.open_reads()
     # JSON and ids are streamed without a limit; a table has one, and the number of the other jobs below.
-    if limit is None and not app.flags.json and not app.flags.quiet:
-        limit = DEFAULT_LIMIT
-    rows: Any = store.jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
+    if most is None and not app.flags.json and not app.flags.quiet:
+        most = DEFAULT_LIMIT
+    rows: Any = store.jobs(where, sort=key, descending=is_descending, limit=most, offset=skipped)
 
     def to_json(job: Job) -> dict[str, Any]:
         return job.to_dict(show_env=show_env)
@@ -107,7 +107,7 @@ def list_table(
     if app.flags.json or app.flags.quiet:
         return Table(rows, [], to_json=to_json, to_id=lambda job: job.id, exit_code=exit_code)
     rows = list(rows)
-    more = store.count(where) - offset - len(rows) if len(rows) == limit else 0
+    more = store.count(where) - skipped - len(rows) if len(rows) == most else 0
     return Table(
         rows,
         columns(rows, store.now_ms(), width=app.width),

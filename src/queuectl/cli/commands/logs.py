@@ -14,7 +14,6 @@ from queuectl.cli.errors import DONE, REFUSED
 from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
 from queuectl.cli.render import Nothing, Raw, Result
 from queuectl.cli.worker_status import unserved_watch
-from queuectl.errors import InvalidInput
 from queuectl.jobs.states import State
 from queuectl.operations import logs as use
 from queuectl.operations.logs import LogView, Piece, missing_log
@@ -33,8 +32,8 @@ def logs(
     ids: tuple[str, ...],
     selection: Selection,
     follow: bool,
-    tail: int | None,
-    run: int | None,
+    tail: int | str | None,
+    run: int | str | None,
     no_markers: bool,
 ) -> Result:
     """Print the output of jobs, from all their runs. With several jobs, each line begins with the job ID.
@@ -48,14 +47,13 @@ def logs(
         # the last lines of jobs that died today
         queuectl logs --state dead --since 24h --tail 5
     """
-    tail = parse_count(tail, subject="--tail")
-    if run is not None and run < 1:
-        raise InvalidInput("--run", f"runs are counted from 1: {run}", hint="queuectl show ID lists the runs")
+    last_lines = parse_count(tail, subject="--tail")
+    number = parse_count(run, subject="--run", low=1)
     found = find_jobs(app, ids, selection, default=frozenset(State))
     report_not_found(app, found)
     if found.refused and app.flags.json:  # with --json an error is the only output
         return Nothing(exit_code=REFUSED)
-    view = LogView(run=run, markers=not no_markers, tail=tail)
+    view = LogView(run=number, markers=not no_markers, tail=last_lines)
     pieces = _follow(app, found.done, view) if follow else _read(app, found.done, view)
     # With filters, a single match is prefixed, too: the format must not depend on the number of matches.
     chunks = _prefixed(pieces) if selection or len(set(ids)) > 1 else (data for _, data in pieces)

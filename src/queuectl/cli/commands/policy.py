@@ -143,7 +143,7 @@ def _job(app: App, arguments: tuple[str, ...], flags: Mapping[str, object]) -> N
         raise UsageError("nothing to check", hint="for example: queuectl policy check rsync -a in/ out/")
     given = parse_arguments(arguments).items
     if len(given) != 1:
-        raise InvalidInput("JSON", "one job at a time", hint='like {"argv": ["rsync", "-a", "in/", "out/"]}')
+        raise InvalidInput("JSON", "one job at a time", hint='for example, {"argv": ["rsync", "-a", "in/", "out/"]}')
     defaults = Defaults.of(app.settings, cwd=working_directory(), by_queue=app.queue_defaults)
     fields = merge_fields(given[0], flags)
     if fields.get("queue") != WEBHOOK_QUEUE:

@@ -42,7 +42,7 @@ def home_of(app: App, *, is_system: bool) -> str:
 
 def user_of(run_as: str | None) -> str:
     if run_as is not None and not USER.fullmatch(run_as):
-        raise InvalidInput("--run-as", f"not the name of a user: {run_as!r}", hint="like --run-as queuectl")
+        raise InvalidInput("--run-as", f"not the name of a user: {run_as!r}", hint="for example, --run-as queuectl")
     return run_as or SYSTEM_USER
 
 
@@ -114,7 +114,9 @@ def given_variables(app: App, given: tuple[str, ...]) -> dict[str, str]:
     for one in given:
         name, equals, value = one.partition("=")
         if not VARIABLE.fullmatch(name):
-            raise InvalidInput("--env", f"not the name of a variable: {name!r}", hint="like --env PATH or --env TZ=UTC")
+            raise InvalidInput(
+                "--env", f"not the name of a variable: {name!r}", hint="for example, --env PATH or --env TZ=UTC"
+            )
         if not equals and name not in app.environ:
             raise InvalidInput("--env", f"{name} is not set here", hint=f"give a value: --env {name}=…")
         found[name] = value if equals else app.environ[name]

@@ -18,6 +18,7 @@ from queuectl.cli.watch import progress
 from queuectl.cli.worker_status import is_alive, is_serving, rescuer, store_line
 from queuectl.config import file_path, here
 from queuectl.errors import InvalidInput, QueuectlError, SupervisorGone, WorkerNotFound
+from queuectl.jobs import fields
 from queuectl.jobs.model import Worker
 from queuectl.operations.workers import UnresponsiveWorker, WorkerProcesses, restart_workers, stop_workers
 from queuectl.store.types import StopMode
@@ -50,7 +51,6 @@ worker = group(
 MAX_SLOTS: Final = 1000
 MAX_WEIGHT: Final = 1000
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 worker_options: Final = combine_options(
     click.option(
@@ -79,9 +79,7 @@ worker_options: Final = combine_options(
 
 
 def slot_count(text: str) -> int:
-    if NUMBER.fullmatch(text) and 1 <= int(text) <= MAX_SLOTS:
-        return int(text)
-    raise InvalidInput("--count", f"not a number from 1 to {MAX_SLOTS:,}: {text!r}", hint="like --count 4")
+    return fields.integer(integer(text), "--count", low=1, high=MAX_SLOTS)
 
 
 def worker_name(text: str) -> str:
@@ -99,20 +97,19 @@ def queues_and_weights(texts: Sequence[str]) -> dict[str, int | None]:
         before = named.setdefault(name, weight)
         if before != weight:
             problem = f"two weights for {name!r}: {before or 'none'} and {weight or 'none'}"
-            raise InvalidInput("--queue", problem, hint="name each queue once, like --queue high=5 --queue low=1")
+            raise InvalidInput(
+                "--queue", problem, hint="name each queue once, for example, --queue high=5 --queue low=1"
+            )
     return named
 
 
 def _queue_and_weight(text: str) -> tuple[str, int | None]:
     name, equals, weight = text.partition("=")
     if not NAME.fullmatch(name):
-        raise InvalidInput("--queue", f"not the name of a queue: {name!r}", hint="like --queue default")
+        raise InvalidInput("--queue", f"not the name of a queue: {name!r}", hint="for example, --queue default")
     if not equals:
         return name, None
-    if not NUMBER.fullmatch(weight) or not 1 <= int(weight) <= MAX_WEIGHT:
-        problem = f"expected a weight from 1 to {MAX_WEIGHT:,}, got {weight!r}"
-        raise InvalidInput("--queue", problem, hint="like --queue high=5 --queue low=1")
-    return name, int(weight)
+    return name, fields.integer(integer(weight), f"--queue {name}=N", low=1, high=MAX_WEIGHT)
 
 
 @command(
@@ -135,8 +132,8 @@ def _queue_and_weight(text: str) -> tuple[str, int | None]:
 @worker_options
 @click.option("--name", metavar="NAME", help="Name of the worker (default: generated).")
 @click.option("--detach", "-d", is_flag=True, help="Run in the background; return when the worker is ready.")
-@click.option("--ready-fd", type=integer, hidden=True)
-@click.option("--left", type=integer, multiple=True, hidden=True)
+@click.option("--ready-fd", type=int, hidden=True)
+@click.option("--left", type=int, multiple=True, hidden=True)
 def worker_start(
     app: App,
     count: str | None,

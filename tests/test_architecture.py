@@ -37,10 +37,9 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "psutil": {"process/portable.py": "inspects processes where there is no /proc"},
     "threading": {
         "worker/standby.py": "keeps time limits and signals while the loop waits for the store",
-        "web/store_threads.py": "answers many clients with a synchronous core: a few threads, each with a store of its own",
         "web/sse.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
-        "store_threads.py": "queries the store beside an event loop, which must not wait for it",
+        "store_threads.py": "answers many clients and a screen with a synchronous core: a few threads, each with a store of its own",
     },
     "asyncio": {
         "web/": "the server: it holds many connections, and waits for all of them at once",

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from queuectl.web import middleware, server, store_threads
+from queuectl import store_threads
+from queuectl.web import middleware, server
 from queuectl.web.api.operation import Operation
 from queuectl.web.auth import INVALID_CREDENTIALS, Right, Token, Tokens, read_token_file
 from queuectl.web.openapi import OPERATIONS

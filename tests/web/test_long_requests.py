@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
+from queuectl import store_threads
 from queuectl.jobs.stats import Span
 from queuectl.store.open import open_store
-from queuectl.web import store_threads
+from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.app import make_app
 from queuectl.web.auth import AuthConfig, Right, Token, Tokens
 from queuectl.web.sse import Feed
-from queuectl.web.store_threads import StorePools, StoreSession
 from tests.factories import NO_POLICY, new_job
 from tests.program import Program, WorkerProcess
 from tests.tui.view import play
@@ -199,7 +199,7 @@ def test_clients_that_may_only_read_cannot_fill_the_pool_of_changes(busy: Server
 
 def test_a_change_is_answered_while_all_threads_for_reads_are_busy(home: Path) -> None:
     async def scene() -> None:
-        with StorePools(lambda clock: StoreSession(home, gate=NO_POLICY, clock=clock)) as pools:
+        with StorePools(lambda clock: WebSession(home, gate=NO_POLICY, clock=clock)) as pools:
             auth = AuthConfig(Tokens([Token("tests", Right.FULL, FULL)]), 80, loopback=True, secure=False)
             app = make_app(pools, auth, Feed(pools.watching))
             go = threading.Event()

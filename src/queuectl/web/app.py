@@ -16,8 +16,9 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from queuectl.clock import Cancelled
-from queuectl.errors import InvalidInput, QueuectlError
+from queuectl.errors import QueuectlError
 from queuectl.operations.prometheus import format_metrics
+from queuectl.store_threads import StorePools, WaitPool, WebSession
 from queuectl.web import openapi
 from queuectl.web.api.operation import ApiRequest, Created, Operation, reject_nul
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
@@ -25,7 +26,6 @@ from queuectl.web.middleware import ErrorMiddleware, parse_body, read_json_body
 from queuectl.web.openapi import OPERATIONS, ROOT
 from queuectl.web.pages.routes import Pages
 from queuectl.web.sse import Feed
-from queuectl.web.store_threads import StorePools, StoreSession, WaitPool
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -108,9 +108,10 @@ def _endpoint(operation: Operation, pools: StorePools) -> Endpoint:
         )
         data = await read_json_body(request) if operation.changes else b""
 
-        def work(session: StoreSession) -> Response:
+        def work(session: WebSession) -> Response:
             session.on_behalf(request.state.token.name)
-            return _response(operation.handler(session, call._replace(body=_parse(data, operation))), operation)
+            body = operation.read_body(parse_body(data))
+            return _response(operation.handler(session, call._replace(body=body)), operation)
 
         if not operation.slow:
             return await (pools.changes if operation.changes else pools.reads).ask(work)
@@ -119,7 +120,7 @@ def _endpoint(operation: Operation, pools: StorePools) -> Endpoint:
     return respond
 
 
-async def _wait(request: Request, work: Callable[[StoreSession], Response], pool: WaitPool) -> Response:
+async def _wait(request: Request, work: Callable[[WebSession], Response], pool: WaitPool) -> Response:
     """Answer a slow request, and give up when the client disconnects."""
     cancelled = threading.Event()
     asked = asyncio.ensure_future(pool.ask(work, cancelled))
@@ -138,13 +139,6 @@ async def _wait(request: Request, work: Callable[[StoreSession], Response], pool
 async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _parse(data: bytes, operation: Operation) -> Any:
-    value = parse_body(data)
-    if value is not None and operation.body is None:
-        raise InvalidInput("body", "expected none", hint="omit it")
-    return value
 
 
 def _response(value: Any, operation: Operation) -> Response:

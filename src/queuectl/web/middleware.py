@@ -25,6 +25,7 @@ from queuectl.errors import (
     UsageError,
     WaitTimeout,
 )
+from queuectl.store_threads import PoolFull
 from queuectl.text import parse_json
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -223,6 +224,14 @@ def _to_error(error: Exception) -> QueuectlError | Refused:
         hint = "retry when it has restarted"
         return Refused(
             HTTPStatus.SERVICE_UNAVAILABLE, "ending", "the server is shutting down", hint=hint, headers=_CLOSE
+        )
+    if isinstance(error, PoolFull):
+        return Refused(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "too-many-waiting",
+            f"{error.size} other requests are waiting",
+            hint="try again in a moment, or close some of them",
+            headers={"Retry-After": "1"},
         )
     if isinstance(error, CutOff):
         return Refused(

@@ -18,12 +18,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from queuectl.clock import Cancelled
 from queuectl.errors import CannotListen, FileUnreadable, InvalidInput, QueuectlError
 from queuectl.jobs.stats import Span
+from queuectl.store_threads import MakeSession, StorePool, StorePools, WebSession
 from queuectl.web.api.alerts import check_alerts
 from queuectl.web.app import make_app
 from queuectl.web.auth import AuthConfig, Tokens
 from queuectl.web.middleware import MAX_HEAD_BYTES
 from queuectl.web.sse import Feed
-from queuectl.web.store_threads import MakeSession, StorePool, StorePools, StoreSession
 
 HEAD_SECONDS: Final = 10.0  # from accept until the first request with all its headers
 IDLE_SECONDS: Final = 30.0  # from a response until the next request with all its headers
@@ -220,7 +220,7 @@ def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
     _log.warning("%s: %r", context["message"], context.get("exception"))
 
 
-async def sample_minutes(pool: StorePool) -> None:
+async def sample_minutes(pool: StorePool[WebSession]) -> None:
     """Record one sample per minute until the server stops. Errors are ignored: a missing minute is a gap in a chart."""
     while True:
         try:
@@ -232,7 +232,7 @@ async def sample_minutes(pool: StorePool) -> None:
         await asyncio.sleep(seconds)
 
 
-def _sample(session: StoreSession) -> float:
+def _sample(session: WebSession) -> float:
     """Record a sample and return the seconds until the next one. The store writes each minute once, whichever process is first."""
     if not session.has_store:
         return SAMPLE_RETRY_SECONDS

@@ -21,15 +21,15 @@ from queuectl.clock import Cancelled
 from queuectl.errors import QueuectlError
 from queuectl.operations import inspect
 from queuectl.operations.bulk import find_jobs
+from queuectl.store_threads import StorePool, StorePools, WaitPool, WebSession
 from queuectl.web.api.operation import Operations, Param
 from queuectl.web.middleware import CutOff, Refused, to_document
-from queuectl.web.store_threads import StorePool, StorePools, StoreSession, WaitPool
 
 MAX_BUFFERED_CHUNKS: Final = 8  # produced ahead of the client
 STALLED_SECONDS: Final = 60.0  # a client that reads nothing for this long is disconnected, to free its thread
 
 
-Produce = Callable[[StoreSession], Iterator[bytes]]
+Produce = Callable[[WebSession], Iterator[bytes]]
 
 
 def stream(pool: WaitPool, produce: Produce) -> AsyncIterator[bytes]:
@@ -44,7 +44,7 @@ def stream(pool: WaitPool, produce: Produce) -> AsyncIterator[bytes]:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(chunks.put_nowait, chunk)
 
-    def work(session: StoreSession) -> None:
+    def work(session: WebSession) -> None:
         for chunk in produce(session):
             if not slots.acquire(timeout=STALLED_SECONDS) or cancelled.is_set():
                 raise CutOff
@@ -87,7 +87,7 @@ class Message(NamedTuple):
 class Feed:
     """Polls while there are listeners. Each listener gets the latest message when it is ready; a slow one misses some."""
 
-    def __init__(self, pool: StorePool) -> None:
+    def __init__(self, pool: StorePool[WebSession]) -> None:
         self._pool = pool
         self._listeners: set[asyncio.Event] = set()
         self._messages: list[Message] = []
@@ -182,12 +182,12 @@ class Feed:
             changed.set()
 
 
-def _poll(session: StoreSession) -> tuple[bool, bool]:
+def _poll(session: WebSession) -> tuple[bool, bool]:
     """Whether there is a database, and whether something in it has changed since the last poll."""
     return (True, session.reads.changed()) if session.has_store else (False, False)
 
 
-def _read_status(session: StoreSession) -> dict[str, Any]:
+def _read_status(session: WebSession) -> dict[str, Any]:
     seen = inspect.status(session.reads, is_alive=session.is_serving())
     return {**seen.to_dict(), "totals": session.reads.totals()}
 

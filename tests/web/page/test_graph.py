@@ -4,22 +4,22 @@ from pathlib import Path
 
 from queuectl import Queue
 from queuectl.operations.graph import graph
+from queuectl.store_threads import WebSession
 from queuectl.units import from_ms
 from queuectl.web.pages import graph as drawing
 from queuectl.web.pages.graph import draw_graph
 from queuectl.web.pages.job import timeline
-from queuectl.web.store_threads import StoreSession
 from tests.factories import NO_POLICY
 
 
 def test_a_job_without_dependencies_has_no_graph(home: Path) -> None:
-    with StoreSession(home, gate=NO_POLICY) as session:
+    with WebSession(home, gate=NO_POLICY) as session:
         session.enqueue("true", id="alone")
         assert draw_graph(graph(session.reads, "alone")) is None
 
 
 def test_each_job_is_drawn_to_the_right_of_its_parents(home: Path) -> None:
-    with StoreSession(home, gate=NO_POLICY) as session:
+    with WebSession(home, gate=NO_POLICY) as session:
         jobs = [("d", ["b"]), ("c", ["a", "b"]), ("b", ["a"]), ("a", [])]
         session.enqueue_many([{"id": name, "command": "true", "depends_on": parents} for name, parents in jobs])
         drawn = draw_graph(graph(session.reads, "b"))
@@ -31,7 +31,7 @@ def test_each_job_is_drawn_to_the_right_of_its_parents(home: Path) -> None:
 
 
 def test_of_a_large_graph_the_closest_jobs_are_drawn(home: Path) -> None:
-    with StoreSession(home, gate=NO_POLICY) as session:
+    with WebSession(home, gate=NO_POLICY) as session:
         session.enqueue("true", id="root")
         session.enqueue_many([{"command": f"echo {number}", "depends_on": ["root"]} for number in range(100)])
         drawn = draw_graph(graph(session.reads, "root"))

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from queuectl.store_threads import WebSession
 from queuectl.web.pages import actions
 from queuectl.web.pages.http import Fields, PageRequest, Pairs
-from queuectl.web.store_threads import StoreSession
 from tests.factories import NO_POLICY
 
 
 @pytest.mark.parametrize("chosen", [[("id", "before"), ("id", "now")], [("all", "1")]], ids=["ticked", "all"])
 def test_undoing_a_hold_keeps_jobs_that_were_held_before(home: Path, chosen: Pairs) -> None:
-    with StoreSession(home, gate=NO_POLICY) as session:
+    with WebSession(home, gate=NO_POLICY) as session:
         for name in ("before", "now"):
             session.enqueue("true", id=name)
         session.hold("before")
@@ -33,7 +33,7 @@ def test_undoing_a_hold_keeps_jobs_that_were_held_before(home: Path, chosen: Pai
     "action, meant", [("hold", ["free"]), ("release", ["held"]), ("cancel", ["free", "held"]), ("purge", [])]
 )
 def test_a_preview_counts_and_lists_the_affected_jobs(home: Path, action: str, meant: list[str], ticked: bool) -> None:
-    with StoreSession(home, gate=NO_POLICY) as session:
+    with WebSession(home, gate=NO_POLICY) as session:
         for name in ("ended", "held", "free"):
             session.enqueue("true", id=name)
         session.hold("held")

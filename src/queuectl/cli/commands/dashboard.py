@@ -96,14 +96,14 @@ def dashboard(
     listener = server.bind(host, number)
     _set_up_logging(app)
 
-    from queuectl.web.store_threads import StoreSession
+    from queuectl.store_threads import WebSession
 
     start_programs_with_default_signals()  # the commands of alerts
     home, db = app.home, app.db
 
-    def make_session(clock: Clock) -> StoreSession:
+    def make_session(clock: Clock) -> WebSession:
         # The data directory was checked before the command began.
-        return StoreSession(
+        return WebSession(
             home, db, gate=gate, accepts_alert_commands=allow_alert_commands, clock=clock, trust_home=True
         )
 

@@ -16,8 +16,10 @@ from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_
 from queuectl.operations.queues import check_queue
 from queuectl.settings import retention
 from queuectl.store.types import StopMode
+from queuectl.store_threads import WebSession
 from queuectl.text import short_repr
 from queuectl.units import parse_duration_ms
+from queuectl.web.api.bulk import run_pruner
 from queuectl.web.api.operation import (
     CURSOR,
     LIMIT,
@@ -28,13 +30,10 @@ from queuectl.web.api.operation import (
     Param,
     listing,
     paginate,
-    parse_flag,
-    parse_object,
     parse_where,
     read_cursor,
 )
 from queuectl.web.schemas import COUNT, DURATION, FLAG, TEXT, TIME, array, exactly, maybe, only, ref
-from queuectl.web.store_threads import StoreSession
 
 STATUS: Final = Operations("status")
 WORKERS: Final = Operations("workers")
@@ -45,12 +44,12 @@ MAINTENANCE: Final = Operations("maintenance")
 
 
 @STATUS.get("/status", "Job counts by state, and workers.", ref("Status"))
-def status(session: StoreSession, call: ApiRequest) -> Any:
+def status(session: WebSession, call: ApiRequest) -> Any:
     return inspect.status(session.reads, is_alive=session.is_serving()).to_dict()
 
 
 @STATUS.get("/metrics", "Success rate, durations, waiting times and throughput.", ref("Metrics"))
-def metrics(session: StoreSession, call: ApiRequest) -> Any:
+def metrics(session: WebSession, call: ApiRequest) -> Any:
     return inspect.metrics(session.reads).to_dict()
 
 
@@ -78,7 +77,7 @@ _POINT: Final = {
         Param("queue", f"Only this queue; {OTHER_QUEUES} for all but the busiest ones. Default: all queues together."),
     ),
 )
-def history(session: StoreSession, call: ApiRequest) -> Any:
+def history(session: WebSession, call: ApiRequest) -> Any:
     """The stored points, or those since a time: about two thousand at most."""
     queue, since = call.query["queue"], call.query["since"]
     queue = ALL_QUEUES if queue is None else queue if queue == OTHER_QUEUES else check_queue(queue)
@@ -93,7 +92,7 @@ _NOW: Final = only(now=FLAG)
 
 
 @WORKERS.get("/workers", "List workers.", listing(ref("Worker")), params=PAGING)
-def list_workers(session: StoreSession, call: ApiRequest) -> Any:
+def list_workers(session: WebSession, call: ApiRequest) -> Any:
     serves, workers = session.is_serving(), session.reads.workers()
     rows = [one.to_dict() if serves(one) else {**one.to_dict(), "state": "lost"} for one in workers]
     return paginate(call, rows, name="id")
@@ -105,7 +104,7 @@ def list_workers(session: StoreSession, call: ApiRequest) -> Any:
     ref("Answer"),
     body=_NOW,
 )
-def stop_workers(session: StoreSession, call: ApiRequest) -> Any:
+def stop_workers(session: WebSession, call: ApiRequest) -> Any:
     mode = _stop_mode(call)
     return _request_stop(session, [worker.id for worker in session.reads.workers()], mode)
 
@@ -116,30 +115,29 @@ def stop_workers(session: StoreSession, call: ApiRequest) -> Any:
     ref("Answer"),
     body=_NOW,
 )
-def stop_worker(session: StoreSession, call: ApiRequest) -> Any:
+def stop_worker(session: WebSession, call: ApiRequest) -> Any:
     return _request_stop(session, [_known_worker(session, call)], _stop_mode(call))
 
 
 @WORKERS.post(
     "/workers/{id}/restart", "Ask a worker to restart while its jobs continue. Does not wait for it.", ref("Answer")
 )
-def restart_worker(session: StoreSession, call: ApiRequest) -> Any:
+def restart_worker(session: WebSession, call: ApiRequest) -> Any:
     return _request_stop(session, [_known_worker(session, call)], StopMode.RESTART)
 
 
 def _stop_mode(call: ApiRequest) -> StopMode:
-    now = parse_flag(parse_object(call.body, "body", known=["now"]), "now")
-    return StopMode.NOW if now else StopMode.FINISH
+    return StopMode.NOW if call.body.get("now") else StopMode.FINISH
 
 
-def _known_worker(session: StoreSession, call: ApiRequest) -> str:
+def _known_worker(session: WebSession, call: ApiRequest) -> str:
     name = call.path["id"]
     if not any(worker.id == name for worker in session.reads.workers()):
         raise WorkerNotFound(name)
     return name
 
 
-def _request_stop(session: StoreSession, names: list[str], mode: StopMode) -> dict[str, Any]:
+def _request_stop(session: WebSession, names: list[str], mode: StopMode) -> dict[str, Any]:
     for name in names:
         session.open_store().request_stop(name, mode)
     return {"done": names, "refused": []}
@@ -149,17 +147,17 @@ def _request_stop(session: StoreSession, names: list[str], mode: StopMode) -> di
 
 
 @CONFIG.get("/config", "List settings with the source of each value.", listing(ref("Setting")), params=PAGING)
-def list_settings(session: StoreSession, call: ApiRequest) -> Any:
+def list_settings(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, [entry.to_dict() for entry in session.settings.entries()], name="key")
 
 
 @CONFIG.delete("/config", "Reset all settings to their defaults.", exactly(unset=array(TEXT)))
-def reset_settings(session: StoreSession, call: ApiRequest) -> Any:
+def reset_settings(session: WebSession, call: ApiRequest) -> Any:
     return {"unset": config.reset_settings(reads=lambda: session.reads, open_store=session.open_store)}
 
 
 @CONFIG.get("/config/{key}", "Show a setting.", ref("Setting"))
-def get_setting(session: StoreSession, call: ApiRequest) -> Any:
+def get_setting(session: WebSession, call: ApiRequest) -> Any:
     return session.settings.entry(call.path["key"]).to_dict()
 
 
@@ -167,10 +165,10 @@ def get_setting(session: StoreSession, call: ApiRequest) -> Any:
     "/config/{key}",
     "Change a setting for all users of this database.",
     ref("Setting"),
-    body=exactly(value={"type": ["string", "number", "boolean"]}),
+    body=only("value", value={"type": ["string", "number", "boolean"]}),
 )
-def set_setting(session: StoreSession, call: ApiRequest) -> Any:
-    value = parse_object(call.body, "body", known=["value"]).get("value")
+def set_setting(session: WebSession, call: ApiRequest) -> Any:
+    value = call.body.get("value")
     if isinstance(value, dict | list) or value is None:
         hint = 'like {"value": 5} or {"value": "1h30m"}'
         raise InvalidInput("value", f"expected text, a number or a boolean, got {short_repr(value)}", hint=hint)
@@ -178,11 +176,11 @@ def set_setting(session: StoreSession, call: ApiRequest) -> Any:
 
 
 @CONFIG.delete("/config/{key}", "Reset a setting to its default.", ref("Setting"))
-def unset_setting(session: StoreSession, call: ApiRequest) -> Any:
+def unset_setting(session: WebSession, call: ApiRequest) -> Any:
     return _change_setting(session, call.path["key"], None)
 
 
-def _change_setting(session: StoreSession, key: str, value: str | None) -> Any:
+def _change_setting(session: WebSession, key: str, value: str | None) -> Any:
     (name,) = config.store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
     return session.settings.entry(name).to_dict()
 
@@ -191,16 +189,16 @@ def _change_setting(session: StoreSession, key: str, value: str | None) -> Any:
 
 
 @MAINTENANCE.get("/doctor", "Run the diagnostic checks.", ref("Checkup"), slow=True)
-def doctor(session: StoreSession, call: ApiRequest) -> Any:
+def doctor(session: WebSession, call: ApiRequest) -> Any:
     return _examine(session, to_fix=False)
 
 
 @MAINTENANCE.post("/doctor/fix", "Fix what is safe to fix, and check again.", ref("Checkup"), slow=True)
-def doctor_fix(session: StoreSession, call: ApiRequest) -> Any:
+def doctor_fix(session: WebSession, call: ApiRequest) -> Any:
     return _examine(session, to_fix=True)
 
 
-def _examine(session: StoreSession, *, to_fix: bool) -> dict[str, Any]:
+def _examine(session: WebSession, *, to_fix: bool) -> dict[str, Any]:
     return report(*run_doctor(session.home, lambda: session.db, to_fix=to_fix, environ=environ(), clock=session.clock))
 
 
@@ -218,13 +216,11 @@ _PRUNED: Final = exactly(
     body=only(older_than=DURATION, where=WHERE_SCHEMA, dry_run=FLAG),
     slow=True,
 )
-def prune(session: StoreSession, call: ApiRequest) -> Any:
+def prune(session: WebSession, call: ApiRequest) -> Any:
     """Like the command: without `older_than`, prune the matching jobs by the retention settings."""
-    body = parse_object(call.body, "body", known=["older_than", "where", "dry_run"])
-    dry_run = parse_flag(body, "dry_run")
-    older = body.get("older_than")
+    dry_run, older = bool(call.body.get("dry_run")), call.body.get("older_than")
     age = None if older is None else parse_duration_ms(older, subject="older_than")
-    where = restrict_states(parse_where(body.get("where"), session.reads), FINAL, done="pruned", subject="state")
+    where = restrict_states(parse_where(call.body.get("where"), session.reads), FINAL, done="pruned", subject="state")
     chosen = None
     if not where.names_states_only:
         chosen = frozenset(job.id for job in session.reads.choose(where))
@@ -233,7 +229,7 @@ def prune(session: StoreSession, call: ApiRequest) -> Any:
     plan = pruner.Plan.by_age(ages, now_ms=session.reads.now_ms(), only=chosen)
     # Without jobs to prune, do not create a database.
     is_empty = not any(pruner.count(session.reads, plan).values())
-    done = pruner.foresee(session.reads, plan) if dry_run or is_empty else session.prune(plan)
+    done = pruner.foresee(session.reads, plan) if dry_run or is_empty else run_pruner(session, plan)
     jobs = {state.value: done.jobs.get(state, 0) for state in State if state in FINAL}
     return {"dry_run": dry_run, "jobs": jobs, "logs": done.logs._asdict()}
 
@@ -259,7 +255,7 @@ _ENTRY: Final = exactly(
     ),
     slow=True,
 )
-def list_audit(session: StoreSession, call: ApiRequest) -> Any:
+def list_audit(session: WebSession, call: ApiRequest) -> Any:
     query, reads, before = call.query, session.reads, None
     if query["cursor"] is not None:
         (before,) = read_cursor(query["cursor"], int)

@@ -12,10 +12,10 @@ from queuectl.alerts.delivery import AlertDelivery
 from queuectl.clock import Cancelled
 from queuectl.config import environ, working_directory
 from queuectl.errors import QueuectlError
-from queuectl.web.api.operation import PAGING, ApiRequest, Created, Operations, listing, paginate, parse_object
+from queuectl.store_threads import StorePool, WebSession
+from queuectl.web.api.operation import PAGING, ApiRequest, Created, Operations, listing, paginate
 from queuectl.web.middleware import Refused
 from queuectl.web.schemas import NEW_ALERT, TEXT, exactly, ref
-from queuectl.web.store_threads import StorePool, StoreSession
 
 ALERTS: Final = Operations("alerts")
 INTERVAL_SECONDS: Final = 5.0
@@ -25,31 +25,30 @@ _log: Final = logging.getLogger(__name__)
 
 
 @ALERTS.get("/alerts", "List alerts with their state.", listing(ref("Alert")), params=PAGING)
-def list_alerts(session: StoreSession, call: ApiRequest) -> Any:
+def list_alerts(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, use.to_dicts(session.reads, session.reads.alerts()), name="name")
 
 
 @ALERTS.post("/alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, status=201)
-def add_alert(session: StoreSession, call: ApiRequest) -> Any:
-    body = parse_object(call.body, "body", known=list(NEW_ALERT["properties"]))
-    if body.get("command") is not None and not session.accepts_alert_commands:
+def add_alert(session: WebSession, call: ApiRequest) -> Any:
+    if call.body.get("command") is not None and not session.accepts_alert_commands:
         # A command runs on this host: only its operator may allow clients to set one.
         detail = "command: this server does not accept alert commands over HTTP"
         hint = "give webhook instead; the operator can start the server with --allow-alert-commands"
         raise Refused(HTTPStatus.FORBIDDEN, "alert-commands-off", detail, hint=hint)
-    fields = {"hold" if name == "for" else name: value for name, value in body.items()}
+    fields = {"hold" if name == "for" else name: value for name, value in call.body.items()}
     request = use.AlertRequest(**{"name": None, **fields})
     added = use.add(request, cwd=working_directory(), reads=lambda: session.reads, open_store=session.open_store)
     return Created(added.to_dict(), location=f"/alerts/{added.name}")
 
 
 @ALERTS.get("/alerts/{name}", "Show an alert.", ref("Alert"))
-def show_alert(session: StoreSession, call: ApiRequest) -> Any:
+def show_alert(session: WebSession, call: ApiRequest) -> Any:
     return use.to_dicts(session.reads, [session.reads.alert(call.path["name"])])[0]
 
 
 @ALERTS.delete("/alerts/{name}", "Remove an alert.", ref("Answer"))
-def remove_alert(session: StoreSession, call: ApiRequest) -> Any:
+def remove_alert(session: WebSession, call: ApiRequest) -> Any:
     answer = use.remove_all([call.path["name"]], reads=lambda: session.reads, open_store=session.open_store)
     for _, error in answer.refused:
         raise error
@@ -62,13 +61,13 @@ def remove_alert(session: StoreSession, call: ApiRequest) -> Any:
     exactly(name=TEXT, state=TEXT, text=TEXT),
     slow=True,
 )
-def test_alert(session: StoreSession, call: ApiRequest) -> Any:
+def test_alert(session: WebSession, call: ApiRequest) -> Any:
     name = call.path["name"]
     session.reads.alert(name)  # before a database is created only to find that it has no such alert
     return {"name": name, "state": "test", "text": alert_delivery(session).test(name)}
 
 
-async def check_alerts(pool: StorePool) -> None:
+async def check_alerts(pool: StorePool[WebSession]) -> None:
     """Evaluate the alerts periodically until the server stops."""
     reported: str | None = None
     while True:
@@ -86,7 +85,7 @@ async def check_alerts(pool: StorePool) -> None:
         await asyncio.sleep(seconds)
 
 
-def _check(session: StoreSession) -> None:
+def _check(session: WebSession) -> None:
     if not session.has_store or not session.reads.alerts():
         return
     for sent in alert_delivery(session).check():
@@ -94,7 +93,7 @@ def _check(session: StoreSession) -> None:
             _log.warning("the notification of the alert %s failed: %s", sent.alert.name, sent.error.message)
 
 
-def alert_delivery(session: StoreSession) -> AlertDelivery:
+def alert_delivery(session: WebSession) -> AlertDelivery:
     """Deliver alerts with the current policy; if its file is unusable, with the previous one."""
     session.gate.policy.follow(lambda _: None, lambda problem: _log.warning("%s", problem))
     return AlertDelivery(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -9,12 +10,13 @@ from queuectl.errors import InvalidInput, QueuectlError, UnknownName, UsageError
 from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.states import FINAL, WAITING, State
-from queuectl.maintenance.pruner import Plan
+from queuectl.maintenance.pruner import MAX_ROWS, Plan, Pruned, Pruner, prune
 from queuectl.operations import control
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import MAX_DEAD_GROUPED, Store
 from queuectl.store.types import Chosen
+from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, short_repr
 from queuectl.units import from_ms, iso
 from queuectl.web.api.jobs import SORT, job_details, job_page
@@ -25,13 +27,9 @@ from queuectl.web.api.operation import (
     WHERE_SCHEMA,
     ApiRequest,
     Operations,
-    parse_flag,
-    parse_object,
-    parse_texts,
     parse_where,
 )
 from queuectl.web.schemas import COUNT, FLAG, ID, TEXT, TIME, array, exactly, maybe, only, ref
-from queuectl.web.store_threads import StoreSession
 
 BULK: Final = Operations("jobs")
 DLQ: Final = Operations("dlq")
@@ -46,7 +44,7 @@ def ANY(_: Chosen | Job) -> bool:  # noqa: N802 - the default of Action.wants, w
 class Action(NamedTuple):
     able: frozenset[State]
     done: str  # past participle, for messages
-    do: Callable[[StoreSession, Store, Iterable[str], bool], BulkResult]
+    do: Callable[[WebSession, Store, Iterable[str], bool], BulkResult]
     wants: Callable[[Chosen | Job], bool] = ANY  # whether a matching job would change
 
 
@@ -57,13 +55,18 @@ def _action(
     return Action(able, done, lambda _, store, refs, exact: change(store, refs, exact=exact), wants)
 
 
-def _cancel(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
+def _cancel(session: WebSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
     return control.cancel(store, session.clock, refs, rescue=session.rescue, exact=exact)
 
 
-def _prune(session: StoreSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
+def run_pruner(session: WebSession, plan: Plan) -> Pruned:
+    pruner = Pruner(session.open_store(), home=session.home, writer=f"prune-{os.getpid()}", rows=MAX_ROWS)
+    return prune(pruner, plan, clock=session.clock, advance=lambda _: None)
+
+
+def _prune(session: WebSession, store: Store, refs: Iterable[str], exact: bool) -> BulkResult:
     def remove(ids: Sequence[str]) -> Mapping[str, QueuectlError]:
-        session.prune(Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(ids)))
+        run_pruner(session, Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(ids)))
         left = {job.id: job.state for job in find_jobs(store, ids).values()}
         hint = "only jobs that have ended can be pruned"
         return find_refusals(left, left, able=(), verb="prune", hint=lambda _: hint)
@@ -92,26 +95,24 @@ _TARGETS: Final = {"ids": array(ID), "where": WHERE_SCHEMA, "preview": FLAG}
     body=only("action", action={"type": "string", "enum": _ACTION_NAMES}, **_TARGETS, change=ref("Change")),
     slow=True,
 )
-def act_on_jobs(session: StoreSession, call: ApiRequest) -> Any:
-    body = parse_object(call.body, "body", known=["action", "change", *_TARGETS])
-    return _perform(session, _parse_action(body), body)
+def act_on_jobs(session: WebSession, call: ApiRequest) -> Any:
+    return _perform(session, _parse_action(call.body), call.body)
 
 
-def _perform(session: StoreSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
+def _perform(session: WebSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
     """Act on `ids`, or on the jobs that match `where`. `{}` there means all jobs, so one of the two is required."""
     if (body.get("ids") is None) == (body.get("where") is None):
         raise UsageError("expected either ids or where", hint='like {"where": {"queue": "mail"}} or {"ids": ["7f3a"]}')
-    is_preview = parse_flag(body, "preview")
     if body.get("ids") is not None:
-        ids, is_exact = list(parse_texts(body["ids"], "ids")), False
-        if is_preview:
+        ids, is_exact = list(body["ids"]), False
+        if body.get("preview"):
             found = find_jobs(session.reads, resolve_ids(session.reads, ids).done).values()
             return _preview([job for job in found if job.state in action.able])
     else:
         where = parse_where(body["where"], session.reads)
         where = restrict_states(where, action.able, done=action.done, subject="state")
         chosen = [job for job in session.reads.choose(where) if action.wants(job)]
-        if is_preview:
+        if body.get("preview"):
             return _preview(chosen)
         ids, is_exact = [job.id for job in chosen], True
     if ids and not is_exact and not (picked := resolve_ids(session.reads, ids)).done:
@@ -128,9 +129,8 @@ def _parse_action(body: Mapping[str, Any]) -> Action:
         return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
     if fields is not None:
         raise InvalidInput("change", "is allowed with the action edit only", hint="omit it")
-    if not isinstance(name, str):
-        hint = f"one of: {', '.join(_ACTION_NAMES)}"
-        raise InvalidInput("action", f"expected a text, got {short_repr(name)}", hint=hint)
+    if name is None:
+        raise InvalidInput("action", "expected a text, got null", hint=f"one of: {', '.join(_ACTION_NAMES)}")
     if name not in ACTIONS:
         raise UnknownName("action", name, nearest=closest_match(name, _ACTION_NAMES), known=_ACTION_NAMES)
     return ACTIONS[name]
@@ -147,7 +147,7 @@ _DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "sta
 
 
 @DLQ.get("/dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, SORT, LIMIT, CURSOR))
-def list_dead(session: StoreSession, call: ApiRequest) -> Any:
+def list_dead(session: WebSession, call: ApiRequest) -> Any:
     return job_page(session, {**call.query, "state": (State.DEAD.value,)})
 
 
@@ -157,7 +157,7 @@ def list_dead(session: StoreSession, call: ApiRequest) -> Any:
     array(exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)),
     params=(LIMIT,),
 )
-def dead_by_error(session: StoreSession, call: ApiRequest) -> Any:
+def dead_by_error(session: WebSession, call: ApiRequest) -> Any:
     return [
         {"error": one.error, "queue": one.queue, "jobs": one.jobs, "newest": one.newest, "at": iso(from_ms(one.at_ms))}
         for one in session.reads.dead_by_error(limit=call.query["limit"])
@@ -167,8 +167,8 @@ def dead_by_error(session: StoreSession, call: ApiRequest) -> Any:
 @DLQ.post(
     "/dlq/retry", "Retry dead jobs: those named, or all that match.", ref("Acted"), body=only(**_TARGETS), slow=True
 )
-def retry_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return _perform(session, _RETRY_DEAD, parse_object(call.body, "body", known=list(_TARGETS)))
+def retry_dead(session: WebSession, call: ApiRequest) -> Any:
+    return _perform(session, _RETRY_DEAD, call.body)
 
 
 @DLQ.post(
@@ -178,10 +178,10 @@ def retry_dead(session: StoreSession, call: ApiRequest) -> Any:
     body=only(**_TARGETS),
     slow=True,
 )
-def purge_dead(session: StoreSession, call: ApiRequest) -> Any:
-    return _perform(session, ACTIONS["purge"], parse_object(call.body, "body", known=list(_TARGETS)))
+def purge_dead(session: WebSession, call: ApiRequest) -> Any:
+    return _perform(session, ACTIONS["purge"], call.body)
 
 
 @DLQ.get("/dlq/{id}", "Show a dead job.", ref("Shown"))
-def show_dead(session: StoreSession, call: ApiRequest) -> Any:
+def show_dead(session: WebSession, call: ApiRequest) -> Any:
     return job_details(session, control.require_dead(session.reads, call.path["id"]))

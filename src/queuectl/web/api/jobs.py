@@ -7,16 +7,19 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from queuectl.config import host_name
+from queuectl.config import host_name, working_directory
 from queuectl.errors import InvalidInput, UsageError
+from queuectl.jobs.edit import JobEdit, parse_edit
+from queuectl.jobs.fields import absolute
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import FINAL, State
-from queuectl.operations import batches, inspect, job_input
+from queuectl.operations import batches, control, inspect, job_input
 from queuectl.operations import explain as explaining
 from queuectl.operations import wait as waiting
 from queuectl.operations.enqueue import JobInput, ParsedJobs
 from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort
 from queuectl.store.types import Filter, Sort
+from queuectl.store_threads import WebSession
 from queuectl.text import short_repr
 from queuectl.units import parse_duration_ms, parse_time_ms
 from queuectl.web.api.operation import (
@@ -27,13 +30,11 @@ from queuectl.web.api.operation import (
     Created,
     Operations,
     Param,
-    parse_object,
-    parse_text,
     parse_texts,
+    read_field,
     to_filter,
 )
 from queuectl.web.schemas import TEXT, TIME, array, only, optional, ref
-from queuectl.web.store_threads import StoreSession
 
 JOBS: Final = Operations("jobs")
 
@@ -76,13 +77,13 @@ _MANY: Final = only(
     status=201,
     headers=(IDEMPOTENCY_KEY,),
 )
-def enqueue_many(session: StoreSession, call: ApiRequest) -> Any:
-    body = parse_object(call.body, "body", known=list(_MANY["properties"]))
+def enqueue_many(session: WebSession, call: ApiRequest) -> Any:
+    body: dict[str, Any] = call.body
     job = {} if body.get("job") is None else fields_of(body["job"])
     jobs_input = _parse_jobs(body, job)
     # Jobs of an array have their own fields; otherwise `job` has the fields that all of them share.
     common = {} if body.get("array") is not None else {k: v for k, v in job.items() if k not in {"command", "argv"}}
-    batch, last = parse_text(body, "batch"), parse_text(body, "on_complete")
+    batch, last = body.get("batch"), body.get("on_complete")
     jobs = session.add(jobs_input, common, batch=batch, on_complete=last, idempotency=_request_of(call, "/jobs/many"))
     return Created([added(one) for one in jobs], is_new=any(not one.is_duplicate for one in jobs))
 
@@ -104,11 +105,10 @@ def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
             if (command is None) == (argv is None):
                 hint = 'like {"for_each": ["a", "b"], "job": {"command": "gzip {}"}}'
                 raise InvalidInput("job", "expected either a command or an argv", hint=hint)
-            template = parse_texts(argv, "argv") if command is None else parse_text(job, "command") or ""
-            items = parse_texts(body["for_each"], "for_each")
-            return job_input.for_each_item(items, template, colsep=parse_text(body, "colsep"))
+            template = parse_texts(argv, "argv") if command is None else read_field(command, "command", TEXT)
+            return job_input.for_each_item(body["for_each"], template, colsep=body.get("colsep"))
         case _:
-            return job_input.make_array(job, parse_text(body, "array") or "", flags={}, subject="array")
+            return job_input.make_array(job, body["array"], flags={}, subject="array")
 
 
 @JOBS.post(
@@ -119,7 +119,7 @@ def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
     status=201,
     headers=(IDEMPOTENCY_KEY,),
 )
-def enqueue(session: StoreSession, call: ApiRequest) -> Any:
+def enqueue(session: WebSession, call: ApiRequest) -> Any:
     """Add one job for an object; for an array, add all jobs or none."""
     is_batch = isinstance(call.body, list)
     items = [fields_of(item) for item in (call.body if is_batch else [call.body])]
@@ -160,11 +160,11 @@ def location(job: Job) -> str:
 
 
 @JOBS.get("/jobs", "List jobs.", ref("Jobs"), params=(*SELECTORS, SORT, LIMIT, CURSOR))
-def list_jobs(session: StoreSession, call: ApiRequest) -> Any:
+def list_jobs(session: WebSession, call: ApiRequest) -> Any:
     return job_page(session, call.query)
 
 
-def job_page(session: StoreSession, query: Mapping[str, Any]) -> dict[str, Any]:
+def job_page(session: WebSession, query: Mapping[str, Any]) -> dict[str, Any]:
     where, (sort, descending) = to_filter(query, session.reads), parse_sort(query["sort"])
     limit, cursor = query["limit"], query["cursor"]
     page = inspect.page(session.reads, where, sort=sort, descending=descending, limit=limit, cursor=cursor)
@@ -172,11 +172,11 @@ def job_page(session: StoreSession, query: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @JOBS.get("/jobs/{id}", "Show a job with its history and the end of its output.", _SHOWN)
-def show_job(session: StoreSession, call: ApiRequest) -> Any:
+def show_job(session: WebSession, call: ApiRequest) -> Any:
     return job_details(session, call.path["id"])
 
 
-def job_details(session: StoreSession, job_id: str) -> dict[str, Any]:
+def job_details(session: WebSession, job_id: str) -> dict[str, Any]:
     limit, serves = session.settings.output_limit, session.is_serving()
     return inspect.show(session.reads, job_id, host=host_name(), output_limit=limit, is_alive=serves).to_dict()
 
@@ -187,47 +187,56 @@ def job_details(session: StoreSession, job_id: str) -> dict[str, Any]:
     _JOB,
     body={"allOf": [ref("Change")], "properties": optional(as_of=TIME), "minProperties": 1},
 )
-def edit_job(session: StoreSession, call: ApiRequest) -> Any:
+def edit_job(session: WebSession, call: ApiRequest) -> Any:
     fields = dict(fields_of(call.body))
     seen = fields.pop("as_of", None)
     as_of = None if seen is None else parse_time_ms(seen, subject="as_of", local=None)
-    return session.change(call.path["id"], fields, as_of=as_of).to_dict()
+    change = parse_edit(fields)
+    if change == JobEdit():
+        raise UsageError("nothing to change", hint='for example {"priority": 5}')
+    found = session.get(call.path["id"]).id
+    return session.only(control.edit(session.open_store(), [found], change, as_of=as_of)).to_dict()
 
 
 @JOBS.get("/jobs/{id}/explain", "Explain why a job is not running.", ref("Explanation"))
-def explain_job(session: StoreSession, call: ApiRequest) -> Any:
+def explain_job(session: WebSession, call: ApiRequest) -> Any:
     return explaining.explain(session.reads, call.path["id"], is_alive=session.is_serving()).to_dict()
 
 
 @JOBS.get("/jobs/{id}/graph", "Show the dependencies of a job, in both directions.", ref("Graph"))
-def show_graph(session: StoreSession, call: ApiRequest) -> Any:
+def show_graph(session: WebSession, call: ApiRequest) -> Any:
     return session.graph(call.path["id"])
 
 
 def _change(
-    name: str, path: str, summary: str, change: Callable[[StoreSession, str], Job], *, slow: bool = False
+    name: str, path: str, summary: str, change: Callable[[WebSession, str], Job], *, slow: bool = False
 ) -> None:
     """Declare an action on one job that needs nothing but its ID."""
 
-    def handler(session: StoreSession, call: ApiRequest) -> Any:
+    def handler(session: WebSession, call: ApiRequest) -> Any:
         return change(session, call.path["id"]).to_dict()
 
     handler.__name__ = name
     JOBS.post(f"/jobs/{{id}}/{path}", summary, _JOB, slow=slow)(handler)
 
 
-_change("cancel_job", "cancel", "Cancel a job. Waits until a running job has ended.", StoreSession.cancel, slow=True)
-_change("retry_job", "retry", "Retry a failed, dead or cancelled job.", StoreSession.retry)
-_change("hold_job", "hold", "Hold a waiting job.", StoreSession.hold)
-_change("release_job", "release", "Release a held job.", StoreSession.release)
-_change("run_job_now", "run-now", "Make a job due now.", StoreSession.run_now)
+_change("cancel_job", "cancel", "Cancel a job. Waits until a running job has ended.", WebSession.cancel, slow=True)
+_change("retry_job", "retry", "Retry a failed, dead or cancelled job.", WebSession.retry)
+_change("hold_job", "hold", "Hold a waiting job.", WebSession.hold)
+_change("release_job", "release", "Release a held job.", WebSession.release)
+_change("run_job_now", "run-now", "Make a job due now.", WebSession.run_now)
 
 
 @JOBS.post(
     "/jobs/{id}/clone", "Add a new job with the same fields, except those given.", _JOB, body=_NEW_JOB, status=201
 )
-def clone_job(session: StoreSession, call: ApiRequest) -> Any:
-    job = session.copy(call.path["id"], {} if call.body is None else fields_of(call.body))
+def clone_job(session: WebSession, call: ApiRequest) -> Any:
+    fields = {} if call.body is None else fields_of(call.body)
+    if isinstance(cwd := fields.get("cwd"), str):
+        fields = {**fields, "cwd": absolute(cwd, working_directory())}
+    new = control.clone(session.reads, session.reads.resolve(call.path["id"]), fields)
+    store = session.open_store()
+    job = store.get(store.enqueue([new])[0])
     return Created(job.to_dict(), location=location(job))
 
 
@@ -249,7 +258,7 @@ _TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504."
     ),
     slow=True,
 )
-def wait_for_jobs(session: StoreSession, call: ApiRequest) -> Any:
+def wait_for_jobs(session: WebSession, call: ApiRequest) -> Any:
     where, seconds = to_filter(call.query, session.reads), _seconds(call)
     if bool(call.query["id"]) == (where != Filter(includes_webhooks=where.includes_webhooks)):
         raise UsageError("expected either ids or selectors", hint="like ?id=7f3a&id=81bc, or ?queue=mail")
@@ -266,7 +275,7 @@ def wait_for_jobs(session: StoreSession, call: ApiRequest) -> Any:
 
 
 @JOBS.get("/jobs/{id}/wait", "Wait until a job has ended.", _JOB, params=(_TIMEOUT,), slow=True)
-def wait_for_job(session: StoreSession, call: ApiRequest) -> Any:
+def wait_for_job(session: WebSession, call: ApiRequest) -> Any:
     return session.wait(call.path["id"], timeout=_seconds(call)).to_dict()
 
 
@@ -278,7 +287,7 @@ def wait_for_job(session: StoreSession, call: ApiRequest) -> Any:
     tag="batches",
     slow=True,
 )
-def wait_for_batch(session: StoreSession, call: ApiRequest) -> Any:
+def wait_for_batch(session: WebSession, call: ApiRequest) -> Any:
     return batches.wait(session.reads, session.clock, call.path["name"], timeout=_seconds(call)).to_dict()
 
 

@@ -20,10 +20,10 @@ from queuectl.operations import logs
 from queuectl.operations.export import export_config
 from queuectl.operations.logs import LogView
 from queuectl.store.types import Filter
+from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.api.operation import SELECTORS, Operations, Param, reject_nul, to_filter
 from queuectl.web.middleware import Refused
 from queuectl.web.sse import Feed, stream
-from queuectl.web.store_threads import StorePools, StoreSession
 
 PLAIN: Final = "text/plain; charset=utf-8"
 EVENTS: Final = "text/event-stream"
@@ -66,7 +66,7 @@ async def show_logs(request: Request, query: Mapping[str, Any], pools: StorePool
     return StreamingResponse(stream(pools.streaming, partial(_read, job_id, view)), media_type=PLAIN, headers=headers)
 
 
-def _known(session: StoreSession, ref: str, view: LogView, *, follow: bool) -> str:
+def _known(session: WebSession, ref: str, view: LogView, *, follow: bool) -> str:
     job_id = session.reads.resolve(ref)
     if view.run is not None and not follow:
         for _ in logs.read_log(session.reads, job_id, view, host=host_name()):  # raises for an unknown run
@@ -74,11 +74,11 @@ def _known(session: StoreSession, ref: str, view: LogView, *, follow: bool) -> s
     return job_id
 
 
-def _read(job_id: str, view: LogView, session: StoreSession) -> Iterator[bytes]:
+def _read(job_id: str, view: LogView, session: WebSession) -> Iterator[bytes]:
     return logs.read_log(session.reads, job_id, view, host=host_name())
 
 
-def _follow(job_id: str, view: LogView, session: StoreSession) -> Iterator[bytes]:
+def _follow(job_id: str, view: LogView, session: WebSession) -> Iterator[bytes]:
     return (piece.data for piece in logs.follow_logs(session.reads, session.clock, [job_id], view, host=host_name()))
 
 
@@ -110,7 +110,7 @@ def _read_range(text: str) -> Span | None:
     return first, last
 
 
-def _part(session: StoreSession, job_id: str, view: LogView, span: Span) -> Response:
+def _part(session: WebSession, job_id: str, view: LogView, span: Span) -> Response:
     size = sum(len(piece) for piece in logs.read_log(session.reads, job_id, view, host=host_name()))
     first, last = span
     if first is None:  # a suffix range
@@ -161,7 +161,7 @@ async def export_jobs(request: Request, query: Mapping[str, Any], pools: StorePo
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[query["format"]])
 
 
-def _chunks(query: Mapping[str, Any], where: Filter, session: StoreSession) -> Iterator[bytes]:
+def _chunks(query: Mapping[str, Any], where: Filter, session: WebSession) -> Iterator[bytes]:
     jobs = use.export_jobs(session.reads, where, history=query["history"], show_env=False)
     rules = export_config(session.reads, show_env=False) if query["rules"] else ()
     return use.spool(

@@ -3,7 +3,7 @@
     QUEUES = Operations("queues")
 
     @QUEUES.get("/queues/{name}", "Show a queue.", ref("Queue"))
-    def show_queue(session: StoreSession, call: ApiRequest) -> Any: ...
+    def show_queue(session: WebSession, call: ApiRequest) -> Any: ...
 
 A literal path is declared before one with a parameter in the same position.
 """
@@ -30,7 +30,7 @@ class ApiRequest(NamedTuple):
 
     path: Mapping[str, str]
     query: Mapping[str, Any]  # every parameter of the operation; None or () if it is omitted
-    body: Any = None
+    body: Any = None  # see Operation.read_body
     headers: Mapping[str, str | None] = {}  # those that the operation declares, by lower-case name
 
 
@@ -133,6 +133,16 @@ class Operation(NamedTuple):
             if name not in known:
                 raise UnknownName("parameter", name, nearest=closest_match(name, known), known=known or ["none"])
         return {param.name: param.read([value for name, value in given if name == param.name]) for param in self.params}
+
+    def read_body(self, value: Any) -> Any:
+        """Check a body. If its schema lists all its fields, return those given; otherwise the handler reads it."""
+        if value is not None and self.body is None:
+            raise InvalidInput("body", "expected none", hint="omit it")
+        if self.body is None or self.body.get("additionalProperties") is not False:
+            return value
+        fields: Mapping[str, Schema] = self.body["properties"]
+        given = parse_object(value, "body", known=list(fields))
+        return {name: read_field(one, name, fields[name]) for name, one in given.items()}
 
 
 class Operations(list[Operation]):
@@ -243,18 +253,20 @@ def parse_texts(value: object, subject: str) -> tuple[str, ...]:
     return tuple(reject_nul(one, subject) for one in given)
 
 
-def parse_text(values: Mapping[str, Any], name: str) -> str | None:
-    value = values.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InvalidInput(name, f"expected text, got {short_repr(value)}", hint="write it in quotes")
+def read_field(value: Any, name: str, schema: Schema) -> Any:
+    """Check a flag, a text or a list of texts of a body. The operations check values of other types."""
+    kind = schema.get("type")
+    match [one for one in kind if one != "null"] if isinstance(kind, list) else [kind]:
+        case _ if value is None:
+            return None
+        case ["boolean"] if not isinstance(value, bool):
+            problem = f"expected true or false, got {short_repr(value)}"
+            raise InvalidInput(name, problem, hint=f'like {{"{name}": true}}')
+        case ["string"] if not isinstance(value, str):
+            raise InvalidInput(name, f"expected text, got {short_repr(value)}", hint="write it in quotes")
+        case ["array"] if schema["items"].get("type") == "string":
+            return parse_texts(value, name)
     return value
-
-
-def parse_flag(values: Mapping[str, Any], name: str) -> bool:
-    value = values.get(name)
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=f'like {{"{name}": true}}')
 
 
 # The default is large: most clients never need a second page.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any, Final
 
-from queuectl.config import environ
-from queuectl.cron.operations import ScheduleRequest
+from queuectl.config import environ, working_directory
+from queuectl.cron import operations
+from queuectl.cron.operations import CronContext, ScheduleRequest
 from queuectl.cron.zones import local_zone_name
 from queuectl.errors import InvalidInput
+from queuectl.jobs.spec import Defaults
 from queuectl.operations import queues as use
+from queuectl.store_threads import WebSession
 from queuectl.text import short_repr
 from queuectl.units import iso
 from queuectl.web.api.jobs import added, fields_of, location
@@ -20,12 +24,9 @@ from queuectl.web.api.operation import (
     Param,
     listing,
     paginate,
-    parse_flag,
-    parse_object,
-    parse_texts,
+    read_field,
 )
 from queuectl.web.schemas import FLAG, ID, QUEUE_SETTINGS, TEXT, TIME, array, only, ref
-from queuectl.web.store_threads import StoreSession
 
 QUEUES: Final = Operations("queues")
 BATCHES: Final = Operations("batches")
@@ -36,27 +37,27 @@ _SETTINGS: Final = only(paused=FLAG, **QUEUE_SETTINGS)
 
 
 @QUEUES.get("/queues", "List queues with their job counts, limits and current rate.", listing(_QUEUE), params=PAGING)
-def list_queues(session: StoreSession, call: ApiRequest) -> Any:
+def list_queues(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, session.queues(), name="name")
 
 
 @QUEUES.get("/queues/{name}", "Show a queue, also if it is empty.", _QUEUE)
-def show_queue(session: StoreSession, call: ApiRequest) -> Any:
+def show_queue(session: WebSession, call: ApiRequest) -> Any:
     return use.view(session.reads, use.check_queue(call.path["name"])).to_dict()
 
 
 @QUEUES.patch("/queues/{name}", "Change the settings of a queue.", _QUEUE, body={**_SETTINGS, "minProperties": 1})
-def change_queue(session: StoreSession, call: ApiRequest) -> Any:
-    return session.set_queue(call.path["name"], **parse_object(call.body, "body", known=list(_SETTINGS["properties"])))
+def change_queue(session: WebSession, call: ApiRequest) -> Any:
+    return session.set_queue(call.path["name"], **call.body)
 
 
 @QUEUES.post("/queues/{name}/pause", "Pause a queue: no more jobs start.", _QUEUE)
-def pause_queue(session: StoreSession, call: ApiRequest) -> Any:
+def pause_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], paused=True)
 
 
 @QUEUES.post("/queues/{name}/resume", "Resume a queue.", _QUEUE)
-def resume_queue(session: StoreSession, call: ApiRequest) -> Any:
+def resume_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], paused=False)
 
 
@@ -67,21 +68,20 @@ def resume_queue(session: StoreSession, call: ApiRequest) -> Any:
     body=only("to", to=TEXT, ids=array(ID)),
     slow=True,
 )
-def move_jobs(session: StoreSession, call: ApiRequest) -> Any:
-    body = parse_object(call.body, "body", known=["to", "ids"])
-    to = body.get("to")
-    if not isinstance(to, str):
-        raise InvalidInput("to", f"expected the name of a queue, got {short_repr(to)}", hint='like {"to": "slow"}')
-    return session.move(call.path["name"], to, *parse_texts(body.get("ids"), "ids"))
+def move_jobs(session: WebSession, call: ApiRequest) -> Any:
+    to, ids = call.body.get("to"), call.body.get("ids") or ()
+    if to is None:
+        raise InvalidInput("to", "expected the name of a queue, got null", hint='like {"to": "slow"}')
+    return session.move(call.path["name"], to, *ids)
 
 
 @BATCHES.get("/batches", "List batches with their progress.", listing(ref("Batch")), params=PAGING)
-def list_batches(session: StoreSession, call: ApiRequest) -> Any:
+def list_batches(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, session.batches(), name="name")
 
 
 @BATCHES.get("/batches/{name}", "Show the progress of a batch.", ref("Batch"))
-def show_batch(session: StoreSession, call: ApiRequest) -> Any:
+def show_batch(session: WebSession, call: ApiRequest) -> Any:
     return session.batch(call.path["name"])
 
 
@@ -92,12 +92,12 @@ _OPTIONS: Final = ("overlap", "catch_up", "jitter", "until")
 
 
 @CRON.get("/cron", "List schedules with their last and next runs.", listing(ref("Schedule")), params=PAGING)
-def list_schedules(session: StoreSession, call: ApiRequest) -> Any:
+def list_schedules(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, list(session.schedules), name="name")
 
 
 @CRON.post("/cron", "Add a schedule.", ref("Schedule"), body=ref("NewSchedule"), status=201)
-def add_schedule(session: StoreSession, call: ApiRequest) -> Any:
+def add_schedule(session: WebSession, call: ApiRequest) -> Any:
     given = {name: value for name, value in fields_of(call.body).items() if value is not None}
     for name in ("name", "schedule"):
         if not isinstance(given.get(name), str):
@@ -105,38 +105,40 @@ def add_schedule(session: StoreSession, call: ApiRequest) -> Any:
             raise InvalidInput(name, f"expected text, got {short_repr(given.get(name))}", hint=hint)
     schedule_name, expression = given.pop("name"), given.pop("schedule")
     zone = given.pop("tz", None) or local_zone_name(environ())
-    replace = parse_flag(given, "replace")
-    given.pop("replace", None)
+    replace = bool(read_field(given.pop("replace", None), "replace", FLAG))
     options = {name: given.pop(name) for name in _OPTIONS if name in given}
-    made = session.schedule(ScheduleRequest(schedule_name, expression, zone, given, **options), replace=replace)
-    return Created(made, location=f"/cron/{schedule_name}")
+    request = ScheduleRequest(schedule_name, expression, zone, given, **options)
+    defaults = Defaults.of(session.settings, cwd=working_directory())
+    context = CronContext(lambda: session.reads, session.open_store, lambda: defaults, random.random)
+    made = operations.add(request, context, replace=replace)
+    return Created(made.to_dict(None), location=f"/cron/{schedule_name}")
 
 
 @CRON.get("/cron/{name}", "Show a schedule with its last runs.", _SCHEDULE)
-def show_schedule(session: StoreSession, call: ApiRequest) -> Any:
+def show_schedule(session: WebSession, call: ApiRequest) -> Any:
     return session.schedules.get(call.path["name"])
 
 
 @CRON.delete("/cron/{name}", "Remove a schedule; its jobs stay.", ref("Answer"))
-def remove_schedule(session: StoreSession, call: ApiRequest) -> Any:
+def remove_schedule(session: WebSession, call: ApiRequest) -> Any:
     session.schedules.remove(call.path["name"])
     return {"done": [call.path["name"]], "refused": []}
 
 
 @CRON.post("/cron/{name}/pause", "Pause a schedule.", _SCHEDULE)
-def pause_schedule(session: StoreSession, call: ApiRequest) -> Any:
+def pause_schedule(session: WebSession, call: ApiRequest) -> Any:
     session.schedules.pause(call.path["name"])
     return session.schedules.get(call.path["name"])
 
 
 @CRON.post("/cron/{name}/resume", "Resume a schedule. Missed runs are skipped.", _SCHEDULE)
-def resume_schedule(session: StoreSession, call: ApiRequest) -> Any:
+def resume_schedule(session: WebSession, call: ApiRequest) -> Any:
     session.schedules.resume(call.path["name"])
     return session.schedules.get(call.path["name"])
 
 
 @CRON.post("/cron/{name}/run", "Enqueue its job now.", ref("Enqueued"), status=201)
-def run_schedule(session: StoreSession, call: ApiRequest) -> Any:
+def run_schedule(session: WebSession, call: ApiRequest) -> Any:
     job = session.schedules.run(call.path["name"])
     return Created(added(job), location=location(job))
 
@@ -147,5 +149,5 @@ def run_schedule(session: StoreSession, call: ApiRequest) -> Any:
     array(TIME),
     params=(Param("n", "Number of times.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 5}),),
 )
-def next_of_schedule(session: StoreSession, call: ApiRequest) -> Any:
+def next_of_schedule(session: WebSession, call: ApiRequest) -> Any:
     return [iso(at) for at in session.schedules.next(call.path["name"], call.query["n"])]

@@ -13,6 +13,7 @@ from queuectl.operations.bulk import find_jobs
 from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Chosen, Filter
+from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural
 from queuectl.web.api.bulk import ACTIONS, ANY
 from queuectl.web.api.operation import SELECTORS, to_filter
@@ -29,7 +30,6 @@ from queuectl.web.pages.http import (
     with_query,
 )
 from queuectl.web.pages.render import sentence
-from queuectl.web.store_threads import StoreSession
 
 
 class Selection(NamedTuple):
@@ -125,14 +125,14 @@ def find_verb(name: str | None) -> Verb:
     return VERBS[name]
 
 
-def perform_on_named(session: StoreSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
+def perform_on_named(session: WebSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
     """Skip jobs that would not change: an undo would revert an earlier action."""
     known = find_jobs(session.reads, ids)
     wanted = [one for one in ids if one not in known or verb.makes_a_difference(known[one])]
     return perform(session, verb, wanted, exact=exact)
 
 
-def perform(session: StoreSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
+def perform(session: WebSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
     answer = ACTIONS[verb.name].do(session, session.open_store(), ids, exact) if ids else BulkResult([], [])
     return _to_notice(verb, answer)
 
@@ -152,7 +152,7 @@ def _to_notice(verb: Verb, answer: BulkResult) -> Notice:
     return Notice("part" if lines else "done", text, lines, undo)
 
 
-def _undo(verb: Verb, ids: tuple[str, ...], session: StoreSession) -> Notice:
+def _undo(verb: Verb, ids: tuple[str, ...], session: WebSession) -> Notice:
     return perform(session, verb, ids, exact=True)._replace(undo=None)
 
 
@@ -167,7 +167,7 @@ class Preview(NamedTuple):
     first: list[Job]
 
 
-def preview(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def preview(session: WebSession, ask: PageRequest) -> View | Redirect:
     """Preview an action. An invalid request becomes a notice on the page that it came from."""
     try:
         return _preview(session, ask)
@@ -175,7 +175,7 @@ def preview(session: StoreSession, ask: PageRequest) -> View | Redirect:
         return Redirect(back_to(ask.query, "/jobs"), refused(sentence(error.message), error.hint))
 
 
-def _preview(session: StoreSession, ask: PageRequest) -> View:
+def _preview(session: WebSession, ask: PageRequest) -> View:
     verb, chosen = find_verb(ask.query.one("action")), Selection.of(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
@@ -194,7 +194,7 @@ def _preview(session: StoreSession, ask: PageRequest) -> View:
     return View("act.html", f"{verb.label} jobs", values)
 
 
-def do(session: StoreSession, ask: PageRequest) -> Redirect:
+def do(session: WebSession, ask: PageRequest) -> Redirect:
     verb, form = find_verb(ask.form.one("action")), ask.form
     to = back_to(form, "/jobs")
     if not form.has("all"):

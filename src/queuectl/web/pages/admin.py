@@ -10,13 +10,13 @@ from queuectl.jobs.model import Worker
 from queuectl.jobs.states import State
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.types import Filter, StopMode
+from queuectl.store_threads import WebSession
 from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
-from queuectl.web.store_threads import StoreSession
 
 MAX_RUNNING_SHOWN = 200  # in total
 
 
-def show_workers(session: StoreSession, ask: PageRequest) -> View:
+def show_workers(session: WebSession, ask: PageRequest) -> View:
     rows = list_workers(session)
     running = list(session.reads.jobs(Filter(frozenset({State.PROCESSING})), limit=MAX_RUNNING_SHOWN))
     by_worker: dict[str | None, list[Any]] = {}
@@ -31,7 +31,7 @@ def show_workers(session: StoreSession, ask: PageRequest) -> View:
     return View("workers.html", "Workers", values)
 
 
-def list_workers(session: StoreSession) -> list[dict[str, Any]]:
+def list_workers(session: WebSession) -> list[dict[str, Any]]:
     serves = session.is_serving()
     return [_row(worker, is_alive=serves(worker)) for worker in sorted(session.reads.workers(), key=lambda one: one.id)]
 
@@ -51,7 +51,7 @@ def _row(worker: Worker, *, is_alive: bool) -> dict[str, Any]:
     }
 
 
-def stop_worker(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def stop_worker(session: WebSession, ask: PageRequest) -> View | Redirect:
     name, now = ask.param("id"), ask.form.has("now")
     if not any(worker.id == name for worker in session.reads.workers()):
         raise WorkerNotFound(name)
@@ -64,7 +64,7 @@ def stop_worker(session: StoreSession, ask: PageRequest) -> View | Redirect:
     return Redirect(back_to(ask.form, "/workers"), done(f"Worker {name} {how}"))
 
 
-def show_settings(session: StoreSession, ask: PageRequest) -> View:
+def show_settings(session: WebSession, ask: PageRequest) -> View:
     about = {key.name: key for key in KEYS}
     rows: list[dict[str, Any]] = [
         {
@@ -78,7 +78,7 @@ def show_settings(session: StoreSession, ask: PageRequest) -> View:
     return View("settings.html", "Settings", {"settings": rows})
 
 
-def change_setting(session: StoreSession, ask: PageRequest) -> Redirect:
+def change_setting(session: WebSession, ask: PageRequest) -> Redirect:
     key = ask.param("key")
     resolve_key(key)
     before = session.reads.config().get(key)
@@ -86,12 +86,12 @@ def change_setting(session: StoreSession, ask: PageRequest) -> Redirect:
     return Redirect(back_to(ask.form, "/settings"), _change_setting(session, key, wanted, before=before))
 
 
-def _change_setting(session: StoreSession, key: str, value: str | None, *, before: str | None) -> Notice:
+def _change_setting(session: WebSession, key: str, value: str | None, *, before: str | None) -> Notice:
     (name,) = store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
     text = session.settings.entry(name).text
     message = f"{name} reset to its default, {text}" if value is None else f"{name} set to {text}"
 
-    def back(again: StoreSession) -> Notice:
+    def back(again: WebSession) -> Notice:
         return _change_setting(again, name, before, before=None)._replace(undo=None)
 
     return done(message, undo=back)

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from queuectl.jobs.stats import Point, TimeBuckets, percentile_ms
 from queuectl.jobs.stats import Span as Step
 from queuectl.jobs.stats import add_histograms as add_times
+from queuectl.store_threads import WebSession
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, from_ms
 from queuectl.web.pages.render import exact, number, span
-from queuectl.web.store_threads import StoreSession
 
 WIDTH: Final = 600
 HEIGHT: Final = 120
@@ -158,13 +158,13 @@ class Trend(NamedTuple):
     runs: Spread
 
 
-def trend(session: StoreSession, name: str | None) -> Trend:
+def trend(session: WebSession, name: str | None) -> Trend:
     window = next((one for one in WINDOWS if one.name == name), WINDOWS[0])
     now_ms = session.reads.now_ms()
     return draw(session.reads.points(window.step, since_ms=window.begin(now_ms)), window, now_ms)
 
 
-def last_hour(session: StoreSession, queue: str) -> Runs:
+def last_hour(session: WebSession, queue: str) -> Runs:
     """The runs of one queue in the last hour."""
     window, now_ms = WINDOWS[0], session.reads.now_ms()
     return draw_runs(session.reads.points(window.step, since_ms=window.begin(now_ms), queue=queue), window, now_ms)

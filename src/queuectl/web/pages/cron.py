@@ -11,22 +11,22 @@ from queuectl.config import environ
 from queuectl.cron import operations as use
 from queuectl.cron.zones import find_zone, local_zone_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName
+from queuectl.store_threads import WebSession
 from queuectl.text import closest_match
 from queuectl.units import from_ms
 from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
 from queuectl.web.pages.render import part
-from queuectl.web.store_threads import StoreSession
 
 UPCOMING: Final = 5
 NEW: Final = "+"  # in the URL of the form for a new one: no schedule can have this name
 _ACTIONS: Final = ("run", "pause", "resume", "remove")
 
 
-def show(session: StoreSession, ask: PageRequest) -> View:
+def show(session: WebSession, ask: PageRequest) -> View:
     return _page(session, ask.query, None)
 
 
-def _page(session: StoreSession, fields: Fields, error: QueuectlError | None) -> View:
+def _page(session: WebSession, fields: Fields, error: QueuectlError | None) -> View:
     rows = []
     for one in use.list_schedules(session.reads):
         schedule = one.schedule
@@ -62,7 +62,7 @@ def _zone_here() -> str:
         return ""
 
 
-def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def do(session: WebSession, ask: PageRequest) -> View | Redirect:
     name, verb = ask.param("name"), ask.param("verb")
     to = back_to(ask.form, "/cron")
     if name == NEW:
@@ -90,7 +90,7 @@ def _confirm(ask: PageRequest, name: str, verb: str) -> View:
     return confirm(ask, label, "schedule", text, name=name, back="/cron", is_grave=verb == "remove")
 
 
-def _pause(name: str, paused: bool, session: StoreSession, *, is_undo: bool = False) -> Notice:
+def _pause(name: str, paused: bool, session: WebSession, *, is_undo: bool = False) -> Notice:
     if paused:
         session.schedules.pause(name)
     else:
@@ -99,7 +99,7 @@ def _pause(name: str, paused: bool, session: StoreSession, *, is_undo: bool = Fa
     return done(f"Schedule {name} {'paused' if paused else 'resumed'}", undo=undo)
 
 
-def _add(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def _add(session: WebSession, ask: PageRequest) -> View | Redirect:
     form = ask.form
     job: dict[str, Any] = {"command": form.text("command")}
     if (queue := form.one("queue")) is not None:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.spec import PackedLimits
+from queuectl.store_threads import WebSession
 from queuectl.web.pages.http import Fields, PageRequest, Redirect, View, done
 from queuectl.web.pages.render import part
-from queuectl.web.store_threads import StoreSession
 
 
 def limit_texts(limits: PackedLimits | None) -> Mapping[str, str | None]:
@@ -35,11 +35,11 @@ _TEXT_FIELDS: Final = (
 INTEGER_FIELDS: Final = ("priority", "max_retries", "nice", "open_files", "processes")
 
 
-def show(session: StoreSession, ask: PageRequest) -> View:
+def show(session: WebSession, ask: PageRequest) -> View:
     return _form(session, ask.query, None)
 
 
-def add(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def add(session: WebSession, ask: PageRequest) -> View | Redirect:
     """Enqueue the job. After an error the form keeps its values."""
     try:
         job = session.enqueue(**read_fields(ask.form))
@@ -51,7 +51,7 @@ def add(session: StoreSession, ask: PageRequest) -> View | Redirect:
     return Redirect(f"/jobs/{part(job.id)}", done(message))
 
 
-def _form(session: StoreSession, fields: Fields, error: QueuectlError | None) -> View:
+def _form(session: WebSession, fields: Fields, error: QueuectlError | None) -> View:
     values: dict[str, Any] = {
         "value_of": lambda name: fields.text(name) or "",
         "limits": {name: fields.text(name) for name in LIMITS},

@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 
 from queuectl.errors import InvalidInput
+from queuectl.store_threads import WebSession
 from queuectl.web.api.operation import reject_nul
 from queuectl.web.auth import Right
 from queuectl.web.middleware import read_body
-from queuectl.web.store_threads import StoreSession
 
 MAX_NOTICES: Final = 64
 MAX_NOTICE_LINES: Final = 8
@@ -25,7 +25,7 @@ class Notice(NamedTuple):
     kind: str  # done, part or refused
     text: str
     lines: tuple[str, ...] = ()
-    undo: Callable[[StoreSession], Notice] | None = None
+    undo: Callable[[WebSession], Notice] | None = None
 
 
 class NoticeBoard:
@@ -49,7 +49,7 @@ class NoticeBoard:
         return self._notices.pop(name, None)
 
 
-def done(text: str, *, undo: Callable[[StoreSession], Notice] | None = None) -> Notice:
+def done(text: str, *, undo: Callable[[WebSession], Notice] | None = None) -> Notice:
     return Notice("done", text, undo=undo)
 
 
@@ -117,7 +117,7 @@ class Redirect(NamedTuple):
     notice: Notice | None = None
 
 
-Handler = Callable[[StoreSession, PageRequest], View | Redirect]
+Handler = Callable[[WebSession, PageRequest], View | Redirect]
 
 
 def confirm(

@@ -16,6 +16,7 @@ from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.jobs.wait_reason import Wait
 from queuectl.operations import control, explain, graph, inspect
 from queuectl.operations.explain import Reason
+from queuectl.store_threads import WebSession
 from queuectl.units import iso, to_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.charts import rounded
@@ -24,7 +25,6 @@ from queuectl.web.pages.graph import draw_graph
 from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
 from queuectl.web.pages.log import TAIL_LINES, read_log
 from queuectl.web.pages.render import moments, part, span
-from queuectl.web.store_threads import StoreSession
 from queuectl.webhooks.rules import redact_hooks
 
 WIDTH: Final = 1000
@@ -119,7 +119,7 @@ _EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "time
 _CLEARABLE: Final = ("timeout", *LIMITS)  # an empty field removes the limit
 
 
-def show(session: StoreSession, ask: PageRequest) -> View:
+def show(session: WebSession, ask: PageRequest) -> View:
     reads, serves = session.reads, session.is_serving()
     job_id = reads.resolve(ask.param("id"))
     shown = inspect.show(reads, job_id, host=host_name(), output_limit=0, is_alive=serves)
@@ -149,7 +149,7 @@ def show(session: StoreSession, ask: PageRequest) -> View:
     return View("job.html", f"Job {job.id}", values)
 
 
-def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def do(session: WebSession, ask: PageRequest) -> View | Redirect:
     verb, job_id = actions.find_verb(ask.param("verb")), session.reads.resolve(ask.param("id"))
     here = f"/jobs/{part(job_id)}"
     if verb.undo is None and not ask.is_confirmed:
@@ -159,7 +159,7 @@ def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
     return Redirect("/dlq" if is_gone else back_to(ask.form, here), notice)
 
 
-def clone(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def clone(session: WebSession, ask: PageRequest) -> View | Redirect:
     if not ask.is_confirmed:
         original = session.reads.resolve(ask.param("id"))
         text = "Enqueue a new job with the same fields. It runs as soon as a worker has a free slot."
@@ -168,7 +168,7 @@ def clone(session: StoreSession, ask: PageRequest) -> View | Redirect:
     return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} enqueued as a clone of {ask.param('id')}"))
 
 
-def edit(session: StoreSession, ask: PageRequest) -> Redirect:
+def edit(session: WebSession, ask: PageRequest) -> Redirect:
     job = session.get(ask.param("id"))
     to = back_to(ask.form, f"/jobs/{part(job.id)}")
     change = _changed_fields(job, ask.form)
@@ -182,7 +182,7 @@ def edit(session: StoreSession, ask: PageRequest) -> Redirect:
         raise error
     earlier = {name: _before(job, name) for name in change}
 
-    def back(again: StoreSession) -> Notice:
+    def back(again: WebSession) -> Notice:
         again.edit(job.id, **earlier)
         return done(f"Job {job.id} restored")
 

@@ -13,13 +13,13 @@ from queuectl.operations.query import MAX_SORTED_JOBS, is_sortable, parse_sort
 from queuectl.store.protocol import MAX_DEAD_GROUPED, Reads
 from queuectl.store.reads import ERROR_SHOWN
 from queuectl.store.types import Filter, Sort
+from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.actions import VERBS, Selection
 from queuectl.web.pages.http import PageRequest, Pairs, Redirect, View, back_to, confirm, with_query
 from queuectl.web.pages.render import part
-from queuectl.web.store_threads import StoreSession
 
 LIMITS: Final = (25, 50, 100, 250)
 DEFAULT_LIMIT: Final = 50
@@ -30,7 +30,7 @@ ENDED: Final = {**ALWAYS, "finished": "ended last", "duration": "longest run"}
 SINCE: Final = (("15m", "15 minutes"), ("1h", "hour"), ("1d", "day"), ("7d", "week"), ("30d", "30 days"))
 
 
-def show(session: StoreSession, ask: PageRequest) -> View:
+def show(session: WebSession, ask: PageRequest) -> View:
     reads, chosen = session.reads, Selection.of(ask.query)
     sort, limit = ask.query.one("sort") or "created", _limit(ask.query.one("limit"))
     view = _view(sort, limit)
@@ -121,7 +121,7 @@ def _tabs(chosen: Selection, tally: dict[str, dict[State, int]], sort: str, limi
 MIN_ID_PREFIX: Final = 6
 
 
-def find(session: StoreSession, ask: PageRequest) -> Redirect:
+def find(session: WebSession, ask: PageRequest) -> Redirect:
     wanted = ask.query.one("q")
     if wanted is None:
         return Redirect("/jobs")
@@ -129,7 +129,7 @@ def find(session: StoreSession, ask: PageRequest) -> Redirect:
     return Redirect(with_query("/jobs", [("match", wanted)]) if job_id is None else f"/jobs/{part(job_id)}")
 
 
-def _job_id(session: StoreSession, wanted: str) -> str | None:
+def _job_id(session: WebSession, wanted: str) -> str | None:
     if not is_valid_id(wanted):
         return None
     if wanted in find_jobs(session.reads, [wanted]):
@@ -148,7 +148,7 @@ DEAD: Final = Filter(frozenset({State.DEAD}), includes_webhooks=False)
 _DLQ_ACTIONS: Final = ("retry", "purge")
 
 
-def show_dead(session: StoreSession, ask: PageRequest) -> View:
+def show_dead(session: WebSession, ask: PageRequest) -> View:
     reads = session.reads
     groups = [{**one._asdict(), "at": from_ms(one.at_ms)} for one in reads.dead_by_error(limit=MAX_ERROR_GROUPS)]
     values: dict[str, Any] = {
@@ -160,7 +160,7 @@ def show_dead(session: StoreSession, ask: PageRequest) -> View:
     return View("dlq.html", "Dead jobs", values)
 
 
-def act_on_dead(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def act_on_dead(session: WebSession, ask: PageRequest) -> View | Redirect:
     """Retry or purge the dead jobs with the error in the form, which is truncated as on the page; without one, all of them."""
     name = ask.param("verb")
     if name not in _DLQ_ACTIONS:

@@ -12,13 +12,13 @@ from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations.inspect import without_webhook_queue
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter, Sort
+from queuectl.store_threads import WebSession
 from queuectl.text import plural
 from queuectl.units import to_ms
 from queuectl.web.pages.admin import list_workers
 from queuectl.web.pages.charts import WINDOWS, trend
 from queuectl.web.pages.http import PageRequest, View
 from queuectl.web.pages.render import part, span
-from queuectl.web.store_threads import StoreSession
 
 LATE_AFTER_MS: Final = 5 * 60 * 1000  # a longer wait is an issue
 RECENT_MS: Final = 60 * 60 * 1000
@@ -163,7 +163,7 @@ MAX_RUNNING_SHOWN = 6
 MAX_QUEUES_SHOWN = 15  # the busiest ones
 
 
-def show(session: StoreSession, ask: PageRequest) -> View:
+def show(session: WebSession, ask: PageRequest) -> View:
     reads, workers = session.reads, list_workers(session)
     tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)

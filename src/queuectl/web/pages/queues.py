@@ -11,11 +11,11 @@ from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.states import WAITING
 from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
+from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural
 from queuectl.web.pages.charts import last_hour
 from queuectl.web.pages.enqueue import limit_texts
 from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
-from queuectl.web.store_threads import StoreSession
 from queuectl.webhooks.rules import redact_url
 
 HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown as redacted URLs
@@ -25,7 +25,7 @@ MAX_CHARTS: Final = 40  # each is a query
 _ACTIONS: Final = ("pause", "resume", "set", "move")
 
 
-def show(session: StoreSession, ask: PageRequest) -> View:
+def show(session: WebSession, ask: PageRequest) -> View:
     oldest, part = session.reads.oldest_waiting_ms(), ask.query.one("name") or ""
     known = use.list_queues(session.reads)
     found = [one for one in known if part in one.name]
@@ -44,7 +44,7 @@ def show(session: StoreSession, ask: PageRequest) -> View:
     return View("queues.html", "Queues", values)
 
 
-def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
+def do(session: WebSession, ask: PageRequest) -> View | Redirect:
     name, verb = use.check_queue(ask.param("name")), ask.param("verb")
     to = back_to(ask.form, "/queues")
     match verb:
@@ -58,17 +58,17 @@ def do(session: StoreSession, ask: PageRequest) -> View | Redirect:
             raise UnknownName("action", verb, nearest=closest_match(verb, _ACTIONS), known=list(_ACTIONS))
 
 
-def pause(session: StoreSession, name: str, *, paused: bool) -> Notice:
+def pause(session: WebSession, name: str, *, paused: bool) -> Notice:
     session.set_queue(name, paused=paused)
     undo = partial(_undo_pause, name, not paused)
     return done(f"Queue {name} {'paused: no more jobs start' if paused else 'resumed'}", undo=undo)
 
 
-def _undo_pause(name: str, paused: bool, session: StoreSession) -> Notice:
+def _undo_pause(name: str, paused: bool, session: WebSession) -> Notice:
     return pause(session, name, paused=paused)._replace(undo=None)
 
 
-def _set(session: StoreSession, name: str, ask: PageRequest) -> Notice:
+def _set(session: WebSession, name: str, ask: PageRequest) -> Notice:
     """Change the settings of a queue. The form has all settings; an empty field removes one."""
     before, rules = _rules(use.view(session.reads, name)), session.reads.rules().get(name, QueueSettings())
     given = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
@@ -81,7 +81,7 @@ def _set(session: StoreSession, name: str, ask: PageRequest) -> Notice:
     whole = {**before, **{hook: getattr(rules, hook) for hook in HOOKS}}
     earlier = {rule: use.NO_VALUE if whole[rule] is None else whole[rule] for rule in changes}
 
-    def back(again: StoreSession) -> Notice:
+    def back(again: WebSession) -> Notice:
         again.set_queue(name, **earlier)
         return done(f"Queue {name} restored")
 
@@ -102,7 +102,7 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _move(session: StoreSession, name: str, ask: PageRequest) -> View | Redirect:
+def _move(session: WebSession, name: str, ask: PageRequest) -> View | Redirect:
     to = ask.form.one("to")
     if to is None:
         raise UsageError("no queue is named", hint="enter the name of the queue to move the jobs to")

@@ -15,10 +15,10 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.resources import LIMITS, format_limits, format_usage
 from queuectl.jobs.states import State
 from queuectl.operations.inspect import without_webhook_queue
+from queuectl.store_threads import WebSession
 from queuectl.text import command_line, escape_control, plural
 from queuectl.units import humanize_time, to_ms
 from queuectl.web.pages.http import Notice, PageRequest, View
-from queuectl.web.store_threads import StoreSession
 
 NOTHING: Final = "—"  # for what is not known, or is not
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
@@ -165,7 +165,7 @@ class Renderer:
         )
 
     def page(
-        self, session: StoreSession, ask: PageRequest, shown: View, *, notice_name: str | None, notice: Notice | None
+        self, session: WebSession, ask: PageRequest, shown: View, *, notice_name: str | None, notice: Notice | None
     ) -> str:
         now_ms = session.reads.now_ms()
         dead = sum(counts.get(State.DEAD, 0) for counts in without_webhook_queue(session.reads.tally()).values())

@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from queuectl.errors import QueuectlError, Unavailable
+from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import Refused, read_body, to_document
 from queuectl.web.pages import actions, admin, cron, enqueue, job, jobs, overview, queues
@@ -31,7 +32,6 @@ from queuectl.web.pages.http import (
     refused,
 )
 from queuectl.web.pages.render import Renderer, sentence
-from queuectl.web.store_threads import StorePools, StoreSession
 
 PAGES: Final[Mapping[str, Handler]] = {
     "/": overview.show,
@@ -61,7 +61,7 @@ CHANGES: Final[Mapping[str, Handler]] = {
 }
 
 
-def undo_change(session: StoreSession, ask: PageRequest, notice: Notice | None) -> Redirect:
+def undo_change(session: WebSession, ask: PageRequest, notice: Notice | None) -> Redirect:
     to = back_to(ask.form, "/")
     if notice is None or notice.undo is None:
         return Redirect(to, refused("This action can no longer be undone", "it was undone already, or it is too old"))
@@ -96,7 +96,7 @@ class Pages:
             ask = await read_request(request)
             notice = request.query_params.get("notice")
 
-            def work(session: StoreSession) -> Response:
+            def work(session: WebSession) -> Response:
                 return self._respond(session, ask, show(session, ask), (notice, self._notices.read(notice)))
 
             return await self._pools.reads.ask(work)
@@ -107,7 +107,7 @@ class Pages:
         async def answer(request: Request) -> Response:
             ask = await read_request(request)
 
-            def work(session: StoreSession) -> Response:
+            def work(session: WebSession) -> Response:
                 try:
                     found = do(session.on_behalf(request.state.token.name), ask)
                 except Unavailable:
@@ -125,14 +125,14 @@ class Pages:
         ask = await read_request(request)
         notice = self._notices.take(ask.param("notice"))
 
-        def work(session: StoreSession) -> Response:
+        def work(session: WebSession) -> Response:
             return self._respond(session, ask, undo_change(session.on_behalf(request.state.token.name), ask, notice))
 
         return await self._pools.slow_changes.ask(work)
 
     def _respond(
         self,
-        session: StoreSession,
+        session: WebSession,
         ask: PageRequest,
         found: View | Redirect,
         pinned: tuple[str | None, Notice | None] = (None, None),

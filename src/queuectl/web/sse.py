@@ -195,8 +195,8 @@ def _read_status(session: WebSession) -> dict[str, Any]:
 EVENTS: Final = Operations("status")
 
 
-@EVENTS.get(
-    "/events",
+@EVENTS(
+    "GET /events",
     "Server-sent events: `status` after every change, `job` for each named job, `problem` while the database is unavailable.",
     {"type": "string"},
     params=(

@@ -43,12 +43,12 @@ MAINTENANCE: Final = Operations("maintenance")
 # ── status, metrics and history ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@STATUS.get("/status", "Job counts by state, and workers.", ref("Status"))
+@STATUS("GET /status", "Job counts by state, and workers.", ref("Status"))
 def status(session: WebSession, call: ApiRequest) -> Any:
     return inspect.status(session.reads, is_alive=session.is_serving()).to_dict()
 
 
-@STATUS.get("/metrics", "Success rate, durations, waiting times and throughput.", ref("Metrics"))
+@STATUS("GET /metrics", "Success rate, durations, waiting times and throughput.", ref("Metrics"))
 def metrics(session: WebSession, call: ApiRequest) -> Any:
     return inspect.metrics(session.reads).to_dict()
 
@@ -67,8 +67,8 @@ _POINT: Final = {
 }
 
 
-@STATUS.get(
-    "/history",
+@STATUS(
+    "GET /history",
     "The data of the charts: one point per minute of the last day, or per hour of the last 90 days, oldest first.",
     array(_POINT),
     params=(
@@ -91,15 +91,15 @@ def history(session: WebSession, call: ApiRequest) -> Any:
 _NOW: Final = only(now=FLAG)
 
 
-@WORKERS.get("/workers", "List workers.", listing(ref("Worker")), params=PAGING)
+@WORKERS("GET /workers", "List workers.", listing(ref("Worker")), params=PAGING)
 def list_workers(session: WebSession, call: ApiRequest) -> Any:
     serves, workers = session.is_serving(), session.reads.workers()
     rows = [one.to_dict() if serves(one) else {**one.to_dict(), "state": "lost"} for one in workers]
     return paginate(call, rows, name="id")
 
 
-@WORKERS.post(
-    "/workers/stop",
+@WORKERS(
+    "POST /workers/stop",
     "Ask all workers to stop, after their running jobs or (`now`) at once. Does not wait for them.",
     ref("Answer"),
     body=_NOW,
@@ -109,8 +109,8 @@ def stop_workers(session: WebSession, call: ApiRequest) -> Any:
     return _request_stop(session, [worker.id for worker in session.reads.workers()], mode)
 
 
-@WORKERS.post(
-    "/workers/{id}/stop",
+@WORKERS(
+    "POST /workers/{id}/stop",
     "Ask a worker to stop, after its running jobs or (`now`) at once. Does not wait for it.",
     ref("Answer"),
     body=_NOW,
@@ -119,8 +119,10 @@ def stop_worker(session: WebSession, call: ApiRequest) -> Any:
     return _request_stop(session, [_known_worker(session, call)], _stop_mode(call))
 
 
-@WORKERS.post(
-    "/workers/{id}/restart", "Ask a worker to restart while its jobs continue. Does not wait for it.", ref("Answer")
+@WORKERS(
+    "POST /workers/{id}/restart",
+    "Ask a worker to restart while its jobs continue. Does not wait for it.",
+    ref("Answer"),
 )
 def restart_worker(session: WebSession, call: ApiRequest) -> Any:
     return _request_stop(session, [_known_worker(session, call)], StopMode.RESTART)
@@ -146,23 +148,23 @@ def _request_stop(session: WebSession, names: list[str], mode: StopMode) -> dict
 # ── settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@CONFIG.get("/config", "List settings with the source of each value.", listing(ref("Setting")), params=PAGING)
+@CONFIG("GET /config", "List settings with the source of each value.", listing(ref("Setting")), params=PAGING)
 def list_settings(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, [entry.to_dict() for entry in session.settings.entries()], name="key")
 
 
-@CONFIG.delete("/config", "Reset all settings to their defaults.", exactly(unset=array(TEXT)))
+@CONFIG("DELETE /config", "Reset all settings to their defaults.", exactly(unset=array(TEXT)))
 def reset_settings(session: WebSession, call: ApiRequest) -> Any:
     return {"unset": config.reset_settings(reads=lambda: session.reads, open_store=session.open_store)}
 
 
-@CONFIG.get("/config/{key}", "Show a setting.", ref("Setting"))
+@CONFIG("GET /config/{key}", "Show a setting.", ref("Setting"))
 def get_setting(session: WebSession, call: ApiRequest) -> Any:
     return session.settings.entry(call.path["key"]).to_dict()
 
 
-@CONFIG.put(
-    "/config/{key}",
+@CONFIG(
+    "PUT /config/{key}",
     "Change a setting for all users of this database.",
     ref("Setting"),
     body=only("value", value={"type": ["string", "number", "boolean"]}),
@@ -175,7 +177,7 @@ def set_setting(session: WebSession, call: ApiRequest) -> Any:
     return _change_setting(session, call.path["key"], str(value).lower() if isinstance(value, bool) else str(value))
 
 
-@CONFIG.delete("/config/{key}", "Reset a setting to its default.", ref("Setting"))
+@CONFIG("DELETE /config/{key}", "Reset a setting to its default.", ref("Setting"))
 def unset_setting(session: WebSession, call: ApiRequest) -> Any:
     return _change_setting(session, call.path["key"], None)
 
@@ -188,12 +190,12 @@ def _change_setting(session: WebSession, key: str, value: str | None) -> Any:
 # ── doctor and prune ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@MAINTENANCE.get("/doctor", "Run the diagnostic checks.", ref("Checkup"), slow=True)
+@MAINTENANCE("GET /doctor", "Run the diagnostic checks.", ref("Checkup"), slow=True)
 def doctor(session: WebSession, call: ApiRequest) -> Any:
     return _examine(session, to_fix=False)
 
 
-@MAINTENANCE.post("/doctor/fix", "Fix what is safe to fix, and check again.", ref("Checkup"), slow=True)
+@MAINTENANCE("POST /doctor/fix", "Fix what is safe to fix, and check again.", ref("Checkup"), slow=True)
 def doctor_fix(session: WebSession, call: ApiRequest) -> Any:
     return _examine(session, to_fix=True)
 
@@ -209,8 +211,8 @@ _PRUNED: Final = exactly(
 )
 
 
-@MAINTENANCE.post(
-    "/prune",
+@MAINTENANCE(
+    "POST /prune",
     "Remove ended jobs with history and logs, by age; `dry_run` only counts them.",
     _PRUNED,
     body=only(older_than=DURATION, where=WHERE_SCHEMA, dry_run=FLAG),
@@ -242,8 +244,8 @@ _ENTRY: Final = exactly(
 )
 
 
-@MAINTENANCE.get(
-    "/audit",
+@MAINTENANCE(
+    "GET /audit",
     "List the audit log, newest first.",
     listing(_ENTRY),
     params=(

@@ -24,12 +24,12 @@ RETRY_SECONDS: Final = 30.0  # after an error
 _log: Final = logging.getLogger(__name__)
 
 
-@ALERTS.get("/alerts", "List alerts with their state.", listing(ref("Alert")), params=PAGING)
+@ALERTS("GET /alerts", "List alerts with their state.", listing(ref("Alert")), params=PAGING)
 def list_alerts(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, use.to_dicts(session.reads, session.reads.alerts()), name="name")
 
 
-@ALERTS.post("/alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, status=201)
+@ALERTS("POST /alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, status=201)
 def add_alert(session: WebSession, call: ApiRequest) -> Any:
     if call.body.get("command") is not None and not session.accepts_alert_commands:
         # A command runs on this host: only its operator may allow clients to set one.
@@ -42,12 +42,12 @@ def add_alert(session: WebSession, call: ApiRequest) -> Any:
     return Created(added.to_dict(), location=f"/alerts/{added.name}")
 
 
-@ALERTS.get("/alerts/{name}", "Show an alert.", ref("Alert"))
+@ALERTS("GET /alerts/{name}", "Show an alert.", ref("Alert"))
 def show_alert(session: WebSession, call: ApiRequest) -> Any:
     return use.to_dicts(session.reads, [session.reads.alert(call.path["name"])])[0]
 
 
-@ALERTS.delete("/alerts/{name}", "Remove an alert.", ref("Answer"))
+@ALERTS("DELETE /alerts/{name}", "Remove an alert.", ref("Answer"))
 def remove_alert(session: WebSession, call: ApiRequest) -> Any:
     answer = use.remove_all([call.path["name"]], reads=lambda: session.reads, open_store=session.open_store)
     for _, error in answer.refused:
@@ -55,8 +55,8 @@ def remove_alert(session: WebSession, call: ApiRequest) -> Any:
     return {"done": answer.done, "refused": []}
 
 
-@ALERTS.post(
-    "/alerts/{name}/test",
+@ALERTS(
+    "POST /alerts/{name}/test",
     "Call its webhook or run its command now, from the server. Recorded in the audit log.",
     exactly(name=TEXT, state=TEXT, text=TEXT),
     slow=True,

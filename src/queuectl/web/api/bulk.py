@@ -88,8 +88,8 @@ _ACTION_NAMES: Final = [*ACTIONS, "edit"]
 _TARGETS: Final = {"ids": array(ID), "where": WHERE_SCHEMA, "preview": FLAG}
 
 
-@BULK.post(
-    "/jobs/actions",
+@BULK(
+    "POST /jobs/actions",
     "Act on many jobs: those named, or all that match. `preview` only counts them.",
     ref("Acted"),
     body=only("action", action={"type": "string", "enum": _ACTION_NAMES}, **_TARGETS, change=ref("Change")),
@@ -146,13 +146,13 @@ def _preview(chosen: Sequence[Chosen | Job]) -> dict[str, Any]:
 _DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "state")
 
 
-@DLQ.get("/dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, SORT, LIMIT, CURSOR))
+@DLQ("GET /dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, SORT, LIMIT, CURSOR))
 def list_dead(session: WebSession, call: ApiRequest) -> Any:
     return job_page(session, {**call.query, "state": (State.DEAD.value,)})
 
 
-@DLQ.get(
-    "/deaths",
+@DLQ(
+    "GET /deaths",
     f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, the most frequent first; `newest` is the job that died last.",
     array(exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)),
     params=(LIMIT,),
@@ -164,15 +164,19 @@ def dead_by_error(session: WebSession, call: ApiRequest) -> Any:
     ]
 
 
-@DLQ.post(
-    "/dlq/retry", "Retry dead jobs: those named, or all that match.", ref("Acted"), body=only(**_TARGETS), slow=True
+@DLQ(
+    "POST /dlq/retry",
+    "Retry dead jobs: those named, or all that match.",
+    ref("Acted"),
+    body=only(**_TARGETS),
+    slow=True,
 )
 def retry_dead(session: WebSession, call: ApiRequest) -> Any:
     return _perform(session, _RETRY_DEAD, call.body)
 
 
-@DLQ.post(
-    "/dlq/purge",
+@DLQ(
+    "POST /dlq/purge",
     "Remove dead jobs with their history and logs: those named, or all that match.",
     ref("Acted"),
     body=only(**_TARGETS),
@@ -182,6 +186,6 @@ def purge_dead(session: WebSession, call: ApiRequest) -> Any:
     return _perform(session, ACTIONS["purge"], call.body)
 
 
-@DLQ.get("/dlq/{id}", "Show a dead job.", ref("Shown"))
+@DLQ("GET /dlq/{id}", "Show a dead job.", ref("Shown"))
 def show_dead(session: WebSession, call: ApiRequest) -> Any:
     return job_details(session, control.require_dead(session.reads, call.path["id"]))

@@ -69,8 +69,8 @@ _MANY: Final = only(
 )
 
 
-@JOBS.post(
-    "/jobs/many",
+@JOBS(
+    "POST /jobs/many",
     "Add many jobs in one transaction: a list, one for each item, or an array, like `enqueue --file`, `--for-each` and `--array`.",
     array(_ENQUEUED),
     body=_MANY,
@@ -111,8 +111,8 @@ def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
             return job_input.make_array(job, body["array"], flags={}, subject="array")
 
 
-@JOBS.post(
-    "/jobs",
+@JOBS(
+    "POST /jobs",
     "Add a job, or all jobs of an array in one transaction.",
     {"oneOf": [_ENQUEUED, array(_ENQUEUED)]},
     body={"oneOf": [_NEW_JOB, array(_NEW_JOB)]},
@@ -159,7 +159,7 @@ def location(job: Job) -> str:
 # ── one job ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@JOBS.get("/jobs", "List jobs.", ref("Jobs"), params=(*SELECTORS, SORT, LIMIT, CURSOR))
+@JOBS("GET /jobs", "List jobs.", ref("Jobs"), params=(*SELECTORS, SORT, LIMIT, CURSOR))
 def list_jobs(session: WebSession, call: ApiRequest) -> Any:
     return job_page(session, call.query)
 
@@ -171,7 +171,7 @@ def job_page(session: WebSession, query: Mapping[str, Any]) -> dict[str, Any]:
     return {"items": [job.to_dict() for job in page.jobs], "next_cursor": page.next_cursor}
 
 
-@JOBS.get("/jobs/{id}", "Show a job with its history and the end of its output.", _SHOWN)
+@JOBS("GET /jobs/{id}", "Show a job with its history and the end of its output.", _SHOWN)
 def show_job(session: WebSession, call: ApiRequest) -> Any:
     return job_details(session, call.path["id"])
 
@@ -181,8 +181,8 @@ def job_details(session: WebSession, job_id: str) -> dict[str, Any]:
     return inspect.show(session.reads, job_id, host=host_name(), output_limit=limit, is_alive=serves).to_dict()
 
 
-@JOBS.patch(
-    "/jobs/{id}",
+@JOBS(
+    "PATCH /jobs/{id}",
     "Change a waiting job. With `as_of`, an `updated_at` that you have read, only if the job has not changed since.",
     _JOB,
     body={"allOf": [ref("Change")], "properties": optional(as_of=TIME), "minProperties": 1},
@@ -198,12 +198,12 @@ def edit_job(session: WebSession, call: ApiRequest) -> Any:
     return session.only(control.edit(session.open_store(), [found], change, as_of=as_of)).to_dict()
 
 
-@JOBS.get("/jobs/{id}/explain", "Explain why a job is not running.", ref("Explanation"))
+@JOBS("GET /jobs/{id}/explain", "Explain why a job is not running.", ref("Explanation"))
 def explain_job(session: WebSession, call: ApiRequest) -> Any:
     return explaining.explain(session.reads, call.path["id"], is_alive=session.is_serving()).to_dict()
 
 
-@JOBS.get("/jobs/{id}/graph", "Show the dependencies of a job, in both directions.", ref("Graph"))
+@JOBS("GET /jobs/{id}/graph", "Show the dependencies of a job, in both directions.", ref("Graph"))
 def show_graph(session: WebSession, call: ApiRequest) -> Any:
     return session.graph(call.path["id"])
 
@@ -217,7 +217,7 @@ def _change(
         return change(session, call.path["id"]).to_dict()
 
     handler.__name__ = name
-    JOBS.post(f"/jobs/{{id}}/{path}", summary, _JOB, slow=slow)(handler)
+    JOBS(f"POST /jobs/{{id}}/{path}", summary, _JOB, slow=slow)(handler)
 
 
 _change("cancel_job", "cancel", "Cancel a job. Waits until a running job has ended.", WebSession.cancel, slow=True)
@@ -227,8 +227,8 @@ _change("release_job", "release", "Release a held job.", WebSession.release)
 _change("run_job_now", "run-now", "Make a job due now.", WebSession.run_now)
 
 
-@JOBS.post(
-    "/jobs/{id}/clone", "Add a new job with the same fields, except those given.", _JOB, body=_NEW_JOB, status=201
+@JOBS(
+    "POST /jobs/{id}/clone", "Add a new job with the same fields, except those given.", _JOB, body=_NEW_JOB, status=201
 )
 def clone_job(session: WebSession, call: ApiRequest) -> Any:
     fields = {} if call.body is None else fields_of(call.body)
@@ -246,8 +246,8 @@ MAX_WAIT_SECONDS: Final = 60.0  # proxies close longer requests
 _TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504.", {"type": "string", "default": "30s"})
 
 
-@JOBS.get(
-    "/wait",
+@JOBS(
+    "GET /wait",
     "Wait until jobs have ended: those named, or those that match now and have not ended.",
     array(_JOB),
     params=(
@@ -274,13 +274,13 @@ def wait_for_jobs(session: WebSession, call: ApiRequest) -> Any:
     return [job.to_dict() for job in ended]
 
 
-@JOBS.get("/jobs/{id}/wait", "Wait until a job has ended.", _JOB, params=(_TIMEOUT,), slow=True)
+@JOBS("GET /jobs/{id}/wait", "Wait until a job has ended.", _JOB, params=(_TIMEOUT,), slow=True)
 def wait_for_job(session: WebSession, call: ApiRequest) -> Any:
     return session.wait(call.path["id"], timeout=_seconds(call)).to_dict()
 
 
-@JOBS.get(
-    "/batches/{name}/wait",
+@JOBS(
+    "GET /batches/{name}/wait",
     "Wait until no job of the batch is waiting or running.",
     ref("Batch"),
     params=(_TIMEOUT,),

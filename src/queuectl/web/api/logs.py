@@ -35,8 +35,8 @@ Span = tuple[int | None, int | None]  # first and last byte, inclusive
 STREAMS: Final = Operations("jobs")
 
 
-@STREAMS.get(
-    "/jobs/{id}/logs",
+@STREAMS(
+    "GET /jobs/{id}/logs",
     "The log of a job, as bytes. Supports Range. With Accept: text/event-stream, as events.",
     {"type": "string"},
     params=(
@@ -137,8 +137,8 @@ def _part(session: WebSession, job_id: str, view: LogView, span: Span) -> Respon
 MEDIA_TYPES: Final = {"json": "application/json", "jsonl": "application/jsonl"}
 
 
-@STREAMS.get(
-    "/export",
+@STREAMS(
+    "GET /export",
     "Export jobs in the order of enqueue, in the format of `queuectl import`, without the values of environment variables.",
     {"type": "string"},
     params=(

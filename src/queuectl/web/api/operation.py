@@ -2,7 +2,7 @@
 
     QUEUES = Operations("queues")
 
-    @QUEUES.get("/queues/{name}", "Show a queue.", ref("Queue"))
+    @QUEUES("GET /queues/{name}", "Show a queue.", ref("Queue"))
     def show_queue(session: WebSession, call: ApiRequest) -> Any: ...
 
 A literal path is declared before one with a parameter in the same position.
@@ -146,29 +146,16 @@ class Operation(NamedTuple):
 
 
 class Operations(list[Operation]):
-    """The operations of a subject, in the order of their declaration. The methods are decorators for their handlers."""
+    """The operations of a subject, in the order of their declaration. Called, it returns a decorator for a handler."""
 
     def __init__(self, tag: str) -> None:
         super().__init__()
         self._tag = tag
 
-    def get(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
-        """`more`: other fields of Operation."""
-        return self._declare("GET", path, summary, response, more)
+    def __call__(self, route: str, summary: str, response: Schema, **more: Any) -> Declare:
+        """`route`: method and path. `more`: other fields of Operation."""
+        method, path = route.split()
 
-    def post(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
-        return self._declare("POST", path, summary, response, more)
-
-    def patch(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
-        return self._declare("PATCH", path, summary, response, more)
-
-    def put(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
-        return self._declare("PUT", path, summary, response, more)
-
-    def delete(self, path: str, summary: str, response: Schema, **more: Any) -> Declare:
-        return self._declare("DELETE", path, summary, response, more)
-
-    def _declare(self, method: str, path: str, summary: str, response: Schema, more: Mapping[str, Any]) -> Declare:
         def register(handler: Handler) -> Handler:
             self.append(Operation(method, path, handler, summary, response, **{"tag": self._tag, **more}))
             return handler

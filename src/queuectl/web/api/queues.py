@@ -36,33 +36,33 @@ _QUEUE: Final = ref("Queue")
 _SETTINGS: Final = only(paused=FLAG, **QUEUE_SETTINGS)
 
 
-@QUEUES.get("/queues", "List queues with their job counts, limits and current rate.", listing(_QUEUE), params=PAGING)
+@QUEUES("GET /queues", "List queues with their job counts, limits and current rate.", listing(_QUEUE), params=PAGING)
 def list_queues(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, session.queues(), name="name")
 
 
-@QUEUES.get("/queues/{name}", "Show a queue, also if it is empty.", _QUEUE)
+@QUEUES("GET /queues/{name}", "Show a queue, also if it is empty.", _QUEUE)
 def show_queue(session: WebSession, call: ApiRequest) -> Any:
     return use.view(session.reads, use.check_queue(call.path["name"])).to_dict()
 
 
-@QUEUES.patch("/queues/{name}", "Change the settings of a queue.", _QUEUE, body={**_SETTINGS, "minProperties": 1})
+@QUEUES("PATCH /queues/{name}", "Change the settings of a queue.", _QUEUE, body={**_SETTINGS, "minProperties": 1})
 def change_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], **call.body)
 
 
-@QUEUES.post("/queues/{name}/pause", "Pause a queue: no more jobs start.", _QUEUE)
+@QUEUES("POST /queues/{name}/pause", "Pause a queue: no more jobs start.", _QUEUE)
 def pause_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], paused=True)
 
 
-@QUEUES.post("/queues/{name}/resume", "Resume a queue.", _QUEUE)
+@QUEUES("POST /queues/{name}/resume", "Resume a queue.", _QUEUE)
 def resume_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], paused=False)
 
 
-@QUEUES.post(
-    "/queues/{name}/move",
+@QUEUES(
+    "POST /queues/{name}/move",
     "Move waiting jobs to another queue: all, or those named.",
     ref("Answer"),
     body=only("to", to=TEXT, ids=array(ID)),
@@ -75,12 +75,12 @@ def move_jobs(session: WebSession, call: ApiRequest) -> Any:
     return session.move(call.path["name"], to, *ids)
 
 
-@BATCHES.get("/batches", "List batches with their progress.", listing(ref("Batch")), params=PAGING)
+@BATCHES("GET /batches", "List batches with their progress.", listing(ref("Batch")), params=PAGING)
 def list_batches(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, session.batches(), name="name")
 
 
-@BATCHES.get("/batches/{name}", "Show the progress of a batch.", ref("Batch"))
+@BATCHES("GET /batches/{name}", "Show the progress of a batch.", ref("Batch"))
 def show_batch(session: WebSession, call: ApiRequest) -> Any:
     return session.batch(call.path["name"])
 
@@ -91,12 +91,12 @@ _SCHEDULE: Final = ref("ScheduleShown")
 _OPTIONS: Final = ("overlap", "catch_up", "jitter", "until")
 
 
-@CRON.get("/cron", "List schedules with their last and next runs.", listing(ref("Schedule")), params=PAGING)
+@CRON("GET /cron", "List schedules with their last and next runs.", listing(ref("Schedule")), params=PAGING)
 def list_schedules(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, list(session.schedules), name="name")
 
 
-@CRON.post("/cron", "Add a schedule.", ref("Schedule"), body=ref("NewSchedule"), status=201)
+@CRON("POST /cron", "Add a schedule.", ref("Schedule"), body=ref("NewSchedule"), status=201)
 def add_schedule(session: WebSession, call: ApiRequest) -> Any:
     given = {name: value for name, value in fields_of(call.body).items() if value is not None}
     for name in ("name", "schedule"):
@@ -114,37 +114,37 @@ def add_schedule(session: WebSession, call: ApiRequest) -> Any:
     return Created(made.to_dict(None), location=f"/cron/{schedule_name}")
 
 
-@CRON.get("/cron/{name}", "Show a schedule with its last runs.", _SCHEDULE)
+@CRON("GET /cron/{name}", "Show a schedule with its last runs.", _SCHEDULE)
 def show_schedule(session: WebSession, call: ApiRequest) -> Any:
     return session.schedules.get(call.path["name"])
 
 
-@CRON.delete("/cron/{name}", "Remove a schedule; its jobs stay.", ref("Answer"))
+@CRON("DELETE /cron/{name}", "Remove a schedule; its jobs stay.", ref("Answer"))
 def remove_schedule(session: WebSession, call: ApiRequest) -> Any:
     session.schedules.remove(call.path["name"])
     return {"done": [call.path["name"]], "refused": []}
 
 
-@CRON.post("/cron/{name}/pause", "Pause a schedule.", _SCHEDULE)
+@CRON("POST /cron/{name}/pause", "Pause a schedule.", _SCHEDULE)
 def pause_schedule(session: WebSession, call: ApiRequest) -> Any:
     session.schedules.pause(call.path["name"])
     return session.schedules.get(call.path["name"])
 
 
-@CRON.post("/cron/{name}/resume", "Resume a schedule. Missed runs are skipped.", _SCHEDULE)
+@CRON("POST /cron/{name}/resume", "Resume a schedule. Missed runs are skipped.", _SCHEDULE)
 def resume_schedule(session: WebSession, call: ApiRequest) -> Any:
     session.schedules.resume(call.path["name"])
     return session.schedules.get(call.path["name"])
 
 
-@CRON.post("/cron/{name}/run", "Enqueue its job now.", ref("Enqueued"), status=201)
+@CRON("POST /cron/{name}/run", "Enqueue its job now.", ref("Enqueued"), status=201)
 def run_schedule(session: WebSession, call: ApiRequest) -> Any:
     job = session.schedules.run(call.path["name"])
     return Created(added(job), location=location(job))
 
 
-@CRON.get(
-    "/cron/{name}/next",
+@CRON(
+    "GET /cron/{name}/next",
     "List the next run times.",
     array(TIME),
     params=(Param("n", "Number of times.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 5}),),

@@ -8,7 +8,7 @@ import pytest
 
 from queuectl.store_threads import WebSession
 from queuectl.web.pages import actions
-from queuectl.web.pages.http import Fields, PageRequest, Pairs
+from queuectl.web.pages.render import Fields, PageRequest, Pairs
 from tests.factories import NO_POLICY
 
 

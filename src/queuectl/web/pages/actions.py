@@ -17,7 +17,7 @@ from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural
 from queuectl.web.api.bulk import ACTIONS, ANY
 from queuectl.web.api.operation import SELECTORS, to_filter
-from queuectl.web.pages.http import (
+from queuectl.web.pages.render import (
     MAX_NOTICE_LINES,
     Fields,
     Notice,
@@ -27,9 +27,9 @@ from queuectl.web.pages.http import (
     View,
     back_to,
     refused,
+    sentence,
     with_query,
 )
-from queuectl.web.pages.render import sentence
 
 
 class Selection(NamedTuple):

@@ -11,7 +11,7 @@ from queuectl.jobs.states import State
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.types import Filter, StopMode
 from queuectl.store_threads import WebSession
-from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.render import Notice, PageRequest, Redirect, View, back_to, confirm, done
 
 MAX_RUNNING_SHOWN = 200  # in total
 

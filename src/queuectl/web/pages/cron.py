@@ -14,8 +14,7 @@ from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownNam
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match
 from queuectl.units import from_ms
-from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
-from queuectl.web.pages.render import part
+from queuectl.web.pages.render import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done, part
 
 UPCOMING: Final = 5
 NEW: Final = "+"  # in the URL of the form for a new one: no schedule can have this name

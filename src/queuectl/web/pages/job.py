@@ -1,17 +1,19 @@
-"""The page of one job: its fields, wait reasons, timeline, log, dependency graph and actions."""
+"""The page of one job: why it waits, timeline, log, dependency graph, actions and changes; and the form for a new one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.config import host_name
-from queuectl.errors import UnknownName, UsageError
+from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName, UsageError
 from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.model import Job, Run
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.retry import allowed_failures
+from queuectl.jobs.spec import PackedLimits
 from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.jobs.wait_reason import Wait
 from queuectl.operations import control, explain, graph, inspect
@@ -20,11 +22,21 @@ from queuectl.store_threads import WebSession
 from queuectl.units import iso, to_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.charts import rounded
-from queuectl.web.pages.enqueue import INTEGER_FIELDS, limit_texts, parse_integer
 from queuectl.web.pages.graph import draw_graph
-from queuectl.web.pages.http import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done
 from queuectl.web.pages.log import TAIL_LINES, read_log
-from queuectl.web.pages.render import moments, part, span
+from queuectl.web.pages.render import (
+    Fields,
+    Notice,
+    PageRequest,
+    Redirect,
+    View,
+    back_to,
+    confirm,
+    done,
+    moments,
+    part,
+    span,
+)
 from queuectl.webhooks.rules import redact_hooks
 
 WIDTH: Final = 1000
@@ -115,8 +127,10 @@ def describe_reason(reason: Reason, job: Job) -> ReasonText:
             return ReasonText(sentence)
 
 
-_EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "timeout", "run_at", *LIMITS)
-_CLEARABLE: Final = ("timeout", *LIMITS)  # an empty field removes the limit
+def limit_texts(limits: PackedLimits | None) -> Mapping[str, str | None]:
+    """The limits as text for a form, which parses to the same values; None if there is no limit."""
+    given = limits or {}
+    return {name: limit.text(given[name]) if name in given else None for name, limit in LIMITS.items()}
 
 
 def show(session: WebSession, ask: PageRequest) -> View:
@@ -168,13 +182,17 @@ def clone(session: WebSession, ask: PageRequest) -> View | Redirect:
     return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} enqueued as a clone of {ask.param('id')}"))
 
 
+_EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "timeout", "run_at", *LIMITS)
+_CLEARABLE: Final = ("timeout", *LIMITS)  # an empty field removes the limit
+
+
 def edit(session: WebSession, ask: PageRequest) -> Redirect:
     job = session.get(ask.param("id"))
     to = back_to(ask.form, f"/jobs/{part(job.id)}")
     change = _changed_fields(job, ask.form)
     if not change:
         return Redirect(to, done("Nothing changed"))
-    as_of = parse_integer(ask.form.one("as_of") or "", "as_of")
+    as_of = _parse_integer(ask.form.one("as_of") or "", "as_of")
     if not isinstance(as_of, int):
         raise UsageError("the form does not say which version it changes", hint="load the page again")
     answer = control.edit(session.open_store(), [job.id], parse_edit(change), as_of=as_of, exact=True)
@@ -199,7 +217,7 @@ def _changed_fields(job: Job, form: Fields) -> dict[str, Any]:
             text = ""
         if name == "argv" or text is None or text == str(_shown(job, name)):
             continue
-        found[name] = 0 if not text else parse_integer(text, name) if name in INTEGER_FIELDS else text
+        found[name] = 0 if not text else _parse_integer(text, name) if name in _INTEGER_FIELDS else text
     if "command" in found and job.argv is not None:
         raise UnknownName("field", "command", nearest="argv", known=_EDITABLE)
     return found
@@ -221,3 +239,92 @@ def _before(job: Job, name: str) -> object:
     if name in LIMITS:
         return (job.limits or {}).get(name, 0)
     return _shown(job, name)
+
+
+# ── a new job ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_TEXT_FIELDS: Final = (
+    "id",
+    "queue",
+    "timeout",
+    "delay",
+    "run_at",
+    "cwd",
+    "unique_key",
+    "memory",
+    "cpu_time",
+    "file_size",
+)
+_INTEGER_FIELDS: Final = ("priority", "max_retries", "nice", "open_files", "processes")
+
+
+def show_new(session: WebSession, ask: PageRequest) -> View:
+    return _new_job_form(session, ask.query, None)
+
+
+def enqueue(session: WebSession, ask: PageRequest) -> View | Redirect:
+    """Enqueue the job. After an error the form keeps its values."""
+    try:
+        job = session.enqueue(**_read_fields(ask.form))
+    except Unavailable:
+        raise
+    except QueuectlError as error:
+        return _new_job_form(session, ask.form, error)
+    message = f"Job {job.id} already existed" if job.is_duplicate else f"Job {job.id} enqueued"
+    return Redirect(f"/jobs/{part(job.id)}", done(message))
+
+
+def _new_job_form(session: WebSession, fields: Fields, error: QueuectlError | None) -> View:
+    values: dict[str, Any] = {
+        "value_of": lambda name: fields.text(name) or "",
+        "limits": {name: fields.text(name) for name in LIMITS},
+        "error": error,
+        "queue_names": sorted(session.reads.tally()),
+        "defaults": {entry.key: entry.text for entry in session.settings.entries()},
+    }
+    return View("enqueue.html", "New job", values, status=200 if error is None else 422)
+
+
+def _read_fields(form: Fields) -> dict[str, Any]:
+    """The fields for `enqueue`, without those that are empty."""
+    fields: dict[str, Any] = {name: value for name in _TEXT_FIELDS if (value := form.one(name)) is not None}
+    command = form.text("command") or ""
+    if form.one("how") == "argv":
+        fields["argv"] = _split(command)
+    else:
+        fields["command"] = command
+    for name in _INTEGER_FIELDS:
+        if (text := form.one(name)) is not None:
+            fields[name] = _parse_integer(text, name)
+    if (tags := form.one("tags")) is not None:
+        fields["tags"] = tags.replace(",", " ").split()
+    if (secrets := form.one("secrets")) is not None:
+        fields["secrets"] = secrets.replace(",", " ").split()
+    if (after := form.one("after")) is not None:
+        fields["depends_on"] = after.replace(",", " ").split()
+    if (env := form.text("env")) is not None and env.strip():
+        fields["env"] = dict(_variables(env))
+    return fields
+
+
+def _parse_integer(text: str, name: str) -> int | str:
+    """An integer if it is one; else the text, which `enqueue` rejects with a message."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else text
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as exc:
+        raise InvalidInput("command", f"cannot be split into arguments: {exc}", hint="close every quote") from exc
+
+
+def _variables(text: str) -> list[tuple[str, str]]:
+    pairs = []
+    for line in filter(str.strip, text.split("\n")):
+        name, sign, value = line.partition("=")
+        if not sign:
+            raise InvalidInput("env", f"expected NAME=VALUE, got {line!r}", hint="one variable per line")
+        pairs.append((name.strip(), value))
+    return pairs

@@ -18,8 +18,7 @@ from queuectl.text import closest_match, is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.actions import VERBS, Selection
-from queuectl.web.pages.http import PageRequest, Pairs, Redirect, View, back_to, confirm, with_query
-from queuectl.web.pages.render import part
+from queuectl.web.pages.render import PageRequest, Pairs, Redirect, View, back_to, confirm, part, with_query
 
 LIMITS: Final = (25, 50, 100, 250)
 DEFAULT_LIMIT: Final = 50

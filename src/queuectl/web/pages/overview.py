@@ -17,8 +17,7 @@ from queuectl.text import plural
 from queuectl.units import to_ms
 from queuectl.web.pages.admin import list_workers
 from queuectl.web.pages.charts import WINDOWS, trend
-from queuectl.web.pages.http import PageRequest, View
-from queuectl.web.pages.render import part, span
+from queuectl.web.pages.render import PageRequest, View, part, span
 
 LATE_AFTER_MS: Final = 5 * 60 * 1000  # a longer wait is an issue
 RECENT_MS: Final = 60 * 60 * 1000

@@ -14,8 +14,8 @@ from queuectl.operations.queues import QueueView
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural
 from queuectl.web.pages.charts import last_hour
-from queuectl.web.pages.enqueue import limit_texts
-from queuectl.web.pages.http import Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.job import limit_texts
+from queuectl.web.pages.render import Notice, PageRequest, Redirect, View, back_to, confirm, done
 from queuectl.webhooks.rules import redact_url
 
 HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown as redacted URLs

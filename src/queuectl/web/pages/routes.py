@@ -19,19 +19,20 @@ from queuectl.errors import QueuectlError, Unavailable
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import Refused, read_body, to_document
-from queuectl.web.pages import actions, admin, cron, enqueue, job, jobs, overview, queues
-from queuectl.web.pages.http import (
+from queuectl.web.pages import actions, admin, cron, job, jobs, overview, queues
+from queuectl.web.pages.render import (
     Handler,
     Notice,
     NoticeBoard,
     PageRequest,
     Redirect,
+    Renderer,
     View,
     back_to,
     read_request,
     refused,
+    sentence,
 )
-from queuectl.web.pages.render import Renderer, sentence
 
 PAGES: Final[Mapping[str, Handler]] = {
     "/": overview.show,
@@ -39,7 +40,7 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/jobs/{id}": job.show,
     "/act": actions.preview,
     "/find": jobs.find,
-    "/enqueue": enqueue.show,
+    "/enqueue": job.show_new,
     "/queues": queues.show,
     "/workers": admin.show_workers,
     "/dlq": jobs.show_dead,
@@ -49,7 +50,7 @@ PAGES: Final[Mapping[str, Handler]] = {
 
 CHANGES: Final[Mapping[str, Handler]] = {
     "/act": actions.do,
-    "/enqueue": enqueue.add,
+    "/enqueue": job.enqueue,
     "/jobs/{id}/edit": job.edit,
     "/jobs/{id}/clone": job.clone,
     "/jobs/{id}/{verb}": job.do,

@@ -28,7 +28,7 @@ from queuectl.jobs.states import FINAL, TRANSITIONS, WAITING, Event, State
 from queuectl.policy.env_denylist import DENYLIST, SHAPES
 from queuectl.settings import KEYS, Key
 from queuectl.web.api.operation import Operation
-from queuectl.web.openapi import OPERATIONS, ROOT
+from queuectl.web.app import OPERATIONS, ROOT
 
 WIDTH = 110
 ROOT_DIRECTORY = Path(__file__).parent.parent

@@ -15,8 +15,8 @@ import pytest
 from queuectl import store_threads
 from queuectl.web import middleware, server
 from queuectl.web.api.operation import Operation
+from queuectl.web.app import OPERATIONS
 from queuectl.web.auth import INVALID_CREDENTIALS, Right, Token, Tokens, read_token_file
-from queuectl.web.openapi import OPERATIONS
 from tests.program import Program
 from tests.wait import wait_until
 from tests.web.server import API, FULL, READ, Raw, Server, is_closed, read_answer

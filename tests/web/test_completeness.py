@@ -5,7 +5,7 @@ from __future__ import annotations
 from docs import generate
 from docs.words import NOT_OVER_HTTP
 from queuectl.cli.command import LazyGroup
-from queuectl.web.openapi import OPERATIONS
+from queuectl.web.app import OPERATIONS
 
 # By which operations a command can be done without.
 DONE_BY = {

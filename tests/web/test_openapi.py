@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS, load_all_checks
 
 from queuectl.jobs import fields, spec
-from queuectl.web import openapi, schemas
-from queuectl.web.openapi import OPERATIONS, ROOT
+from queuectl.web import app, schemas
+from queuectl.web.app import OPERATIONS, ROOT
 from tests.needs import FULL as THOROUGH
 from tests.program import Program, WorkerProcess
 from tests.web.server import FULL, Server, wait_for_state
 
-DOCUMENT = openapi.document()
+DOCUMENT = app.document()
 
 # One story in which everything is asked at least once: name of the operation, what stands in its path, query or body.
 STORY: list[tuple[str, str, Any]] = [

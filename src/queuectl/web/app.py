@@ -1,4 +1,4 @@
-"""The ASGI application: the routes of the API and the pages, and the middleware around them."""
+"""The ASGI application: the operations of the API with their OpenAPI document, the pages, and the middleware around them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -15,18 +16,38 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from queuectl import __version__
 from queuectl.clock import Cancelled
 from queuectl.errors import QueuectlError
 from queuectl.operations.prometheus import format_metrics
 from queuectl.store_threads import StorePools, WaitPool, WebSession
-from queuectl.web import openapi
-from queuectl.web.api.operation import ApiRequest, Created, Operation, reject_nul
+from queuectl.web import sse
+from queuectl.web.api import admin, alerts, bulk, jobs, logs, queues
+from queuectl.web.api.operation import ApiRequest, Created, Operation, describe, reject_nul
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
 from queuectl.web.middleware import ErrorMiddleware, parse_body, read_json_body
-from queuectl.web.openapi import OPERATIONS, ROOT
+from queuectl.web.pages.render import open_templates
 from queuectl.web.pages.routes import Pages
+from queuectl.web.schemas import COMPONENTS
 from queuectl.web.sse import Feed
 
+ROOT: Final = "/api/v1"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *sse.EVENTS,
+    *bulk.BULK,
+    *jobs.JOBS,
+    *logs.STREAMS,
+    *bulk.DLQ,
+    *queues.QUEUES,
+    *queues.BATCHES,
+    *queues.CRON,
+    *alerts.ALERTS,
+    *admin.STATUS,
+    *admin.WORKERS,
+    *admin.CONFIG,
+    *admin.MAINTENANCE,
+)
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -34,9 +55,6 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
     pages = Pages(pools, auth)
-
-    async def docs_page(_: Request) -> Response:
-        return HTMLResponse(openapi.page())
 
     async def prometheus(_: Request) -> Response:
         text = await pools.reads.ask(
@@ -57,7 +75,7 @@ def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
         routes=[
             *(_route(operation, pools, feed) for operation in OPERATIONS),
             Route(f"{ROOT}/openapi.json", _document),
-            Route(f"{ROOT}/docs", docs_page),
+            Route(f"{ROOT}/docs", _docs_page),
             Route("/metrics", prometheus),
             Route("/healthz", health),
             *pages.routes(),
@@ -150,5 +168,53 @@ def _response(value: Any, operation: Operation) -> Response:
     return Response(json.dumps(value), status_code=status, media_type="application/json", headers=headers)
 
 
+def document() -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(ROOT + operation.path, {})[operation.method.lower()] = describe(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "queuectl",
+            "version": __version__,
+            "description": "A durable background job queue for shell commands. Every call needs a token; errors are problem documents.",
+        },
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {"schemas": COMPONENTS, "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
 async def _document(_: Request) -> Response:
-    return Response(json.dumps(openapi.document()), media_type="application/json")
+    return Response(json.dumps(document()), media_type="application/json")
+
+
+async def _docs_page(_: Request) -> Response:
+    return HTMLResponse(_docs())
+
+
+@cache
+def _docs() -> str:
+    return open_templates().get_template("api.html").render(_docs_values())
+
+
+def _docs_values() -> dict[str, Any]:
+    described = document()
+    tags: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in described["paths"].items():
+        for method, about in methods.items():
+            tags.setdefault(about["tags"][0], []).append(
+                {
+                    "method": method.upper(),
+                    "path": path,
+                    "about": about,
+                    "body": _text(about.get("requestBody", {}).get("content", {}).get("application/json", {})),
+                    "answer": _text(next(iter(about["responses"].values()))["content"]),
+                }
+            )
+    schemas = [(name, _text(schema)) for name, schema in described["components"]["schemas"].items()]
+    return {"document": described, "tags": list(tags.items()), "schemas": schemas}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, indent=2) if value else ""

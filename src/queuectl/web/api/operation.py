@@ -10,7 +10,9 @@ A literal path is declared before one with a parameter in the same position.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from inspect import iscoroutinefunction
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +21,8 @@ from queuectl.operations.query import decode_cursor, encode_cursor, invalid_curs
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter
 from queuectl.text import closest_match, short_repr
-from queuectl.web.schemas import DURATION, NAME, TEXT, Schema, array, exactly, maybe, only
+from queuectl.web.middleware import MEDIA_TYPE
+from queuectl.web.schemas import COMPONENTS, DURATION, NAME, TEXT, Schema, array, exactly, maybe, only, ref
 
 MAX_PARAM_VALUES: Final = 100  # of a repeatable parameter
 MAX_PAGE_SIZE: Final = 1000
@@ -291,3 +294,78 @@ def _offset(cursor: str, names: Sequence[str]) -> int:
     """The index after the last item of the previous page. If that item was removed, its successor is now in its place."""
     place, last = read_cursor(cursor, int, str)
     return names.index(last) + 1 if last in names else max(0, min(place, len(names)))
+
+
+# ── the OpenAPI document ────────────────────────────────────────────────────────────────────────────────────────────
+
+_ERROR_DESCRIPTIONS: Final = {
+    400: "The body ended early.",
+    401: "No token, or an invalid one.",
+    403: "A read-only token, a request from another origin, or a feature that is switched off on this server.",
+    404: "Not found.",
+    408: "Timeout while reading the body.",
+    409: "Conflict with the current state.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    421: "The Host header names another server.",
+    422: "Invalid request.",
+    500: "Internal error.",
+    503: "The database is unavailable, or too many requests are waiting.",
+    504: "Timeout while waiting.",
+}
+_READ_ERRORS: Final = (400, 401, 403, 404, 409, 421, 422, 500, 503)
+_WRITE_ERRORS: Final = (*_READ_ERRORS, 408, 413, 415)
+_PATH_PARAMETERS: Final = {
+    "id": "An ID. For a job, also a unique prefix, or `last`.",
+    "name": "Its name.",
+    "key": "Its key.",
+}
+
+
+def describe(operation: Operation) -> dict[str, Any]:
+    """The operation in the OpenAPI document."""
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": [
+            *(_path_parameter(name) for name in re.findall(r"{(\w+)}", operation.path)),
+            *(_parameter(param, "query") for param in operation.params),
+            *(_parameter(param, "header") for param in operation.headers),
+        ],
+        "responses": _responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": _is_required(operation.body),
+            "content": {"application/json": {"schema": operation.body}},
+        }
+    return described
+
+
+def _is_required(body: Schema) -> bool:
+    """Whether the schema requires a body."""
+    named = COMPONENTS[body["$ref"].rpartition("/")[2]] if "$ref" in body else {}
+    return bool({"required", "oneOf", "minProperties"} & (body.keys() | named.keys()))
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1}
+    return {"name": name, "in": "path", "required": True, "description": _PATH_PARAMETERS[name], "schema": schema}
+
+
+def _parameter(param: Param, place: str) -> dict[str, Any]:
+    schema = {"type": "array", "items": dict(param.schema)} if param.many else dict(param.schema)
+    return {"name": param.name, "in": place, "required": False, "description": param.about, "schema": schema}
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    kinds = {operation.media_type: operation.response, **operation.also}
+    content = {kind: {"schema": schema} for kind, schema in kinds.items()}
+    good = {str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": content}}
+    if operation.status == HTTPStatus.CREATED:
+        good["200"] = {"description": "It already existed.", "content": content}
+    problem = {MEDIA_TYPE: {"schema": ref("Problem")}}
+    statuses = [*(_WRITE_ERRORS if operation.changes else _READ_ERRORS), *([504] if operation.slow else [])]
+    refused = {str(code): {"description": _ERROR_DESCRIPTIONS[code], "content": problem} for code in sorted(statuses)}
+    return {**good, **refused}

@@ -37,7 +37,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "psutil": {"process/portable.py": "inspects processes where there is no /proc"},
     "threading": {
         "worker/standby.py": "keeps time limits and signals while the loop waits for the store",
-        "web/sse.py": "hands over from such a thread to the loop, in bounded memory",
+        "web/api/streams.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
         "store_threads.py": "answers many clients and a screen with a synchronous core: a few threads, each with a store of its own",
     },

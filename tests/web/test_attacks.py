@@ -410,7 +410,7 @@ class HastyProgram(Program):
 
     def start(self, *args: Any, **more: Any) -> Any:
         seconds = "c.HEAD_SECONDS, c.IDLE_SECONDS, b.BODY_TIMEOUT_SECONDS, d.STALLED_SECONDS = 0.5, 1.0, 0.5, 1.0"
-        modules = "sys, queuectl.web.server as c, queuectl.web.middleware as b, queuectl.web.sse as d"
+        modules = "sys, queuectl.web.server as c, queuectl.web.middleware as b, queuectl.web.api.streams as d"
         code = f"import {modules}; {seconds}; "
         run = "from queuectl.cli.main import run; sys.exit(run(sys.argv[1:]))"
         streams = {"stdin": subprocess.DEVNULL, **{name: more[name] for name in ("stdout", "stderr")}}

@@ -18,9 +18,9 @@ from queuectl import store_threads
 from queuectl.jobs.stats import Span
 from queuectl.store.open import open_store
 from queuectl.store_threads import StorePools, WebSession
+from queuectl.web.api.streams import Feed
 from queuectl.web.app import make_app
 from queuectl.web.auth import AuthConfig, Right, Token, Tokens
-from queuectl.web.sse import Feed
 from tests.factories import NO_POLICY, new_job
 from tests.program import Program, WorkerProcess
 from tests.tui.view import play

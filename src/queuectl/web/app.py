@@ -21,28 +21,27 @@ from queuectl.clock import Cancelled
 from queuectl.errors import QueuectlError
 from queuectl.operations.prometheus import format_metrics
 from queuectl.store_threads import StorePools, WaitPool, WebSession
-from queuectl.web import sse
-from queuectl.web.api import admin, alerts, bulk, jobs, logs, queues
+from queuectl.web.api import admin, bulk, jobs, queues, streams
 from queuectl.web.api.operation import ApiRequest, Created, Operation, describe, reject_nul
+from queuectl.web.api.streams import Feed
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
 from queuectl.web.middleware import ErrorMiddleware, parse_body, read_json_body
 from queuectl.web.pages.render import open_templates
 from queuectl.web.pages.routes import Pages
 from queuectl.web.schemas import COMPONENTS
-from queuectl.web.sse import Feed
 
 ROOT: Final = "/api/v1"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *sse.EVENTS,
+    *streams.EVENTS,
     *bulk.BULK,
     *jobs.JOBS,
-    *logs.STREAMS,
+    *streams.STREAMS,
     *bulk.DLQ,
     *queues.QUEUES,
     *queues.BATCHES,
     *queues.CRON,
-    *alerts.ALERTS,
+    *admin.ALERTS,
     *admin.STATUS,
     *admin.WORKERS,
     *admin.CONFIG,

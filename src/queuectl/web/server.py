@@ -19,11 +19,11 @@ from queuectl.clock import Cancelled
 from queuectl.errors import CannotListen, FileUnreadable, InvalidInput, QueuectlError
 from queuectl.jobs.stats import Span
 from queuectl.store_threads import MakeSession, StorePool, StorePools, WebSession
-from queuectl.web.api.alerts import check_alerts
+from queuectl.web.api.admin import alert_delivery
+from queuectl.web.api.streams import Feed
 from queuectl.web.app import make_app
 from queuectl.web.auth import AuthConfig, Tokens
 from queuectl.web.middleware import MAX_HEAD_BYTES
-from queuectl.web.sse import Feed
 
 HEAD_SECONDS: Final = 10.0  # from accept until the first request with all its headers
 IDLE_SECONDS: Final = 30.0  # from a response until the next request with all its headers
@@ -101,6 +101,8 @@ class RequestTracker:
 
 SHUTDOWN_SECONDS: Final = 3  # for responses in progress
 SAMPLE_RETRY_SECONDS: Final = 60.0  # without a database, or if it cannot be written
+ALERT_SECONDS: Final = 5.0  # between evaluations of the alerts
+ALERT_RETRY_SECONDS: Final = 30.0  # after an error
 
 _log: Final = logging.getLogger(__name__)
 
@@ -240,6 +242,32 @@ def _sample(session: WebSession) -> float:
     store.sample()
     now_ms = store.now_ms()
     return (Span.MINUTE.begin(now_ms) + Span.MINUTE.ms - now_ms) / 1000
+
+
+async def check_alerts(pool: StorePool[WebSession]) -> None:
+    """Evaluate the alerts periodically until the server stops."""
+    reported: str | None = None
+    while True:
+        seconds = ALERT_SECONDS
+        try:
+            await pool.ask(_check_alerts)
+            reported = None
+        except Cancelled:
+            return
+        except QueuectlError as error:
+            if error.message != reported:  # once, not at every check
+                reported = error.message
+                _log.warning("alerts cannot be evaluated: %s", error.message)
+            seconds = ALERT_RETRY_SECONDS
+        await asyncio.sleep(seconds)
+
+
+def _check_alerts(session: WebSession) -> None:
+    if not session.has_store or not session.reads.alerts():
+        return
+    for sent in alert_delivery(session).check():
+        if sent.error is not None:
+            _log.warning("the notification of the alert %s failed: %s", sent.alert.name, sent.error.message)
 
 
 def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, started: Callable[[int], None]) -> None:

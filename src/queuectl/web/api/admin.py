@@ -1,11 +1,15 @@
-"""Status, metrics and history; workers; settings; doctor, prune and the audit log."""
+"""Status, metrics and history; alerts; workers; settings; doctor, prune and the audit log."""
 
 from __future__ import annotations
 
+import logging
+from http import HTTPStatus
 from typing import Any, Final
 
 from queuectl import config
-from queuectl.config import environ
+from queuectl.alerts import operations as alerts
+from queuectl.alerts.delivery import AlertDelivery
+from queuectl.config import environ, working_directory
 from queuectl.doctor import report, run_doctor
 from queuectl.errors import InvalidInput, WorkerNotFound
 from queuectl.jobs.states import FINAL, State
@@ -26,6 +30,7 @@ from queuectl.web.api.operation import (
     PAGING,
     WHERE_SCHEMA,
     ApiRequest,
+    Created,
     Operations,
     Param,
     listing,
@@ -33,12 +38,16 @@ from queuectl.web.api.operation import (
     parse_where,
     read_cursor,
 )
-from queuectl.web.schemas import COUNT, DURATION, FLAG, TEXT, TIME, array, exactly, maybe, only, ref
+from queuectl.web.middleware import Refused
+from queuectl.web.schemas import COUNT, DURATION, FLAG, NEW_ALERT, TEXT, TIME, array, exactly, maybe, only, ref
 
 STATUS: Final = Operations("status")
+ALERTS: Final = Operations("alerts")
 WORKERS: Final = Operations("workers")
 CONFIG: Final = Operations("config")
 MAINTENANCE: Final = Operations("maintenance")
+
+_log: Final = logging.getLogger(__name__)
 
 # ── status, metrics and history ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -84,6 +93,60 @@ def history(session: WebSession, call: ApiRequest) -> Any:
     begin = parse_filter(since=since, now_ms=session.reads.now_ms).since_ms
     points = session.reads.points(Span(call.query["span"]), since_ms=begin or 0, queue=queue)
     return [point.to_dict() for point in points]
+
+
+# ── alerts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@ALERTS("GET /alerts", "List alerts with their state.", listing(ref("Alert")), params=PAGING)
+def list_alerts(session: WebSession, call: ApiRequest) -> Any:
+    return paginate(call, alerts.to_dicts(session.reads, session.reads.alerts()), name="name")
+
+
+@ALERTS("POST /alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, status=201)
+def add_alert(session: WebSession, call: ApiRequest) -> Any:
+    if call.body.get("command") is not None and not session.accepts_alert_commands:
+        # A command runs on this host: only its operator may allow clients to set one.
+        detail = "command: this server does not accept alert commands over HTTP"
+        hint = "give webhook instead; the operator can start the server with --allow-alert-commands"
+        raise Refused(HTTPStatus.FORBIDDEN, "alert-commands-off", detail, hint=hint)
+    fields = {"hold" if name == "for" else name: value for name, value in call.body.items()}
+    request = alerts.AlertRequest(**{"name": None, **fields})
+    added = alerts.add(request, cwd=working_directory(), reads=lambda: session.reads, open_store=session.open_store)
+    return Created(added.to_dict(), location=f"/alerts/{added.name}")
+
+
+@ALERTS("GET /alerts/{name}", "Show an alert.", ref("Alert"))
+def show_alert(session: WebSession, call: ApiRequest) -> Any:
+    return alerts.to_dicts(session.reads, [session.reads.alert(call.path["name"])])[0]
+
+
+@ALERTS("DELETE /alerts/{name}", "Remove an alert.", ref("Answer"))
+def remove_alert(session: WebSession, call: ApiRequest) -> Any:
+    answer = alerts.remove_all([call.path["name"]], reads=lambda: session.reads, open_store=session.open_store)
+    for _, error in answer.refused:
+        raise error
+    return {"done": answer.done, "refused": []}
+
+
+@ALERTS(
+    "POST /alerts/{name}/test",
+    "Call its webhook or run its command now, from the server. Recorded in the audit log.",
+    exactly(name=TEXT, state=TEXT, text=TEXT),
+    slow=True,
+)
+def test_alert(session: WebSession, call: ApiRequest) -> Any:
+    name = call.path["name"]
+    session.reads.alert(name)  # before a database is created only to find that it has no such alert
+    return {"name": name, "state": "test", "text": alert_delivery(session).test(name)}
+
+
+def alert_delivery(session: WebSession) -> AlertDelivery:
+    """Deliver alerts with the current policy; if its file is unusable, with the previous one."""
+    session.gate.policy.follow(lambda _: None, lambda problem: _log.warning("%s", problem))
+    return AlertDelivery(
+        session.open_store(), lambda: session.settings, environ(), gate=session.gate, clock=session.clock
+    )
 
 
 # ── workers: requests return at once, as a job may take a day to finish ─────────────────────────────────────────────

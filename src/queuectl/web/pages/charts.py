@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Final, NamedTuple
 
-from queuectl.jobs.stats import Point, TimeBuckets, percentile_ms
-from queuectl.jobs.stats import Span as Step
-from queuectl.jobs.stats import add_histograms as add_times
+from queuectl.jobs.stats import Point, Span, TimeBuckets, add_histograms, percentile_ms
 from queuectl.store_threads import WebSession
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, from_ms
 from queuectl.web.pages.render import exact, number, span
@@ -26,18 +25,8 @@ class Bar(NamedTuple):
     title: str
 
 
-class Bars(NamedTuple):
-    bars: list[Bar]
-    top: float  # the value at the full height
-
-
-class Lines(NamedTuple):
-    paths: dict[str, str]  # by kind: the SVG path
-    top: float
-
-
-def stack(values: Sequence[dict[str, float]], titles: Sequence[str]) -> Bars:
-    """Bars of several kinds on top of each other, the first kind lowest."""
+def stack(values: Sequence[Mapping[str, float]], titles: Sequence[str]) -> tuple[list[Bar], float]:
+    """Bars of several kinds on top of each other, the first kind lowest; and the value at the full height."""
     top = ceiling(max((sum(one.values()) for one in values), default=0))
     wide = WIDTH / max(1, len(values))
     bars = []
@@ -51,13 +40,13 @@ def stack(values: Sequence[dict[str, float]], titles: Sequence[str]) -> Bars:
                 bars.append(
                     Bar(rounded(index * wide), rounded(y), rounded(wide * (1 - GAP)), rounded(height), kind, title)
                 )
-    return Bars(bars, top)
+    return bars, top
 
 
-def lines(series: dict[str, Sequence[float | None]]) -> Lines:
-    """Lines with gaps for missing values. A single value is drawn as a short dash."""
+def lines(series: Mapping[str, Sequence[float | None]]) -> tuple[dict[str, str], float]:
+    """SVG paths with gaps for missing values, and the value at the full height. A single value is drawn as a short dash."""
     top = ceiling(max((value for values in series.values() for value in values if value is not None), default=0))
-    return Lines({kind: _path(values, top) for kind, values in series.items()}, top)
+    return {kind: _path(values, top) for kind, values in series.items()}, top
 
 
 def _path(values: Sequence[float | None], top: float) -> str:
@@ -90,7 +79,8 @@ def rounded(value: float) -> float:
     return round(value, 2)
 
 
-PARTS: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+PERCENTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+RESULTS: Final = ("completed", "failed", "dead")  # failed: and retried
 
 
 class Window(NamedTuple):
@@ -100,7 +90,7 @@ class Window(NamedTuple):
     label: str
     ms: int
     bar_ms: int
-    step: Step
+    step: Span
 
     @property
     def title(self) -> str:
@@ -112,50 +102,40 @@ class Window(NamedTuple):
 
 
 WINDOWS: Final = (
-    Window("hour", "1 hour", HOUR_MS, MINUTE_MS, Step.MINUTE),
-    Window("day", "24 hours", DAY_MS, 15 * MINUTE_MS, Step.MINUTE),
-    Window("week", "7 days", 7 * DAY_MS, 2 * HOUR_MS, Step.HOUR),
-    Window("quarter", "90 days", 90 * DAY_MS, DAY_MS, Step.HOUR),
+    Window("hour", "1 hour", HOUR_MS, MINUTE_MS, Span.MINUTE),
+    Window("day", "24 hours", DAY_MS, 15 * MINUTE_MS, Span.MINUTE),
+    Window("week", "7 days", 7 * DAY_MS, 2 * HOUR_MS, Span.HOUR),
+    Window("quarter", "90 days", 90 * DAY_MS, DAY_MS, Span.HOUR),
 )
 
 
-class Flow(NamedTuple):
-    """Results of runs. Not integers: a point may span several bars."""
-
-    completed: float = 0
-    failed: float = 0  # and retried
-    dead: float = 0
-
-    def __add__(self, other: object) -> Flow:
-        assert isinstance(other, Flow)
-        return Flow(self.completed + other.completed, self.failed + other.failed, self.dead + other.dead)
-
-    def share(self, part: float) -> Flow:
-        return Flow(self.completed * part, self.failed * part, self.dead * part)
-
-
-class Spread(NamedTuple):
-    """Waiting or run times: lines, percentiles of the whole window, and alternative text."""
-
-    lines: Lines
-    whole: dict[str, float | None]
-    summary: str
-
-
 class Runs(NamedTuple):
-    """Results of runs: bars, their sum, and alternative text."""
+    """Results of runs."""
 
-    bars: Bars
-    total: Flow
+    bars: list[Bar]
+    top: float  # the value at the full height
+    total: dict[str, float]  # by kind
+    summary: str  # alternative text
+
+
+class Times(NamedTuple):
+    """Wait or run times."""
+
+    paths: dict[str, str]  # by percentile
+    top: float
+    whole: dict[str, float | None]  # the percentiles of the whole window
     summary: str
 
 
 class Trend(NamedTuple):
     window: Window
-    is_empty: bool
     flow: Runs
-    waits: Spread
-    runs: Spread
+    waits: Times
+    runs: Times
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self.flow.total.values())
 
 
 def trend(session: WebSession, name: str | None) -> Trend:
@@ -176,55 +156,47 @@ def draw(points: Sequence[Point], window: Window, now_ms: int) -> Trend:
     for point in points:
         last = (_stop(point, window, now_ms) - 1) // window.bar_ms
         if last >= 0:
-            waits[last], runs[last] = add_times(waits[last], point.wait), add_times(runs[last], point.run)
+            waits[last], runs[last] = add_histograms(waits[last], point.wait), add_histograms(runs[last], point.run)
     flow = draw_runs(points, window, now_ms)
-    return Trend(window, not any(flow.total), flow, _spread("waiting", waits, window), _spread("run", runs, window))
+    return Trend(window, flow, _times("waiting", waits, window), _times("run", runs, window))
 
 
 def draw_runs(points: Sequence[Point], window: Window, now_ms: int) -> Runs:
-    begin = window.begin(now_ms)
-    flows = [Flow()] * (window.ms // window.bar_ms)
+    begin, bar_ms = window.begin(now_ms), window.bar_ms
+    flows = [dict.fromkeys(RESULTS, 0.0) for _ in range(window.ms // bar_ms)]
     for point in points:
+        counts = point.counts
+        results = zip(RESULTS, (counts.completed, max(0, counts.failed - counts.dead), counts.dead), strict=True)
         stop = _stop(point, window, now_ms)
-        for index, part in _bars(stop - max(1, point.covers_ms), stop, window.bar_ms):
-            flows[index] += _flow(point).share(part)
-    total = sum(flows, Flow())
-    titles = [_title(flow, begin + index * window.bar_ms) for index, flow in enumerate(flows)]
-    return Runs(stack([flow._asdict() for flow in flows], titles), total, f"{window.title}: {_describe_flow(total)}")
-
-
-def _flow(point: Point) -> Flow:
-    counts = point.counts
-    return Flow(counts.completed, max(0, counts.failed - counts.dead), counts.dead)
+        start = stop - max(1, point.covers_ms)
+        # A point may span several bars. What lies before the first one is not drawn.
+        overlaps = {
+            index: (min(stop, (index + 1) * bar_ms) - max(start, index * bar_ms)) / (stop - start)
+            for index in range(max(0, start // bar_ms), (stop - 1) // bar_ms + 1)
+        }
+        for kind, count in results:
+            for index, share in overlaps.items():
+                flows[index][kind] += count * share
+    total = {kind: sum(flow[kind] for flow in flows) for kind in RESULTS}
+    titles = [
+        f"{exact(from_ms(begin + index * bar_ms))[:16]}: {_describe_results(flow)}" for index, flow in enumerate(flows)
+    ]
+    return Runs(*stack(flows, titles), total, f"{window.title}: {_describe_results(total)}")
 
 
 def _stop(point: Point, window: Window, now_ms: int) -> int:
     """The end of a point within the window. A minute is sampled when the next one begins, an hour in its last minute."""
-    end = point.at_ms if window.step is Step.MINUTE else point.at_ms + window.step.ms
+    end = point.at_ms if window.step is Span.MINUTE else point.at_ms + window.step.ms
     return min(end, now_ms) - window.begin(now_ms)
 
 
-def _bars(start: int, stop: int, bar_ms: int) -> Iterator[tuple[int, float]]:
-    """The bars that a period overlaps, with the fraction of it in each; time before the first bar is ignored."""
-    for index in range(max(0, start // bar_ms), (stop - 1) // bar_ms + 1):
-        yield index, (min(stop, (index + 1) * bar_ms) - max(start, index * bar_ms)) / (stop - start)
-
-
-def _spread(name: str, times: Sequence[TimeBuckets], window: Window) -> Spread:
-    drawn = lines({part: [percentile_ms(one, share) for one in times] for part, share in PARTS})
-    together = TimeBuckets()
-    for one in times:
-        together = add_times(together, one)
-    whole = {part: percentile_ms(together, share) for part, share in PARTS}
+def _times(name: str, times: Sequence[TimeBuckets], window: Window) -> Times:
+    drawn = lines({part: [percentile_ms(one, share) for one in times] for part, share in PERCENTILES})
+    together = reduce(add_histograms, times)
+    whole = {part: percentile_ms(together, share) for part, share in PERCENTILES}
     text = ", ".join(f"{part} {span(value)}" for part, value in whole.items())
-    return Spread(drawn, whole, f"{window.title}, {name} times: {text}")
+    return Times(*drawn, whole, f"{window.title}, {name} times: {text}")
 
 
-def _title(flow: Flow, at_ms: int) -> str:
-    return f"{exact(from_ms(at_ms))[:16]}: {_describe_flow(flow)}"
-
-
-def _describe_flow(flow: Flow) -> str:
-    return ", ".join(
-        f"{number(round(value))} {kind}" for kind, value in flow._asdict().items() if kind == "completed" or value
-    )
+def _describe_results(flow: Mapping[str, float]) -> str:
+    return ", ".join(f"{number(round(value))} {kind}" for kind, value in flow.items() if kind == "completed" or value)

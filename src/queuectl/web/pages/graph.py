@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from graphlib import TopologicalSorter
 from typing import Final, NamedTuple
 
 from queuectl.jobs.model import Job
@@ -91,15 +92,13 @@ def _closest(graph: Graph) -> set[str]:
 
 def _columns(graph: Graph, kept: set[str]) -> Mapping[str, int]:
     """The column of each job, to the right of all its parents."""
-    columns = dict.fromkeys(kept, 0)
-    links = [link for link in graph.links if link.parent in kept and link.child in kept]
-    # Links are in no particular order, so repeat until nothing changes; it ends, because the graph has no cycles.
-    for _ in kept:
-        before = dict(columns)
-        for link in links:
-            columns[link.child] = max(columns[link.child], columns[link.parent] + 1)
-        if columns == before:
-            break
+    parents: dict[str, list[str]] = {job_id: [] for job_id in kept}
+    for link in graph.links:
+        if link.parent in kept and link.child in kept:
+            parents[link.child].append(link.parent)
+    columns: dict[str, int] = {}
+    for job_id in TopologicalSorter(parents).static_order():
+        columns[job_id] = max((columns[parent] + 1 for parent in parents[job_id]), default=0)
     return columns
 
 

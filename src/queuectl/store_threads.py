@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from queuectl.client import Queue
@@ -63,6 +64,11 @@ class StoreSession(Queue):
 
     def is_serving(self) -> Callable[[Worker], bool]:
         return self._is_serving()
+
+    def workers(self) -> list[Worker]:
+        """The registered workers. The state of those without a current heartbeat is `lost`."""
+        serves = self._is_serving()
+        return [one if serves(one) else replace(one, state="lost") for one in self.reads.workers()]
 
     def _open_store(self) -> Store:
         if self._store is None and self._reads is not None:

@@ -165,10 +165,10 @@ class Top(App[None]):
                 view_model.queue_columns(self._queue_rows.size.width - 1),
                 [view_model.queue_row(one) for one in snapshot.queues],
             )
-            alive = [
-                view_model.worker_row(one, snapshot.now_ms, is_alive=is_alive) for one, is_alive in snapshot.workers
-            ]
-            self._worker_rows.present(view_model.worker_columns(self._worker_rows.size.width - 1), alive)
+            self._worker_rows.present(
+                view_model.worker_columns(self._worker_rows.size.width - 1),
+                [view_model.worker_row(one, snapshot.now_ms) for one in snapshot.workers],
+            )
         self._title_line.put(view_model.title(self._page, snapshot))
         columns = view_model.job_columns(width - 1)
         self._job_rows.present(

@@ -108,7 +108,7 @@ class Snapshot(NamedTuple):
     store: str
     status: Status
     queues: list[QueueView]
-    workers: list[tuple[Worker, bool]]  # with whether it is alive
+    workers: list[Worker]
     completed: int  # in total, without webhook deliveries
     now_ms: int
 
@@ -135,12 +135,11 @@ def read_snapshot(session: Session) -> Snapshot | None:
     reads = session.find()
     if reads is None:
         return None
-    serves = session.is_serving()
     return Snapshot(
         session.store_name,
-        inspect.status(reads, is_alive=serves),
+        inspect.status(reads, is_alive=session.is_serving()),
         list_queues(reads),
-        [(worker, serves(worker)) for worker in reads.workers()],
+        session.workers(),
         sum(of["completed"] for of in inspect.without_webhook_queue(reads.totals()).values()),
         reads.now_ms(),
     )

@@ -236,8 +236,8 @@ def worker_columns(width: int) -> list[Column]:
     return [Column("WORKER", max(6, width - sum(column.width for column in numbers))), *numbers]
 
 
-def worker_row(worker: Worker, now_ms: int, *, is_alive: bool) -> Row:
-    if not is_alive:
+def worker_row(worker: Worker, now_ms: int) -> Row:
+    if worker.state == "lost":
         seen = Text("lost", style="bold red")
     elif worker.state == "stopping":
         seen = Text("stopping", style="yellow")

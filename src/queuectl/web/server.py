@@ -222,20 +222,29 @@ def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
     _log.warning("%s: %r", context["message"], context.get("exception"))
 
 
-async def sample_minutes(pool: StorePool[WebSession]) -> None:
-    """Record one sample per minute until the server stops. Errors are ignored: a missing minute is a gap in a chart."""
+async def repeat(
+    pool: StorePool[WebSession], task: Callable[[WebSession], float], *, retry_seconds: float, problem: str | None
+) -> None:
+    """Run a task in the background until the server stops. It returns the seconds until its next run.
+
+    `problem`: what to log when it begins to fail; None: nothing.
+    """
+    reported: str | None = None
     while True:
         try:
-            seconds = await pool.ask(_sample)
+            seconds = await pool.ask(task)
+            reported = None
         except Cancelled:
             return
-        except QueuectlError:
-            seconds = SAMPLE_RETRY_SECONDS
+        except QueuectlError as error:
+            if problem is not None and error.message != reported:  # once, not at every run
+                _log.warning("%s: %s", problem, error.message)
+            reported, seconds = error.message, retry_seconds
         await asyncio.sleep(seconds)
 
 
-def _sample(session: WebSession) -> float:
-    """Record a sample and return the seconds until the next one. The store writes each minute once, whichever process is first."""
+def sample_minute(session: WebSession) -> float:
+    """Record a sample. The store writes each minute once, whichever process is first; a missing minute is a gap in a chart."""
     if not session.has_store:
         return SAMPLE_RETRY_SECONDS
     store = session.open_store()
@@ -244,30 +253,12 @@ def _sample(session: WebSession) -> float:
     return (Span.MINUTE.begin(now_ms) + Span.MINUTE.ms - now_ms) / 1000
 
 
-async def check_alerts(pool: StorePool[WebSession]) -> None:
-    """Evaluate the alerts periodically until the server stops."""
-    reported: str | None = None
-    while True:
-        seconds = ALERT_SECONDS
-        try:
-            await pool.ask(_check_alerts)
-            reported = None
-        except Cancelled:
-            return
-        except QueuectlError as error:
-            if error.message != reported:  # once, not at every check
-                reported = error.message
-                _log.warning("alerts cannot be evaluated: %s", error.message)
-            seconds = ALERT_RETRY_SECONDS
-        await asyncio.sleep(seconds)
-
-
-def _check_alerts(session: WebSession) -> None:
-    if not session.has_store or not session.reads.alerts():
-        return
-    for sent in alert_delivery(session).check():
-        if sent.error is not None:
-            _log.warning("the notification of the alert %s failed: %s", sent.alert.name, sent.error.message)
+def check_alerts(session: WebSession) -> float:
+    if session.has_store and session.reads.alerts():
+        for sent in alert_delivery(session).check():
+            if sent.error is not None:
+                _log.warning("the notification of the alert %s failed: %s", sent.alert.name, sent.error.message)
+    return ALERT_SECONDS
 
 
 def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, started: Callable[[int], None]) -> None:
@@ -285,7 +276,11 @@ def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, starte
         uvicorn_config = _configure(RequestTracker(make_app(pools, auth, feed), listener.connections), config)
 
         async def background() -> None:
-            await asyncio.gather(sample_minutes(pools.changes), check_alerts(pools.alerting))
+            alerts = "alerts cannot be evaluated"
+            await asyncio.gather(
+                repeat(pools.changes, sample_minute, retry_seconds=SAMPLE_RETRY_SECONDS, problem=None),
+                repeat(pools.alerting, check_alerts, retry_seconds=ALERT_RETRY_SECONDS, problem=alerts),
+            )
 
         _Server(uvicorn_config, started=lambda: started(port), background=background, on_shutdown=on_shutdown).run(
             sockets=[listener]

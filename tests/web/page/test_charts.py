@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from queuectl.alerts.rules import Alert, Kind
+from queuectl.jobs.model import Worker
 from queuectl.jobs.states import State
 from queuectl.store.open import open_store
 from queuectl.text import WEBHOOK_QUEUE
@@ -84,8 +85,18 @@ def test_a_number_is_abbreviated(value: float, words: str) -> None:
     assert render.short(value) == words
 
 
-def bee(**facts: object) -> dict[str, object]:
-    return {"id": "bee", "state": "running", "queues": None, **facts}
+def bee(**facts: Any) -> Worker:
+    bare = {
+        "host": "h",
+        "pid": 1,
+        "home": "/",
+        "slots": 1,
+        "busy": 0,
+        "started_at": NOW,
+        "heartbeat_at": NOW,
+        "beats": 1,
+    }
+    return Worker(**{"id": "bee", "state": "running", "queues": None, "jobs_done": 0, **bare, **facts})
 
 
 CALM = Overview({"default": {State.PENDING: 3}}, frozenset(), {"default": 1000}, [bee()], None, NOW_MS)

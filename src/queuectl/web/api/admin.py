@@ -156,9 +156,7 @@ _NOW: Final = only(now=FLAG)
 
 @WORKERS("GET /workers", "List workers.", listing(ref("Worker")), params=PAGING)
 def list_workers(session: WebSession, call: ApiRequest) -> Any:
-    serves, workers = session.is_serving(), session.reads.workers()
-    rows = [one.to_dict() if serves(one) else {**one.to_dict(), "state": "lost"} for one in workers]
-    return paginate(call, rows, name="id")
+    return paginate(call, [worker.to_dict() for worker in session.workers()], name="id")
 
 
 @WORKERS(

@@ -6,7 +6,7 @@ from typing import Any
 
 from queuectl.config import store_settings
 from queuectl.errors import WorkerNotFound
-from queuectl.jobs.model import Worker
+from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.types import Filter, StopMode
@@ -17,38 +17,17 @@ MAX_RUNNING_SHOWN = 200  # in total
 
 
 def show_workers(session: WebSession, ask: PageRequest) -> View:
-    rows = list_workers(session)
-    running = list(session.reads.jobs(Filter(frozenset({State.PROCESSING})), limit=MAX_RUNNING_SHOWN))
-    by_worker: dict[str | None, list[Any]] = {}
-    for job in running:
+    workers = sorted(session.workers(), key=lambda worker: worker.id)
+    by_worker: dict[str | None, list[Job]] = {}
+    for job in session.reads.jobs(Filter(frozenset({State.PROCESSING})), limit=MAX_RUNNING_SHOWN):
         by_worker.setdefault(job.worker, []).append(job)
     values = {
-        "workers": rows,
+        "workers": workers,
         "running": by_worker,
-        "slots": sum(row["slots"] for row in rows if row["state"] != "lost"),
-        "busy": sum(row["busy"] for row in rows if row["state"] != "lost"),
+        "slots": sum(worker.slots for worker in workers if worker.state != "lost"),
+        "busy": sum(worker.busy for worker in workers if worker.state != "lost"),
     }
     return View("workers.html", "Workers", values)
-
-
-def list_workers(session: WebSession) -> list[dict[str, Any]]:
-    serves = session.is_serving()
-    return [_row(worker, is_alive=serves(worker)) for worker in sorted(session.reads.workers(), key=lambda one: one.id)]
-
-
-def _row(worker: Worker, *, is_alive: bool) -> dict[str, Any]:
-    return {
-        "id": worker.id,
-        "host": worker.host,
-        "pid": worker.pid,
-        "state": worker.state if is_alive else "lost",
-        "slots": worker.slots,
-        "busy": worker.busy,
-        "queues": worker.queues,
-        "started_at": worker.started_at,
-        "heartbeat_at": worker.heartbeat_at,
-        "jobs_done": worker.jobs_done,
-    }
 
 
 def stop_worker(session: WebSession, ask: PageRequest) -> View | Redirect:

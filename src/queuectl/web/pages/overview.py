@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.alerts.operations import firing
 from queuectl.alerts.rules import Alert, Kind
+from queuectl.jobs.model import Worker
 from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations.inspect import without_webhook_queue
 from queuectl.store.protocol import Reads
@@ -15,7 +16,6 @@ from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import plural
 from queuectl.units import to_ms
-from queuectl.web.pages.admin import list_workers
 from queuectl.web.pages.charts import WINDOWS, trend
 from queuectl.web.pages.render import PageRequest, View, part, span
 
@@ -39,7 +39,7 @@ class Overview(NamedTuple):
     tally: Mapping[str, Mapping[State, int]]
     paused: frozenset[str]
     oldest: Mapping[str, int]
-    workers: Sequence[dict[str, Any]]
+    workers: Sequence[Worker]
     last_dead_at: datetime | None
     now_ms: int
     firing: Sequence[Alert] = ()
@@ -86,7 +86,7 @@ def _waiting(overview: Overview, queue: str) -> int:
 
 
 def _unserved(overview: Overview) -> list[Issue]:
-    alive = [worker for worker in overview.workers if worker["state"] == "running"]
+    alive = [worker for worker in overview.workers if worker.state == "running"]
     # Without webhook deliveries: any worker runs them, whichever queues it serves.
     waits = {
         queue: _waiting(overview, queue)
@@ -107,12 +107,12 @@ def _unserved(overview: Overview) -> list[Issue]:
             "Jobs",
         )
         for queue, count in waits.items()
-        if not any(worker["queues"] is None or queue in worker["queues"] for worker in alive)
+        if not any(worker.queues is None or queue in worker.queues for worker in alive)
     ]
 
 
 def _lost(overview: Overview) -> list[Issue]:
-    lost = [worker["id"] for worker in overview.workers if worker["state"] == "lost"]
+    lost = [worker.id for worker in overview.workers if worker.state == "lost"]
     if not lost:
         return []
     text = f"{plural(len(lost), 'worker sends', 'workers send')} no heartbeat"
@@ -163,7 +163,7 @@ MAX_QUEUES_SHOWN = 15  # the busiest ones
 
 
 def show(session: WebSession, ask: PageRequest) -> View:
-    reads, workers = session.reads, list_workers(session)
+    reads, workers = session.reads, sorted(session.workers(), key=lambda worker: worker.id)
     tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
     counts = {state: sum(counts.get(state, 0) for counts in without_webhook_queue(tally).values()) for state in State}

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -194,26 +194,10 @@ async def _docs_page(_: Request) -> Response:
 
 @cache
 def _docs() -> str:
-    return open_templates().get_template("api.html").render(_docs_values())
-
-
-def _docs_values() -> dict[str, Any]:
     described = document()
-    tags: dict[str, list[dict[str, Any]]] = {}
+    tags: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, methods in described["paths"].items():
         for method, about in methods.items():
-            tags.setdefault(about["tags"][0], []).append(
-                {
-                    "method": method.upper(),
-                    "path": path,
-                    "about": about,
-                    "body": _text(about.get("requestBody", {}).get("content", {}).get("application/json", {})),
-                    "answer": _text(next(iter(about["responses"].values()))["content"]),
-                }
-            )
-    schemas = [(name, _text(schema)) for name, schema in described["components"]["schemas"].items()]
-    return {"document": described, "tags": list(tags.items()), "schemas": schemas}
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, indent=2) if value else ""
+            tags.setdefault(about["tags"][0], []).append((method.upper(), path, about))
+    to_json = partial(json.dumps, indent=2)
+    return open_templates().get_template("api.html").render(document=described, tags=tags, to_json=to_json)

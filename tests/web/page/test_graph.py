@@ -6,8 +6,7 @@ from queuectl import Queue
 from queuectl.operations.graph import graph
 from queuectl.store_threads import WebSession
 from queuectl.units import from_ms
-from queuectl.web.pages import graph as drawing
-from queuectl.web.pages.graph import draw_graph
+from queuectl.web.pages.charts import MAX_BOXES, draw_graph
 from queuectl.web.pages.job import timeline
 from tests.factories import NO_POLICY
 
@@ -36,8 +35,8 @@ def test_of_a_large_graph_the_closest_jobs_are_drawn(home: Path) -> None:
         session.enqueue_many([{"command": f"echo {number}", "depends_on": ["root"]} for number in range(100)])
         drawn = draw_graph(graph(session.reads, "root"))
     assert drawn is not None
-    assert len(drawn.boxes) == drawing.MAX_BOXES
-    assert drawn.left_out == 101 - drawing.MAX_BOXES
+    assert len(drawn.boxes) == MAX_BOXES
+    assert drawn.left_out == 101 - MAX_BOXES
     assert drawn.summary == "0 before it and 100 after it"
 
 

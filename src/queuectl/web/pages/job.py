@@ -21,8 +21,7 @@ from queuectl.operations.explain import Reason
 from queuectl.store_threads import WebSession
 from queuectl.units import iso, to_ms
 from queuectl.web.pages import actions
-from queuectl.web.pages.charts import rounded
-from queuectl.web.pages.graph import draw_graph
+from queuectl.web.pages.charts import draw_graph, rounded
 from queuectl.web.pages.log import TAIL_LINES, read_log
 from queuectl.web.pages.render import (
     Fields,
@@ -182,7 +181,7 @@ def clone(session: WebSession, ask: PageRequest) -> View | Redirect:
     return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} enqueued as a clone of {ask.param('id')}"))
 
 
-_EDITABLE: Final = ("command", "argv", "queue", "priority", "max_retries", "timeout", "run_at", *LIMITS)
+_EDITABLE: Final = ("command", "queue", "priority", "max_retries", "timeout", "run_at", *LIMITS)
 _CLEARABLE: Final = ("timeout", *LIMITS)  # an empty field removes the limit
 
 
@@ -213,13 +212,11 @@ def _changed_fields(job: Job, form: Fields) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in _EDITABLE:
         text = form.text("command") if name == "command" else form.one(name)
-        if text is None and name in _CLEARABLE and form.has(name):
-            text = ""
-        if name == "argv" or text is None or text == str(_shown(job, name)):
-            continue
-        found[name] = 0 if not text else _parse_integer(text, name) if name in _INTEGER_FIELDS else text
+        is_cleared = text is None and name in _CLEARABLE and form.has(name)
+        if (is_cleared or text is not None) and (text or "") != str(_shown(job, name)):
+            found[name] = 0 if not text else _parse_integer(text, name) if name in _INTEGER_FIELDS else text
     if "command" in found and job.argv is not None:
-        raise UnknownName("field", "command", nearest="argv", known=_EDITABLE)
+        raise UnknownName("field", "command", nearest="argv", known=("argv", *_EDITABLE))
     return found
 
 

@@ -11,7 +11,7 @@ from queuectl.jobs.states import State
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.types import Filter, StopMode
 from queuectl.store_threads import WebSession
-from queuectl.web.pages.render import Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done
 
 MAX_RUNNING_SHOWN = 200  # in total
 
@@ -30,7 +30,7 @@ def show_workers(session: WebSession, ask: PageRequest) -> View:
     return View("workers.html", "Workers", values)
 
 
-def stop_worker(session: WebSession, ask: PageRequest) -> View | Redirect:
+def stop_worker(session: WebSession, ask: PageRequest) -> View | Notice:
     name, now = ask.param("id"), ask.form.has("now")
     if not any(worker.id == name for worker in session.reads.workers()):
         raise WorkerNotFound(name)
@@ -40,7 +40,7 @@ def stop_worker(session: WebSession, ask: PageRequest) -> View | Redirect:
         return confirm(ask, label, "worker", text, name=name, back="/workers", is_grave=now)
     session.open_store().request_stop(name, StopMode.NOW if now else StopMode.FINISH)
     how = "kills its jobs and stops" if now else "finishes its running jobs and stops"
-    return Redirect(back_to(ask.form, "/workers"), done(f"Worker {name} {how}"))
+    return done(f"Worker {name} {how}")
 
 
 def show_settings(session: WebSession, ask: PageRequest) -> View:
@@ -57,12 +57,12 @@ def show_settings(session: WebSession, ask: PageRequest) -> View:
     return View("settings.html", "Settings", {"settings": rows})
 
 
-def change_setting(session: WebSession, ask: PageRequest) -> Redirect:
+def change_setting(session: WebSession, ask: PageRequest) -> Notice:
     key = ask.param("key")
     resolve_key(key)
     before = session.reads.config().get(key)
     wanted = None if ask.form.has("unset") else ask.form.one("value") or ""
-    return Redirect(back_to(ask.form, "/settings"), _change_setting(session, key, wanted, before=before))
+    return _change_setting(session, key, wanted, before=before)
 
 
 def _change_setting(session: WebSession, key: str, value: str | None, *, before: str | None) -> Notice:

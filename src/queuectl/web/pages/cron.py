@@ -14,7 +14,7 @@ from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownNam
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match
 from queuectl.units import from_ms
-from queuectl.web.pages.render import Fields, Notice, PageRequest, Redirect, View, back_to, confirm, done, part
+from queuectl.web.pages.render import Fields, Notice, PageRequest, Redirect, View, confirm, done, part
 
 UPCOMING: Final = 5
 NEW: Final = "+"  # in the URL of the form for a new one: no schedule can have this name
@@ -61,9 +61,8 @@ def _zone_here() -> str:
         return ""
 
 
-def do(session: WebSession, ask: PageRequest) -> View | Redirect:
+def do(session: WebSession, ask: PageRequest) -> View | Redirect | Notice:
     name, verb = ask.param("name"), ask.param("verb")
-    to = back_to(ask.form, "/cron")
     if name == NEW:
         return _add(session, ask)
     match verb:
@@ -73,10 +72,10 @@ def do(session: WebSession, ask: PageRequest) -> View | Redirect:
             job = session.schedules.run(name)
             return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} added"))
         case "pause" | "resume":
-            return Redirect(to, _pause(name, verb == "pause", session))
+            return _pause(name, verb == "pause", session)
         case "remove":
             session.schedules.remove(name)
-            return Redirect(to, done(f"Schedule {name} removed; its jobs stay"))
+            return done(f"Schedule {name} removed; its jobs stay")
         case _:
             raise UnknownName("action", verb, nearest=closest_match(verb, _ACTIONS), known=list(_ACTIONS))
 

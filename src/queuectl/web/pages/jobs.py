@@ -18,7 +18,7 @@ from queuectl.text import closest_match, is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.actions import VERBS, Selection
-from queuectl.web.pages.render import PageRequest, Pairs, Redirect, View, back_to, confirm, part, with_query
+from queuectl.web.pages.render import Notice, PageRequest, Pairs, Redirect, View, confirm, part, with_query
 
 LIMITS: Final = (25, 50, 100, 250)
 DEFAULT_LIMIT: Final = 50
@@ -159,7 +159,7 @@ def show_dead(session: WebSession, ask: PageRequest) -> View:
     return View("dlq.html", "Dead jobs", values)
 
 
-def act_on_dead(session: WebSession, ask: PageRequest) -> View | Redirect:
+def act_on_dead(session: WebSession, ask: PageRequest) -> View | Notice:
     """Retry or purge the dead jobs with the error in the form, which is truncated as on the page; without one, all of them."""
     name = ask.param("verb")
     if name not in _DLQ_ACTIONS:
@@ -174,4 +174,4 @@ def act_on_dead(session: WebSession, ask: PageRequest) -> View | Redirect:
     if ids and not ask.is_confirmed:
         jobs = plural(len(ids), "dead job")
         return confirm(ask, verb.label, jobs, verb.about, back="/dlq", is_grave=verb.is_grave)
-    return Redirect(back_to(ask.form, "/dlq"), actions.perform(session, verb, ids, exact=True))
+    return actions.perform(session, verb, ids, exact=True)

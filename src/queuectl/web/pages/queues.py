@@ -15,7 +15,7 @@ from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural
 from queuectl.web.pages.charts import last_hour
 from queuectl.web.pages.job import limit_texts
-from queuectl.web.pages.render import Notice, PageRequest, Redirect, View, back_to, confirm, done
+from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done
 from queuectl.webhooks.rules import redact_url
 
 HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown as redacted URLs
@@ -44,14 +44,13 @@ def show(session: WebSession, ask: PageRequest) -> View:
     return View("queues.html", "Queues", values)
 
 
-def do(session: WebSession, ask: PageRequest) -> View | Redirect:
+def do(session: WebSession, ask: PageRequest) -> View | Notice:
     name, verb = use.check_queue(ask.param("name")), ask.param("verb")
-    to = back_to(ask.form, "/queues")
     match verb:
         case "pause" | "resume":
-            return Redirect(to, pause(session, name, paused=verb == "pause"))
+            return pause(session, name, paused=verb == "pause")
         case "set":
-            return Redirect(to, _set(session, name, ask))
+            return _set(session, name, ask)
         case "move":
             return _move(session, name, ask)
         case _:
@@ -102,7 +101,7 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _move(session: WebSession, name: str, ask: PageRequest) -> View | Redirect:
+def _move(session: WebSession, name: str, ask: PageRequest) -> View | Notice:
     to = ask.form.one("to")
     if to is None:
         raise UsageError("no queue is named", hint="enter the name of the queue to move the jobs to")
@@ -110,4 +109,4 @@ def _move(session: WebSession, name: str, ask: PageRequest) -> View | Redirect:
         text = "All waiting jobs of the queue are moved. This cannot be undone."
         return confirm(ask, "Move", "jobs", text, name=f"from {name} to {to}", back="/queues")
     moved = use.move(name, to, reads=lambda: session.reads, open_store=session.open_store).done
-    return Redirect(back_to(ask.form, "/queues"), done(f"{plural(len(moved), 'job')} moved from {name} to {to}"))
+    return done(f"{plural(len(moved), 'job')} moved from {name} to {to}")

@@ -130,7 +130,8 @@ class Redirect(NamedTuple):
     notice: Notice | None = None
 
 
-Handler = Callable[[WebSession, PageRequest], View | Redirect]
+# After a change, a notice alone is displayed on the page that the form came from.
+Handler = Callable[[WebSession, PageRequest], View | Redirect | Notice]
 
 
 def confirm(
@@ -240,10 +241,10 @@ def command(job: Job | dict[str, Any]) -> str:
 
 def whole_command(job: Job | dict[str, Any]) -> str:
     """The command with its line breaks."""
-    return safe(_command(job))
+    return safe_text(_command(job))
 
 
-def safe(text: str) -> str:
+def safe_text(text: str) -> str:
     """Escape control and bidirectional characters, except line breaks."""
     return "\n".join(map(escape_control, text.split("\n")))
 
@@ -265,20 +266,8 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-FILTERS: Final = {
-    "number": number,
-    "short": short,
-    "span": span,
-    "exact": exact,
-    "moments": moments,
-    "command": command,
-    "safe_text": safe,
-    "whole_command": whole_command,
-    "percent": percent,
-    "part": part,
-    "limits": format_limits,
-    "used": format_usage,
-}
+_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, whole_command, percent, part)
+FILTERS: Final = {**{each.__name__: each for each in _BY_NAME}, "limits": format_limits, "used": format_usage}
 
 _EXAMPLES: Final = {
     "memory": "2GiB",
@@ -345,7 +334,7 @@ class Renderer:
             {
                 "title": shown.title,
                 "url": ask.url,
-                "current_path": _current_path(ask.url),
+                "current_path": current_path(ask.url),
                 "may_change": ask.may_change,
                 "now_ms": now_ms,
                 "ago": lambda moment: ago(moment, now_ms),
@@ -365,6 +354,6 @@ class Renderer:
         return self._templates.get_template(template).render(values)
 
 
-def _current_path(url: str) -> str:
+def current_path(url: str) -> str:
     """The entry of the navigation that a page belongs to."""
     return "/" + url.partition("?")[0].strip("/").partition("/")[0]

@@ -29,6 +29,7 @@ from queuectl.web.pages.render import (
     Renderer,
     View,
     back_to,
+    current_path,
     read_request,
     refused,
     sentence,
@@ -62,14 +63,13 @@ CHANGES: Final[Mapping[str, Handler]] = {
 }
 
 
-def undo_change(session: WebSession, ask: PageRequest, notice: Notice | None) -> Redirect:
-    to = back_to(ask.form, "/")
+def undo_change(session: WebSession, notice: Notice | None) -> Notice:
     if notice is None or notice.undo is None:
-        return Redirect(to, refused("This action can no longer be undone", "it was undone already, or it is too old"))
+        return refused("This action can no longer be undone", "it was undone already, or it is too old")
     try:
-        return Redirect(to, notice.undo(session))
+        return notice.undo(session)
     except QueuectlError as error:
-        return Redirect(to, refused(error.message, error.hint))
+        return refused(error.message, error.hint)
 
 
 _HERE: Final = os.path.dirname(__file__)
@@ -127,7 +127,8 @@ class Pages:
         notice = self._notices.take(ask.param("notice"))
 
         def work(session: WebSession) -> Response:
-            return self._respond(session, ask, undo_change(session.on_behalf(request.state.token.name), ask, notice))
+            told = undo_change(session.on_behalf(request.state.token.name), notice)
+            return self._respond(session, ask, Redirect(back_to(ask.form, "/"), told))
 
         return await self._pools.slow_changes.ask(work)
 
@@ -135,9 +136,11 @@ class Pages:
         self,
         session: WebSession,
         ask: PageRequest,
-        found: View | Redirect,
+        found: View | Redirect | Notice,
         pinned: tuple[str | None, Notice | None] = (None, None),
     ) -> Response:
+        if isinstance(found, Notice):
+            found = Redirect(back_to(ask.form, current_path(ask.url)), found)
         if isinstance(found, Redirect):
             to = URL(found.to)
             if found.notice is not None:

@@ -103,7 +103,7 @@ def list_alerts(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, alerts.to_dicts(session.reads, session.reads.alerts()), name="name")
 
 
-@ALERTS("POST /alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, status=201)
+@ALERTS("POST /alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, checks_types=False, status=201)
 def add_alert(session: WebSession, call: ApiRequest) -> Any:
     if call.body.get("command") is not None and not session.accepts_alert_commands:
         # A command runs on this host: only its operator may allow clients to set one.

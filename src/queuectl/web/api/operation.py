@@ -111,6 +111,9 @@ class Operation(NamedTuple):
     response: Schema
     params: tuple[Param, ...] = ()
     body: Schema | None = None
+    checks_types: bool = (
+        True  # of flags and texts in the body; False: what the handler calls does, with hints of its own
+    )
     status: int = 200
     tag: str = "jobs"
     slow: bool = False  # may wait long: uses a separate thread pool
@@ -145,7 +148,9 @@ class Operation(NamedTuple):
             return value
         fields: Mapping[str, Schema] = self.body["properties"]
         given = parse_object(value, "body", known=list(fields))
-        return {name: read_field(one, name, fields[name]) for name, one in given.items()}
+        return (
+            {name: read_field(one, name, fields[name]) for name, one in given.items()} if self.checks_types else given
+        )
 
 
 class Operations(list[Operation]):

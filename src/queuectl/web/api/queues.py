@@ -46,7 +46,13 @@ def show_queue(session: WebSession, call: ApiRequest) -> Any:
     return use.view(session.reads, use.check_queue(call.path["name"])).to_dict()
 
 
-@QUEUES("PATCH /queues/{name}", "Change the settings of a queue.", _QUEUE, body={**_SETTINGS, "minProperties": 1})
+@QUEUES(
+    "PATCH /queues/{name}",
+    "Change the settings of a queue.",
+    _QUEUE,
+    body={**_SETTINGS, "minProperties": 1},
+    checks_types=False,
+)
 def change_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], **call.body)
 

@@ -171,35 +171,34 @@ class LogPane(RichLog):
 
     async def follow(self, thread: StorePool[Session], job_id: str) -> None:
         """Follow the log until the job has ended or the thread is closed. Retries while the database is unavailable."""
-        loop = asyncio.get_running_loop()
         while True:
-            self.clear()
-            self._on_partial(Text("no output yet", style="dim"))
-            lines = LineSplitter()
-
-            def show(data: bytes, lines: LineSplitter = lines) -> None:
-                self._show(lines, data)
-
-            def work(session: Session, show: Callable[[bytes], None] = show) -> None:
-                reads = session.find()
-                view = LogView(tail=MAX_LINES)
-                for piece in logs.follow_logs(reads, session.clock, [job_id], view, host=host_name()) if reads else ():
-                    _show_and_wait(session, loop, show, piece.data)
-
             try:
-                await thread.ask(work)
+                await self._follow_once(thread, job_id)
             except Cancelled:
                 return
             except Unavailable:  # shown in the problem line
                 await asyncio.sleep(RETRY_SECONDS)
-                continue
-            self._add(lines.feed(b"", final=True))
-            self._on_partial(Text() if self.lines else Text("no output", style="dim"))
-            return
+            else:
+                return
 
-    def _show(self, lines: LineSplitter, data: bytes) -> None:
-        self._add(lines.feed(data))
-        self._on_partial(safe(lines.partial))
+    async def _follow_once(self, thread: StorePool[Session], job_id: str) -> None:
+        self.clear()
+        self._on_partial(Text("no output yet", style="dim"))
+        loop, lines = asyncio.get_running_loop(), LineSplitter()
+
+        def show(data: bytes) -> None:
+            self._add(lines.feed(data))
+            self._on_partial(safe(lines.partial))
+
+        def work(session: Session) -> None:
+            reads = session.find()
+            view = LogView(tail=MAX_LINES)
+            for piece in logs.follow_logs(reads, session.clock, [job_id], view, host=host_name()) if reads else ():
+                _show_and_wait(session, loop, show, piece.data)
+
+        await thread.ask(work)
+        self._add(lines.feed(b"", final=True))
+        self._on_partial(Text() if self.lines else Text("no output", style="dim"))
 
     def _add(self, lines: Sequence[str]) -> None:
         # The target, not the position: a key press that scrolls up is animated and has not moved the view yet.

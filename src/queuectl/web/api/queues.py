@@ -33,7 +33,6 @@ BATCHES: Final = Operations("batches")
 CRON: Final = Operations("cron")
 
 _QUEUE: Final = ref("Queue")
-_SETTINGS: Final = only(paused=FLAG, **QUEUE_SETTINGS)
 
 
 @QUEUES("GET /queues", "List queues with their job counts, limits and current rate.", listing(_QUEUE), params=PAGING)
@@ -50,7 +49,7 @@ def show_queue(session: WebSession, call: ApiRequest) -> Any:
     "PATCH /queues/{name}",
     "Change the settings of a queue.",
     _QUEUE,
-    body={**_SETTINGS, "minProperties": 1},
+    body={**only(paused=FLAG, **QUEUE_SETTINGS), "minProperties": 1},
     checks_types=False,
 )
 def change_queue(session: WebSession, call: ApiRequest) -> Any:

@@ -15,7 +15,7 @@ from queuectl.store.protocol import Reads
 from queuectl.store.types import Chosen, Filter
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural
-from queuectl.web.api.bulk import ACTIONS, ANY
+from queuectl.web.api.bulk import ACTIONS, ANY, Action
 from queuectl.web.api.operation import SELECTORS, to_filter
 from queuectl.web.pages.render import (
     MAX_NOTICE_LINES,
@@ -84,20 +84,17 @@ class Verb(NamedTuple):
     is_grave: bool = False  # kills or removes something
 
     @property
-    def able(self) -> frozenset[State]:
-        return ACTIONS[self.name].able
+    def action(self) -> Action:
+        return ACTIONS[self.name]
 
     @property
     def is_selective(self) -> bool:
         """Whether the action has no effect on some jobs in these states, for example on those already held."""
-        return ACTIONS[self.name].wants is not ANY
+        return self.action.wants is not ANY
 
     def fits(self, job: Job) -> bool:
         """Whether to offer this action for a job."""
-        return job.state in self.able and self.makes_a_difference(job)
-
-    def makes_a_difference(self, job: Job | Chosen) -> bool:
-        return ACTIONS[self.name].wants(job)
+        return job.state in self.action.able and self.action.wants(job)
 
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -128,12 +125,12 @@ def find_verb(name: str | None) -> Verb:
 def perform_on_named(session: WebSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
     """Skip jobs that would not change: an undo would revert an earlier action."""
     known = find_jobs(session.reads, ids)
-    wanted = [one for one in ids if one not in known or verb.makes_a_difference(known[one])]
+    wanted = [one for one in ids if one not in known or verb.action.wants(known[one])]
     return perform(session, verb, wanted, exact=exact)
 
 
 def perform(session: WebSession, verb: Verb, ids: Sequence[str], *, exact: bool = False) -> Notice:
-    answer = ACTIONS[verb.name].do(session, session.open_store(), ids, exact) if ids else BulkResult([], [])
+    answer = verb.action.do(session, session.open_store(), ids, exact) if ids else BulkResult([], [])
     return _to_notice(verb, answer)
 
 
@@ -201,7 +198,7 @@ def do(session: WebSession, ask: PageRequest) -> Redirect:
         return Redirect(to, perform_on_named(session, verb, _ids(form)))
     where = _able(Selection.of(form).where(session.reads), verb)
     chosen = [] if where is None else session.reads.choose(where)
-    ids = [job.id for job in chosen if verb.makes_a_difference(job)]
+    ids = [job.id for job in chosen if verb.action.wants(job)]
     return Redirect(to, perform(session, verb, ids, exact=True))
 
 
@@ -214,9 +211,11 @@ def _ids(fields: Fields) -> tuple[str, ...]:
 
 def _able(where: Filter, verb: Verb) -> Filter | None:
     """Restrict a filter to the states that the action applies to; None if none is left."""
-    states = where.states & verb.able if where.states else verb.able
+    states = where.states & verb.action.able if where.states else verb.action.able
     return (
-        restrict_states(where._replace(states=states), verb.able, done=verb.done, subject="state") if states else None
+        restrict_states(where._replace(states=states), verb.action.able, done=verb.done, subject="state")
+        if states
+        else None
     )
 
 
@@ -227,10 +226,10 @@ def _all(reads: Reads, where: Filter, verb: Verb) -> Preview:
     if able is None:
         return Preview({}, sum(counts.values()), [])
     if verb.is_selective:  # the counters do not have their number
-        chosen = [job for job in reads.choose(able) if verb.makes_a_difference(job)]
+        chosen = [job for job in reads.choose(able) if verb.action.wants(job)]
         first = list(find_jobs(reads, [job.id for job in chosen[: -PREVIEW_SIZE - 1 : -1]]).values())
         return _count_preview(chosen, first, sum(counts.values()))
-    can = {state: count for state, count in counts.items() if state in verb.able}
+    can = {state: count for state, count in counts.items() if state in verb.action.able}
     first = list(reads.jobs(able, descending=True, limit=PREVIEW_SIZE))
     return Preview(can, sum(counts.values()) - sum(can.values()), first)
 

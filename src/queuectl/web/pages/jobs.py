@@ -61,7 +61,6 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "limit": limit,
         "limits": LIMITS,
         "since_choices": SINCE,
-        "view": view,
         "verbs": list(VERBS.values()),
         "is_empty": not any(sum(counts.values()) for counts in tally.values()),
     }

@@ -36,7 +36,6 @@ def show(session: WebSession, ask: PageRequest) -> View:
             "running": one.states["processing"],
             "oldest_ms": oldest.get(one.name),
             "last_hour": last_hour(session, one.name) if index < MAX_CHARTS else None,
-            "next_start_at": None if one.brake is None or one.brake.opens_at is None else one.brake.opens_at,
         }
         for index, one in enumerate(found[:MAX_SHOWN])
     ]

@@ -253,10 +253,6 @@ def _command(job: Job | dict[str, Any]) -> str:
     return command_line(*((job.command, job.argv) if isinstance(job, Job) else (job.get("command"), job.get("argv"))))
 
 
-def percent(share: float | None) -> str:
-    return NOTHING if share is None else f"{share * 100:.1f}".removesuffix(".0") + " %"
-
-
 def part(text: str) -> str:
     """Quote one segment of a URL path."""
     return quote(text, safe="")
@@ -266,7 +262,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, whole_command, percent, part)
+_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, whole_command, part)
 FILTERS: Final = {**{each.__name__: each for each in _BY_NAME}, "limits": format_limits, "used": format_usage}
 
 _EXAMPLES: Final = {

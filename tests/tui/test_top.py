@@ -312,7 +312,8 @@ class Printing(NamedTuple):
     async def print_to(self, last: int) -> None:
         (self.home / "new").write_text(str(last))
         (self.home / "new").rename(self.home / "last")
-        await until(lambda: self.pane.lines[-1].text.rstrip() == f"line {last}", what=f"line {last}")
+        wanted = [f"line {last}"]  # there are no lines before the first output
+        await until(lambda: [line.text.rstrip() for line in self.pane.lines[-1:]] == wanted, what=wanted[0])
         await self.pilot.pause()
 
 

@@ -36,7 +36,7 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "ctypes": {"process/linux.py": "keyctl and capset, which Python does not offer; in a child that changes its user"},
     "psutil": {"process/portable.py": "inspects processes where there is no /proc"},
     "threading": {
-        "worker/standby.py": "keeps time limits and signals while the loop waits for the store",
+        "worker/store_retry.py": "keeps time limits and signals while the loop waits for the store",
         "web/api/streams.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
         "store_threads.py": "answers many clients and a screen with a synchronous core: a few threads, each with a store of its own",

@@ -107,7 +107,7 @@ def _recorded_at_once() -> tuple[Any, str, Any]:
     def forgets(self: Executor, now: float) -> None:
         update(self, now)
         for token in [end.claim.token for end in self.completer]:
-            if (run := self._runs.get(token)) is not None and run.child is not None:
+            if (run := self.runs.get(token)) is not None and run.child is not None:
                 self._processes.recorded(run.child)
         self._processes.flush()
 
@@ -194,7 +194,7 @@ def _forgotten_limit() -> tuple[Any, str, Any]:
 
     def without_limit(self: Executor, adoption: Adoption) -> None:
         adopt(self, adoption)
-        self._runs[adoption.claim.token].deadline = None
+        self.runs.get(adoption.claim.token).deadline = None  # type: ignore[union-attr]
 
     return Executor, "_adopt", without_limit
 

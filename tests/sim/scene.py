@@ -269,7 +269,7 @@ class Scene:
             store.close()
 
     def _wait_for(self, process: Worker) -> Any:
-        def wait(sources: Sequence[Any], seconds: float) -> None:
+        def wait(sources: Sequence[Any], seconds: float) -> Sequence[Any]:
             self.stage.effect(BEFORE_A_SLEEP)
             watch = select.poll()
             for source in sources:
@@ -282,6 +282,7 @@ class Scene:
             if seconds > 0:
                 self.stage.wait(seconds, wakes)
             self.stage.effect("after a sleep")
+            return sources
 
         return wait
 

@@ -27,7 +27,7 @@ LIMIT = 100
 
 @pytest.fixture
 def sync() -> OutputSync:
-    return OutputSync(is_shared=True)
+    return OutputSync()
 
 
 class Job:
@@ -158,10 +158,3 @@ def test_nothing_is_sent_of_a_run_that_belongs_to_another_worker(sync: OutputSyn
     job.print(b"one\n")
     job.run.is_lost = True
     assert sync.printed([job.run], 1) == []
-
-
-def test_what_no_other_host_reads_is_not_sent(job: Job) -> None:
-    sync = OutputSync(is_shared=False)
-    job.print(b"one\n")
-    assert sync.printed([job.run], 1e9) == []
-    assert sync.pieces([job.run], [job.end()], limit=LIMIT) == []

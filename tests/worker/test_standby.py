@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from queuectl.clock import SystemClock
-from queuectl.worker.standby import NextTurn, Standby
+from queuectl.worker.store_retry import NextTurn, Standby
 from tests.wait import wait_until
 
 

@@ -40,7 +40,7 @@ from queuectl.webhooks.delivery import WebhookTask
 from queuectl.worker.config import MaintenanceTask, WorkerConfig, WorkerContext
 from queuectl.worker.daemonize import report_failure, report_ready, start_daemon
 from queuectl.worker.main import run_worker
-from queuectl.worker.standby import HasFileno, Standby, wait_for_any
+from queuectl.worker.store_retry import Standby, wait_for_any
 
 # A worker does not wait long for the store: meanwhile jobs may end, or have to be terminated.
 STORE_PATIENCE: Final = 0.25
@@ -147,16 +147,25 @@ def _run(app: App, options: WorkerOptions, ready_fd: int | None, processes: Supe
     if ready_fd is not None:
         os.chdir(app.home)  # a worker in the background does not keep a directory of others busy
 
-    def wait(sources: Sequence[HasFileno], seconds: float) -> None:
+    def flush_and_notify() -> float | None:
         log.flush()
-        again = notifier.turn()
-        wait_for_any(sources, seconds if again is None else min(seconds, again))
+        return notifier.turn()
 
     helpers = HelperRunner()
     processes.reap_commands = helpers.reap
     secrets = SecretResolver(app.home, user=os.geteuid(), runner=helpers, gate=gate)
     context = WorkerContext(
-        store, processes, app.clock, random.random, settings, sink, wait, adoptions, secrets, standby
+        store,
+        processes,
+        app.clock,
+        random.random,
+        settings,
+        sink,
+        wait_for_any,
+        adoptions,
+        secrets,
+        standby,
+        flush_and_notify if notifier.is_wanted else log.flush,
     )
 
     def rescue() -> None:

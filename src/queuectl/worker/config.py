@@ -6,19 +6,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from queuectl import paths
 from queuectl.clock import Clock
 from queuectl.events import Sink
 from queuectl.jobs.audit import Actor
-from queuectl.jobs.queue_limits import split_slots
 from queuectl.process.adopted import Adoption
 from queuectl.process.client import Processes
 from queuectl.settings import Settings
 from queuectl.store.protocol import Store
-from queuectl.store.types import ClaimRequest
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.worker.slots import Secrets
-from queuectl.worker.standby import HasFileno, Standby
+from queuectl.worker.store_retry import HasFileno, Standby
 
 
 class WorkerConfig(NamedTuple):
@@ -46,29 +43,11 @@ class WorkerConfig(NamedTuple):
         return None if self.queues is None else tuple(dict.fromkeys((*self.queues, WEBHOOK_QUEUE)))
 
 
-class ClaimRequests:
-    """Distributes the free slots of a worker over its queues: in their order, or by weight."""
-
-    def __init__(self, config: WorkerConfig) -> None:
-        self._config = config
-        self._credits = [0] * len(config.weights or ())
-
-    def request(self, slots: int, webhooks: int = 0) -> ClaimRequest | None:
-        """What to claim for this many free slots and webhook deliveries. Weights decide which queue goes first; no slot stays empty for
-        them."""
-        if not (slots or webhooks):
-            return None
-        config, shares = self._config, None
-        if config.weights is not None and slots:
-            shares = tuple(split_slots(config.weights, self._credits, slots))
-        return ClaimRequest(slots, config.queues, config.host, paths.logs(config.home), shares, webhooks)
-
-
 class MaintenanceTask(Protocol):
     """A periodic task.
 
-    `adds_work`: it adds jobs. It is also due whenever another process has written to the store, and a worker that must not start anything
-    more leaves it to others.
+    `adds_work`: it adds jobs. It is also due at the first poll after another process has written to the store, and a worker that must not
+    start anything more leaves it to others.
     """
 
     @property
@@ -88,7 +67,10 @@ class WorkerContext(NamedTuple):
     chance: Callable[[], float]  # uniform in [0, 1)
     load_settings: Callable[[], Settings]
     emit: Sink
-    wait: Callable[[Sequence[HasFileno], float], None]  # until one is readable, or this many seconds
+    wait: Callable[[Sequence[HasFileno], float], Sequence[HasFileno]]  # as `wait_for_any`
     adoptions: deque[Adoption]  # the rescuer puts runs of dead workers here
     secrets: Secrets | None = None  # None: this worker cannot resolve any
     standby: Standby | None = None  # None: nothing watches the runs while the loop waits for the store
+    before_sleep: Callable[[], float | None] = lambda: (
+        None
+    )  # returns in how many seconds to call it again, None: no need

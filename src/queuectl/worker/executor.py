@@ -1,6 +1,6 @@
 """The runs of a worker: start them, watch them, terminate them. Knows processes, not the store.
 
-Claims that wait for a slot or a secret are in slots.py; ended runs until they are recorded in completer.py.
+Claims that wait for a slot or a secret are in slots.py; the states of a run, and ends that are not recorded yet, in run.py.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from queuectl.process.model import Child, ProcessInfo
 from queuectl.process.spawn import CannotSpawn, StartExpired, StartWithdrawn
 from queuectl.settings import Settings
 from queuectl.store.types import Span
-from queuectl.worker.completer import Completer
 from queuectl.worker.config import WorkerContext
 from queuectl.worker.launcher import Launcher
-from queuectl.worker.run import RunState, Why, WorkerRun
+from queuectl.worker.run import Completer, Runs, RunState, Why, WorkerRun
 from queuectl.worker.slots import (
     MAX_PREFETCHED,
     SETTLE_WITHIN,
@@ -65,7 +64,7 @@ class Executor:
         self._context = context
         self._processes = context.processes
         self._launcher = launcher
-        self._runs: dict[str, WorkerRun] = {}  # by token, until their ends are recorded
+        self.runs = Runs()
         self._refusals = RefusalReporter(context.clock, context.emit)
         self._webhooks = WebhookSlots(limit=max_webhooks)
         self.pending_secrets = PendingSecrets(context.secrets, context.clock)
@@ -76,13 +75,9 @@ class Executor:
     def __len__(self) -> int:
         return self._busy + len(self._webhooks)
 
-    def _in_state(self, *states: RunState) -> list[WorkerRun]:
-        return [run for run in self._runs.values() if run.state in states]
-
     @property
     def _busy(self) -> int:
-        live = sum(run.state is not RunState.EXITED for run in self._runs.values())
-        return live + len(self.pending_secrets) + len(self._quarantine) - len(self._webhooks)
+        return self.runs.live_count + len(self.pending_secrets) + len(self._quarantine) - len(self._webhooks)
 
     def free_slots(self, slots: int) -> tuple[int, int]:
         """How many claims to request: of jobs, and of webhook deliveries."""
@@ -98,13 +93,7 @@ class Executor:
     @property
     def tokens(self) -> list[str]:
         """Of the runs whose ends the store does not have."""
-        active = [token for token, run in self._runs.items() if run.is_active]
-        return [*active, *(end.claim.token for end in self.completer)]
-
-    @property
-    def active(self) -> Collection[WorkerRun]:
-        """The runs that have a process."""
-        return [run for run in self._runs.values() if run.is_active]
+        return [*(run.claim.token for run in self.runs.active), *(end.claim.token for end in self.completer)]
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -114,7 +103,7 @@ class Executor:
         if self._is_supervisor_lost:
             self.release_prefetched(claims)
             return
-        elsewhere = sum(run.journal is not None or run.is_orphan for run in self._runs.values() if run.is_active)
+        elsewhere = sum(run.journal is not None or run.is_orphan for run in self.runs.active)
         self._processes.limit_runs(max(0, slots - elsewhere))
         if not (claims or self.pending_secrets or self._quarantine):
             return
@@ -140,9 +129,7 @@ class Executor:
             now = self._context.clock.monotonic()
             for one in prepared:
                 token, request = one.claim.token, one.request
-                self._runs[token] = WorkerRun(
-                    one.claim, request.slot, request.place, now, is_prefetched=token in prefetched
-                )
+                self.runs.add(WorkerRun(one.claim, request.slot, request.place, now, is_prefetched=token in prefetched))
             self._processes.start(
                 [
                     one.request._replace(start_by=start_by, is_prefetched=one.claim.token in prefetched)
@@ -152,11 +139,11 @@ class Executor:
             self._note_started()
 
     def _live_runs(self) -> list[tuple[str, float]]:
-        return [(run.claim.id, run.began) for run in self._runs.values() if run.state is not RunState.EXITED]
+        return [(run.claim.id, run.began) for run in self.runs.live]
 
     def _beyond_slots(self, claims: Sequence[Claim], slots: int) -> Sequence[str]:
         """The tokens of those that have to wait for a slot."""
-        live = sum(run.state is not RunState.EXITED and run.slot is None for run in self._runs.values())
+        live = sum(run.slot is None for run in self.runs.live)
         jobs = [claim.token for claim in claims if not self._webhooks.is_webhook(claim)]
         return jobs[max(0, slots - live) :]
 
@@ -176,11 +163,11 @@ class Executor:
         for answer in self._processes.started():
             self._note_start(answer)
         for token, log_from in self._processes.output().items():
-            if (run := self._runs.get(token)) is not None:
+            if (run := self.runs.get(token)) is not None:
                 run.log_from, run.is_start_recorded = log_from, False
 
     def _note_start(self, answer: Started) -> None:
-        if (run := self._runs.get(answer.token)) is None:  # of a supervisor that was killed since
+        if (run := self.runs.get(answer.token)) is None:  # of a supervisor that was killed since
             return
         self.last_active = self._context.clock.monotonic()
         run.began = answer.at
@@ -188,7 +175,8 @@ class Executor:
             self._note_unstarted(run, answer.child, answer.at)
             return
         self._prefetch.note_start()
-        run.state, run.child, run.has_exited = RunState.RUNNING, answer.child, False
+        self.runs.move(run, RunState.RUNNING)
+        run.child, run.has_exited = answer.child, False
         run.deadline = None if run.claim.timeout_ms is None else answer.at + run.claim.timeout_ms / 1000
         self.start_pause.end()
         self._context.emit(JobStarted(run.claim, answer.child.pid))
@@ -197,7 +185,7 @@ class Executor:
             self._terminate([run], why, self.last_active)
 
     def _note_unstarted(self, run: WorkerRun, problem: CannotSpawn, at: float) -> None:
-        del self._runs[run.claim.token]
+        self.runs.remove(run)
         self._webhooks.remove(run.claim)
         if run.is_lost:
             return
@@ -236,9 +224,8 @@ class Executor:
         # A run that has ended by itself must not time out.
         has_ended = self._processes.poll(child) is not None
         deadline = None if has_ended or claim.timeout_ms is None else began + claim.timeout_ms / 1000
-        run = self._runs[claim.token] = WorkerRun(
-            claim, slot, place, began, deadline, RunState.RUNNING, child, record.log_from, adoption.journal
-        )
+        run = WorkerRun(claim, slot, place, began, deadline, RunState.RUNNING, child, record.log_from, adoption.journal)
+        self.runs.add(run)
         self._context.emit(JobAdopted(claim, adoption.worker))
         if adoption.termination is not None:
             self._launcher.write_termination(run.place, claim.token, adoption.termination)
@@ -248,23 +235,23 @@ class Executor:
         """The store has the ends of these."""
         known = frozenset(tokens)
         self.completer.remove(known)
-        journals = set()
+        journals = set[str]()
         for token in known:
             self.lost.pop(token, None)
-            if (run := self._runs.get(token)) is not None and run.state is RunState.EXITED:
-                del self._runs[token]
+            if (run := self.runs.get(token)) is not None and run.state is RunState.EXITED:
+                self.runs.remove(run)
                 assert run.child is not None
                 self._processes.recorded(run.child)
-                journals.add(run.journal)
-        for journal in journals - {run.journal for run in self._runs.values()} - {None}:
-            assert journal is not None
+                if run.journal is not None:
+                    journals.add(run.journal)
+        for journal in journals - {run.journal for run in self.runs} if journals else ():
             with contextlib.suppress(OSError):
                 os.unlink(journal)
 
     def release_prefetched(self, claims: Iterable[Claim] | None = None) -> None:
         """Start none of these; None: none of those that wait for a slot."""
         if claims is None:
-            self._withdraw(self._in_state(RunState.STARTING))
+            self._withdraw(self.runs.in_state(RunState.STARTING))
             claims = self._remove_waiting()
         for claim in claims:
             self.completer.add_unstarted(claim, GivenBack(NO_SLOT))
@@ -284,13 +271,13 @@ class Executor:
 
     def _assign(self, claims: Sequence[Claim]) -> list[tuple[Claim, int | None, int]]:
         """For each a slot, if it is a webhook delivery, and a place in the journal, which also an end needs that is not recorded yet."""
-        slots = _unused({run.slot for run in self._runs.values() if run.slot is not None}, WEBHOOK_SLOTS_FROM)
-        places = _unused({run.place for run in self._runs.values()}, 0)
+        slots = _unused({run.slot for run in self.runs if run.slot is not None}, WEBHOOK_SLOTS_FROM)
+        places = _unused({run.place for run in self.runs}, 0)
         return [(claim, next(slots) if self._webhooks.add(claim) else None, next(places)) for claim in claims]
 
     def unrecorded_starts(self, now: float) -> list[WorkerRun]:
         """Runs of which the store should know that they have started."""
-        return [run for run in self.active if run.is_start_unrecorded and now - run.began >= RECORD_AFTER]
+        return [run for run in self.runs.active if now - run.began >= RECORD_AFTER and run.is_start_unrecorded]
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -300,7 +287,7 @@ class Executor:
         try:
             ended = [
                 (run, how)
-                for run in self.active
+                for run in self.runs.active
                 if run.child is not None and (how := self._processes.poll(run.child)) is not None
             ]
             self._escalate_termination(now)
@@ -317,16 +304,17 @@ class Executor:
                 run.why is None or run.is_finishing or how.reason is None or run.journal is None
             ):
                 self._complete(run, how)
-        self._quarantine.clear(lambda: (run.claim.id for run in self._in_state(RunState.EXITED) if not run.is_orphan))
-        self._processes.reap_orphans()
+        self._quarantine.clear(
+            lambda: (run.claim.id for run in self.runs.in_state(RunState.EXITED) if not run.is_orphan)
+        )
 
     def _complete(self, run: WorkerRun, ended: RunExit | None) -> None:
         """`ended` None: unknown, but we have terminated it."""
         is_job = not self._webhooks.remove(run.claim)
         self.last_active = self._context.clock.monotonic()
-        run.state = RunState.EXITED
+        self.runs.move(run, RunState.EXITED)
         if run.is_lost or (run.why is Why.UNKNOWN_EXIT and (ended is None or ended.reason is not None)):
-            del self._runs[run.claim.token]
+            self.runs.remove(run)
             if run.child is not None:
                 self._processes.recorded(run.child)
             if not run.is_lost:
@@ -339,7 +327,7 @@ class Executor:
             outcome = ended.how if ended.reason is None else run.outcome(ended.how)
             run.log_from = ended.log_from
         if run.child is None:
-            del self._runs[run.claim.token]
+            self.runs.remove(run)
         self.completer.add_run(run, outcome, ended)
         if is_job:
             self._prefetch.note_duration(self.completer[-1].duration)
@@ -348,7 +336,7 @@ class Executor:
 
     def terminate_overdue(self, now: float) -> None:
         """Terminate runs that have exceeded their time limits."""
-        late = [run for run in self.active if run.deadline is not None and now >= run.deadline]
+        late = [run for run in self.runs.active if run.deadline is not None and now >= run.deadline]
         self._terminate(late, Why.TIMEOUT, now)
 
     def cancel(self, tokens: Collection[str], now: float) -> None:
@@ -356,14 +344,14 @@ class Executor:
             return
         for claim in self._remove_waiting(lambda claim: claim.token in tokens):
             self.completer.add_unstarted(claim, Cancelled(None))
-        self._terminate([run for token, run in self._runs.items() if token in tokens], Why.CANCEL, now)
+        self._terminate([run for run in self.runs if run.claim.token in tokens], Why.CANCEL, now)
 
     def release_all(self, now: float) -> None:
-        self._terminate(self._runs.values(), Why.RELEASE, now)
+        self._terminate(self.runs, Why.RELEASE, now)
 
     def kill_all(self, now: float) -> None:
         """No more grace period for runs that are being terminated."""
-        for run in self.active:
+        for run in self.runs.active:
             run.kill_at = run.check_at = now
 
     def abandon(self, now: float) -> int:
@@ -372,7 +360,7 @@ class Executor:
         A worker of this host has terminated it already; one of another host could not.
         """
         self.release_prefetched()
-        abandoned = self._in_state(RunState.STARTING, RunState.RUNNING, RunState.TERMINATING)
+        abandoned = self.runs.live
         claims = [end.claim for end in self.completer] + [run.claim for run in abandoned]
         self.lost |= {claim.token: Span(None, None) for claim in claims}
         self.completer.clear()
@@ -393,7 +381,7 @@ class Executor:
             return
         grace = self.settings.kill_grace_ms / 1000
         for run in running:
-            run.state = RunState.TERMINATING
+            self.runs.move(run, RunState.TERMINATING)
             run.kill_at = now + grace
             run.check_at = now if run.has_exited else run.kill_at
             if not is_written:
@@ -414,7 +402,7 @@ class Executor:
         A run is over when its first process has ended and no other one lives. Until then that process is not reaped: as a zombie it keeps
         its PID, and with it the number of the group, from being reused.
         """
-        terminating = self._in_state(RunState.TERMINATING)
+        terminating = self.runs.in_state(RunState.TERMINATING)
         for run in terminating:
             if not run.has_exited and (run.child is None or self._processes.has_exited(run.child)):
                 run.has_exited, run.check_at = True, now
@@ -460,7 +448,7 @@ class Executor:
         self._is_supervisor_lost = True
         self.release_prefetched()
         self._release_never_started()
-        orphans = [run for run in self._runs.values() if run.journal is None and run.state is not RunState.EXITED]
+        orphans = [run for run in self.runs.live if run.journal is None]
         culprits = self._quarantine.blame(frozenset(run.claim.id for run in orphans))
         by_reason: dict[Why, list[WorkerRun]] = {}
         for run in orphans:
@@ -469,7 +457,8 @@ class Executor:
                 run.check_at = now
                 continue
             if run.state is RunState.STARTING:  # it may have been started
-                run.state, run.has_exited = RunState.RUNNING, True
+                self.runs.move(run, RunState.RUNNING)
+                run.has_exited = True
             why = Why.UNKNOWN_EXIT if run.claim.id in culprits else Why.SUPERVISOR_DIED
             by_reason.setdefault(run.why or why, []).append(run)
             run.why = None
@@ -482,7 +471,7 @@ class Executor:
         begun = self._launcher.begun()
         if begun is None:
             return
-        runs = [run for run in self._in_state(RunState.STARTING) if run.claim.token not in begun]
+        runs = [run for run in self.runs.in_state(RunState.STARTING) if run.claim.token not in begun]
         try:
             members = self._members(runs)
         except OSError as exc:
@@ -505,7 +494,8 @@ class Executor:
     @property
     def _waiting(self) -> list[WorkerRun]:
         """Runs that may wait for a slot."""
-        return [run for run in self._in_state(RunState.STARTING) if run.is_prefetched and not run.is_withdrawn]
+        starting = self.runs.in_state(RunState.STARTING)
+        return [run for run in starting if run.is_prefetched and not run.is_withdrawn]
 
     def note_exchange(self, seconds: float) -> None:
         """An exchange with the store has taken this long."""
@@ -514,11 +504,12 @@ class Executor:
     @property
     def can_restart(self) -> bool:
         """Whether the next worker finds everything in the journal: nothing is being started, terminated, or waits to be recorded."""
-        return len(self._in_state(RunState.RUNNING)) == len(self._runs) and not (self.completer or self.lost)
+        are_all_running = len(self.runs.in_state(RunState.RUNNING)) == len(self.runs)
+        return are_all_running and not (self.completer or self.lost)
 
     @property
     def is_terminating_lost(self) -> bool:
-        return any(run.is_lost for run in self._runs.values() if run.state is not RunState.EXITED)
+        return any(run.is_lost for run in self.runs.live)
 
     def settle_at(self, slots: int) -> float:
         """When to record ended runs: while others wait for a slot there is time, and several at once cost less."""
@@ -529,14 +520,14 @@ class Executor:
     def wake_times(self) -> Iterator[float]:
         yield from self.local_wake_times()
         yield min((self._prefetch.stale_at(run.began) for run in self._waiting), default=math.inf)
-        for run in self.active:
+        for run in self.runs.active:
             if run.is_start_unrecorded:
                 yield run.began + RECORD_AFTER
 
     def local_wake_times(self) -> Iterator[float]:
         """Of what can be done without the store."""
         yield from self.pending_secrets.wake_times()
-        for run in self.active:
+        for run in self.runs.active:
             moment = run.deadline if run.why is None else run.check_at
             if moment is not None:
                 yield moment

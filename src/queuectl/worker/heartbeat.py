@@ -107,5 +107,6 @@ class Heartbeat:
 
     def _pause(self) -> None:
         """Between two attempts of something without which nothing else can be done."""
+        self._context.before_sleep()
         self._context.wait((self._signals,), RETRY_EVERY)
         self._signals.drain()

@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Final
 
-from queuectl import errors, events
+from queuectl import errors, events, paths
 from queuectl.clock import Clock
 from queuectl.jobs.model import Claim
+from queuectl.jobs.queue_limits import split_slots
 from queuectl.jobs.states import is_final
 from queuectl.settings import Settings
-from queuectl.store.types import Exchange, StopMode
+from queuectl.store.types import ClaimRequest, Exchange, OutputPiece, StopMode
 from queuectl.webhooks.rules import WORKER_SLOTS
-from queuectl.worker.config import ClaimRequests, MaintenanceTask, WorkerConfig, WorkerContext
+from queuectl.worker.config import MaintenanceTask, WorkerConfig, WorkerContext
 from queuectl.worker.executor import Executor
 from queuectl.worker.heartbeat import Heartbeat
 from queuectl.worker.launcher import Launcher
 from queuectl.worker.output_sync import PARENTS_PROBLEM, OutputSync, ParentLogs
 from queuectl.worker.run import WorkerRun
 from queuectl.worker.signals import SignalPipe
-from queuectl.worker.standby import HasFileno, NextTurn
-from queuectl.worker.store_retry import RETRY_EVERY, StoreRetry
+from queuectl.worker.store_retry import RETRY_EVERY, HasFileno, NextTurn, StoreRetry
 from queuectl.worker.watchdog import SupervisorWatchdog
 
 MAX_SLEEP: Final = 3600.0
@@ -59,13 +59,14 @@ class Worker:
         max_webhooks = WORKER_SLOTS if config.has_webhook_slots else 0
         self._executor = Executor(context, launcher, self._settings, max_webhooks=max_webhooks)
         self._watchdog = SupervisorWatchdog(self._executor, context)
-        self._output_sync = OutputSync(is_shared=context.store.is_shared)
+        self._output_sync = OutputSync() if context.store.is_shared else None
         self._away = nullcontext if context.standby is None else context.standby.away
         self._retry = StoreRetry(context.clock, context.emit, away=self._away)
         self._parent_logs = ParentLogs(context.store, host=config.host, retry=self._retry)
         self._maintenance = _Maintenance(tasks, self._retry)
         self._heartbeat = Heartbeat(config, context, signals=signals, retry=self._retry)
-        self._claim_requests = ClaimRequests(config)
+        self._logs = paths.logs(config.home)
+        self._queue_credits = [0] * len(config.weights or ())
         self._stop_mode: StopMode | None = None
         self._may_have_jobs = self._may_have_webhooks = True  # in the store, to claim
         self._is_undecided = False  # some dependencies are not resolved yet
@@ -90,9 +91,9 @@ class Worker:
         standby = self._context.standby
         try:
             with nullcontext() if standby is None else standby.serving(self._standby_turn):
-                self._run_maintenance(
-                    clock.monotonic()
-                )  # first adopt what dead workers have left running: it takes slots
+                self._handle_signals(clock.monotonic())
+                # First adopt what dead workers have left running: it takes slots.
+                self._run_maintenance(clock.monotonic())
                 while True:
                     self._turn(clock.monotonic())
                     # Before every sleep: a queue that has just been drained does not wake us.
@@ -127,13 +128,14 @@ class Worker:
         self._notice_absence(now)
         if self._is_starting:  # else a slot could be assigned twice
             return NextTurn((), RETRY_EVERY)
+        self._handle_signals(now)
         self._watch_runs(now)
         if not self._is_unsure and self._heartbeat.fresh_until(self._settings):
             self._executor.start((), slots=self._slots, ours_until=lambda: self._heartbeat.fresh_until(self._settings))
         again = self._context.processes.poll_again_in()
         times = [
             *self._executor.local_wake_times(),
-            *self._watchdog.wake_times(),
+            self._watchdog.check_at,
             math.inf if again is None else now + again,
         ]
         sources: list[HasFileno] = [
@@ -151,11 +153,18 @@ class Worker:
             self._watchdog.note_absence(now)
         self._last_turn = now
 
+    def _watch_without_store(self) -> None:
+        now = self._context.clock.monotonic()
+        self._handle_signals(now)
+        self._watch_runs(now)
+
     def _watch_runs(self, now: float) -> None:
         """All that is to be done about them whether or not the store answers."""
-        self._handle_signals(now)
+        if self._signals.stops >= 3:
+            self._executor.kill_all(now)
         self._executor.update(now)
-        self._watchdog.check(now, self._settings)
+        if now >= self._watchdog.check_at or not self._context.processes.has_supervisor:
+            self._watchdog.check(now, self._settings)
         if not self._is_unsure:
             self._executor.terminate_overdue(now)
 
@@ -174,7 +183,7 @@ class Worker:
             return False
         if self._stop_mode is not None:
             return True
-        if self._may_claim(*self._executor.free_slots(self._slots)):
+        if self._may_claim(self._executor.free_slots(self._slots)):
             return False
         idle = self._context.clock.monotonic() - self._executor.last_active
         if self._config.idle_timeout is not None and idle >= self._config.idle_timeout:
@@ -185,8 +194,6 @@ class Worker:
         self._signals.drain()
         if (mode := self._signals.stop_mode) is not None:
             self._stop(mode, now)
-        if self._signals.stops >= 3:
-            self._executor.kill_all(now)
 
     def _stop(self, mode: StopMode, now: float) -> None:
         if self._stop_mode in (mode, StopMode.NOW) or (self._stop_mode is not None and mode is StopMode.RESTART):
@@ -208,9 +215,9 @@ class Worker:
         if now < self._retry_at:
             return
         starts = self._executor.unrecorded_starts(now)
-        printed = self._output_sync.printed(self._executor.active, now)
+        printed = [] if self._output_sync is None else self._output_sync.printed(self._executor.runs.active, now)
         free = self._free_slots(now)
-        if not (starts or printed or (self._has_more() and now >= self._executor.settle_at(self._slots))):
+        if not (starts or printed or (self._has_more(free) and now >= self._executor.settle_at(self._slots))):
             return
         written = self._exchange(starts, printed, free)
         if written is None:
@@ -225,23 +232,37 @@ class Worker:
         self._may_have_jobs = written.more or is_paused or (self._may_have_jobs and not slots)
         self._may_have_webhooks = written.more_calls or (self._may_have_webhooks and not webhooks)
         self._is_undecided = written.undecided
-        ready, unready = self._parent_logs.fetch(written.claims)
-        self._executor.put_off(unready, PARENTS_PROBLEM)
-        self._start(ready)
+        claims: Sequence[Claim] = written.claims
+        if any(claim.parents for claim in claims):
+            claims, unready = self._parent_logs.fetch(claims)
+            self._executor.put_off(unready, PARENTS_PROBLEM)
+        self._start(claims)
 
     def _free_slots(self, now: float) -> tuple[int, int]:
         """How many jobs and webhook deliveries to claim."""
         may_start = self._stop_mode is None and now >= self._executor.start_pause.until
         return self._executor.free_slots(self._slots) if may_start else (0, 0)
 
-    def _may_claim(self, slots: int, webhooks: int) -> bool:
+    def _may_claim(self, free: tuple[int, int]) -> bool:
         """Whether there may be something to claim for this many free slots and webhook deliveries."""
+        slots, webhooks = free
         return bool((slots and self._may_have_jobs) or (webhooks and self._may_have_webhooks))
 
-    def _has_more(self) -> bool:
+    def _has_more(self, free: tuple[int, int] | None = None) -> bool:
         """Whether there is something to settle or to claim."""
-        free = self._free_slots(self._context.clock.monotonic())
-        return bool(self._executor.completer or self._is_undecided or self._may_claim(*free))
+        if self._executor.completer or self._is_undecided:
+            return True
+        return self._may_claim(self._free_slots(self._context.clock.monotonic()) if free is None else free)
+
+    def _claim_request(self, free: tuple[int, int]) -> ClaimRequest | None:
+        """What to claim: from the queues in their order, or by weight. Weights decide which queue goes first; no slot stays empty for them."""
+        slots, webhooks = free
+        if not (slots or webhooks):
+            return None
+        config, shares = self._config, None
+        if config.weights is not None and slots:
+            shares = tuple(split_slots(config.weights, self._queue_credits, slots))
+        return ClaimRequest(slots, config.queues, config.host, self._logs, shares, webhooks)
 
     def _start(self, claims: Sequence[Claim]) -> None:
         self._executor.start(claims, slots=self._slots, ours_until=self._ours_until)
@@ -264,10 +285,12 @@ class Worker:
             run.is_start_recorded = True
         ended, limit = [*self._executor.completer], self._settings.output_limit
         ends = [end._replace(age=now - end.age, by=config.actor) for end in ended]
-        pieces = self._retry.read(lambda: self._output_sync.pieces(printed, ended, limit=limit))
+        pieces: Sequence[OutputPiece] | None = ()
+        if (sync := self._output_sync) is not None:
+            pieces = self._retry.read(lambda: sync.pieces(printed, ended, limit=limit))
         if pieces is None:
             return None
-        claim = self._claim_requests.request(*free)
+        claim = self._claim_request(free)
         written = self._retry.write(
             lambda: self._store.exchange(config.id, starts=started, outputs=pieces, ends=ends, claim=claim)
         )
@@ -277,7 +300,8 @@ class Worker:
 
     def _note_exchange(self, written: Exchange) -> None:
         self._executor.recorded(end.claim.token for end in (*(end for end, _ in written.settled), *written.lost))
-        self._output_sync.note(self._executor.tokens)
+        if self._output_sync is not None:
+            self._output_sync.note(self._executor.tokens)
         for end, settlement in written.settled:
             self._context.emit(events.JobEnded(end.claim, settlement, end.duration))
         for end in written.lost:
@@ -316,7 +340,9 @@ class Worker:
     def _poll(self, now: float) -> None:
         """In case a wake-up was lost, or the wall clock has jumped past a due time."""
         self._poll_at = now + self._settings.poll_interval_ms / 1000
+        self._context.processes.reap_orphans()
         if has_changed := self._retry.read(self._store.changed):
+            self._maintenance.hint()
             self._on_wakeup(now)
         if self._retry.is_outdated:
             self._stop(StopMode.FINISH, now)
@@ -325,9 +351,9 @@ class Worker:
             self._may_have_jobs = self._may_have_webhooks = True
 
     def _on_wakeup(self, now: float) -> None:
-        """Another process has written to the store: there may be jobs, or a request to cancel or stop."""
+        """Another process has written to the store: there may be jobs, or a request to cancel or stop. Maintenance tasks wait for the next
+        poll: most writes are none of their business."""
         self._may_have_jobs = True
-        self._maintenance.hint()
         orders = self._retry.read(lambda: self._store.orders(self._config.id))
         if orders is None or not orders.known:  # the next heartbeat notices it
             return
@@ -361,9 +387,7 @@ class Worker:
         """We were declared lost: our jobs belong to other workers."""
         self._context.emit(events.DeclaredLost(self._executor.abandon(now)))
         self._heartbeat.close()
-        self._heartbeat.register(
-            self._slots, patience=math.inf, meanwhile=lambda: self._watch_runs(self._context.clock.monotonic())
-        )
+        self._heartbeat.register(self._slots, patience=math.inf, meanwhile=self._watch_without_store)
 
     def _give_back_lost(self, now: float) -> None:
         lost = dict(self._executor.lost)
@@ -379,6 +403,7 @@ class Worker:
 
     def _sleep(self) -> None:
         self._context.processes.flush()
+        again = self._context.before_sleep()
         now = self._context.clock.monotonic()
         seconds = min(min(self._wake_times(now)) - now, MAX_SLEEP)
         sources: tuple[HasFileno, ...] = (
@@ -387,13 +412,15 @@ class Worker:
             self._context.processes,
             *self._executor.pending_secrets.sources,
         )
-        self._context.wait(sources, max(0.0, seconds))
+        ready = self._context.wait(sources, max(0.0, seconds if again is None else min(seconds, again)))
         now = self._context.clock.monotonic()
-        self._signals.drain()
-        with self._away():
-            was_notified = self._heartbeat.wakeup.drain()
-        if was_notified:
-            self._on_wakeup(now)
+        if self._signals in ready:
+            self._handle_signals(now)
+        if self._heartbeat.wakeup in ready:
+            with self._away():
+                was_notified = self._heartbeat.wakeup.drain()
+            if was_notified:
+                self._on_wakeup(now)
         if self._next_due.take(now):
             self._may_have_jobs = self._may_have_webhooks = True
 
@@ -403,18 +430,18 @@ class Worker:
         yield max(self._poll_at, self._next_maintenance())
         if (again := self._context.processes.poll_again_in()) is not None:
             yield now + again
-        yield from self._watchdog.wake_times()
+        yield self._watchdog.check_at
         yield max(self._maintenance.wake_at, self._next_maintenance())
         settle_at = max(self._retry_at, self._executor.settle_at(self._slots))
         for moment in self._executor.wake_times():
             yield max(moment, self._retry_at)
-        if self._executor:
+        if self._output_sync is not None and self._executor:
             yield max(self._output_sync.look_at, self._retry_at)
         if self._executor.completer or self._is_undecided:
             yield settle_at
         free = self._executor.free_slots(self._slots)
         if self._stop_mode is None and any(free):
-            if self._may_claim(*free):
+            if self._may_claim(free):
                 yield max(self._executor.start_pause.until, settle_at)
             if self._next_due.at is not None:
                 yield self._next_due.at

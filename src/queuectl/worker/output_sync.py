@@ -7,7 +7,6 @@ output of the parents of a job before it starts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -36,10 +35,8 @@ PARENTS_PROBLEM: Final = "the output of its parents could not be fetched"
 
 
 class OutputSync:
-    def __init__(self, *, is_shared: bool) -> None:
-        """`is_shared`: other hosts read the store; otherwise nothing is sent."""
-        self.look_at = 0.0 if is_shared else math.inf
-        self._is_shared = is_shared
+    def __init__(self) -> None:
+        self.look_at = 0.0
         self._sent: dict[str, int] = {}  # by token: up to which byte of its output
         self._sending: dict[str, int] = {}  # the same, if the current exchange succeeds
 
@@ -52,8 +49,6 @@ class OutputSync:
 
     def pieces(self, printed: Sequence[WorkerRun], ended: Sequence[End], *, limit: int) -> list[OutputPiece]:
         """What to send: some of the output of these runs, and the rest of those that have ended."""
-        if not self._is_shared:
-            return []
         self._sending = {}
         limit = min(limit, MAX_OUTPUT_PER_RUN)
         share = max(MIN_SHARE, MAX_OUTPUT_AT_ONCE // len(printed)) if printed else 0
@@ -68,10 +63,9 @@ class OutputSync:
 
     def note(self, tokens: Iterable[str]) -> None:
         """The store has what was sent. `tokens`: of the runs of which more may be sent."""
-        if self._sending or self._sent:
-            sent = {**self._sent, **self._sending}
-            self._sent = {token: sent[token] for token in tokens if token in sent}
-            self._sending = {}
+        sent = {**self._sent, **self._sending}
+        self._sent = {token: sent[token] for token in tokens if token in sent}
+        self._sending = {}
 
     def _has_news(self, run: WorkerRun) -> bool:
         if run.log_from is None or (log := _open(run.claim)) is None:
@@ -125,8 +119,6 @@ class ParentLogs:
         """The claims that can start, and those for which the output of their parents could not be fetched: they would run as if nothing had
         been printed."""
         children = [claim for claim in claims if claim.parents]
-        if not children:  # the common case costs nothing
-            return claims, ()
         away = sorted({parent for claim in children for parent in claim.parents if self._may_be_away(claim, parent)})
         latest = self._retry.read(lambda: {one.id: one for one in self._store.latest_runs(away)} if away else {})
         done = {claim.token for claim in children if latest is not None and self._fetch(claim, latest)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Final
 
 from queuectl.errors import SupervisorGone
@@ -21,14 +19,15 @@ RETRY_EVERY: Final = 0.02  # while the old one, which was killed, has not ended
 
 
 class SupervisorWatchdog:
+    """`check_at`: when to call `check` next; before that only if there is no supervisor any more."""
+
     def __init__(self, executor: Executor, context: WorkerContext) -> None:
         self._executor = executor
         self._context = context
         self._processes = context.processes
         self._refusals = RefusalReporter(context.clock, context.emit)
-        self._restarted_at = self._watched_since = context.clock.monotonic()
-        self._ping_at = self._restarted_at
-        self._restart_at = math.inf  # it is dead, and is restarted then
+        self._restarted_at = self._watched_since = self.check_at = context.clock.monotonic()
+        self._is_lost = False  # and is restarted at `check_at`
         self._pause = 0.0
 
     def note_absence(self, now: float) -> None:
@@ -37,9 +36,9 @@ class SupervisorWatchdog:
 
     def check(self, now: float, settings: Settings) -> None:
         """Call it after `Executor.update`, which reads what the supervisor has sent."""
-        if math.isinf(self._restart_at):
+        if not self._is_lost:
             self._watch(now, settings)
-        if now >= self._restart_at:
+        if self._is_lost and now >= self.check_at:
             self._restart(now)
 
     def _watch(self, now: float, settings: Settings) -> None:
@@ -49,17 +48,18 @@ class SupervisorWatchdog:
             problem = f"it did not answer for {silence:.0f} s, and was killed"
             self._processes.kill_supervisor()
         if self._processes.has_supervisor:
-            if now >= self._ping_at and not self._processes.silent_for():
+            if not self._processes.silent_for():
                 self._processes.ping()
-                self._ping_at = now + settings.heartbeat_ms / 1000
+            self.check_at = now + min(settings.heartbeat_ms / 1000, lease - silence)
             return
+        self._is_lost = True
         if now - self._restarted_at >= STABLE_AFTER:
             self._pause = 0.0
         self._context.emit(SupervisorLost(problem, self._executor.supervisor_lost(now)))
         self._back_off(now)
 
     def _back_off(self, now: float) -> None:
-        self._restart_at = now + self._pause
+        self.check_at = now + self._pause
         self._pause = min(max(2 * self._pause, MIN_PAUSE), MAX_PAUSE)
 
     def _restart(self, now: float) -> None:
@@ -72,11 +72,9 @@ class SupervisorWatchdog:
             self._refusals.report(exc)
             self._back_off(now)
         else:
-            self._restart_at = math.inf if is_open else now + RETRY_EVERY
+            self._is_lost = not is_open
+            self.check_at = now if is_open else now + RETRY_EVERY
             if is_open:
-                self._restarted_at = self._watched_since = self._ping_at = now
+                self._restarted_at = self._watched_since = now
                 self._executor.supervisor_restarted()
                 self._context.emit(SupervisorRestarted())
-
-    def wake_times(self) -> Iterator[float]:
-        yield self._ping_at if math.isinf(self._restart_at) else self._restart_at

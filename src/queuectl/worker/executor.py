@@ -300,9 +300,7 @@ class Executor:
             if isinstance(how, UnknownExit) and run.why is None:
                 self._terminate([run], Why.UNKNOWN_EXIT, now)
                 run.has_exited, run.check_at = True, now
-            elif isinstance(how, RunExit) and (
-                run.why is None or run.is_finishing or how.reason is None or run.journal is None
-            ):
+            elif isinstance(how, RunExit) and _is_over(run, how):
                 self._complete(run, how)
         self._quarantine.clear(
             lambda: (run.claim.id for run in self.runs.in_state(RunState.EXITED) if not run.is_orphan)
@@ -532,6 +530,15 @@ class Executor:
             if moment is not None:
                 yield moment
         yield self._quarantine.wake_time(self._live_runs)
+
+
+def _is_over(run: WorkerRun, ended: RunExit) -> bool:
+    """Whether nothing more is to be done about a run whose first process has ended."""
+    if run.why is None or run.is_finishing:
+        return True
+    if run.is_lost:  # its job is given back, and may run again: nothing of this run may be left
+        return False
+    return ended.reason is None or run.journal is None
 
 
 def _unused(taken: Collection[int], first: int) -> Iterator[int]:

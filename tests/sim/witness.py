@@ -165,7 +165,8 @@ class Witness:
                 supervisor.noted.clear()
 
     def _can_be_known(self, token: str) -> bool:
-        """A supervisor forgets a run only once the store has its end: that it was told to is no excuse."""
+        """A supervisor forgets a run only once the store has its end: that it was told to is no excuse. One that is stopped writes
+        nothing, and the worker that has adopted the run waits for it no longer than `WRITE_TIMEOUT`."""
         supervisor = self.kept.get(token)
         if (
             supervisor is None
@@ -174,7 +175,7 @@ class Witness:
             or token in supervisor.refused
         ):
             return False
-        return token in supervisor.finished or not supervisor.is_killed
+        return token in supervisor.finished or not (supervisor.is_killed or supervisor.is_stopped)
 
     # ── a commit ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -21,7 +21,7 @@ import queuectl
 from docs import man, python_api, topics
 from docs.words import COUNTS, ERRORS, IN_FORCE, NOT_OVER_HTTP, REFUSALS, STATES
 from queuectl.cli.command import GLOBAL_OPTIONS, Command, LazyGroup
-from queuectl.cli.commands.registry import COMMANDS, root
+from queuectl.cli.commands import COMMANDS, root
 from queuectl.cli.errors import exit_status
 from queuectl.errors import QueuectlError
 from queuectl.jobs.states import FINAL, TRANSITIONS, WAITING, Event, State

@@ -140,7 +140,7 @@ STARTERS: Mapping[str, str] = {
     "secrets/resolver.py": GATED + "the secret provider",
     "worker/launcher.py": GATED + "jobs",
     "cli/worker_setup.py": "queuectl itself, when a worker restarts; passes the gate to modules that start programs",
-    "cli/commands/edit.py": "the editor of the user at the terminal, as that user",
+    "cli/commands/control.py": "the editor of the user at the terminal, as that user",
     "cli/commands/demo.py": "queuectl itself, for the demo",
     "service/manager.py": "systemctl and launchctl",
     "worker/daemonize.py": "queuectl itself, a worker in the background",

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from queuectl.cli.command import GLOBAL_OPTIONS, LazyGroup
-from queuectl.cli.commands.registry import root
+from queuectl.cli.commands import root
 
 ROOT = Path(__file__).parent.parent
 # Words without a good use here, as regular expressions for lower-case text in which identifiers are split at _ and at capitals.

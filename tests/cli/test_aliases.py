@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.cli.command import DATABASE_COMMANDS
+from queuectl.cli.commands import DATABASE_COMMANDS
 from tests.program import Program
 from tests.terminal import Terminal, plain
 

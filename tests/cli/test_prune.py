@@ -127,7 +127,7 @@ def test_prune_shows_its_progress_on_a_terminal(home: Path) -> None:
     store.close()
     terminal = Terminal(home, "prune", "--older-than", "0", "--yes")
     terminal.wait_for("pruning")
-    terminal.wait_for("/20000")
+    terminal.wait_for("/20,000")
     assert terminal.end() == 0
     assert "removed 20,000 completed jobs; 0 logs, 0 B" in terminal.shown
 

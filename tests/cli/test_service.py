@@ -42,7 +42,7 @@ def test_the_options_of_a_worker_are_in_its_unit(queuectl: Program) -> None:
     )
     lines = printed(queuectl, *arguments)
     (start,) = (line for line in lines if line.startswith("ExecStart="))
-    assert start.endswith(" worker start --name mail --count 4 --queue high=5 --queue low=1 --idle-timeout 90s")
+    assert start.endswith(" worker start --name mail --count 4 --queue high=5 --queue low=1 --idle-timeout 1m30s")
     assert 'Environment="A=b c"' in lines
     assert "queuectl-mail" in lines[0]
 

@@ -6,8 +6,8 @@ import click
 import pytest
 
 from queuectl.cli.command import LazyGroup
-from queuectl.cli.commands.registry import root
-from queuectl.cli.suggest import COMMANDS
+from queuectl.cli.commands import root
+from queuectl.cli.errors import COMMANDS
 from tests.program import Program
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuectl.cli.app import App
-from queuectl.cli.tables import STATE_STYLE, Column, cell_width, fit, lay_out, paint
+from queuectl.cli.app import App, paint
+from queuectl.cli.tables import STATE_STYLE, Column, cell_width, fit, lay_out
 from queuectl.jobs.states import State
 from queuectl.text import escape_control, escape_json
 from queuectl.units import humanize_elapsed, humanize_time

@@ -14,7 +14,7 @@ import pytest
 
 from queuectl import __version__
 from queuectl.cli.command import LazyGroup
-from queuectl.cli.commands.registry import root
+from queuectl.cli.commands import root
 from queuectl.store.open import open_store
 from queuectl.store.types import NewWorker
 from tests.needs import require
@@ -58,8 +58,8 @@ def test_the_help_of_the_program_loads_no_command(home: Path) -> None:
     script = "import sys; from queuectl.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], env=environment(home), capture_output=True, text=True)
     loaded = [name for name in done.stderr.split() if name.startswith("queuectl.")]
-    assert "queuectl.cli.commands.registry" in loaded
-    assert not [name for name in loaded if name.startswith("queuectl.cli.commands.") and not name.endswith(".registry")]
+    assert "queuectl.cli.commands" in loaded
+    assert not [name for name in loaded if name.startswith("queuectl.cli.commands.")]
     assert not [name for name in loaded if name.startswith("queuectl.store")]
 
 
@@ -174,7 +174,7 @@ def test_json_anywhere_in_the_arguments_makes_errors_json(queuectl: Program) -> 
         (("enqeue", "x"), "enqueue"),
         (("config", "lst"), "list"),
         (("list", "--jsn"), "--json"),
-        (("enqueue", "--max-retry", "3"), "--max-retries"),
+        (("enqueue", "--max-retry", "3"), "--max-attempts"),
     ],
 )
 def test_a_mistyped_name_suggests_the_nearest(queuectl: Program, arguments: tuple[str, ...], nearest: str) -> None:

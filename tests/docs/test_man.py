@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate, man, topics
-from queuectl.cli.commands.registry import COMMANDS
+from queuectl.cli.commands import COMMANDS
 from tests.needs import require
 
 ROOT = Path(__file__).parent.parent.parent

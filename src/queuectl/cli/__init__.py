@@ -14,7 +14,7 @@ How to write a command (`commands/<subject>.py`):
         outcome = control.cancel(app.open_store(), ids)
         return Done(outcome.done, refused=outcome.refused, verb="cancelled")
 
-1. Add a line to the table in `commands/registry.py`: module, attribute, one line of help, section, and another name, if
+1. Add a line to the table in `commands/__init__.py`: module, attribute, one line of help, section, and another name, if
    other tools have one (`alias`). Nothing else imports the module.
 2. Parse, call one use-case, return a Result (`render.py`): `Table`, `Stream`, `Details`, `Lines`, `Done`, `Raw`,
    `Nothing`. The renderer prints it as a table, JSON or bare ids; a command never looks at `--json` or `--quiet`.
@@ -23,7 +23,7 @@ How to write a command (`commands/<subject>.py`):
 4. Raise errors of `queuectl.errors`: the class decides the exit status, `errors.py` prints them.
 5. `app.say(...)` prints a message on stderr, on a terminal only. Nothing prints in any other way.
 6. Help starts with a verb or a noun and has at most 60 characters, with the default: tests/test_language.py. Many options
-   are grouped (`option_groups`). What users of other tools type belongs into `suggest.py`.
+   are grouped (`option_groups`). What users of other tools type belongs into `errors.py`.
 7. Every command has `--home --db --json --quiet --no-color -h`. Options of the same meaning have the same name:
    `--queue/-q`, `--yes`, `--timeout`, `--all`.
 """

@@ -1,20 +1,22 @@
-"""One invocation: its flags, its streams, and its connection to the database."""
+"""One invocation: its flags, its streams and their colors, and its connection to the database."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from functools import cached_property
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
-from queuectl.cli.tables import paint
 from queuectl.clock import Clock, SystemClock
-from queuectl.config import actor, db_address, environ, home_path, host_name, load_settings
+from queuectl.config import Here, actor, db_address, environ, here, home_path, host_name, load_settings
 from queuectl.errors import OutputFailed
 from queuectl.paths import trusts_home
 from queuectl.settings import Settings
+from queuectl.text import escape_control
 
 if TYPE_CHECKING:
+    from queuectl.jobs.model import Worker
     from queuectl.jobs.spec import QueueDefaults
     from queuectl.maintenance.lock_breaker import LockBreaker
     from queuectl.store.protocol import Enqueuer, Reads, Store
@@ -22,6 +24,26 @@ if TYPE_CHECKING:
 LOCK_NOTICE_SECONDS = 2.0  # of waiting for a locked database, before a message about it
 MIN_WIDTH = 20
 WIDTH_WITHOUT_TERMINAL = 80
+
+
+_CODES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "orange": "38;5;208",
+}
+
+
+def paint(text: str, style: str | None, *, color: bool) -> str:
+    """`text` in `style`, one or more names ("bold red"); unchanged without a style or without color."""
+    if not color or not style or not text:
+        return text
+    return f"\x1b[{';'.join(_CODES[name] for name in style.split())}m{text}\x1b[0m"
 
 
 class Flags:
@@ -86,6 +108,14 @@ class App:
     def host(self) -> str:
         """The name of this host in the history of jobs."""
         return host_name(self.environ)
+
+    @property
+    def store_line(self) -> str | None:
+        """A line that names the database, if it is not the default one of the data directory."""
+        from queuectl.store.open import store_shown
+
+        shown = store_shown(self.home, self.db)
+        return None if shown is None else f"store: {escape_control(shown)}"
 
     def open_store(self) -> Store:
         """Open the database to write; create it and the data directory if they are missing. Validate all input before."""
@@ -155,6 +185,31 @@ class App:
 
             self._breaker = LockBreaker(self.environ, self.clock, on_kill=lambda killed: self.warn(killed.message))
         return self._breaker(path, stored)
+
+    # ── workers: modules of maintenance/ are imported on use, since most commands need none ─────────────────────────────
+
+    @cached_property
+    def here(self) -> Here:
+        return here(self.environ)
+
+    def is_alive(self, worker: Worker) -> bool:
+        """Whether its process is alive; true for a worker on another host."""
+        from queuectl.maintenance.liveness import is_alive
+
+        return is_alive(worker, here=self.here)
+
+    def is_serving(self, worker: Worker) -> bool:
+        """Whether it is alive and its heartbeat is not older than the lease."""
+        from queuectl.maintenance.liveness import is_serving
+
+        now_ms = self.open_reads().now_ms()
+        return is_serving(worker, here=self.here, now_ms=now_ms, lease_ms=lambda: self.settings.lease_ms)
+
+    def rescue(self, *, spare: bool) -> None:
+        """Rescue the jobs of dead workers of this host. `spare`: let runs go on that were not cancelled."""
+        from queuectl.maintenance.rescuer import rescue_dead
+
+        rescue_dead(self.open_store(), here=self.here, clock=self.clock, settings=self.settings, spare=spare)
 
     def close(self) -> None:
         for opened in (self._store, self._inbox):
@@ -234,6 +289,14 @@ class App:
     def width(self) -> int | None:
         """The columns of the terminal on stdout; None for a pipe or file, where nothing is truncated."""
         return self.width_of(self.stdout) if self.stdout_is_terminal else None
+
+    @property
+    def height(self) -> int:
+        """The lines of the terminal on stdout."""
+        try:
+            return os.get_terminal_size(self.stdout.fileno()).lines or 24
+        except (OSError, ValueError):
+            return 24
 
     def width_of(self, terminal: TextIO) -> int:
         # Not shutil.get_terminal_size: shutil imports all archive modules.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import click
 
 from queuectl.cli.app import App
+from queuectl.cli.errors import UnknownCommand
 from queuectl.cli.render import Nothing, Result
-from queuectl.config import check_environment
+from queuectl.config import check_environment, file_path
 from queuectl.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -34,18 +35,6 @@ class Entry(NamedTuple):
     section: str = "Commands"
     hidden: bool = False
     alias: str = ""
-
-
-# For the group `db`; also at the top level, hidden.
-DATABASE_COMMANDS: Final = {
-    "backup": Entry("transfer", "backup", "Copy the database into a file, while workers run."),
-    "restore": Entry("transfer", "restore", "Replace the database with a backup."),
-    "copy": Entry("transfer", "copy", "Copy a whole database into another one."),
-    "export": Entry("transfer", "export", "Write jobs as JSON, with or without history."),
-    "import": Entry("transfer", "import_jobs", "Import jobs of export, or of another tool."),
-    "prune": Entry("admin", "prune", "Remove finished jobs with history and logs, by age."),
-    "reset": Entry("admin", "reset", "Remove all jobs; keep settings and a backup.", alias="clear"),
-}
 
 
 # ── options of every command ──────────────────────────────────────────────────────────────────────────────
@@ -210,7 +199,14 @@ def _job_fields(text: str) -> Iterator[str]:
         yield name
 
 
+# Options of several commands.
 show_env_option: Final = click.option("--show-env", is_flag=True, help="Show the values of environment variables.")
+policy_option: Final = click.option(
+    "--policy",
+    metavar="FILE",
+    callback=lambda ctx, param, value: None if value is None else file_path(value, spelled="--policy"),
+    help="Policy file (default: policy.toml in --home).",
+)
 
 
 class LazyGroup(click.Group):
@@ -218,19 +214,36 @@ class LazyGroup(click.Group):
 
     def __init__(self, name: str | None, *, table: Mapping[str, Entry], examples: str = "", **rest: Any) -> None:
         super().__init__(name, add_help_option=False, invoke_without_command=True, **rest)
-        self.table = table
-        self.aliases = {entry.alias: name for name, entry in table.items() if entry.alias}
+        self.table = dict(table)
         self.examples = examples
         self.own_params = list(self.params)
         self.params = [*self.params, *GLOBAL_OPTIONS]
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        return {entry.alias: name for name, entry in self.table.items() if entry.alias}
+
+    def subcommand(
+        self, name: str, help: str, *, hidden: bool = False, alias: str = "", **rest: Any
+    ) -> Callable[[Callable[..., Result]], Command]:
+        """As `command`, for one in the module of its group. `help`: its line in the help of the group."""
+
+        def wrap(function: Callable[..., Result]) -> Command:
+            made = command(name, **rest)(function)
+            self.table[name] = Entry("", "", help, hidden=hidden, alias=alias)
+            self.add_command(made)
+            return made
+
+        return wrap
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name, entry in self.table.items() if not entry.hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = self.table.get(self.aliases.get(cmd_name, cmd_name))
-        if entry is None:
-            return None
+        name = self.aliases.get(cmd_name, cmd_name)
+        entry = self.table.get(name)
+        if entry is None or name in self.commands:
+            return self.commands.get(name)
         return cast(click.Command, getattr(import_module(f"{COMMANDS_PACKAGE}.{entry.module}"), entry.attribute))
 
     def resolve_command(
@@ -239,8 +252,6 @@ class LazyGroup(click.Group):
         name, rest = args[0], args[1:]
         command = self.get_command(ctx, name)
         if command is None and not ctx.resilient_parsing:
-            from queuectl.cli.suggest import UnknownCommand
-
             raise UnknownCommand(name, group=ctx.command_path, known=[*self.table, *self.aliases])
         return name, command, rest
 
@@ -305,8 +316,10 @@ def command(
     return wrap
 
 
-def group(name: str, help: str, table: Mapping[str, Entry], *, examples: str = "", **rest: Any) -> LazyGroup:
-    return LazyGroup(name, help=help, table=table, examples=examples, context_settings=dict(SETTINGS), **rest)
+def group(
+    name: str, help: str, table: Mapping[str, Entry] | None = None, *, examples: str = "", **rest: Any
+) -> LazyGroup:
+    return LazyGroup(name, help=help, table=table or {}, examples=examples, context_settings=dict(SETTINGS), **rest)
 
 
 # ── help pages ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
+from queuectl.cli.command import combine_options, integer, show_env_option
 from queuectl.cli.completion import complete_batches, complete_jobs, complete_queues, complete_states
 from queuectl.cli.errors import report_refusals
 from queuectl.errors import UsageError
@@ -42,6 +43,24 @@ _OPTIONS: Final[Mapping[str, _Decorator]] = {
     "match": click.option("--match", metavar="TEXT", help="Filter by exact text in the command."),
 }
 HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --batch, --since or --match"
+
+
+DEFAULT_LIMIT: Final = 50  # rows of a table
+
+# For `list` and `dlq list`.
+page_options: Final = combine_options(
+    click.option(
+        "--limit", type=integer, metavar="N", help=f"Maximum number of jobs (default: {DEFAULT_LIMIT} in a table)."
+    ),
+    click.option("--offset", type=integer, metavar="N", help="Number of jobs to skip (default: 0)."),
+    click.option(
+        "--sort",
+        default="created",
+        metavar="KEY",
+        help="Sort key; a leading - reverses it (default: created).",
+    ),
+    show_env_option,
+)
 
 
 class Selection:

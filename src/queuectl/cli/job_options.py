@@ -67,7 +67,7 @@ _EDITABLE_OPTIONS: Final = (
     click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
     click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
     click.option(
-        "--max-attempts", type=integer, metavar="N", help="Maximum number of attempts (default: 3; 0 counts as 1)."
+        "--max-attempts", type=integer, metavar="N", help="Maximum number of attempts (default: 3); 0 counts as 1."
     ),
     click.option(
         "--max-retries",

@@ -1,8 +1,8 @@
-"""Jobs on a terminal: the columns of a list, the note beside a job, the page of a single job."""
+"""Jobs on a terminal: the columns of a list, the note beside a job, the page of a single job, the drawing of dependencies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,7 +15,9 @@ from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import format_limits, usage_text
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
+from queuectl.operations.graph import MAX_DEPENDENCIES, Graph
 from queuectl.operations.inspect import JobDetails
+from queuectl.store.types import Link
 from queuectl.text import command_line, escape_control, plural
 from queuectl.units import format_duration, humanize_duration, humanize_elapsed, humanize_time, to_ms
 from queuectl.webhooks.rules import redact_hooks
@@ -248,3 +250,90 @@ def _output(app: App, job: Job, output: str, gone: int) -> Iterator[str]:
     yield app.paint(f"  Output of run {job.runs}{more}", "dim")
     for line in lines[-MAX_OUTPUT_LINES:]:
         yield f"  {app.paint('│', 'dim')} {escape_control(line)}"
+
+
+# ── dependencies ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MAX_SIBLINGS: Final = 10  # jobs drawn for one parent or child
+MAX_DEPTH: Final = 30
+
+
+class GraphDrawing:
+    """The dependencies of a job above it, and the jobs that depend on it below."""
+
+    def __init__(self, app: App, graph: Graph) -> None:
+        self._app = app
+        self._graph = graph
+        self._drawn: set[str] = set()
+        self._above: dict[str, list[Link]] = {}
+        self._below: dict[str, list[Link]] = {}
+        for link in graph.links:
+            self._above.setdefault(link.child, []).append(link)
+            self._below.setdefault(link.parent, []).append(link)
+
+    def lines(self) -> Iterator[str]:
+        root = self._graph.root
+        yield from self._parents(root, "", MAX_DEPTH)
+        yield self._node(root, "", None)
+        yield from self._children(root, "", MAX_DEPTH)
+        if self._graph.is_cut:
+            yield self._app.paint(f"truncated: only {MAX_DEPENDENCIES:,} dependencies were followed", "dim")
+
+    def _parents(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
+        """Top down: the parents of a parent are drawn above it."""
+        links, rest = self._few(self._above.get(job_id, []), depth)
+        if rest:
+            yield self._rest(f"{margin}┌─ ", rest)
+        for at, link in enumerate(links):
+            is_first, mark = at == 0 and not rest, self._mark(link.parent)
+            yield from self._once(link.parent, margin + ("   " if is_first else "│  "), depth, self._parents)
+            yield self._node(link.parent, margin + ("┌─ " if is_first else "├─ "), link, mark)
+
+    def _children(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
+        links, rest = self._few(self._below.get(job_id, []), depth)
+        for at, link in enumerate(links):
+            is_last = at == len(links) - 1 and not rest
+            yield self._node(link.child, margin + ("└─ " if is_last else "├─ "), link, self._mark(link.child))
+            yield from self._once(link.child, margin + ("   " if is_last else "│  "), depth, self._children)
+        if rest:
+            yield self._rest(f"{margin}└─ ", rest)
+
+    def _once(
+        self, job_id: str, margin: str, depth: int, draw: Callable[[str, str, int], Iterator[str]]
+    ) -> Iterator[str]:
+        if job_id not in self._drawn:
+            self._drawn.add(job_id)
+            yield from draw(job_id, margin, depth - 1)
+
+    def _few(self, links: Sequence[Link], depth: int) -> tuple[Sequence[Link], int]:
+        shown = links[: MAX_SIBLINGS if depth > 0 else 0]
+        return shown, len(links) - len(shown)
+
+    def _rest(self, branch: str, count: int) -> str:
+        return branch + self._app.paint(f"… {count:,} more", "dim")
+
+    def _mark(self, job_id: str) -> str:
+        return " ^" if job_id in self._drawn else ""
+
+    def _node(self, job_id: str, branch: str, link: Link | None, mark: str = "") -> str:
+        app, job = self._app, self._graph.nodes[job_id]
+        parts = [
+            app.paint(escape_control(job_id), "bold" if link is None else None) + mark,
+            app.paint(job.state.value, STATE_STYLE[job.state]),
+        ]
+        if link is not None and (condition := _condition(link)):
+            parts.append(app.paint(condition, "dim"))
+        parts.append(app.paint(_cut(escape_control(command_line(job.command, job.argv))), "dim"))
+        return branch + "  ".join(parts)
+
+
+def _condition(link: Link) -> str:
+    """The condition of a dependency, if it is not the default."""
+    when = {Need.COMPLETED: "", Need.ENDED: "any end", Need.FAILED: "if it fails"}[link.when]
+    otherwise = "else runs anyway" if link.otherwise is Otherwise.RUN else ""
+    text = ", ".join(filter(None, (when, otherwise)))
+    return f"({text})" if text else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -32,7 +32,7 @@ def _main(arguments: Sequence[str]) -> int:
     # Imports create tens of thousands of objects that stay: garbage collection would only take time.
     gc.disable()
     from queuectl.cli.app import App
-    from queuectl.cli.commands.registry import root
+    from queuectl.cli.commands import root
 
     gc.freeze()
     gc.enable()
@@ -48,7 +48,7 @@ def run(
 ) -> int:
     """Run one command inside this process and return its exit status."""
     from queuectl.cli.app import App
-    from queuectl.cli.commands.registry import root
+    from queuectl.cli.commands import root
 
     app = App(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout, stderr=stderr or sys.stderr)
     try:

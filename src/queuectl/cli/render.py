@@ -7,14 +7,18 @@ be a function where it is known only after the rows were read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, assert_never
 
 from queuectl.cli.app import App
 from queuectl.cli.errors import DONE, REFUSED, report_refusals
-from queuectl.cli.tables import Column, lay_out
 from queuectl.errors import OutputFailed, QueuectlError
 from queuectl.text import escape_control, escape_json
+from queuectl.units import humanize_elapsed
+
+if TYPE_CHECKING:
+    from queuectl.cli.tables import Column  # which enqueue does without
 
 T = TypeVar("T")
 
@@ -209,6 +213,8 @@ def _render_done(app: App, result: Done) -> int:
 
 def table_lines(app: App, rows: Iterable[T], columns: Sequence[Column[T]], *, indent: str = "") -> Iterator[str]:
     """The lines of a table that fits the terminal; the first one is the header."""
+    from queuectl.cli.tables import lay_out
+
     width = None if app.width is None else app.width - len(indent)
     for line in lay_out(rows, columns, width=width, color=app.color_on(app.stdout)):
         yield indent + line
@@ -264,3 +270,40 @@ def _print_array(app: App, values: Iterable[Any], *, live: bool = False) -> None
 
 def _code(result: Stream[Any] | Raw) -> int:
     return result.exit_code() if callable(result.exit_code) else result.exit_code
+
+
+# ── progress bars ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+BAR_DELAY_SECONDS: Final = 0.4  # shorter operations show no bar, which would only flicker
+REDRAW_SECONDS: Final = 0.1
+
+# (done, total): the total may become known, or grow, during the operation.
+Advance = Callable[[int, int | None], None]
+
+
+@contextmanager
+def progress(app: App, title: str, *, total: int | None = None) -> Iterator[Advance]:
+    """Show a progress bar on stderr, on a terminal only. Yields a function to call with the number done and the total."""
+    began = app.clock.monotonic()
+    next_at = began + BAR_DELAY_SECONDS
+
+    def advance(done: int, of: int | None) -> None:
+        nonlocal next_at
+        from queuectl.cli.tables import bar_text
+
+        now = app.clock.monotonic()
+        if now < next_at or not app.shows_messages:
+            return
+        next_at = now + REDRAW_SECONDS
+        of = of or total
+        bar = bar_text(done, 0, of, color=app.color_on(app.stderr))
+        counts = f"{done:,}/{of:,}" if of else f"{done:,}"
+        app.stderr.write(f"\r\x1b[K{title} {bar} {counts} {humanize_elapsed(round((now - began) * 1000))}")
+        app.stderr.flush()
+
+    try:
+        yield advance
+    finally:
+        if next_at > began + BAR_DELAY_SECONDS:
+            app.stderr.write("\r\x1b[K")
+            app.stderr.flush()

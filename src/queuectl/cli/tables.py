@@ -1,4 +1,4 @@
-"""Text for a terminal: colors, sizes, and tables that fit its width.
+"""Text for a terminal: sizes, and tables that fit its width.
 
 Tables are laid out here and not by rich, whose console takes 40 ms to import.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from queuectl.cli.app import paint
 from queuectl.jobs.states import State
 from queuectl.text import escape_control
 
@@ -21,25 +22,6 @@ STATE_STYLE: Final = {
     State.CANCELLED: "dim",
 }
 
-_CODES: Final = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "magenta": "35",
-    "cyan": "36",
-    "orange": "38;5;208",
-}
-
-
-def paint(text: str, style: str | None, *, color: bool) -> str:
-    """`text` in `style`, one or more names ("bold red"); unchanged without a style or without color."""
-    if not color or not style or not text:
-        return text
-    return f"\x1b[{';'.join(_CODES[name] for name in style.split())}m{text}\x1b[0m"
-
 
 def size_text(size: int) -> str:
     """A number of bytes with about three digits: `812 B`, `3.4 KiB`, `1.2 GiB`."""
@@ -51,6 +33,16 @@ def size_text(size: int) -> str:
         if amount < 1024:
             return f"{amount:.1f} {unit}"
     return f"{amount / 1024:.1f} TiB"
+
+
+BAR_WIDTH: Final = 24
+
+
+def bar_text(good: int, bad: int, total: int | None, *, width: int = BAR_WIDTH, color: bool) -> str:
+    """A bar that is full at `total`, with `bad` in red; empty if the total is not known."""
+    greens, reds = (min(width, width * count // total) if total else 0 for count in (good, bad))
+    rest = "░" * max(0, width - greens - reds)
+    return paint("█" * greens, "green", color=color) + paint("█" * reds, "red", color=color) + rest
 
 
 T = TypeVar("T")

@@ -6,25 +6,24 @@ from __future__ import annotations
 
 import os
 import select
-import shlex
-from collections.abc import Callable
-from typing import Any, Final, assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, assert_never
 
 from queuectl import events
-from queuectl.cli.app import App
-from queuectl.cli.tables import STATE_STYLE, paint
-from queuectl.cli.worker_status import store_line
+from queuectl.cli.app import App, paint
+from queuectl.cli.tables import STATE_STYLE, bar_text
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Settlement
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
-from queuectl.text import escape_control
+from queuectl.text import command_line, escape_control, plural
 from queuectl.units import from_ms, humanize_elapsed, iso
 
 REDRAW_SECONDS: Final = 0.1
-BAR_WIDTH: Final = 24
 CLEAR_LINE: Final = "\r\x1b[K"
 MAX_COMMAND_LENGTH: Final = 200
+_INFO, _WARNING, _ERROR = "info", "warning", "error"
+_LEVELS: Final = {State.DEAD: _ERROR, State.FAILED: _WARNING}
 
 
 class WorkerLog:
@@ -34,7 +33,7 @@ class WorkerLog:
         """`json_for`: print JSON objects, with this worker name."""
         self._app = app
         self._json_for = json_for
-        self._store = store_line(app)
+        self._store = app.store_line
         self._color = app.color_on(app.stdout) and json_for is None
         self._silent = app.flags.quiet or app.flags.json
         self._remaining = remaining if app.stdout_is_terminal and not self._silent and json_for is None else None
@@ -53,25 +52,25 @@ class WorkerLog:
         """Record an event; `flush` prints it."""
         if isinstance(event, events.JobEnded):
             self._done += 1
-        if not self._silent:
-            style, head, message = self._describe(event)
-            if self._json_for is not None:
-                self._lines.append(self._object(event, self._json_for, head, message))
-                return
-            self._lines.append(f"{self._moment()} {self._paint(f'{head:<9}', style)} {message}\n")
+        if self._silent:
+            return
+        line = describe(event, store=self._store)
+        if self._json_for is None:
+            head = self._paint(f"{line.head:<9}", line.style)
+            self._lines.append(f"{self._moment()} {head} {line.message}\n")
+        else:
+            self._lines.append(self._object(line, self._json_for))
 
-    def _object(self, event: events.Event, worker: str, head: str, message: str) -> str:
+    def _object(self, line: _Line, worker: str) -> str:
         import json
 
-        level, facts = event_fields(event)
-        time = iso(from_ms(self._app.clock.now_ms()))
         shown = {
-            "time": time,
-            "level": level,
-            "event": head,
+            "time": iso(from_ms(self._app.clock.now_ms())),
+            "level": line.level,
+            "event": line.head,
             "worker": worker,
-            "message": " ".join(message.split()),
-            **facts,
+            "message": " ".join(line.message.split()),
+            **line.fields,
         }
         return json.dumps(shown, separators=(",", ":")) + "\n"
 
@@ -100,73 +99,6 @@ class WorkerLog:
             self._second_text = self._paint(text, "dim")
         return self._second_text
 
-    def _describe(self, event: events.Event) -> tuple[str | None, str, str]:
-        match event:
-            case events.JobStarted(claim, _):
-                again = f" (run {claim.run})" if claim.run > 1 else ""
-                return STATE_STYLE[State.PROCESSING], "started", f"{claim.id}{again}  {_command(claim)}"
-            case events.JobEnded(claim, settlement, duration):
-                message = f"{claim.id}  in {humanize_elapsed(round(duration * 1000))}{_consequence(claim, settlement)}"
-                return STATE_STYLE[settlement.state], _verb(settlement), message
-            case events.JobAdopted(claim, worker):
-                return (
-                    STATE_STYLE[State.PROCESSING],
-                    "adopted",
-                    f"{claim.id}  from {worker}, which is gone; the job continues",
-                )
-            case events.JobRescued(claim, settlement, worker):
-                message = f"{claim.id}  from {worker}, which is gone{_consequence(claim, settlement)}"
-                return STATE_STYLE[settlement.state], "rescued", message
-            case events.JobLost(claim):
-                return "red", "lost", f"{claim.id}  it was taken from us: our result does not count"
-            case events.WorkerStarted(worker, pid, slots, queues):
-                serves = "all queues" if queues is None else f"queues {', '.join(queues)}"
-                message = f"{worker} (pid {pid}) serves {serves} with {_count(slots, 'slot')}"
-                return "bold", "worker", message if self._store is None else f"{message}; {self._store}"
-            case events.WorkerStopping(running, now, unwritten):
-                how = "ending" if now else "finishing"
-                more = "" if now or not running else "; once more to end them now"
-                if unwritten:
-                    more += f"; {_count(unwritten, 'result')} to be written yet, when the store answers"
-                return "bold", "stopping", f"{how} {_count(running, 'job')}{more}"
-            case events.WorkerRestarting(running):
-                on = "" if not running else f"; {_count(running, 'job')} {'runs' if running == 1 else 'run'} on"
-                return "bold", "restart", f"restarting{on}"
-            case events.WorkerStopped(jobs_done, unwritten):
-                left = f"; {_count(unwritten, 'result')} not written: such a job runs again" if unwritten else ""
-                return "bold", "stopped", f"after {_count(jobs_done, 'job')}{left}"
-            case events.WorkerResized(slots):
-                return "bold", "resized", f"now {_count(slots, 'slot')}"
-            case events.DeclaredLost(runs):
-                return (
-                    "red",
-                    "lost",
-                    f"no heartbeat for longer than the lease: other workers took over {_count(runs, 'job')}; restarting",
-                )
-            case events.ScheduleFired(schedule, str(job), _):
-                return STATE_STYLE[State.PENDING], "fired", f"{schedule}  job {job}"
-            case events.ScheduleFired(schedule, _, reason):
-                return "dim", "skipped", f"{schedule}  {escape_control(reason or '')}"
-            case events.AlertTold(alert, word, text):
-                return "green" if word == "over" else "bold red", "alert", f"{alert} {word}: {escape_control(text)}"
-            case events.WakeUpSilent(why):
-                return "yellow", "polling", escape_control(why)
-            case events.PolicyInForce(path):
-                return "bold", "policy", f"{escape_control(path)} says what may run"
-            case events.StoreTrouble(problem, is_retried):
-                return "red", "trouble", escape_control(problem) + ("; trying again" if is_retried else "")
-            case events.StoreRecovered():
-                return "green", "recovered", "the store answers again"
-            case events.StoppedProcessKilled(_, message):
-                return "red", "unlocked", escape_control(message)
-            case events.SupervisorLost(problem, runs):
-                terminated = f"; terminating {_count(runs, 'job')}" if runs else ""
-                return "red", "supervisor", f"the supervisor died: {escape_control(problem)}{terminated}"
-            case events.SupervisorRestarted():
-                return "green", "supervisor", "restarted"
-            case unreachable:
-                assert_never(unreachable)
-
     # ── the bar ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _draw_bar(self, *, force: bool) -> None:
@@ -177,10 +109,8 @@ class WorkerLog:
             return
         self._drawn_at = now
         total = self._done + self._remaining()
-        part = self._done / total if total else 1.0
-        filled = round(part * BAR_WIDTH)
         rate = self._done / max(now - self._began, 0.001)
-        bar = self._paint("━" * filled, "green") + self._paint("━" * (BAR_WIDTH - filled), "dim")
+        bar = bar_text(self._done, 0, total, color=self._color)
         self._write(f"{bar} {self._done}/{total}  {rate:.0f}/s")
         self._is_drawn = True
 
@@ -190,7 +120,7 @@ class WorkerLog:
             self._is_drawn = False
 
     def _paint(self, text: str, style: str | None) -> str:
-        return paint(text, style, color=self._color)
+        return paint(text, style, color=True) if self._color else text
 
     def _write(self, text: str) -> None:
         try:
@@ -204,8 +134,91 @@ class WorkerLog:
             self._remaining = None
 
 
-def _verb(settlement: Settlement) -> str:
-    return "released" if settlement.state is State.PENDING else settlement.state.value
+class _Line(NamedTuple):
+    """An event in the log: as text, and the level and the fields of its JSON object."""
+
+    head: str
+    message: str
+    style: str | None = "bold"
+    level: str = _INFO
+    fields: Mapping[str, Any] = {}
+
+
+def describe(event: events.Event, *, store: str | None = None) -> _Line:
+    """`store`: the line that names the database, for the start of a worker."""
+    match event:
+        case events.JobStarted(claim, pid):
+            again = f" (run {claim.run})" if claim.run > 1 else ""
+            style = STATE_STYLE[State.PROCESSING]
+            return _Line("started", f"{claim.id}{again}  {_command(claim)}", style, fields={**_job(claim), "pid": pid})
+        case events.JobEnded(claim, settlement, duration):
+            state, duration_ms = settlement.state, round(duration * 1000)
+            return _Line(
+                "released" if state is State.PENDING else state.value,
+                f"{claim.id}  in {humanize_elapsed(duration_ms)}{_consequence(claim, settlement)}",
+                STATE_STYLE[state],
+                _LEVELS.get(state, _INFO),
+                {**_job(claim), **_end(settlement), "duration_ms": duration_ms},
+            )
+        case events.JobAdopted(claim, worker):
+            message = f"{claim.id}  from {worker}, which is gone; the job continues"
+            return _Line("adopted", message, STATE_STYLE[State.PROCESSING], fields={**_job(claim), "from": worker})
+        case events.JobRescued(claim, settlement, worker):
+            message = f"{claim.id}  from {worker}, which is gone{_consequence(claim, settlement)}"
+            fields = {**_job(claim), **_end(settlement), "from": worker}
+            return _Line("rescued", message, STATE_STYLE[settlement.state], _WARNING, fields)
+        case events.JobLost(claim):
+            message = f"{claim.id}  it was taken from us: our result does not count"
+            return _Line("lost", message, "red", _WARNING, _job(claim))
+        case events.WorkerStarted(worker, pid, slots, queues):
+            serves = "all queues" if queues is None else f"queues {', '.join(queues)}"
+            message = f"{worker} (pid {pid}) serves {serves} with {plural(slots, 'slot')}"
+            fields = {"pid": pid, "slots": slots, "queues": None if queues is None else list(queues)}
+            return _Line("worker", message if store is None else f"{message}; {store}", fields=fields)
+        case events.WorkerStopping(running, now, unwritten):
+            how = "ending" if now else "finishing"
+            more = "" if now or not running else "; once more to end them now"
+            if unwritten:
+                more += f"; {plural(unwritten, 'result')} to be written yet, when the store answers"
+            return _Line("stopping", f"{how} {plural(running, 'job')}{more}", fields=event._asdict())
+        case events.WorkerRestarting(running):
+            on = "" if not running else f"; {plural(running, 'job')} {'runs' if running == 1 else 'run'} on"
+            return _Line("restart", f"restarting{on}", fields=event._asdict())
+        case events.WorkerStopped(jobs_done, unwritten):
+            lost = f"; {plural(unwritten, 'result')} not written: such a job runs again" if unwritten else ""
+            message = f"after {plural(jobs_done, 'job')}{lost}"
+            return _Line("stopped", message, level=_WARNING if unwritten else _INFO, fields=event._asdict())
+        case events.WorkerResized(slots):
+            return _Line("resized", f"now {plural(slots, 'slot')}", fields=event._asdict())
+        case events.DeclaredLost(runs):
+            lost = f"no heartbeat for longer than the lease: other workers took over {plural(runs, 'job')}; restarting"
+            return _Line("lost", lost, "red", _ERROR, {"running": runs})
+        case events.ScheduleFired(schedule, str(job), _):
+            return _Line("fired", f"{schedule}  job {job}", STATE_STYLE[State.PENDING], fields=event._asdict())
+        case events.ScheduleFired(schedule, _, reason):
+            return _Line("skipped", f"{schedule}  {escape_control(reason or '')}", "dim", fields=event._asdict())
+        case events.AlertTold(alert, word, text):
+            style, level = ("green", _INFO) if word == "over" else ("bold red", _WARNING)
+            return _Line("alert", f"{alert} {word}: {escape_control(text)}", style, level, event._asdict())
+        case events.WakeUpSilent(why):
+            return _Line("polling", escape_control(why), "yellow", _WARNING, {"error": why})
+        case events.PolicyInForce(path):
+            return _Line("policy", f"{escape_control(path)} says what may run", fields={"policy": path})
+        case events.StoreTrouble(problem, is_retried):
+            message = escape_control(problem) + ("; trying again" if is_retried else "")
+            return _Line("trouble", message, "red", _ERROR, {"error": problem})
+        case events.StoreRecovered():
+            return _Line("recovered", "the store answers again", "green")
+        case events.StoppedProcessKilled(pid, message):
+            return _Line("unlocked", escape_control(message), "red", _WARNING, {"pid": pid})
+        case events.SupervisorLost(problem, runs):
+            terminated = f"; terminating {plural(runs, 'job')}" if runs else ""
+            message = f"the supervisor died: {escape_control(problem)}{terminated}"
+            return _Line("supervisor", message, "red", _ERROR, {"error": problem, "running": runs})
+        case events.SupervisorRestarted():
+            return _Line("supervisor", "restarted", "green")
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _consequence(claim: Claim, settlement: Settlement) -> str:
@@ -226,70 +239,8 @@ def _consequence(claim: Claim, settlement: Settlement) -> str:
 
 
 def _command(claim: Claim) -> str:
-    # Quoted for a shell, so that the arguments can be distinguished.
-    text = claim.command if claim.command is not None else shlex.join(claim.argv or ())
-    text = escape_control(text[: MAX_COMMAND_LENGTH + 1])
+    text = escape_control(command_line(claim.command, claim.argv)[: MAX_COMMAND_LENGTH + 1])
     return text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + "…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-_INFO: Final = "info"
-_WARNING: Final = "warning"
-_ERROR: Final = "error"
-
-
-def event_fields(event: events.Event) -> tuple[str, dict[str, Any]]:
-    """The level of an event, and its fields in a JSON object."""
-    match event:
-        case events.JobStarted(claim, pid):
-            return _INFO, {**_job(claim), "pid": pid}
-        case events.JobEnded(claim, settlement, duration):
-            return _level(settlement), {
-                **_job(claim),
-                **_end(settlement),
-                "duration_ms": round(duration * 1000),
-            }
-        case events.JobAdopted(claim, worker):
-            return _INFO, {**_job(claim), "from": worker}
-        case events.JobRescued(claim, settlement, worker):
-            return _WARNING, {**_job(claim), **_end(settlement), "from": worker}
-        case events.JobLost(claim):
-            return _WARNING, _job(claim)
-        case events.WorkerStarted(_, pid, slots, queues):
-            return _INFO, {"pid": pid, "slots": slots, "queues": None if queues is None else list(queues)}
-        case events.WorkerStopping(running, now, unwritten):
-            return _INFO, {"running": running, "now": now, "unwritten": unwritten}
-        case events.WorkerRestarting(running):
-            return _INFO, {"running": running}
-        case events.WorkerStopped(jobs_done, unwritten):
-            return (_WARNING if unwritten else _INFO), {"jobs_done": jobs_done, "unwritten": unwritten}
-        case events.WorkerResized(slots):
-            return _INFO, {"slots": slots}
-        case events.DeclaredLost(runs):
-            return _ERROR, {"running": runs}
-        case events.ScheduleFired(schedule, job, reason):
-            return _INFO, {"schedule": schedule, "job": job, "reason": reason}
-        case events.AlertTold(alert, word, text):
-            return (_INFO if word == "over" else _WARNING), {"alert": alert, "word": word, "text": text}
-        case events.PolicyInForce(path):
-            return _INFO, {"policy": path}
-        case events.WakeUpSilent(why):
-            return _WARNING, {"error": why}
-        case events.StoreTrouble(problem, _):
-            return _ERROR, {"error": problem}
-        case events.StoreRecovered():
-            return _INFO, {}
-        case events.StoppedProcessKilled(pid, _):
-            return _WARNING, {"pid": pid}
-        case events.SupervisorLost(problem, runs):
-            return _ERROR, {"error": problem, "running": runs}
-        case events.SupervisorRestarted():
-            return _INFO, {}
-        case unreachable:
-            assert_never(unreachable)
 
 
 def _job(claim: Claim) -> dict[str, Any]:
@@ -304,9 +255,3 @@ def _end(settlement: Settlement) -> dict[str, Any]:
         "signal": settlement.signal,
         "error": settlement.error,
     }
-
-
-def _level(settlement: Settlement) -> str:
-    if settlement.state is State.DEAD:
-        return _ERROR
-    return _WARNING if settlement.state is State.FAILED else _INFO

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple, NoReturn
 from queuectl import paths
 from queuectl.alerts.evaluator import AlertTask
 from queuectl.cli.app import App
+from queuectl.cli.commands.worker import WorkerOptions
 from queuectl.cli.worker_log import WorkerLog
-from queuectl.config import actor, here, job_environment_base, load_settings
+from queuectl.config import actor, job_environment_base, load_settings
 from queuectl.cron.scheduler import Scheduler
 from queuectl.errors import QueuectlError
 from queuectl.events import Event, Sink, StoppedProcessKilled
@@ -33,7 +34,6 @@ from queuectl.process.helper_command import HelperRunner
 from queuectl.secrets.resolver import SecretResolver
 from queuectl.service.sd_notify import Notifier
 from queuectl.settings import Settings
-from queuectl.store.enqueue import new_worker_id
 from queuectl.store.open import open_reads, open_store, store_path
 from queuectl.store.protocol import Store
 from queuectl.webhooks.delivery import WebhookTask
@@ -51,19 +51,6 @@ LEFT: Final = "--left="
 UNFINISHED: Final = (State.PENDING, State.FAILED, State.PROCESSING)
 
 
-class WorkerOptions(NamedTuple):
-    """The options of `worker start`."""
-
-    name: str | None
-    slots: int | None
-    queues: tuple[str, ...] | None
-    weights: tuple[int, ...] | None
-    drain: bool
-    idle_timeout: float | None
-    log_format: str = "text"
-    policy: str | None = None  # an absolute path; None: that of the data directory, if there is one
-
-
 class StartedWorker(NamedTuple):
     id: str
     pid: int
@@ -73,6 +60,7 @@ class StartedWorker(NamedTuple):
 def start_in_foreground(
     app: App,
     options: WorkerOptions,
+    name: str,
     *,
     ready_fd: int | None = None,
     left: Sequence[int] = (),
@@ -81,16 +69,17 @@ def start_in_foreground(
     """Be a worker until it is done, and return the exit status. `left`: children of this process from before it restarted in place.
     `supervisor`: started early."""
     try:
-        return _run(app, options, ready_fd, SupervisorClient(left, started=supervisor))
+        return _run(app, options, name, ready_fd, SupervisorClient(left, started=supervisor))
     except QueuectlError as error:
         if ready_fd is not None:
             report_failure(ready_fd, error)
         raise
 
 
-def _run(app: App, options: WorkerOptions, ready_fd: int | None, processes: SupervisorClient) -> int:
+def _run(app: App, options: WorkerOptions, name: str, ready_fd: int | None, processes: SupervisorClient) -> int:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    where = here(app.environ)
+    where = app.here
+    queues = tuple(options.weights) or None
     _check_settings(app)
     gate = open_gate(app.home, options.policy, app.environ, inherited=_trust(app))
     # With the patience of a command: this is only the start, and two workers may start at the same time.
@@ -108,20 +97,20 @@ def _run(app: App, options: WorkerOptions, ready_fd: int | None, processes: Supe
         app.home, app.db, app.clock, patience=STORE_PATIENCE, on_wait=lambda path, _, stored: breaker(path, stored)
     )
     config = WorkerConfig(
-        id=options.name or new_worker_id(),
+        id=name,
         host=where.host,
         machine=where.machine,
         pid=os.getpid(),
         home=app.home,
         slots=options.slots,
-        queues=options.queues,
-        weights=options.weights,
+        queues=queues,
+        weights=tuple(weight or 1 for weight in options.weights.values()) if any(options.weights.values()) else None,
         drain=options.drain,
-        idle_timeout=options.idle_timeout,
+        idle_timeout=None if options.idle_timeout_ms is None else options.idle_timeout_ms / 1000,
         actor=actor(app.environ),
     )
     standby = Standby(app.clock)
-    remaining = _remaining(store, options.queues, standby) if options.drain else None
+    remaining = _remaining(store, queues, standby) if options.drain else None
     log = WorkerLog(app, remaining=remaining, json_for=config.id if options.log_format == "json" else None)
     notifier = Notifier(app.environ, app.clock)
 
@@ -129,6 +118,7 @@ def _run(app: App, options: WorkerOptions, ready_fd: int | None, processes: Supe
         log(event)
         notifier(event)
 
+    # Without systemd, nothing is between the worker and its log.
     sink: Sink = emit if notifier.is_wanted else log
     adoptions: deque[Adoption] = deque()
     adopter = Adopter(config.id, config.home, adoptions)
@@ -211,21 +201,13 @@ def _restart_in_place(name: str, *, left: Iterable[int]) -> NoReturn:
     os.execv(sys.executable, words)  # noqa: S606 - ourselves
 
 
-def start_in_background(app: App, options: WorkerOptions) -> StartedWorker:
+def start_in_background(app: App, options: WorkerOptions, name: str) -> StartedWorker:
     """Start a worker in the background and return once it serves."""
-    name = options.name or new_worker_id()
     _check_settings(app)
     open_gate(app.home, options.policy, app.environ)
     _make_data_directory(app, app.open_store())  # report here what the worker would only report in its log
     log = paths.worker_log(app.home, name)
-    words = ["worker", "start", "--name", name]
-    words += ["--count", str(options.slots)] if options.slots is not None else []
-    for which, queue in enumerate(options.queues or ()):
-        words += ["--queue", queue if options.weights is None else f"{queue}={options.weights[which]}"]
-    words += ["--policy", options.policy] if options.policy is not None else []
-    words += ["--drain"] if options.drain else []
-    words += ["--log-format", options.log_format] if options.log_format != "text" else []
-    words += ["--idle-timeout", f"{options.idle_timeout}s"] if options.idle_timeout is not None else []
+    words = ["worker", "start", "--name", name, *options.arguments()]
     environment = {**job_environment_base(app.environ), **_trust(app), "QUEUECTL_HOME": app.home}
     if app.db is not None:
         environment["QUEUECTL_DB"] = app.db

@@ -10,15 +10,13 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group, integer
+from queuectl.cli.command import command, group, integer
 from queuectl.cli.commands.control import BulkAction, apply_to_ids
 from queuectl.cli.completion import complete_jobs, complete_keys
 from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
 from queuectl.cli.filters import Selection, ids_and_filters
-from queuectl.cli.render import Details, Lines, Result, Table
+from queuectl.cli.render import Details, Lines, Result, Table, progress
 from queuectl.cli.tables import Column, size_text
-from queuectl.cli.watch import progress
-from queuectl.cli.worker_status import is_alive, rescuer, store_line
 from queuectl.config import reset_settings, store_settings
 from queuectl.doctor import CheckReport, Repair, count, report, run_doctor
 from queuectl.doctor.finding import Severity
@@ -166,14 +164,14 @@ def reset(app: App, yes: bool) -> Result:
     """
     reads = app.open_reads()
     jobs = reads.count()
-    require_no_workers(reads, verb="reset", home=app.home, is_alive=is_alive(app))
+    require_no_workers(reads, verb="reset", home=app.home, is_alive=app.is_alive)
     confirm(app, f"Remove {plural(jobs, 'job')} with history and logs?", yes=yes)
     if not jobs:
         nothing = {"jobs": 0, "backup": None, **count_kept(reads)}
         return Details(nothing, text=lambda: ["there are no jobs: nothing to remove"])
     store = app.open_store()
-    rescuer(app, spare=False)()
-    done = reset_store(store, app.clock, home=app.home, is_alive=is_alive(app))
+    app.rescue(spare=False)
+    done = reset_store(store, app.clock, home=app.home, is_alive=app.is_alive)
     lines = [f"removed {plural(done.jobs, 'job')}; a backup is {escape_control(done.backup)}"]
     named = ((done.schedules, "schedule"), (done.alerts, "alert"), (done.queues, "queue"))
     if stays := [plural(many, what) for many, what in named if many]:
@@ -342,20 +340,9 @@ def _value_text(value: object) -> str:
 MAX_VALUE_BYTES: Final = 16 * 1024  # read from stdin
 
 
-_TABLE = {
-    "list": Entry("admin", "config_list", "List settings with values and sources."),
-    "show": Entry("admin", "config_list", "List settings with values and sources.", hidden=True),
-    "get": Entry("admin", "config_get", "Print a setting."),
-    "set": Entry("admin", "config_set", "Store a setting, for all users of this database."),
-    "unset": Entry("admin", "config_unset", "Restore the default of a setting.", alias="delete"),
-    "reset": Entry("admin", "config_reset", "Restore all defaults."),
-}
-
-
 config = group(
     "config",
     "Show and change settings. A flag overrides QUEUECTL_<KEY> in the environment, which overrides the stored value.",
-    _TABLE,
     examples="""
         queuectl config list
         queuectl config set max-retries 5
@@ -368,7 +355,7 @@ _key_argument = click.argument("key", shell_complete=complete_keys)
 _optional_key_argument = click.argument("key", required=False, shell_complete=complete_keys)
 
 
-@command("list")
+@config.subcommand("list", "List settings with values and sources.", alias="show")
 def config_list(app: App) -> Result:
     """List settings: value, default, and the source of the value.
 
@@ -396,14 +383,14 @@ def _settings_table(app: App) -> Result:
             Column("DESCRIPTION", lambda entry: about[entry.key].about, style="dim", flexible=True, spare=3),
         ],
         to_json=SettingEntry.to_dict,
-        footer=store_line(app),
+        footer=app.store_line,
     )
 
 
 _SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": None}
 
 
-@command("get")
+@config.subcommand("get", "Print a setting.")
 @_optional_key_argument
 def config_get(app: App, key: str | None) -> Result:
     """Print the current value of a setting. Without a key, list all settings.
@@ -419,7 +406,7 @@ def config_get(app: App, key: str | None) -> Result:
     return Lines([entry.text], entry.to_dict())
 
 
-@command("set", signed_arguments=True)
+@config.subcommand("set", "Store a setting, for all users of this database.", signed_arguments=True)
 @_key_argument
 @click.argument("value")
 def config_set(app: App, key: str, value: str) -> Result:
@@ -438,14 +425,16 @@ def config_set(app: App, key: str, value: str) -> Result:
     return _change_setting(app, key, _from_stdin(app) if value == "-" else value)
 
 
-@command("unset", examples="queuectl config unset max-retries")
+@config.subcommand(
+    "unset", "Restore the default of a setting.", alias="delete", examples="queuectl config unset max-retries"
+)
 @_key_argument
 def config_unset(app: App, key: str) -> Result:
     """Remove the stored value of a setting, so that its default applies again."""
     return _change_setting(app, key, None)
 
 
-@command("reset", examples="queuectl config reset")
+@config.subcommand("reset", "Restore all defaults.", examples="queuectl config reset")
 def config_reset(app: App) -> Result:
     """Remove all stored settings, so that all defaults apply again. Jobs are not affected."""
     keys = reset_settings(reads=app.open_reads, open_store=app.open_store)

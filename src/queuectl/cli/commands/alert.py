@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -12,32 +12,21 @@ from queuectl.alerts.delivery import AlertDelivery
 from queuectl.alerts.evaluator import Sent
 from queuectl.alerts.rules import Alert
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
+from queuectl.cli.command import group, policy_option
 from queuectl.cli.completion import complete_alerts, complete_queues
 from queuectl.cli.errors import DONE, REFUSED
 from queuectl.cli.render import Details, Done, Lines, Result, Table, field_lines
 from queuectl.cli.tables import Column
-from queuectl.config import file_path, load_settings, working_directory
+from queuectl.config import working_directory
 from queuectl.policy.gate import open_gate
-from queuectl.settings import Settings
 from queuectl.store.alerts import LastNotification, NotificationStatus, last_notifications
 from queuectl.text import escape_control
 from queuectl.units import format_duration, humanize_time
 from queuectl.webhooks.rules import redact_url
 
-_HERE: Final = "alert"
-
 alert = group(
     "alert",
     "Alert on dead jobs, long waits, or missing workers, by a webhook or a command.",
-    {
-        "add": Entry(_HERE, "add", "Add an alert: a condition, and a webhook or command."),
-        "list": Entry(_HERE, "list_alerts", "List alerts and their states."),
-        "show": Entry(_HERE, "show", "Show an alert."),
-        "check": Entry(_HERE, "check", "Evaluate alerts now, for a crontab: works without a worker."),
-        "test": Entry(_HERE, "test", "Send a test notification."),
-        "remove": Entry(_HERE, "remove", "Remove alerts."),
-    },
     examples="""
         queuectl alert add deaths --dead 10 --within 1h --webhook https://example.org/hooks/queue
         queuectl alert test deaths
@@ -45,11 +34,10 @@ alert = group(
     """,
 )
 
-_POLICY: Final = click.option("--policy", metavar="FILE", help="Policy for alert commands (default: that of --home).")
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
 
 
-@command("add")
+@alert.subcommand("add", "Add an alert: a condition, and a webhook or command.")
 @click.argument("name", metavar="NAME")
 @click.option("--dead", metavar="N", help="Fire at this number of dead jobs.")
 @click.option("--within", metavar="TIME", help="Time window of --dead: 10m, 1h (default: any).")
@@ -83,7 +71,7 @@ def add(app: App, name: str, command_: str | None, **values: str | None) -> Resu
     return Details(added.to_dict(), text=lambda: [f"{escape_control(added.name)}: {_when(added)}"], id=added.name)
 
 
-@command("list", examples="queuectl alert list")
+@alert.subcommand("list", "List alerts and their states.", examples="queuectl alert list")
 def list_alerts(app: App) -> Result:
     """List alerts with their condition, state, value, and webhook or command."""
     reads = app.open_reads()
@@ -106,7 +94,7 @@ def list_alerts(app: App) -> Result:
     )
 
 
-@command("show", examples="queuectl alert show deaths")
+@alert.subcommand("show", "Show an alert.", examples="queuectl alert show deaths")
 @_name
 def show(app: App, name: str) -> Result:
     """Show an alert."""
@@ -117,8 +105,8 @@ def show(app: App, name: str) -> Result:
     return Details(value, text=lambda: _alert_lines(app, found, message, reads.now_ms()), id=name)
 
 
-@command("check")
-@_POLICY
+@alert.subcommand("check", "Evaluate alerts now, for a crontab: works without a worker.")
+@policy_option
 def check(app: App, policy: str | None) -> Result:
     """Evaluate all alerts now, send notifications and print them.
 
@@ -149,9 +137,9 @@ def check(app: App, policy: str | None) -> Result:
     return Lines(lines, value, exit_code=REFUSED if any(one.error for one in sent) else DONE)
 
 
-@command("test", examples="queuectl alert test deaths")
+@alert.subcommand("test", "Send a test notification.", examples="queuectl alert test deaths")
 @_name
-@_POLICY
+@policy_option
 def test(app: App, name: str, policy: str | None) -> Result:
     """Send a test notification of an alert from this host, with the state `test`. The audit log records the test."""
     app.open_reads().alert(name)  # before a database is created only to find that it has no such alert
@@ -159,7 +147,7 @@ def test(app: App, name: str, policy: str | None) -> Result:
     return Lines([escape_control(text)], {"name": name, "state": "test", "text": text})
 
 
-@command("remove", examples="queuectl alert remove deaths")
+@alert.subcommand("remove", "Remove alerts.", examples="queuectl alert remove deaths")
 @click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_alerts)
 def remove(app: App, names: tuple[str, ...]) -> Result:
     """Remove alerts. Queued notifications are still delivered."""
@@ -168,12 +156,8 @@ def remove(app: App, names: tuple[str, ...]) -> Result:
 
 
 def _delivery(app: App, policy: str | None) -> AlertDelivery:
-    gate = open_gate(app.home, None if policy is None else file_path(policy, spelled="--policy"), app.environ)
-    return AlertDelivery(app.open_store(), lambda: _settings(app), app.environ, gate=gate, clock=app.clock)
-
-
-def _settings(app: App) -> Settings:
-    return load_settings(app.open_reads().config(), app.environ)
+    gate = open_gate(app.home, policy, app.environ)
+    return AlertDelivery(app.open_store(), lambda: app.settings, app.environ, gate=gate, clock=app.clock)
 
 
 def _sent_line(one: Sent) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group, integer, show_env_option
+from queuectl.cli.command import group, integer, show_env_option
 from queuectl.cli.commands.enqueue import single
 from queuectl.cli.completion import complete_schedules
 from queuectl.cli.job_options import (
@@ -163,22 +163,11 @@ def _text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-_HERE: Final = "cron"
 PREVIEWED_RUNS: Final = 3
 
 cron = group(
     "cron",
     "Run jobs on a schedule. Each scheduled time adds one job, for any number of workers and hosts.",
-    {
-        "add": Entry(_HERE, "add", "Add a schedule: a name, when to run, and the job."),
-        "list": Entry(_HERE, "list_schedules", "List schedules: last run, its result, next run."),
-        "show": Entry(_HERE, "show", "Show a schedule and its last runs."),
-        "next": Entry(_HERE, "next_times", "Show the next runs."),
-        "run": Entry(_HERE, "run", "Add the job of a schedule now."),
-        "pause": Entry(_HERE, "pause", "Pause schedules."),
-        "resume": Entry(_HERE, "resume", "Resume schedules."),
-        "remove": Entry(_HERE, "remove", "Remove schedules; their jobs stay."),
-    },
     examples="""
         queuectl cron add nightly '0 2 * * *' 'make backup' --tz Europe/Berlin
         queuectl cron add poll 'every 90s' ./poll.sh
@@ -202,7 +191,9 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_schedules
 _names = click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_schedules)
 
 
-@command("add", cls=CronCommand, option_groups=OPTION_GROUPS)
+@cron.subcommand(
+    "add", "Add a schedule: a name, when to run, and the job.", cls=CronCommand, option_groups=OPTION_GROUPS
+)
 @_name
 @click.argument("schedule", metavar="SCHEDULE")
 @click.option("--tz", metavar="ZONE", help="Time zone: Europe/Berlin (default: that of this host).")
@@ -278,7 +269,7 @@ def _added(app: App, schedule: Schedule) -> Iterator[str]:
         yield f"  {clock_time(at, zone)}  {app.paint(humanize_time(at, now_ms), 'dim')}"
 
 
-@command("list", examples="queuectl cron list")
+@cron.subcommand("list", "List schedules: last run, its result, next run.", examples="queuectl cron list")
 def list_schedules(app: App) -> Result:
     """List schedules with their last run, its result and the next run."""
     reads = app.open_reads()
@@ -291,7 +282,7 @@ def list_schedules(app: App) -> Result:
     )
 
 
-@command("show", examples="queuectl cron show nightly")
+@cron.subcommand("show", "Show a schedule and its last runs.", examples="queuectl cron show nightly")
 @_name
 @show_env_option
 def show(app: App, name: str, show_env: bool) -> Result:
@@ -303,7 +294,7 @@ def show(app: App, name: str, show_env: bool) -> Result:
     return Details(value, text=lines, id=name)
 
 
-@command("next", examples="queuectl cron next nightly -n 10")
+@cron.subcommand("next", "Show the next runs.", examples="queuectl cron next nightly -n 10")
 @_name
 @click.option("-n", "--number", type=integer, default="5", metavar="N", help="Number of runs (default: 5).")
 def next_times(app: App, name: str, number: int | str) -> Result:
@@ -325,28 +316,28 @@ def next_times(app: App, name: str, number: int | str) -> Result:
     )
 
 
-@command("run", examples="queuectl wait $(queuectl cron run nightly)")
+@cron.subcommand("run", "Add the job of a schedule now.", examples="queuectl wait $(queuectl cron run nightly)")
 @_name
 def run(app: App, name: str) -> Result:
     """Add the job of a schedule now and print its ID. The next run is not affected."""
     return single(app, Queued(use.run(name, _context(app)), is_duplicate=False))
 
 
-@command("pause", examples="queuectl cron pause nightly")
+@cron.subcommand("pause", "Pause schedules.", examples="queuectl cron pause nightly")
 @_names
 def pause(app: App, names: tuple[str, ...]) -> Result:
     """Pause schedules. Runs that were due during the pause are not caught up."""
     return _all(app, names, use.pause_all, verb="paused")
 
 
-@command("resume", examples="queuectl cron resume nightly")
+@cron.subcommand("resume", "Resume schedules.", examples="queuectl cron resume nightly")
 @_names
 def resume(app: App, names: tuple[str, ...]) -> Result:
     """Resume paused schedules, from now on."""
     return _all(app, names, use.resume_all, verb="resumed")
 
 
-@command("remove", examples="queuectl cron remove nightly")
+@cron.subcommand("remove", "Remove schedules; their jobs stay.", examples="queuectl cron remove nightly")
 @_names
 def remove(app: App, names: tuple[str, ...]) -> Result:
     """Remove schedules. Their jobs are not removed."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import command
+from queuectl.cli.command import command, policy_option
 from queuectl.cli.render import Nothing, Result
 from queuectl.clock import Clock
-from queuectl.config import file_path
 from queuectl.errors import ExtraMissing, InvalidInput, UsageError
 from queuectl.policy.gate import open_gate
 from queuectl.process.spawn import start_programs_with_default_signals
@@ -37,7 +36,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 @click.option("--behind-proxy", is_flag=True, help="Expect a reverse proxy that terminates TLS.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name.")
 @click.option("--allow-alert-commands", is_flag=True, help="Accept alerts with a command over HTTP.")
-@click.option("--policy", metavar="FILE", help="Policy for alerts (default: policy.toml in --home).")
+@policy_option
 def dashboard(
     app: App,
     host: str,
@@ -79,7 +78,7 @@ def dashboard(
         from queuectl.installation import install_command
 
         raise ExtraMissing("the dashboard", install_command("dashboard")) from exc
-    gate = open_gate(app.home, None if policy is None else file_path(policy, spelled="--policy"), app.environ)
+    gate = open_gate(app.home, policy, app.environ)
     own = _configured_tokens(app, token_file)
     if not server.is_loopback(host) and not (own and (tls_cert or behind_proxy)):
         raise InvalidInput(

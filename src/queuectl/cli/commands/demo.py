@@ -38,21 +38,18 @@ class Demo:
         self._environ = {**kept, "QUEUECTL_HOME": home}
         self._handle_signal()
 
-    def comment(self, text: str) -> None:
-        self._app.print(f"\n{self._app.paint(f'# {text}', 'cyan')}", flush=True)
-
-    def type(self, line: str) -> None:
-        """Print a command line and run it, with the same standard output."""
-        self._app.print(f"{self._app.paint('$', 'dim')} {self._app.paint(line, 'bold')}", flush=True)
-        code = self._run(line)
-        if code:
-            self._app.print(self._app.paint(f"(exit {code})", "dim"), flush=True)
-
-    def type_uninterrupted(self, line: str) -> None:
-        """As `type`, for a command that must not be interrupted: signals are handled after it."""
-        self._defers_signals = True
-        self.type(line)
-        self._handle_signal()
+    def play(self, script: str) -> None:
+        """Print comments and command lines, and run the commands, with the same standard output."""
+        for line in script.strip().splitlines():
+            if line.startswith("#"):
+                self._app.print(f"\n{self._app.paint(line, 'cyan')}", flush=True)
+                continue
+            # The start and the stop of a worker are not interrupted: signals are handled after them.
+            self._defers_signals = line.startswith(f"{PROGRAM} worker ")
+            self._app.print(f"{self._app.paint('$', 'dim')} {self._app.paint(line, 'bold')}", flush=True)
+            if code := self._run(line):
+                self._app.print(self._app.paint(f"(exit {code})", "dim"), flush=True)
+            self._handle_signal()
 
     def stop_workers(self) -> None:
         """Stop the workers, whatever signals arrive meanwhile."""
@@ -75,8 +72,6 @@ class Demo:
             raise click.exceptions.Exit(128 + self._signal)
 
     def _run(self, line: str, *, stdout: int | None = None, stderr: int | None = None) -> int:
-        import shlex
-
         arguments = shlex.split(line)
         assert arguments[0] == PROGRAM
         is_uninterrupted, self._defers_signals = self._defers_signals, True
@@ -136,63 +131,13 @@ def demo(app: App, dashboard: bool, port: str | None) -> Result:
     """
     if port is not None and not dashboard:
         raise InvalidInput("--port", "goes with --dashboard", hint="give both, or neither")
+    number = 0 if port is None else port_number(port)
+    what = "Continuous traffic" if dashboard else "The life cycle of some jobs"
+    app.print(f"{what}. Every line after a $ is a real command, run in a temporary data directory.", flush=True)
+    with demo_directory(app) as demonstration:
+        demonstration.play(f"{_TRAFFIC.rstrip()} {number}" if dashboard else _LIFE_CYCLE)
     if dashboard:
-        number = 0 if port is None else port_number(port)
-        app.print(
-            "Continuous traffic. Every line after a $ is a real command, run in a temporary data directory.", flush=True
-        )
-        with demo_directory(app) as on:
-            _fill(on)
-            on.comment("Open the URL. Ctrl-C stops the demo and removes everything.")
-            on.type(f"queuectl dashboard --port {number}")
         return Nothing()
-    app.print(
-        "The life cycle of some jobs. Every line after a $ is a real command, run in a temporary data directory.",
-        flush=True,
-    )
-    with demo_directory(app) as on:
-        on.comment("A job is a shell command. It is stored durably when enqueue prints its ID.")
-        on.type("""queuectl enqueue --id hello 'echo "hello from job $QUEUECTL_JOB_ID, run $QUEUECTL_RUN"'""")
-        on.comment("Jobs with a higher priority run first. A delay sets the earliest start.")
-        on.type("queuectl enqueue --id low --priority -5 'echo I can wait'")
-        on.type("queuectl enqueue --id urgent --priority 10 'echo me first'")
-        on.type("queuectl enqueue --id later --delay 4s 'echo it is time'")
-        on.comment(
-            "This job fails, is retried after 2 seconds, and is dead after the second failure. Its third run would succeed."
-        )
-        on.type(
-            """queuectl enqueue --id flaky --max-attempts 2 'echo "try $QUEUECTL_RUN"; [ "$QUEUECTL_RUN" -ge 3 ]'"""
-        )
-        on.comment("A job with a time limit that starts a child process, and a job that would run for an hour.")
-        on.type("queuectl enqueue --id tree --timeout 1s --max-attempts 1 'echo working; sleep 3600 & sleep 3600'")
-        on.type("queuectl enqueue --id hour 'sleep 3600'")
-        on.type("queuectl list --sort -created")
-
-        on.comment("A worker runs three jobs at a time.")
-        on.type_uninterrupted("queuectl worker start --detach --count 3 --idle-timeout 60 --name bee")
-        on.type("queuectl wait hello low urgent")
-        on.type("queuectl logs urgent hello low --no-markers")
-        on.type("queuectl status")
-
-        on.comment("Cancel terminates a running job with all of its processes.")
-        on.type("queuectl cancel hour")
-        on.comment("The time limit terminates the whole process tree.")
-        on.type("queuectl wait tree")
-        on.type("queuectl show tree")
-
-        on.comment("Dead jobs are in the dead letter queue. wait exits with the exit code of the job.")
-        on.type("queuectl wait flaky")
-        on.type("queuectl dlq list")
-        on.type("queuectl dlq retry flaky")
-        on.type("queuectl wait flaky")
-        on.type("queuectl logs flaky")
-
-        on.comment("The delayed job has run, too.")
-        on.type("queuectl wait later")
-        on.type("queuectl list --sort -created")
-        on.type("queuectl metrics")
-        on.comment("The worker finishes its running jobs and stops.")
-        on.type_uninterrupted("queuectl worker stop")
     app.print(f"\nDone; everything was removed. Your first job: {called(app.environ)} enqueue 'echo hello'")
     return Nothing()
 
@@ -206,36 +151,68 @@ def called(environ: Mapping[str, str], python: str = sys.executable) -> str:
     return shlex.quote(path if near.startswith(os.pardir) else near)
 
 
-# The jobs of a web shop. The process id serves as a random number.
-_TRAFFIC: Final = (
-    ("mail", 2, "sleep 0.$(($$ % 9)); echo sent; [ $(($$ % 13)) -gt 0 ]"),
-    ("images", 2, "echo scaling; sleep $(($$ % 3)); [ $(($$ % 7)) -gt 0 ] || exit 3"),
-    ("images", 5, r'for i in 1 2 3 4; do printf "\033[32mtile $i\033[0m\n"; sleep 0.5; done'),
-    ("reports", 6, "echo collecting; sleep $(($$ % 5)); echo done"),
-    ("search", 1, "sleep 0.0$(($$ % 9)); echo indexed"),
-)
-
-
-def _fill(on: Demo) -> None:
-    on.comment("Queues: one with limits, one paused.")
-    on.type("queuectl queue set reports --concurrency 1 --timeout 30s")
-    on.type("queuectl queue set mail --rate 60/m")
-    on.type("queuectl queue pause newsletter")
-    on.type("queuectl enqueue --queue newsletter 'echo dear reader'")
-    on.comment("Dependencies, a batch, a job that dies, a job with continuous output, and a delayed job.")
-    on.type("queuectl enqueue --id build --tag release 'echo building; sleep 3; echo built'")
-    on.type("queuectl enqueue --id test --tag release --after build 'sleep 4; echo 120 passed'")
-    on.type("queuectl enqueue --id docs --tag release --after build 'sleep 6; echo written'")
-    on.type("queuectl enqueue --id release --tag release --after test --after docs 'echo released'")
-    on.type("queuectl enqueue --array 1-24%3 --batch thumbnails --queue images 'sleep 1; echo $QUEUECTL_ARRAY_INDEX'")
-    on.type("queuectl enqueue --id broken --max-attempts 2 'echo no such table >&2; exit 4'")
-    on.type("queuectl enqueue --id talker 'i=0; while :; do i=$((i+1)); echo line $i; sleep 1; done'")
-    on.type("queuectl enqueue --id tomorrow --delay 1d 'make report'")
-    on.comment("Schedules: one for the night, and continuous traffic.")
-    on.type("queuectl cron add nightly '0 2 * * *' 'make backup'")
-    for number, (queue, seconds, script) in enumerate(_TRAFFIC, 1):
-        job = f"--queue {queue} --overlap allow --max-attempts 2 '{script}'"
-        on.type(f"queuectl cron add visitor-{number} 'every {seconds}s' {job}")
-    on.comment("Two workers.")
-    on.type_uninterrupted("queuectl worker start --detach --count 6 --name bee")
-    on.type_uninterrupted("queuectl worker start --detach --count 3 --name wasp --queue mail --queue search")
+_LIFE_CYCLE: Final = r"""
+# A job is a shell command. It is stored durably when enqueue prints its ID.
+queuectl enqueue --id hello 'echo "hello from job $QUEUECTL_JOB_ID, run $QUEUECTL_RUN"'
+# Jobs with a higher priority run first. A delay sets the earliest start.
+queuectl enqueue --id low --priority -5 'echo I can wait'
+queuectl enqueue --id urgent --priority 10 'echo me first'
+queuectl enqueue --id later --delay 4s 'echo it is time'
+# This job fails, is retried after 2 seconds, and is dead after the second failure. Its third run would succeed.
+queuectl enqueue --id flaky --max-attempts 2 'echo "try $QUEUECTL_RUN"; [ "$QUEUECTL_RUN" -ge 3 ]'
+# A job with a time limit that starts a child process, and a job that would run for an hour.
+queuectl enqueue --id tree --timeout 1s --max-attempts 1 'echo working; sleep 3600 & sleep 3600'
+queuectl enqueue --id hour 'sleep 3600'
+queuectl list --sort -created
+# A worker runs three jobs at a time.
+queuectl worker start --detach --count 3 --idle-timeout 60 --name bee
+queuectl wait hello low urgent
+queuectl logs urgent hello low --no-markers
+queuectl status
+# Cancel terminates a running job with all of its processes.
+queuectl cancel hour
+# The time limit terminates the whole process tree.
+queuectl wait tree
+queuectl show tree
+# Dead jobs are in the dead letter queue. wait exits with the exit code of the job.
+queuectl wait flaky
+queuectl dlq list
+queuectl dlq retry flaky
+queuectl wait flaky
+queuectl logs flaky
+# The delayed job has run, too.
+queuectl wait later
+queuectl list --sort -created
+queuectl metrics
+# The worker finishes its running jobs and stops.
+queuectl worker stop
+"""
+# The jobs of a web shop. The process ID serves as a random number.
+_TRAFFIC: Final = r"""
+# Queues: one with limits, one paused.
+queuectl queue set reports --concurrency 1 --timeout 30s
+queuectl queue set mail --rate 60/m
+queuectl queue pause newsletter
+queuectl enqueue --queue newsletter 'echo dear reader'
+# Dependencies, a batch, a job that dies, a job with continuous output, and a delayed job.
+queuectl enqueue --id build --tag release 'echo building; sleep 3; echo built'
+queuectl enqueue --id test --tag release --after build 'sleep 4; echo 120 passed'
+queuectl enqueue --id docs --tag release --after build 'sleep 6; echo written'
+queuectl enqueue --id release --tag release --after test --after docs 'echo released'
+queuectl enqueue --array 1-24%3 --batch thumbnails --queue images 'sleep 1; echo $QUEUECTL_ARRAY_INDEX'
+queuectl enqueue --id broken --max-attempts 2 'echo no such table >&2; exit 4'
+queuectl enqueue --id talker 'i=0; while :; do i=$((i+1)); echo line $i; sleep 1; done'
+queuectl enqueue --id tomorrow --delay 1d 'make report'
+# Schedules: one for the night, and continuous traffic.
+queuectl cron add nightly '0 2 * * *' 'make backup'
+queuectl cron add visitor-1 'every 2s' --queue mail --overlap allow --max-attempts 2 'sleep 0.$(($$ % 9)); echo sent; [ $(($$ % 13)) -gt 0 ]'
+queuectl cron add visitor-2 'every 2s' --queue images --overlap allow --max-attempts 2 'echo scaling; sleep $(($$ % 3)); [ $(($$ % 7)) -gt 0 ] || exit 3'
+queuectl cron add visitor-3 'every 5s' --queue images --overlap allow --max-attempts 2 'for i in 1 2 3 4; do printf "\033[32mtile $i\033[0m\n"; sleep 0.5; done'
+queuectl cron add visitor-4 'every 6s' --queue reports --overlap allow --max-attempts 2 'echo collecting; sleep $(($$ % 5)); echo done'
+queuectl cron add visitor-5 'every 1s' --queue search --overlap allow --max-attempts 2 'sleep 0.0$(($$ % 9)); echo indexed'
+# Two workers.
+queuectl worker start --detach --count 6 --name bee
+queuectl worker start --detach --count 3 --name wasp --queue mail --queue search
+# Open the URL. Ctrl-C stops the demo and removes everything.
+queuectl dashboard --port
+"""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from queuectl.operations import enqueue as use
 from queuectl.operations.enqueue import Advance, JobInput, Queued, ignore_progress, job_defaults, prepare, queued
 from queuectl.store.types import Enqueued
 from queuectl.text import escape_control
-from queuectl.units import humanize_elapsed
+from queuectl.units import humanize_elapsed, to_ms
 
 READ_BYTES = 1 << 16
 MAX_PAUSE_LOOKUPS = 500  # jobs whose queues are looked up to report paused ones
@@ -118,18 +119,16 @@ def enqueue(
     on_complete = read_on_complete(options, stream=stream)
     if many:
         many.refuse_beside(file=file, stream=stream, form=form)
-    else:
-        arguments, file = source(arguments, file, flags=flags, stream=stream, form=form)
-    if stream:
-        return _stream(app, str(file), flags=flags, form=form, show_env=show_env)
-    if many:
         jobs = many.job_input(arguments, flags, read=partial(read_file, app))
     else:
+        arguments, file = source(arguments, file, flags=flags, stream=stream, form=form)
+        if stream:
+            return _stream(app, str(file), flags=flags, form=form, show_env=show_env)
         jobs = read_document(app, file, form) if file else command_input(arguments, flags)
     if not jobs.is_batch:
         added = next(queued(add(app, jobs, flags=flags, on_complete=on_complete)))
         return single(app, added, show_env=show_env)
-    from queuectl.cli.watch import progress
+    from queuectl.cli.render import progress
 
     with progress(app, "reading", total=jobs.size) as advance:
         ids = add(app, jobs, flags=flags, advance=advance, on_complete=on_complete)
@@ -182,14 +181,21 @@ def source(
     return arguments, file
 
 
-def read_file(app: App, path: str) -> bytes:
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise errors of the system as FileUnreadable."""
     try:
+        yield
+    except OSError as error:
+        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True) from error
+
+
+def read_file(app: App, path: str) -> bytes:
+    with reading(path):
         if path == "-":
             return app.stdin_bytes.read()
         with open(path, "rb") as document:
             return document.read()
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
 
 def read_document(app: App, path: str, form: str | None) -> JobInput:
@@ -200,33 +206,24 @@ def read_document(app: App, path: str, form: str | None) -> JobInput:
 
 def _reader(app: App, path: str) -> Callable[[], bytes]:
     """A function that blocks until input arrives and returns what there is."""
-    try:
+    with reading(path):
         fd = app.stdin_bytes.fileno() if path == "-" else os.open(path, os.O_RDONLY)
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
     def read() -> bytes:
-        try:
+        with reading(path):
             return os.read(fd, READ_BYTES)
-        except OSError as error:
-            raise _unreadable(path, error) from error
 
     return read
-
-
-def _unreadable(path: str, error: OSError) -> FileUnreadable:
-    return FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True)
 
 
 # ── results ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def single(app: App, added: Queued, *, show_env: bool = False) -> Result:
-    job_id = added.id
     return Details(
         lambda: _to_json(app, added, show_env=show_env),
-        text=lambda: [job_id],
-        id=job_id,
+        text=lambda: [added.id],
+        id=added.id,
         note=lambda: _note(app, added),
         effect=_effect(added),
     )
@@ -305,8 +302,6 @@ def _to_json(app: App, added: Queued, *, show_env: bool) -> dict[str, Any]:
 
 
 def _note(app: App, added: Queued) -> str:
-    from queuectl.units import to_ms
-
     store = app.open_store()
     job = store.get(added.id)
     if added.is_duplicate:
@@ -342,9 +337,7 @@ def _paused(app: App, ids: Sequence[str]) -> str:
 
 
 def _is_idle(app: App) -> bool:
-    from queuectl.cli.worker_status import is_serving
-
-    return not any(map(is_serving(app), app.open_store().workers()))
+    return not any(map(app.is_serving, app.open_store().workers()))
 
 
 # ── clone ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command
+from queuectl.cli.errors import UnknownCommand
 from queuectl.cli.render import Lines, Result
 
 TOPICS_DIRECTORY: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "topics")
@@ -67,7 +68,7 @@ def help_topic(app: App, arguments: tuple[str, ...]) -> Result:
 
 
 def _list(app: App) -> Iterator[str]:
-    from queuectl.cli.commands.registry import root
+    from queuectl.cli.commands import root
 
     topics = topic_names()
     commands = {name: entry for name, entry in root.table.items() if not entry.hidden}
@@ -97,9 +98,8 @@ def _topic_text(name: str) -> str | None:
 
 def _command_help(app: App, arguments: tuple[str, ...]) -> str:
     from queuectl.cli.command import LazyGroup
-    from queuectl.cli.commands.registry import root
+    from queuectl.cli.commands import root
     from queuectl.cli.main import PROGRAM
-    from queuectl.cli.suggest import UnknownCommand
 
     context = click.Context(root, info_name=PROGRAM, obj=app)
     for number, word in enumerate(arguments):
@@ -132,7 +132,7 @@ def completion(app: App, shell: str) -> Result:
     """
     from click.shell_completion import ShellComplete, get_completion_class
 
-    from queuectl.cli.commands.registry import root
+    from queuectl.cli.commands import root
     from queuectl.cli.main import COMPLETION_VARIABLE, PROGRAM
 
     found = get_completion_class(shell)

@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import combine_options, command, integer, show_env_option
+from queuectl.cli.command import command, show_env_option
 from queuectl.cli.completion import complete_jobs
 from queuectl.cli.errors import DONE, REFUSED
-from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
-from queuectl.cli.job_view import columns, job_lines
-from queuectl.cli.render import Details, Nothing, Raw, Result, Table, table_lines
+from queuectl.cli.filters import DEFAULT_LIMIT, Selection, find_jobs, ids_and_filters, page_options, report_not_found
+from queuectl.cli.job_view import GraphDrawing, columns, job_lines
+from queuectl.cli.render import Details, Nothing, Raw, Result, Table, table_lines, to_json
 from queuectl.cli.tables import STATE_STYLE, Column
-from queuectl.cli.watch import watch as redraw
-from queuectl.cli.worker_status import is_serving, store_line
-from queuectl.jobs.dependencies import Need, Otherwise
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.jobs.stats import Spread
 from queuectl.operations import inspect
 from queuectl.operations.explain import Explanation
 from queuectl.operations.explain import explain as explain_job
-from queuectl.operations.graph import MAX_DEPENDENCIES, Graph
 from queuectl.operations.graph import graph as graph_of
 from queuectl.operations.inspect import Metrics, QueueCount, Status
 from queuectl.operations.prometheus import format_metrics
 from queuectl.operations.query import parse_count, parse_sort
-from queuectl.store.types import Filter, Link
-from queuectl.text import command_line, escape_control, plural
+from queuectl.operations.wait import retry_store
+from queuectl.store.types import Filter
+from queuectl.text import escape_control, plural
 from queuectl.units import humanize_duration, humanize_elapsed
-
-DEFAULT_LIMIT: Final = 50  # rows of a table
-
-# For `list` and `dlq list`.
-page_options: Final = combine_options(
-    click.option(
-        "--limit", type=integer, metavar="N", help=f"Maximum number of jobs (default: {DEFAULT_LIMIT} in a table)."
-    ),
-    click.option("--offset", type=integer, metavar="N", help="Number of jobs to skip (default: 0)."),
-    click.option(
-        "--sort",
-        default="created",
-        metavar="KEY",
-        help="Sort key; a leading - reverses it (default: created).",
-    ),
-    show_env_option,
-)
 
 
 @command("list", prints_jobs=True)
@@ -136,7 +116,7 @@ def show(app: App, id: str, show_env: bool) -> Result:
 
 def show_job(app: App, ref: str, *, show_env: bool) -> Result:
     limit = app.settings.output_limit
-    shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=limit, is_alive=is_serving(app))
+    shown = inspect.show(app.open_reads(), ref, host=app.host, output_limit=limit, is_alive=app.is_serving)
     return Details(
         value=shown.to_dict(show_env=show_env), text=lambda: job_lines(app, shown, show_env=show_env), id=shown.job.id
     )
@@ -154,13 +134,74 @@ def status(app: App, watch: bool) -> Result:
     """
 
     def look() -> Status:
-        return inspect.status(app.open_reads(), is_alive=is_serving(app))
+        return inspect.status(app.open_reads(), is_alive=app.is_serving)
 
     if watch:
         app.open_reads()  # report an error now: later ones are retried
-        return Raw(redraw(app, look, to_lines=lambda seen: list(_status_lines(app, seen)), to_json=Status.to_dict))
+        return Raw(_watch(app, look))
     seen = look()
     return Details(seen.to_dict(), text=lambda: _status_lines(app, seen))
+
+
+POLL: Final = 0.1
+# Ages grow and workers die without a write: a terminal is refreshed at least this often.
+REFRESH: Final = 1.0
+
+_HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+_ERASE_LINE, _ERASE_BELOW = "\x1b[K", "\x1b[J"
+
+
+def _watch(app: App, look: Callable[[], Status]) -> Iterator[bytes]:
+    """Frames on a terminal, blocks in a pipe, or lines of JSON, until Ctrl-C."""
+    if app.stdout_is_terminal and not app.flags.json:
+        yield from _frames(app, look)
+    between = ""
+    for seen in _changes(app, look):
+        if app.flags.json:
+            yield f"{to_json(seen.to_dict())}\n".encode()
+        else:
+            yield "".join([between, *(f"{line}\n" for line in _status_lines(app, seen))]).encode()
+            between = "\n"
+
+
+def _looks(app: App, look: Callable[[], Status]) -> Iterator[Status]:
+    """The status at once, after each change of the store, and after `REFRESH` seconds without one."""
+    while True:
+        _has_changed(app)
+        seen, looked = retry_store(app.clock, look), app.clock.monotonic()
+        yield seen
+        app.clock.sleep(POLL)
+        while not _has_changed(app) and app.clock.monotonic() - looked < REFRESH:
+            app.clock.sleep(POLL)
+
+
+def _has_changed(app: App) -> bool:
+    return retry_store(app.clock, lambda: app.open_reads().changed())
+
+
+def _changes(app: App, look: Callable[[], Status]) -> Iterator[Status]:
+    """Those that differ from the one before in more than the age of the oldest job."""
+    before: Status | None = None
+    for seen in _looks(app, look):
+        without_age = seen._replace(oldest_waiting_ms=None)
+        if without_age != before:
+            before = without_age
+            yield seen
+
+
+def _frames(app: App, look: Callable[[], Status]) -> Iterator[bytes]:
+    height = 0
+    try:
+        for seen in _looks(app, look):
+            # One write per frame, and erasing only behind the new text, avoid flicker.
+            shown = list(_status_lines(app, seen))[: app.height - 1]
+            up = f"\x1b[{height}A\r" if height else ""
+            body = "".join(f"{line}{_ERASE_LINE}\n" for line in shown)
+            yield f"{_HIDE_CURSOR}{up}{body}{_ERASE_BELOW}".encode()
+            height = len(shown)
+    finally:
+        app.stdout.write(_SHOW_CURSOR)
+        app.stdout.flush()
 
 
 def _status_lines(app: App, seen: Status) -> Iterator[str]:
@@ -170,7 +211,7 @@ def _status_lines(app: App, seen: Status) -> Iterator[str]:
     if seen.firing:
         names = ", ".join(seen.firing)
         yield app.paint(f"{plural(len(seen.firing), 'alert')} firing: {names}: queuectl alert list", "red")
-    if (store := store_line(app)) is not None:
+    if (store := app.store_line) is not None:
         yield app.paint(store, "dim")
     yield ""
     width = max(len(f"{seen.total:,}"), 6)
@@ -228,7 +269,7 @@ def explain(app: App, id: str) -> Result:
         # the decisive reason, for a script
         queuectl explain 7f3a --json | jq -r '.reasons[0].code'
     """
-    explanation = explain_job(app.open_reads(), id, is_alive=is_serving(app))
+    explanation = explain_job(app.open_reads(), id, is_alive=app.is_serving)
     return Details(explanation.to_dict(), text=lambda: _explanation_lines(app, explanation), id=explanation.job.id)
 
 
@@ -237,10 +278,6 @@ def _explanation_lines(app: App, explanation: Explanation) -> Iterator[str]:
     yield f"{app.paint(escape_control(explanation.job.id), 'bold')}  {app.paint(state.value, f'bold {STATE_STYLE[state]}')}"
     for reason in explanation.reasons:
         yield f"  {escape_control(reason.message)}"
-
-
-MAX_SIBLINGS: Final = 10  # jobs drawn for one parent or child
-MAX_DEPTH: Final = 30
 
 
 @command("graph")
@@ -257,86 +294,7 @@ def graph(app: App, id: str) -> Result:
         queuectl graph deploy --json | jq -r '.edges[] | select(.state == "waiting") | .parent'
     """
     found = graph_of(app.open_reads(), id)
-    return Details(found.to_dict(), text=lambda: _Drawing(app, found).lines(), id=found.root)
-
-
-class _Drawing:
-    def __init__(self, app: App, graph: Graph) -> None:
-        self._app = app
-        self._graph = graph
-        self._drawn: set[str] = set()
-        self._above: dict[str, list[Link]] = {}
-        self._below: dict[str, list[Link]] = {}
-        for link in graph.links:
-            self._above.setdefault(link.child, []).append(link)
-            self._below.setdefault(link.parent, []).append(link)
-
-    def lines(self) -> Iterator[str]:
-        root = self._graph.root
-        yield from self._parents(root, "", MAX_DEPTH)
-        yield self._node(root, "", None)
-        yield from self._children(root, "", MAX_DEPTH)
-        if self._graph.is_cut:
-            yield self._app.paint(f"truncated: only {MAX_DEPENDENCIES:,} dependencies were followed", "dim")
-
-    def _parents(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
-        """Top down: the parents of a parent are drawn above it."""
-        links, rest = self._few(self._above.get(job_id, []), depth)
-        if rest:
-            yield self._rest(f"{margin}┌─ ", rest)
-        for at, link in enumerate(links):
-            is_first, mark = at == 0 and not rest, self._mark(link.parent)
-            yield from self._once(link.parent, margin + ("   " if is_first else "│  "), depth, self._parents)
-            yield self._node(link.parent, margin + ("┌─ " if is_first else "├─ "), link, mark)
-
-    def _children(self, job_id: str, margin: str, depth: int) -> Iterator[str]:
-        links, rest = self._few(self._below.get(job_id, []), depth)
-        for at, link in enumerate(links):
-            is_last = at == len(links) - 1 and not rest
-            yield self._node(link.child, margin + ("└─ " if is_last else "├─ "), link, self._mark(link.child))
-            yield from self._once(link.child, margin + ("   " if is_last else "│  "), depth, self._children)
-        if rest:
-            yield self._rest(f"{margin}└─ ", rest)
-
-    def _once(
-        self, job_id: str, margin: str, depth: int, draw: Callable[[str, str, int], Iterator[str]]
-    ) -> Iterator[str]:
-        if job_id not in self._drawn:
-            self._drawn.add(job_id)
-            yield from draw(job_id, margin, depth - 1)
-
-    def _few(self, links: Sequence[Link], depth: int) -> tuple[Sequence[Link], int]:
-        shown = links[: MAX_SIBLINGS if depth > 0 else 0]
-        return shown, len(links) - len(shown)
-
-    def _rest(self, branch: str, count: int) -> str:
-        return branch + self._app.paint(f"… {count:,} more", "dim")
-
-    def _mark(self, job_id: str) -> str:
-        return " ^" if job_id in self._drawn else ""
-
-    def _node(self, job_id: str, branch: str, link: Link | None, mark: str = "") -> str:
-        app, job = self._app, self._graph.nodes[job_id]
-        parts = [
-            app.paint(escape_control(job_id), "bold" if link is None else None) + mark,
-            app.paint(job.state.value, STATE_STYLE[job.state]),
-        ]
-        if link is not None and (condition := _condition(link)):
-            parts.append(app.paint(condition, "dim"))
-        parts.append(app.paint(_cut(escape_control(command_line(job.command, job.argv))), "dim"))
-        return branch + "  ".join(parts)
-
-
-def _condition(link: Link) -> str:
-    """The condition of a dependency, if it is not the default."""
-    when = {Need.COMPLETED: "", Need.ENDED: "any end", Need.FAILED: "if it fails"}[link.when]
-    otherwise = "else runs anyway" if link.otherwise is Otherwise.RUN else ""
-    text = ", ".join(filter(None, (when, otherwise)))
-    return f"({text})" if text else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"
+    return Details(found.to_dict(), text=lambda: GraphDrawing(app, found).lines(), id=found.root)
 
 
 @command("metrics")
@@ -351,7 +309,7 @@ def metrics(app: App, prometheus: bool) -> Result:
         queuectl metrics --prometheus > /var/lib/node_exporter/queuectl.prom
     """
     if prometheus:
-        return Raw([format_metrics(app.open_reads(), is_alive=is_serving(app), clock=app.clock).encode()])
+        return Raw([format_metrics(app.open_reads(), is_alive=app.is_serving, clock=app.clock).encode()])
     seen = inspect.metrics(app.open_reads())
     return Details(seen.to_dict(), text=lambda: _metrics_lines(app, seen))
 

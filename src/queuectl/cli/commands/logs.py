@@ -13,11 +13,12 @@ from queuectl.cli.command import command, integer
 from queuectl.cli.errors import DONE, REFUSED
 from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
 from queuectl.cli.render import Nothing, Raw, Result
-from queuectl.cli.worker_status import unserved_watch
+from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.operations import logs as use
 from queuectl.operations.logs import LogView, Piece, missing_log
 from queuectl.operations.query import parse_count
+from queuectl.operations.wait import UnservedWatch
 from queuectl.text import escape_control
 
 
@@ -133,6 +134,15 @@ class PrefixedLines:
     def _end_open_line(self) -> bytes:
         was_open, self._open = self._open, None
         return b"" if was_open is None else b"\n"
+
+
+def unserved_watch(app: App) -> UnservedWatch:
+    """Prints a warning after a job's queue had no live worker for two seconds."""
+
+    def notify(job: Job) -> None:
+        app.warn(f"no live worker serves the queue {escape_control(job.queue)!r}: queuectl worker start; still waiting")
+
+    return UnservedWatch(app.open_reads(), app.clock, is_alive=app.is_serving, notify=notify)
 
 
 def warn_missing_output(app: App, job_id: str, count: int, limit: str) -> None:

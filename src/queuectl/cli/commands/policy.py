@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
+from queuectl.cli.command import group, policy_option
 from queuectl.cli.completion import complete_queues
 from queuectl.cli.errors import DONE, REFUSED
 from queuectl.cli.job_options import JobCommand, limit_options, read_variables
 from queuectl.cli.render import Details, Lines, Result
-from queuectl.config import file_path, job_environment_base, working_directory
+from queuectl.config import job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs.resources import CEILINGS, LIMITS
 from queuectl.jobs.spec import Defaults, NewJob, merge_fields, validate
@@ -26,25 +26,17 @@ from queuectl.policy.rules import Refusal, Rules
 from queuectl.text import WEBHOOK_QUEUE, escape_control
 from queuectl.units import format_duration
 
-_HERE: Final = "policy"
-
 policy = group(
     "policy",
     "The policy of this host: which commands may run.",
-    {
-        "check": Entry(_HERE, "policy_check", "Check whether a command may run, and by which rule."),
-        "show": Entry(_HERE, "policy_show", "Show the rules, and their weaknesses."),
-    },
     examples="""
         queuectl policy check rsync -a /srv/in/ /srv/out/
         queuectl policy show
     """,
 )
 
-_FILE: Final = click.option("--policy", "file", metavar="FILE", help="Policy file (default: policy.toml in --home).")
 
-
-@command("check", cls=JobCommand)
+@policy.subcommand("check", "Check whether a command may run, and by which rule.", cls=JobCommand)
 @click.argument("arguments", nargs=-1, metavar="[COMMAND | JSON | ARG...]")
 @click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Apply the rules of this queue.")
 @click.option("--cwd", metavar="DIR", help="Working directory (default: the current one).")
@@ -52,11 +44,11 @@ _FILE: Final = click.option("--policy", "file", metavar="FILE", help="Policy fil
 @click.option("--secret", multiple=True, metavar="NAME[=ENTRY]", help="Secret of the job.")
 @click.option("--timeout", metavar="TIME", help="Time limit of the job.")
 @limit_options
-@_FILE
+@policy_option
 def policy_check(
     app: App,
     arguments: tuple[str, ...],
-    file: str | None,
+    policy: str | None,
     env: tuple[str, ...],
     secret: tuple[str, ...],
     **options: Any,
@@ -80,7 +72,7 @@ def policy_check(
     if secret:
         flags["secrets"] = list(secret)
     job = _job(app, arguments, flags)
-    path, found = _load(app, file)
+    path, found = _load(app, policy)
     if found is None:
         verdict: Decision | Refusal = Decision("no policy", "", (job.argv or ("",))[0], job.cwd, None, job.timeout_ms)
     else:
@@ -98,11 +90,15 @@ def policy_check(
     return Lines([_line(verdict)], value, exit_code=DONE if is_allowed else REFUSED)
 
 
-@command("show", examples="queuectl policy show\nqueuectl policy show --policy /etc/queuectl/policy.toml")
-@_FILE
-def policy_show(app: App, file: str | None) -> Result:
+@policy.subcommand(
+    "show",
+    "Show the rules, and their weaknesses.",
+    examples="queuectl policy show\nqueuectl policy show --policy /etc/queuectl/policy.toml",
+)
+@policy_option
+def policy_show(app: App, policy: str | None) -> Result:
     """Show the rules of this host and of its queues, and warn about rules that can be bypassed."""
-    path, found = _load(app, file)
+    path, found = _load(app, policy)
     if found is None:
         none: dict[str, Any] = {
             "policy": None,
@@ -112,25 +108,25 @@ def policy_show(app: App, file: str | None) -> Result:
             "weaknesses": [],
         }
         return Lines([f"there is no policy: {escape_control(path)} does not exist, so any command may run"], none)
-    policy = found.policy
-    weak = list(lint_policy(policy, user=os.geteuid(), accounts=found.accounts))
+    rules = found.policy
+    weak = list(lint_policy(rules, user=os.geteuid(), accounts=found.accounts))
     value = {
         "policy": path,
-        "general": _rules_fields(policy.general),
-        "queues": {queue: _rules_fields(rules) for queue, rules in policy.queues.items()},
-        "secret_provider": None if policy.provider is None else _rules_fields(policy.provider),
+        "general": _rules_fields(rules.general),
+        "queues": {queue: _rules_fields(of_queue) for queue, of_queue in rules.queues.items()},
+        "secret_provider": None if rules.provider is None else _rules_fields(rules.provider),
         "weaknesses": [{"code": one.code, "rule": one.rule, "message": one.message, "hint": one.hint} for one in weak],
     }
 
     def text() -> Iterator[str]:
         yield app.paint(escape_control(path), "bold")
-        yield from _lines(policy.general)
-        for queue, rules in policy.queues.items():
+        yield from _lines(rules.general)
+        for queue, of_queue in rules.queues.items():
             yield app.paint(f"queue {escape_control(queue)}", "bold")
-            yield from _lines(rules)
-        if policy.provider is not None:
+            yield from _lines(of_queue)
+        if rules.provider is not None:
             yield app.paint("secret provider", "bold")
-            yield from _lines(policy.provider)
+            yield from _lines(rules.provider)
         for one in weak:
             yield app.paint(f"! {escape_control(one.rule)}: {escape_control(one.message)}", "yellow")
             yield f"  → {escape_control(one.hint)}"
@@ -152,10 +148,10 @@ def _job(app: App, arguments: tuple[str, ...], flags: Mapping[str, object]) -> N
     return validate({**fields, "queue": None}, defaults)._replace(queue=WEBHOOK_QUEUE)
 
 
-def _load(app: App, file: str | None) -> tuple[str, LoadedPolicy | None]:
+def _load(app: App, given: str | None) -> tuple[str, LoadedPolicy | None]:
     """The path and the policy; None if there is none and none was given."""
-    path = default_path(app.home) if file is None else file_path(file, spelled="--policy")
-    if file is None and not has_policy(app.home):
+    path = given or default_path(app.home)
+    if given is None and not has_policy(app.home):
         return path, None
     return path, read_policy(path, user=os.geteuid())
 

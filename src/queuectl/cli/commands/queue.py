@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
+from queuectl.cli.command import group
 from queuectl.cli.completion import complete_jobs, complete_queues
 from queuectl.cli.render import Details, Done, Result, Table
 from queuectl.cli.tables import Column
@@ -20,18 +18,9 @@ from queuectl.text import plural
 from queuectl.units import format_duration
 from queuectl.webhooks.rules import redact_url
 
-_HERE: Final = "queue"
-
 queue = group(
     "queue",
     "Pause, limit and configure queues.",
-    {
-        "list": Entry(_HERE, "queue_list", "List queues, their jobs and limits."),
-        "pause": Entry(_HERE, "queue_pause", "Pause queues; running jobs continue."),
-        "resume": Entry(_HERE, "queue_resume", "Resume queues."),
-        "set": Entry(_HERE, "queue_set", "Set limits of a queue, or defaults for its jobs."),
-        "move": Entry(_HERE, "queue_move", "Move waiting jobs to another queue."),
-    },
     examples="""
         queuectl queue list
         queuectl queue set mail --concurrency 2 --rate 10/m
@@ -40,7 +29,7 @@ queue = group(
 )
 
 
-@command("list")
+@queue.subcommand("list", "List queues, their jobs and limits.")
 def queue_list(app: App) -> Result:
     """List queues with their waiting and running jobs, pauses, limits and current rates.
 
@@ -111,7 +100,7 @@ def _defaults(one: QueueView) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
 
 
-@command("pause")
+@queue.subcommand("pause", "Pause queues; running jobs continue.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_pause(app: App, names: tuple[str, ...]) -> Result:
     """Pause queues, so that their jobs do not start. Running jobs continue. You can still enqueue jobs.
@@ -123,7 +112,7 @@ def queue_pause(app: App, names: tuple[str, ...]) -> Result:
     return _set_paused(app, names, paused=True)
 
 
-@command("resume", examples="queuectl queue resume mail")
+@queue.subcommand("resume", "Resume queues.", examples="queuectl queue resume mail")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_queues)
 def queue_resume(app: App, names: tuple[str, ...]) -> Result:
     """Resume paused queues."""
@@ -147,7 +136,7 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
     return Done(list(dict.fromkeys(names)), verb=verb)
 
 
-@command("set", signed_arguments=True)
+@queue.subcommand("set", "Set limits of a queue, or defaults for its jobs.", signed_arguments=True)
 @click.argument("name", metavar="NAME", shell_complete=complete_queues)
 @click.option("--concurrency", metavar="N", help="Maximum number of running jobs, over all workers and hosts.")
 @click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key.")
@@ -200,7 +189,7 @@ def _summary(one: QueueView) -> str:
     return f"{one.name}: {'; '.join(filter(None, parts)) or 'no limits'}"
 
 
-@command("move")
+@queue.subcommand("move", "Move waiting jobs to another queue.")
 @click.argument("source", metavar="FROM", shell_complete=complete_queues)
 @click.argument("target", metavar="TO", shell_complete=complete_queues)
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
+from queuectl.cli.command import group
 from queuectl.cli.completion import complete_secrets
 from queuectl.cli.render import Details, Done, Result, Table
 from queuectl.cli.tables import Column
@@ -19,17 +18,9 @@ from queuectl.secrets.resolver import resolve_secret
 from queuectl.secrets.rules import MAX_TOTAL_BYTES, parse_entry
 from queuectl.text import escape_control
 
-_HERE: Final = "secret"
-
 secret = group(
     "secret",
     "Secrets of this host. A job names one (enqueue --secret), and its worker resolves the value.",
-    {
-        "list": Entry(_HERE, "secret_list", "List the names of secrets."),
-        "set": Entry(_HERE, "secret_set", "Store a secret, from stdin or a prompt."),
-        "remove": Entry(_HERE, "secret_remove", "Remove a secret."),
-        "check": Entry(_HERE, "secret_check", "Check that a worker can read a secret."),
-    },
     examples="""
         pass show db | queuectl secret set db-password
         queuectl enqueue 'psql -f report.sql' --secret PGPASSWORD=db-password
@@ -40,7 +31,7 @@ secret = group(
 _name = click.argument("name", metavar="NAME", shell_complete=complete_secrets)
 
 
-@command("list", examples="queuectl secret list")
+@secret.subcommand("list", "List the names of secrets.", examples="queuectl secret list")
 def secret_list(app: App) -> Result:
     """List the names of secrets in this data directory, and whether jobs can use them. Values are never shown."""
     problems = {name: error.message for name, error in files.unusable(app.home, user=os.geteuid())}
@@ -58,7 +49,7 @@ def secret_list(app: App) -> Result:
     )
 
 
-@command("set")
+@secret.subcommand("set", "Store a secret, from stdin or a prompt.")
 @_name
 def secret_set(app: App, name: str) -> Result:
     """Store a secret in a file that only you can read. The next run of each job uses the new value.
@@ -80,7 +71,7 @@ def secret_set(app: App, name: str) -> Result:
     return Done([name], verb="set")
 
 
-@command("remove", examples="queuectl secret remove db-password")
+@secret.subcommand("remove", "Remove a secret.", examples="queuectl secret remove db-password")
 @_name
 def secret_remove(app: App, name: str) -> Result:
     """Remove a secret from this data directory. Jobs that use it fail, unless the provider command has the secret."""
@@ -88,7 +79,7 @@ def secret_remove(app: App, name: str) -> Result:
     return Done([name], verb="removed")
 
 
-@command("check", examples="queuectl secret check db-password")
+@secret.subcommand("check", "Check that a worker can read a secret.", examples="queuectl secret check db-password")
 @_name
 def secret_check(app: App, name: str) -> Result:
     """Check that a worker of this data directory and user can read a secret. The value is not shown.

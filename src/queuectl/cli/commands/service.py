@@ -6,15 +6,16 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group
-from queuectl.cli.commands.worker import queues_and_weights, slot_count, worker_name, worker_options
+from queuectl.cli.command import group
+from queuectl.cli.commands.worker import WorkerOptions, worker_name, worker_options
+from queuectl.cli.job_options import read_variables
 from queuectl.cli.render import Details, Lines, Nothing, Result
-from queuectl.config import file_path, user_directory
+from queuectl.config import user_directory
 from queuectl.errors import InvalidInput, QueuectlError, ServiceFailed, UsageError
 from queuectl.paths import TRUST_VARIABLE, trusts_home
 from queuectl.text import escape_control
@@ -30,11 +31,6 @@ VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
 
 
-def trust_variables(app: App, home: str) -> dict[str, str]:
-    """The variable for a service that was installed with --trust-home."""
-    return {TRUST_VARIABLE: home} if trusts_home(home, app.environ, flag=app.flags.trust_home) else {}
-
-
 def home_of(app: App, *, is_system: bool) -> str:
     is_named = app.flags.home is not None or "QUEUECTL_HOME" in app.environ
     return SYSTEM_HOME if is_system and not is_named else app.home
@@ -44,30 +40,6 @@ def user_of(run_as: str | None) -> str:
     if run_as is not None and not USER.fullmatch(run_as):
         raise InvalidInput("--run-as", f"not the name of a user: {run_as!r}", hint="for example, --run-as queuectl")
     return run_as or SYSTEM_USER
-
-
-def worker_arguments(
-    count: str | None,
-    queues: tuple[str, ...],
-    drain: bool,
-    idle_timeout: str | None,
-    log_format: str,
-    policy: str | None,
-) -> Iterator[str]:
-    """The same options for `worker start`, checked now."""
-    if count is not None:
-        yield from ("--count", str(slot_count(count)))
-    queues_and_weights(queues)
-    for queue in queues:
-        yield from ("--queue", queue)
-    if drain:
-        yield "--drain"
-    if idle_timeout is not None:
-        yield from ("--idle-timeout", f"{parse_duration_ms(idle_timeout, subject='--idle-timeout') / 1000:g}s")
-    if log_format != "text":
-        yield from ("--log-format", log_format)
-    if policy is not None:
-        yield from ("--policy", file_path(policy, spelled="--policy"))
 
 
 def name_of(app: App, name: str | None) -> str:
@@ -110,16 +82,10 @@ def store_variables(app: App) -> dict[str, str]:
 
 
 def given_variables(app: App, given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not VARIABLE.fullmatch(name):
-            raise InvalidInput(
-                "--env", f"not the name of a variable: {name!r}", hint="for example, --env PATH or --env TZ=UTC"
-            )
-        if not equals and name not in app.environ:
-            raise InvalidInput("--env", f"{name} is not set here", hint=f"give a value: --env {name}=…")
-        found[name] = value if equals else app.environ[name]
+    found = read_variables(given, app.environ)
+    if wrong := [name for name in found if not VARIABLE.fullmatch(name)]:
+        hint = "for example, --env PATH or --env TZ=UTC"
+        raise InvalidInput("--env", f"not the name of a variable: {wrong[0]!r}", hint=hint)
     return found
 
 
@@ -183,19 +149,12 @@ def linger_hint(app: App, manager: str, *, is_system: bool) -> Iterator[str]:
         yield "it stops when you log out, unless you enable lingering: loginctl enable-linger"
 
 
-_HERE: Final = "service"
 POLL_SECONDS: Final = 0.05
 RESTART_SECONDS: Final = 30.0  # for a worker to exit while its jobs keep running
 
 service = group(
     "service",
     "Run a worker as a service, which starts at boot and restarts without affecting its jobs.",
-    {
-        "install": Entry(_HERE, "service_install", "Install and start the service."),
-        "status": Entry(_HERE, "service_status", "Show the state of the service."),
-        "uninstall": Entry(_HERE, "service_uninstall", "Stop the worker and remove the service."),
-        "end": Entry(_HERE, "service_end", "Stop the worker for systemd.", hidden=True),
-    },
     examples="""
         queuectl service install --count 4
         queuectl service status
@@ -209,7 +168,7 @@ _SYSTEM = click.option("--system", "is_system", is_flag=True, help="Install a sy
 _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
 
 
-@command("install", any_home=True)
+@service.subcommand("install", "Install and start the service.", any_home=True)
 @_SYSTEM
 @worker_options
 @_NAME
@@ -240,7 +199,7 @@ def service_install(
     allow_sudo: bool,
     print_only: bool,
     manager: str | None,
-    **options: Any,
+    options: WorkerOptions,
 ) -> Result:
     """Install and start a service, as a systemd unit or, on macOS, a launchd property list.
 
@@ -269,10 +228,10 @@ def service_install(
         name=name_of(app, name),
         unit=unit_of(name),
         program=program(),
-        arguments=tuple(worker_arguments(**options)),
+        arguments=tuple(options.arguments()),
         environment={
             "QUEUECTL_HOME": home,
-            **trust_variables(app, home),
+            **({TRUST_VARIABLE: home} if trusts_home(home, app.environ, flag=app.flags.trust_home) else {}),
             **store_variables(app),
             **given_variables(app, env),
         },
@@ -295,7 +254,7 @@ def service_install(
     return Details(fields, text=lambda: [line, *linger_hint(app, chosen.name, is_system=is_system)], id=wanted.name)
 
 
-@command("status", any_home=True, examples="queuectl service status")
+@service.subcommand("status", "Show the state of the service.", any_home=True, examples="queuectl service status")
 @_SYSTEM
 @_NAME
 @_MANAGER
@@ -323,7 +282,9 @@ def service_status(app: App, is_system: bool, name: str | None, manager: str | N
     return Details(as_json(chosen, known, status), text=lines, id=known.name)
 
 
-@command("uninstall", any_home=True, examples="queuectl service uninstall")
+@service.subcommand(
+    "uninstall", "Stop the worker and remove the service.", any_home=True, examples="queuectl service uninstall"
+)
 @_SYSTEM
 @_NAME
 @_MANAGER
@@ -337,7 +298,12 @@ def service_uninstall(app: App, is_system: bool, name: str | None, manager: str 
     return Lines([line], {"done": [known.name] if is_done else [], "refused": []})
 
 
-@command("end", examples="queuectl service end web1 --timeout 90s --unit queuectl.service")
+@service.subcommand(
+    "end",
+    "Stop the worker for systemd.",
+    hidden=True,
+    examples="queuectl service end web1 --timeout 90s --unit queuectl.service",
+)
 @click.argument("name")
 @click.option("--timeout", metavar="TIME", default=STOP_TIMEOUT, help="Time for running jobs to finish.")
 @click.option("--unit", metavar="UNIT", required=True, help="Name of the unit.")

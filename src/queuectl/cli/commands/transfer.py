@@ -14,13 +14,12 @@ from typing import Any, Final, cast
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import DATABASE_COMMANDS, command, group
+from queuectl.cli.command import command, group
+from queuectl.cli.commands import DATABASE_COMMANDS
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options
-from queuectl.cli.render import Details, Raw, Result, table_lines
+from queuectl.cli.render import Details, Raw, Result, progress, table_lines
 from queuectl.cli.tables import Column, size_text
-from queuectl.cli.watch import progress
-from queuectl.cli.worker_status import is_alive, rescuer
 from queuectl.config import actor, working_directory
 from queuectl.errors import (
     Conflict,
@@ -122,7 +121,7 @@ def restore(app: App, file: str, yes: bool) -> Result:
         _rescue(app)
         with progress(app, "restoring") as advance:
             where = _restore_target(app, own)
-            done = put_back(source.store, path, where, clock=app.clock, is_alive=is_alive(app), advance=advance)
+            done = put_back(source.store, path, where, clock=app.clock, is_alive=app.is_alive, advance=advance)
     counts = {count.what.replace(" ", "_"): count.target for count in done.copied.counts}
     value = {"file": path, "counts": counts, "given_back": done.copied.given_back, "kept": done.kept}
     return Details(value, text=lambda: _restored_lines(done), effect=f"restored {path}")
@@ -164,14 +163,14 @@ def _open_backup_file(app: App, path: str) -> Iterator[_Source]:
 def _check_target(app: App) -> None:
     # If the database is unreadable, the locks of the data directory are checked later.
     with contextlib.suppress(*_unusable_store_errors(app)):
-        require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=is_alive(app))
+        require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=app.is_alive)
 
 
 def _rescue(app: App) -> None:
     """Stop runs of dead workers: their jobs, restored, will run again."""
     with contextlib.suppress(*_unusable_store_errors(app)):
         if store_exists(app.home, app.db):
-            rescuer(app, spare=False)()
+            app.rescue(spare=False)
 
 
 def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
@@ -243,7 +242,7 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
         return made
 
     with closing(opened), progress(app, "copying") as advance:
-        done = copy_store(opened, open_target, clock=app.clock, is_alive=is_alive(app), force=force, advance=advance)
+        done = copy_store(opened, open_target, clock=app.clock, is_alive=app.is_alive, force=force, advance=advance)
     counts = {count.what.replace(" ", "_"): {"source": count.source, "target": count.target} for count in done.counts}
     value = {**shown, "counts": counts, "given_back": done.given_back, "seconds": round(done.seconds, 3)}
     return Details(value, text=lambda: _copied_lines(app, done, shown["to"]), effect=f"copied to {shown['to']}")

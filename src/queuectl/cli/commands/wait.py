@@ -1,31 +1,138 @@
-"""Commands that wait: wait for jobs or a batch, and the progress of batches."""
+"""Commands that wait: run a job and print its output, wait for jobs or a batch, and show the progress of batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from functools import partial
+from itertools import islice
+from typing import Any, Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, command, group, show_env_option
+from queuectl.cli.command import command, group, show_env_option
+from queuectl.cli.commands.enqueue import add, file_options, read_document, source
+from queuectl.cli.commands.logs import unserved_watch, warn_missing_output
 from queuectl.cli.completion import complete_batches
-from queuectl.cli.errors import REFUSED
+from queuectl.cli.errors import INTERRUPTED, REFUSED, Interrupted
 from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
+from queuectl.cli.job_options import OPTION_GROUPS, JobCommand, command_input, job_options, read_flags
 from queuectl.cli.job_view import end_line
-from queuectl.cli.render import Details, Nothing, Result, Table
-from queuectl.cli.tables import Column
-from queuectl.cli.worker_status import unserved_watch
-from queuectl.errors import UsageError
+from queuectl.cli.render import Details, Nothing, Raw, Result, Table
+from queuectl.cli.tables import BAR_WIDTH, Column, bar_text
+from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailable, UsageError
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import FINAL, State
-from queuectl.operations import batches
+from queuectl.operations import batches, inspect, logs
 from queuectl.operations.batches import Progress
-from queuectl.operations.wait import exit_code as exit_code_of
-from queuectl.operations.wait import retrying_reads
+from queuectl.operations.logs import LogView
+from queuectl.operations.wait import exit_code, retry_store, retrying_reads
 from queuectl.operations.wait import wait as wait_for_jobs
 from queuectl.text import escape_control
 from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms
+
+
+@command("run", cls=JobCommand, option_groups=OPTION_GROUPS)
+@job_options
+@file_options
+@show_env_option
+def run(
+    app: App, arguments: tuple[str, ...], file: str | None, form: str | None, show_env: bool, **options: Any
+) -> Result:
+    """Add a job, print its output as it arrives, and exit with its exit code.
+
+    The exit status is the exit code of the job, or 128 + the signal that ended it (143 for a cancel). If the job was
+    cancelled before it started, the exit status is 1. After Ctrl-C, the job keeps running.
+
+    Examples:
+        queuectl run 'make test'
+        # with options of enqueue
+        queuectl run --queue builds --timeout 10m -- make -j4 all
+        # from a file
+        queuectl run --file job.json
+        # all fields of the finished job as JSON
+        queuectl run --json 'make test'
+    """
+    flags = read_flags({**options, "file": "-" if arguments == ("-",) else file}, app)
+    if not arguments and file is None and "command" not in flags:
+        raise UsageError("nothing to run", hint="for example: queuectl run 'echo hello'")
+    arguments, file = source(arguments, file, flags=flags, stream=False, form=form)
+    jobs = read_document(app, file, form) if file else command_input(arguments, flags)
+    if len(list(islice(jobs, 2))) != 1:
+        raise UsageError("run takes one job", hint="queuectl enqueue adds several, queuectl wait waits for them")
+    (job_id,) = add(app, jobs, flags=flags)
+    if app.flags.json:
+        return _answer(app, job_id, show_env=show_env)
+    app.say(app.paint(f"job {escape_control(job_id)}", "dim"))
+    output = _Output(app, job_id)
+    return Raw(output, exit_code=output.code)
+
+
+class _Output:
+    """The output of the job, until it has ended or the user presses Ctrl-C."""
+
+    def __init__(self, app: App, job_id: str) -> None:
+        self._app = app
+        self._job_id = job_id
+        self._is_interrupted = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        app, job_id = self._app, self._job_id
+        try:
+            view, reads = LogView(markers=False), retry_store(app.clock, app.open_reads)
+            watch, tell = unserved_watch(app), partial(warn_missing_output, app)
+            for piece in logs.follow_logs(reads, app.clock, [job_id], view, host=app.host, watch=watch, tell=tell):
+                yield piece.data
+        except KeyboardInterrupt:
+            self._is_interrupted = True
+            app.say("")  # the terminal has printed ^C
+            _warn_still_running(app, job_id)
+        except (StoreBusy, StoreUnreachable) as error:
+            raise _with_follow_hint(error, job_id) from None
+        except GeneratorExit:  # Ctrl-C or a broken pipe while the last part was printed
+            _warn_still_running(app, job_id)
+            raise
+        else:
+            if app.shows_messages:
+                app.say(end_line(app, self._job()))
+
+    def code(self) -> int:
+        if self._is_interrupted:
+            return INTERRUPTED
+        try:
+            return exit_code([self._job()])
+        except JobNotFound:  # pruned right after its end
+            return REFUSED
+
+    def _job(self) -> Job:
+        try:
+            return retry_store(self._app.clock, lambda: self._app.open_reads().get(self._job_id))
+        except (StoreBusy, StoreUnreachable) as error:
+            raise _with_follow_hint(error, self._job_id) from None
+
+
+def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
+    def look() -> inspect.JobDetails:
+        return inspect.show(app.open_reads(), job_id, host=app.host, output_limit=app.settings.output_limit)
+
+    try:
+        ended = wait_for_jobs(retry_store(app.clock, app.open_reads), app.clock, [job_id])
+        shown = retry_store(app.clock, look)
+    except KeyboardInterrupt:
+        raise Interrupted(job_id) from None
+    except (StoreBusy, StoreUnreachable) as error:
+        raise _with_follow_hint(error, job_id) from None
+    return Details(shown.to_dict(show_env=show_env), text=lambda: (), exit_code=exit_code(ended))
+
+
+def _with_follow_hint(error: Unavailable, job_id: str) -> Unavailable:
+    """The error without the hint to try again, which would enqueue a second job."""
+    error.hint = f"the job keeps running; to follow it: queuectl logs -f {job_id}"
+    return error
+
+
+def _warn_still_running(app: App, job_id: str) -> None:
+    app.warn(f"{escape_control(job_id)} keeps running; to follow it: queuectl logs -f {escape_control(job_id)}")
 
 
 @command("wait")
@@ -93,18 +200,16 @@ def wait(
         if app.flags.json:
             report_not_found(app, found)
         return Nothing(exit_code=REFUSED)
-    return Details([job.to_dict(show_env=show_env) for job in ended], text=lambda: (), exit_code=exit_code_of(ended))
+    return Details([job.to_dict(show_env=show_env) for job in ended], text=lambda: (), exit_code=exit_code(ended))
 
 
 def _wait_for_batch(app: App, name: str, seconds: float | None) -> Result:
-    from queuectl.operations import batches
-
     store, bar = app.open_reads(), BatchBar(app)
     try:
         ended = batches.wait(store, app.clock, name, timeout=seconds, watch=bar.show)
     finally:
         bar.close()
-    code = exit_code_of(batches.first_not_completed(store, name))
+    code = exit_code(batches.first_not_completed(store, name))
     return Details(ended.to_dict(), text=lambda: (), exit_code=code)
 
 
@@ -113,15 +218,9 @@ def _report_ended(app: App, ended: Sequence[str]) -> None:
         app.say(end_line(app, retrying_reads(app.open_reads(), app.clock).get(job_id)))
 
 
-_HERE: Final = "wait"
-
 batch = group(
     "batch",
     "Show the progress of batches, which are groups of jobs with a name.",
-    {
-        "list": Entry(_HERE, "batch_list", "List batches, newest first."),
-        "show": Entry(_HERE, "batch_show", "Show the progress of a batch."),
-    },
     examples="""
         queuectl enqueue --file jobs.txt --batch nightly
         queuectl batch show nightly
@@ -130,7 +229,7 @@ batch = group(
 )
 
 
-@command("list", examples="queuectl batch list")
+@batch.subcommand("list", "List batches, newest first.", examples="queuectl batch list")
 def batch_list(app: App) -> Result:
     """List batches, newest first."""
     store = app.open_reads()
@@ -143,7 +242,7 @@ def batch_list(app: App) -> Result:
     )
 
 
-@command("show", examples="queuectl batch show nightly")
+@batch.subcommand("show", "Show the progress of a batch.", examples="queuectl batch show nightly")
 @click.argument("name", metavar="NAME", shell_complete=complete_batches)
 def batch_show(app: App, name: str) -> Result:
     """Show the progress of a batch: done, failed and running jobs, its rate and the estimated time left.
@@ -176,7 +275,6 @@ def _batch_columns(now_ms: int) -> list[Column[Progress]]:
     ]
 
 
-BAR_WIDTH: Final = 24
 MIN_BAR_WIDTH: Final = 8
 REDRAW_SECONDS: Final = 0.2  # seconds between two drawings
 
@@ -200,9 +298,7 @@ def bar_line(app: App, progress: Progress, *, width: int | None = None) -> str:
         del parts[-2 if len(parts) > 4 else -1]  # the rate before the time left
         text = f" {100 * ended // total:3} %  {', '.join(parts)}"
     length = BAR_WIDTH if width is None else max(MIN_BAR_WIDTH, min(BAR_WIDTH, width - len(text)))
-    good, bad = (min(length, length * count // total) for count in (progress.done, progress.failed))
-    bar = app.paint("█" * good, "green") + app.paint("█" * bad, "red") + "░" * max(0, length - good - bad)
-    return f"{bar}{text}"
+    return bar_text(progress.done, progress.failed, total, width=length, color=app.color_on(app.stdout)) + text
 
 
 class BatchBar:

@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from queuectl import paths
 from queuectl.cli.app import App
-from queuectl.cli.command import Entry, combine_options, command, group, integer
+from queuectl.cli.command import Function, combine_options, group, integer, policy_option
 from queuectl.cli.completion import complete_queues, complete_workers
-from queuectl.cli.render import Details, Done, Lines, Nothing, Result, Table
+from queuectl.cli.render import Details, Done, Lines, Nothing, Result, Table, progress
 from queuectl.cli.tables import Column
-from queuectl.cli.watch import progress
-from queuectl.cli.worker_status import is_alive, is_serving, rescuer, store_line
-from queuectl.config import file_path, here
 from queuectl.errors import InvalidInput, QueuectlError, SupervisorGone, WorkerNotFound
 from queuectl.jobs import fields
 from queuectl.jobs.model import Worker
 from queuectl.operations.workers import UnresponsiveWorker, WorkerProcesses, restart_workers, stop_workers
+from queuectl.store.enqueue import new_worker_id
 from queuectl.store.types import StopMode
 from queuectl.text import escape_control
-from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms, to_ms
+from queuectl.units import format_duration, humanize_elapsed, humanize_time, parse_duration_ms, to_ms
 
 if TYPE_CHECKING:
     from queuectl.process.client import StartedSupervisor
 
-_HERE: Final = "worker"
 RESTART_SECONDS: Final = 30.0  # as long as any command waits for a locked database
 
 worker = group(
     "worker",
     "Start, stop, restart and list workers, the processes that run jobs.",
-    {
-        "start": Entry(_HERE, "worker_start", "Start a worker, here or in the background."),
-        "stop": Entry(_HERE, "worker_stop", "Stop workers after their running jobs."),
-        "restart": Entry(_HERE, "worker_restart", "Restart workers while their jobs keep running."),
-        "list": Entry(_HERE, "worker_list", "List workers."),
-    },
     examples="""
         queuectl worker start --count 4
         queuectl worker start --count 4 --detach
@@ -52,7 +44,34 @@ MAX_SLOTS: Final = 1000
 MAX_WEIGHT: Final = 1000
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-worker_options: Final = combine_options(
+
+class WorkerOptions(NamedTuple):
+    """How a worker runs, as the options of `worker start` and `service install` say."""
+
+    slots: int | None
+    weights: Mapping[str, int | None]  # by queue, in their order; empty: all queues
+    drain: bool
+    idle_timeout_ms: int | None
+    log_format: str
+    policy: str | None  # an absolute path; None: that of the data directory, if there is one
+
+    def arguments(self) -> Iterator[str]:
+        """The same options for `worker start`."""
+        if self.slots is not None:
+            yield from ("--count", str(self.slots))
+        for queue, weight in self.weights.items():
+            yield from ("--queue", queue if weight is None else f"{queue}={weight}")
+        if self.drain:
+            yield "--drain"
+        if self.idle_timeout_ms is not None:
+            yield from ("--idle-timeout", format_duration(self.idle_timeout_ms))
+        if self.log_format != "text":
+            yield from ("--log-format", self.log_format)
+        if self.policy is not None:
+            yield from ("--policy", self.policy)
+
+
+_options: Final = combine_options(
     click.option(
         "--count", "-c", "--concurrency", "-j", metavar="N", help="Jobs at a time, 1 to 1,000 (default: worker-count)."
     ),
@@ -74,12 +93,24 @@ worker_options: Final = combine_options(
         show_default=True,
         help="Format of the log: text, or one JSON object per line.",
     ),
-    click.option("--policy", metavar="FILE", help="Policy file (default: policy.toml in --home)."),
+    policy_option,
 )
 
 
-def slot_count(text: str) -> int:
-    return fields.integer(integer(text), "--count", low=1, high=MAX_SLOTS)
+def worker_options(function: Function) -> Function:
+    """Add the options to a command, whose function gets them checked, as one parameter `options`."""
+
+    @wraps(function)
+    def called(
+        app: App, count: str | None, queues: tuple[str, ...], drain: bool, idle_timeout: str | None, **rest: Any
+    ) -> Any:
+        slots = None if count is None else fields.integer(integer(count), "--count", low=1, high=MAX_SLOTS)
+        idle_ms = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout")
+        form, policy = rest.pop("log_format"), rest.pop("policy")
+        options = WorkerOptions(slots, _queues_and_weights(queues), drain, idle_ms, form, policy)
+        return function(app, options=options, **rest)
+
+    return _options(called)
 
 
 def worker_name(text: str) -> str:
@@ -90,7 +121,7 @@ def worker_name(text: str) -> str:
     )
 
 
-def queues_and_weights(texts: Sequence[str]) -> dict[str, int | None]:
+def _queues_and_weights(texts: Sequence[str]) -> dict[str, int | None]:
     """The queues in their order, each with its weight, if there is one."""
     named: dict[str, int | None] = {}
     for name, weight in map(_queue_and_weight, texts):
@@ -112,8 +143,9 @@ def _queue_and_weight(text: str) -> tuple[str, int | None]:
     return name, fields.integer(integer(weight), f"--queue {name}=N", low=1, high=MAX_WEIGHT)
 
 
-@command(
+@worker.subcommand(
     "start",
+    "Start a worker, here or in the background.",
     examples="""
         # in the foreground; Ctrl-C finishes running jobs, a second one stops them
         queuectl worker start --count 4
@@ -135,62 +167,34 @@ def _queue_and_weight(text: str) -> tuple[str, int | None]:
 @click.option("--ready-fd", type=int, hidden=True)
 @click.option("--left", type=int, multiple=True, hidden=True)
 def worker_start(
-    app: App,
-    count: str | None,
-    queues: tuple[str, ...],
-    detach: bool,
-    drain: bool,
-    idle_timeout: str | None,
-    log_format: str,
-    name: str | None,
-    policy: str | None,
-    ready_fd: int | None,
-    left: tuple[int, ...],
+    app: App, options: WorkerOptions, name: str | None, detach: bool, ready_fd: int | None, left: tuple[int, ...]
 ) -> Result:
     """Start a worker, which runs jobs.
 
     On the first TERM or Ctrl-C, the worker finishes its running jobs and exits. On the second one, it stops and requeues
     them, which does not count as an attempt.
     """
-    name = None if name is None else worker_name(name)
-    slots = None if count is None else slot_count(count)
-    named = queues_and_weights(queues)
-    seconds = None if idle_timeout is None else parse_duration_ms(idle_timeout, subject="--idle-timeout") / 1000
-    policy = None if policy is None else file_path(policy, spelled="--policy")
-    supervisor = None
-    if not detach:
-        name, supervisor = _start_supervisor(app, name)  # after all checks of options, and before the other imports
+    name = new_worker_id() if name is None else worker_name(name)
+    # After all checks of options, and before the other imports.
+    supervisor = None if detach else _start_supervisor(app, name)
     from queuectl.cli import worker_setup
 
-    options = worker_setup.WorkerOptions(
-        name=name,
-        slots=slots,
-        queues=tuple(named) or None,
-        weights=tuple(weight or 1 for weight in named.values()) if any(named.values()) else None,
-        drain=drain,
-        idle_timeout=seconds,
-        log_format=log_format,
-        policy=policy,
-    )
     if not detach:
-        code = worker_setup.start_in_foreground(app, options, ready_fd=ready_fd, left=left, supervisor=supervisor)
+        code = worker_setup.start_in_foreground(app, options, name, ready_fd=ready_fd, left=left, supervisor=supervisor)
         return Nothing(exit_code=code)
-    started = worker_setup.start_in_background(app, options)
+    started = worker_setup.start_in_background(app, options, name)
     line = f"worker {started.id} is up (pid {started.pid}); its log: {escape_control(started.log)}"
     return Details(started._asdict(), text=lambda: [line], id=started.id)
 
 
-def _start_supervisor(app: App, name: str | None) -> tuple[str, StartedSupervisor | None]:
-    """The name of the worker, generated if it has none, and its supervisor, which starts while we import the rest. None: the worker tries
-    again, and reports the error."""
+def _start_supervisor(app: App, name: str) -> StartedSupervisor | None:
+    """The supervisor of the worker, which starts while we import the rest. None: the worker tries again, and reports the error."""
     from queuectl.process.client import start_supervisor
-    from queuectl.store.enqueue import new_worker_id
 
-    name = name or new_worker_id()
     try:
-        return name, start_supervisor(paths.runs_file(app.home, name), app.environ)
+        return start_supervisor(paths.runs_file(app.home, name), app.environ)
     except (SupervisorGone, OSError):
-        return name, None
+        return None
 
 
 DEREGISTER_SECONDS: Final = 5.0  # for a worker that was continued to exit, in addition to the kill-grace of its jobs
@@ -236,8 +240,9 @@ def _silent_text(app: App, silent: UnresponsiveWorker, *, ends: bool) -> str:
     return f"worker {name} does not answer: its process {pid} is stopped; {more}"
 
 
-@command(
+@worker.subcommand(
     "stop",
+    "Stop workers after their running jobs.",
     examples="""
         queuectl worker stop
         # stop running jobs after a minute
@@ -268,8 +273,9 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
     return Done(stopped, refused=refused, verb="stopped")
 
 
-@command(
+@worker.subcommand(
     "restart",
+    "Restart workers while their jobs keep running.",
     examples="""
         # after an upgrade of queuectl
         queuectl worker restart
@@ -285,22 +291,21 @@ def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
     if not targets and not refused:
         return Lines(["no worker of this home is running"], {"done": [], "refused": []})
     patience = RESTART_SECONDS + 2 * app.settings.heartbeat_ms / 1000
-    answer = restart_workers(app.open_store(), app.clock, targets, is_alive=is_alive(app), patience=patience)
+    answer = restart_workers(app.open_store(), app.clock, targets, is_alive=app.is_alive, patience=patience)
     return Done(answer.done, refused=[*refused, *answer.refused], verb="restarted")
 
 
-@command("list", examples="queuectl worker list")
+@worker.subcommand("list", "List workers.", examples="queuectl worker list")
 def worker_list(app: App) -> Result:
     """List workers.
 
     A worker is lost if its process is dead or its last heartbeat is older than the lease. This happens, for example, if the
     process is suspended (Ctrl-Z) or the host is down. A dead worker is listed until its jobs are rescued.
     """
-    alive = is_serving(app)
     now_ms = app.open_reads().now_ms()
 
     def state(found: Worker) -> str:
-        return found.state if alive(found) else "lost"
+        return found.state if app.is_serving(found) else "lost"
 
     columns: list[Column[Worker]] = [
         Column("WORKER", lambda found: found.id),
@@ -322,7 +327,7 @@ def worker_list(app: App) -> Result:
         to_json=lambda one: {**one.to_dict(), "state": state(one)},
         to_id=lambda one: one.id,
         empty="No workers.",
-        footer=store_line(app) if app.stdout_is_terminal else None,
+        footer=app.store_line if app.stdout_is_terminal else None,
     )
 
 
@@ -330,7 +335,7 @@ def _worker_processes(app: App) -> WorkerProcesses:
     """The checks and actions of `worker stop` on this host."""
     from queuectl.maintenance import liveness
 
-    where, alive = here(app.environ), is_alive(app)
+    where, alive = app.here, app.is_alive
     return WorkerProcesses(
         # A process on another host cannot be checked: its deregistration counts.
         is_gone=lambda worker: worker.machine != where.machine or not alive(worker),
@@ -338,5 +343,5 @@ def _worker_processes(app: App) -> WorkerProcesses:
         is_stopped=lambda worker: liveness.is_stopped(worker, here=where),
         wake=lambda worker: liveness.continue_stopped(worker, here=where),
         kill=lambda worker: liveness.kill(worker, here=where),
-        rescue=lambda at_once: rescuer(app, spare=not at_once)(),
+        rescue=lambda at_once: app.rescue(spare=not at_once),
     )

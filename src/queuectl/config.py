@@ -9,8 +9,8 @@ import contextlib
 import os
 import pwd
 import sys
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs.audit import Actor
@@ -109,34 +109,6 @@ def change_settings(stored: Mapping[str, str], wanted: Mapping[str, str | None])
         changes[key.name] = None if text is None else key.text(value)
     Settings.of(values, {})
     return changes
-
-
-class _ReadsConfig(Protocol):
-    def config(self) -> Mapping[str, str]: ...
-
-
-class _StoresConfig(Protocol):
-    def set_config(self, changes: Mapping[str, str | None]) -> None: ...
-
-
-def store_settings(
-    wanted: Mapping[str, str | None], *, reads: Callable[[], _ReadsConfig], open_store: Callable[[], _StoresConfig]
-) -> dict[str, str | None]:
-    """Store settings, None for the default, and return what was written, in canonical form.
-
-    The new settings are validated together before the store is opened: an invalid value creates no data directory.
-    """
-    changes = change_settings(reads().config(), wanted)
-    open_store().set_config(changes)
-    return changes
-
-
-def reset_settings(*, reads: Callable[[], _ReadsConfig], open_store: Callable[[], _StoresConfig]) -> list[str]:
-    """Reset every setting to its default. Returns the keys that were stored."""
-    stored = list(reads().config())
-    if stored:
-        open_store().set_config(dict.fromkeys(stored))
-    return stored
 
 
 def _variable(key: Key, environ: Mapping[str, str]) -> str | None:

@@ -27,25 +27,18 @@ MIN_WEBHOOK_SECRET_CHARS: Final = 16
 MAX_WEBHOOK_SECRET_CHARS: Final = 256
 
 
-class Kind:
+class Kind(NamedTuple):
     """A type of setting: how its values are parsed, formatted (in a form that `parse` accepts) and typed in JSON."""
 
-    __slots__ = ("form", "json", "parse", "redacted", "text")
+    form: str
+    parse: Callable[[str, str], Value]
+    text: Callable[[Any], str] = str
+    json: Callable[[Any], Json] | None = None  # None: as `redacted`
+    redacted: Callable[[Any], str] | None = None  # `text` without secrets; None: the same
 
-    def __init__(
-        self,
-        *,
-        form: str,
-        parse: Callable[[str, str], Value],
-        text: Callable[[Any], str] = str,
-        json: Callable[[Any], Json] | None = None,
-        redacted: Callable[[Any], str] | None = None,
-    ) -> None:
-        self.form = form
-        self.parse = parse
-        self.text = text
-        self.redacted = text if redacted is None else redacted  # `text` without secrets
-        self.json = self.redacted if json is None else json
+
+def _refusal(subject: str, form: str, text: str) -> InvalidInput:
+    return InvalidInput(subject, f"expected {form}, got {short_repr(text)}", hint=f"{subject} takes {form}")
 
 
 def _integer(low: int, high: int) -> Kind:
@@ -53,7 +46,7 @@ def _integer(low: int, high: int) -> Kind:
 
     def parse(text: str, subject: str) -> Value:
         if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not low <= int(text) <= high:
-            raise InvalidInput(subject, f"expected {form}, got {short_repr(text)}", hint=f"{subject} takes {form}")
+            raise _refusal(subject, form, text)
         return int(text)
 
     return Kind(form=form, parse=parse, json=int)
@@ -64,11 +57,11 @@ def _number(low: float, high: float | None) -> Kind:
 
     def parse(text: str, subject: str) -> Value:
         # At most 300 characters: the value is finite.
-        if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)", text[:300]) or len(text) > 300:
-            raise InvalidInput(subject, f"expected {form}, got {short_repr(text)}", hint=f"{subject} takes {form}")
+        if len(text) > 300 or not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)", text):
+            raise _refusal(subject, form, text)
         value = float(text)
         if value < low or (high is not None and value > high):
-            raise InvalidInput(subject, f"expected {form}, got {short_repr(text)}", hint=f"{subject} takes {form}")
+            raise _refusal(subject, form, text)
         return value
 
     def text(value: float) -> str:
@@ -140,9 +133,8 @@ def _size(low: int, high: int) -> Kind:
 
 def _url() -> Kind:
     def parse(text: str, subject: str) -> Value:
-        from queuectl.webhooks.rules import (
-            parse_url_or_none,
-        )  # imported here: few settings are URLs, and `enqueue` has to start quickly
+        # Imported here: few settings are URLs, and `enqueue` has to start quickly.
+        from queuectl.webhooks.rules import parse_url_or_none
 
         return parse_url_or_none(text, subject) or None
 
@@ -189,21 +181,22 @@ def _ageing() -> Kind:
     return Kind(form=AGEING_FORM, parse=lambda text, subject: parse_ageing(text, subject=subject), text=format_ageing)
 
 
-class Key:
-    """One setting. `attribute` is its name in Settings, `about` a short description."""
+class Key(NamedTuple):
+    name: str
+    kind: Kind
+    default: Value
+    about: str  # a short description
+    unit: str = ""
+    aliases: tuple[str, ...] = ()
 
-    __slots__ = ("about", "aliases", "attribute", "default", "kind", "name", "variables")
+    @property
+    def attribute(self) -> str:
+        """Its name in Settings."""
+        return self.name.replace("-", "_") + self.unit
 
-    def __init__(
-        self, name: str, kind: Kind, default: Value, about: str, *, unit: str = "", aliases: tuple[str, ...] = ()
-    ) -> None:
-        self.name = name
-        self.attribute = name.replace("-", "_") + unit
-        self.kind = kind
-        self.default = default
-        self.about = about
-        self.aliases = aliases
-        self.variables = tuple("QUEUECTL_" + each.upper().replace("-", "_") for each in (name, *aliases))
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple("QUEUECTL_" + name.upper().replace("-", "_") for name in (self.name, *self.aliases))
 
     @property
     def form(self) -> str:
@@ -218,10 +211,10 @@ class Key:
 
     def redacted(self, value: Value) -> str:
         """`text` without secrets."""
-        return self.kind.redacted(value)
+        return (self.kind.redacted or self.kind.text)(value)
 
     def json(self, value: Value) -> Json:
-        return self.kind.json(value)
+        return self.redacted(value) if self.kind.json is None else self.kind.json(value)
 
 
 # fmt: off

@@ -199,6 +199,13 @@ def humanize_elapsed(ms: int) -> str:
     return f"{ms // DAY_MS}d {ms % DAY_MS // HOUR_MS:02d}h"
 
 
+def to_seconds(ms: int | None) -> float | None:
+    """For JSON: whole seconds as an integer."""
+    if ms is None:
+        return None
+    return ms // 1000 if ms % 1000 == 0 else ms / 1000
+
+
 def from_ms(ms: int) -> datetime:
     # Not fromtimestamp(ms / 1000): far in the future a float of seconds is off by more than a millisecond.
     return _EPOCH + timedelta(0, 0, ms * 1000)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from queuectl.cron.schedule import format_time
 from queuectl.text import WEBHOOK_QUEUE
-from queuectl.units import MINUTE_MS, format_duration
+from queuectl.units import MINUTE_MS, format_duration, to_seconds
 from queuectl.webhooks.rules import redact_url
 
 MAX_UNSENT: Final = 20  # per alert: after a long outage the oldest notifications are of no use
@@ -83,10 +83,10 @@ class Alert(NamedTuple):
             "name": self.name,
             "kind": self.kind.value,
             "threshold": self.plain(self.threshold),
-            "within": _seconds(self.within_ms),
+            "within": to_seconds(self.within_ms),
             "queue": self.queue,
-            "for": _seconds(self.for_ms),
-            "repeat": _seconds(self.repeat_ms),
+            "for": to_seconds(self.for_ms),
+            "repeat": to_seconds(self.repeat_ms),
             "webhook": None if self.url is None else redact_url(self.url),
             "command": self.command,
             "state": self.state,
@@ -101,7 +101,7 @@ class Alert(NamedTuple):
 
     def plain(self, value: int | None) -> float | None:
         """The value for JSON: a number of jobs, or seconds."""
-        return value if self.kind is Kind.DEAD else _seconds(value)
+        return value if self.kind is Kind.DEAD else to_seconds(value)
 
     @property
     def condition(self) -> str:
@@ -226,9 +226,3 @@ def _values(alert: Alert, figures: Mapping[str, int]) -> list[int]:
 
 def _jobs(number: int) -> str:
     return f"{number:,} job" if number == 1 else f"{number:,} jobs"
-
-
-def _seconds(ms: int | None) -> float | None:
-    if ms is None:
-        return None
-    return ms // 1000 if ms % 1000 == 0 else ms / 1000

@@ -17,7 +17,7 @@ from queuectl.jobs.import_record import HIDDEN_VALUE
 from queuectl.jobs.spec import Defaults, NewJob, validate
 from queuectl.jobs.states import State
 from queuectl.text import short_repr
-from queuectl.units import from_ms, iso
+from queuectl.units import from_ms, iso, to_seconds
 from queuectl.webhooks.rules import redact_url
 
 MAX_CATCH_UP: Final = 1000
@@ -69,7 +69,7 @@ class Schedule(NamedTuple):
             "job": job,
             "overlap": self.overlap.value,
             "catch_up": format_catch_up(self.catch_up),
-            "jitter": self.jitter_ms // 1000 if self.jitter_ms % 1000 == 0 else self.jitter_ms / 1000,
+            "jitter": to_seconds(self.jitter_ms),
             "until": format_time(self.until_ms),
             "paused": self.is_paused,
             "next_at": format_time(self.tick_ms),

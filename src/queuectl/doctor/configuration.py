@@ -10,7 +10,7 @@ from typing import Final
 from queuectl import paths
 from queuectl.alerts.rules import Alert
 from queuectl.config import faults
-from queuectl.doctor.finding import CheckResult, Finding, Target, count, note, problem, reported, shortened
+from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported, shortened
 from queuectl.installation import DISTRIBUTION, conflict, repair_command
 from queuectl.policy.accounts import first_closed_directory
 from queuectl.policy.evaluator import Evaluator
@@ -20,6 +20,7 @@ from queuectl.process.linux import keyring_problem
 from queuectl.secrets.files import names, unusable
 from queuectl.secrets.resolver import load_provider
 from queuectl.store.alerts import NotificationStatus, last_notifications
+from queuectl.text import plural
 from queuectl.units import format_duration
 
 
@@ -81,7 +82,7 @@ def secrets(target: Target) -> CheckResult:
     findings = [reported(error) for _, error in unusable(target.home, user=user)]
     provider = load_provider(target.home, "any", user=user)
     others = "" if provider is None else f"; {provider.command[0]} is asked for others"
-    return CheckResult(f"{count(len(found), 'secret')} in {paths.secrets(target.home)}{others}", findings)
+    return CheckResult(f"{plural(len(found), 'secret')} in {paths.secrets(target.home)}{others}", findings)
 
 
 # ── alerts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,7 +105,7 @@ def alerts(target: Target) -> CheckResult:
         hint = f"see whether they can be reached: queuectl alert test {unsent[0].name}"
         findings.append(note("alert-untold", message, hint))
     findings += _unheard(target, found, now_ms)
-    return CheckResult(f"{count(len(found), 'alert')}, none firing" if found else "none: queuectl alert add", findings)
+    return CheckResult(f"{plural(len(found), 'alert')}, none firing" if found else "none: queuectl alert add", findings)
 
 
 def _unheard(target: Target, found: list[Alert], now_ms: int) -> list[Finding]:

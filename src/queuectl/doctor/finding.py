@@ -101,10 +101,6 @@ def reported(error: QueuectlError) -> Finding:
     return problem(error.code, error.message, error.hint)
 
 
-def count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
 def shortened(names: Sequence[str]) -> str:
     """Some of them, and how many more."""
     more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from queuectl import paths
-from queuectl.doctor.finding import CheckResult, Finding, Target, count, note, problem, reported, shortened
+from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported, shortened
 from queuectl.errors import StoreGone, StoreReadOnly
 from queuectl.filelock import is_held, take_lock
 from queuectl.logs.acl import names_users
@@ -17,6 +17,7 @@ from queuectl.maintenance.lock_breaker import hint_for, lock_holder
 from queuectl.process import tree
 from queuectl.process.journal import read_journal
 from queuectl.process.linux import unescape
+from queuectl.text import plural
 from queuectl.units import format_duration, to_ms
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -73,14 +74,14 @@ def permissions(target: Target) -> CheckResult:
     # Where jobs run as other users, those are shortened, one by one: see policy/accounts.py.
     if open_ones := [path for path, found in ours if found.st_mode & OTHERS and not names_users(path)]:
         message = (
-            f"{count(len(open_ones), 'file')} of ours {_be(open_ones)} open to others: {_short(open_ones, target)}"
+            f"{plural(len(open_ones), 'file')} of ours {_be(open_ones)} open to others: {_short(open_ones, target)}"
         )
         hint = "queuectl doctor --fix, or: chmod go= FILE"
         findings.append(problem("open-to-others", message, hint, lambda: _close(open_ones)))
     owner = os.stat(target.home).st_uid
     if foreign := [path for path, found in ours if found.st_uid != owner]:
         message = (
-            f"{count(len(foreign), 'file')} in the home {_be(foreign)} not of {paths.user_name(owner)}, who owns it:"
+            f"{plural(len(foreign), 'file')} in the home {_be(foreign)} not of {paths.user_name(owner)}, who owns it:"
             f" {_short(foreign, target)}"
         )
         hint = (
@@ -132,7 +133,7 @@ def _close(paths: list[str]) -> str:
     for path in paths:
         for _, found in _seen(path):
             os.chmod(path, stat.S_IMODE(found.st_mode) & ~OTHERS)
-    return f"closed {count(len(paths), 'file')} to others"
+    return f"closed {plural(len(paths), 'file')} to others"
 
 
 # ── logs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +146,7 @@ def logs(target: Target) -> CheckResult:
     if not os.path.lexists(folder):
         message = f"{folder} is missing, and with it what jobs have printed"
         hint = "the next job that runs creates it, and so does queuectl doctor --fix"
-        return CheckResult("", [note("logs-missing", message, hint, _maker(target.home))])
+        return CheckResult("", [note("logs-missing", message, hint, lambda: _make_folders(target.home))])
     if not os.path.isdir(folder):
         return CheckResult("", [problem("logs-unusable", f"{folder} is not a directory", "move it away")])
     if not os.access(folder, os.W_OK | os.X_OK) or os.statvfs(folder).f_flag & os.ST_RDONLY:
@@ -154,12 +155,9 @@ def logs(target: Target) -> CheckResult:
     return CheckResult(folder)
 
 
-def _maker(home: str) -> Callable[[], str]:
-    def make() -> str:
-        paths.make_folders(home)
-        return f"made {paths.logs(home)}"
-
-    return make
+def _make_folders(home: str) -> str:
+    paths.make_folders(home)
+    return f"made {paths.logs(home)}"
 
 
 # ── leftovers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,7 +175,7 @@ def leftovers(target: Target) -> CheckResult:
     gone = sorted(name for name in found if not is_held(paths.lock_file(target.home, name)))
     if not gone:
         return CheckResult("none")
-    message = f"files of {count(len(gone), 'worker')} that {'is' if len(gone) == 1 else 'are'} gone: {shortened(gone)}"
+    message = f"files of {plural(len(gone), 'worker')} that {'is' if len(gone) == 1 else 'are'} gone: {shortened(gone)}"
     hint = "they do no harm; queuectl doctor --fix removes them"
     return CheckResult("", [note("leftovers", message, hint, lambda: _sweep(target.home, gone))])
 
@@ -322,7 +320,7 @@ def store(target: Target) -> CheckResult:
     if target.store_file is not None and not os.access(target.store_file, os.W_OK):
         fixed = StoreReadOnly(target.store_file)
         findings.append(reported(fixed))
-    return CheckResult(f"sound, {health.engine}, {count(target.opened.count(), 'job')}, {target.address}", findings)
+    return CheckResult(f"sound, {health.engine}, {plural(target.opened.count(), 'job')}, {target.address}", findings)
 
 
 def _worker_in(home: str) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from queuectl.doctor.finding import RUNNING, CheckResult, Finding, Target, count, note, problem, shortened
+from queuectl.doctor.finding import RUNNING, CheckResult, Finding, Target, note, problem, shortened
 from queuectl.events import Event, JobRescued
 from queuectl.jobs.model import Worker
 from queuectl.maintenance.adoption import adoptable
@@ -17,7 +17,7 @@ from queuectl.process import tree
 from queuectl.process.model import TOKEN_VARIABLE
 from queuectl.process.system import system
 from queuectl.store.address import without_secrets
-from queuectl.text import WEBHOOK_QUEUE
+from queuectl.text import WEBHOOK_QUEUE, plural
 from queuectl.units import format_duration, to_ms
 
 MAX_COMMAND_CHARACTERS: Final = 40  # as much as helps to recognize a process
@@ -29,17 +29,17 @@ def workers(target: Target) -> CheckResult:
     findings: list[Finding] = []
     if gone:
         names = shortened([_with_jobs(worker, target) for worker in gone])
-        message = f"{count(len(gone), 'worker')} on this host died without deregistering: {names}"
+        message = f"{plural(len(gone), 'worker')} on this host died without deregistering: {names}"
         if all(_can_be_adopted(worker, target) for worker in gone):
             hint = "the next worker of this data directory continues with what they run: queuectl worker start"
             findings.append(note("worker-gone", message, hint))
         else:
             hint = "queuectl doctor --fix, or the next worker that is started, takes back what they ran"
-            findings.append(note("worker-gone", message, hint, _rescuer(target)))
+            findings.append(note("worker-gone", message, hint, partial(_rescue, target)))
     there = [worker for worker in known if worker not in gone]
     findings += [_silent(one, ms, target) for one in there if (ms := _silent_ms(one, target)) is not None]
     return CheckResult(
-        f"{count(len(there), 'worker')} alive" if there else "none alive: queuectl worker start", findings
+        f"{plural(len(there), 'worker')} alive" if there else "none alive: queuectl worker start", findings
     )
 
 
@@ -99,7 +99,7 @@ def jobs(target: Target) -> CheckResult:
         continuing = adoptable(worker, claims)
         if fine := [claim.id for claim in claims if claim.token in continuing]:
             be = "runs" if len(fine) == 1 else "run"
-            message = f"{count(len(fine), 'job')} ({shortened(fine)}) {be} on without worker {name}, which is dead"
+            message = f"{plural(len(fine), 'job')} ({shortened(fine)}) {be} on without worker {name}, which is dead"
             hint = "the next worker of this data directory adopts them: queuectl worker start"
             findings.append(note("job-unattended", message, hint))
         if ids := [claim.id for claim in claims if claim.token not in continuing]:
@@ -108,7 +108,7 @@ def jobs(target: Target) -> CheckResult:
             findings.append(problem("job-stuck", message, hint))  # repaired with the worker
     findings += _unserved(target, [worker for worker in known.values() if is_alive(worker, here=target.here)])
     return CheckResult(
-        f"{count(len(running), 'job')} running, each with a worker" if running else "none is running", findings
+        f"{plural(len(running), 'job')} running, each with a worker" if running else "none is running", findings
     )
 
 
@@ -129,56 +129,44 @@ def _unknown(name: str, ids: list[str], target: Target) -> Finding:
     here = all(target.opened.history(job_id)[-1].host == target.here.host for job_id in ids)
     if not here:
         return problem("job-stuck", message, "run queuectl doctor --fix on the machine where they ran")
-    return problem("job-stuck", message, "queuectl doctor --fix gives them back", _giver(target, name))
+    return problem(
+        "job-stuck", message, "queuectl doctor --fix gives them back", partial(_rescue_from_unknown, target, name)
+    )
 
 
 def _stuck(ids: list[str]) -> str:
-    return f"{count(len(ids), 'job')} ({shortened(ids)}) {'waits' if len(ids) == 1 else 'wait'} for"
+    return f"{plural(len(ids), 'job')} ({shortened(ids)}) {'waits' if len(ids) == 1 else 'wait'} for"
 
 
 # ── what can be done ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rescuer(target: Target) -> Callable[[], str]:
-    def rescue() -> str:
-        back = _Rescued()
-        names = rescue_dead(
-            target.opened, here=target.here, clock=target.clock, settings=target.settings, spare=True, emit=back
-        )
-        return f"took {back.text} back from {shortened(names)}" if names else "nothing: another worker was faster"
-
-    return rescue
-
-
-def _giver(target: Target, name: str) -> Callable[[], str]:
-    def give() -> str:
-        back = _Rescued()
-        rescue_unknown(
-            target.opened,
-            name,
-            home=target.home,
-            here=target.here,
-            clock=target.clock,
-            settings=target.settings,
-            emit=back,
-        )
-        return f"took {back.text} back from {name}"
-
-    return give
+def _rescue(target: Target) -> str:
+    events: list[Event] = []
+    names = rescue_dead(
+        target.opened, here=target.here, clock=target.clock, settings=target.settings, spare=True, emit=events.append
+    )
+    if not names:
+        return "nothing: another worker was faster"
+    return f"took {_rescued(events)} back from {shortened(names)}"
 
 
-class _Rescued:
-    """Counts the jobs that were rescued."""
+def _rescue_from_unknown(target: Target, name: str) -> str:
+    events: list[Event] = []
+    rescue_unknown(
+        target.opened,
+        name,
+        home=target.home,
+        here=target.here,
+        clock=target.clock,
+        settings=target.settings,
+        emit=events.append,
+    )
+    return f"took {_rescued(events)} back from {name}"
 
-    def __init__(self) -> None:
-        self._jobs = 0
 
-    def __call__(self, event: Event) -> None:
-        self._jobs += isinstance(event, JobRescued)
-
-    @property
-    def text(self) -> str:
-        return count(self._jobs, "job")
+def _rescued(events: list[Event]) -> str:
+    return plural(sum(isinstance(event, JobRescued) for event in events), "job")
 
 
 # ── processes that jobs have left behind ─────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import posixpath
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from queuectl.errors import InvalidInput
@@ -62,6 +63,11 @@ def integer(value: object, name: str, *, low: int, high: int) -> int:
         form = f"an integer from {low} to {high}"
         raise InvalidInput(name, f"expected {form}, got {short_repr(value)}", hint=like(name, str(max(low, 1))))
     return int(value)
+
+
+priority: Final = partial(integer, low=-MAX_PRIORITY, high=MAX_PRIORITY)
+retries: Final = partial(integer, low=0, high=MAX_RETRIES)
+places: Final = partial(integer, low=1, high=MAX_KEY_CONCURRENCY)
 
 
 def command(value: object, name: str) -> str:
@@ -129,14 +135,6 @@ def flag(value: object, name: str) -> bool:
     if isinstance(value, bool):
         return value
     raise InvalidInput(name, f"expected true or false, got {short_repr(value)}", hint=like(name, "false"))
-
-
-def priority(value: object, name: str) -> int:
-    return integer(value, name, low=-MAX_PRIORITY, high=MAX_PRIORITY)
-
-
-def retries(value: object, name: str) -> int:
-    return integer(value, name, low=0, high=MAX_RETRIES)
 
 
 def backoff_base(value: object, name: str) -> float:
@@ -252,27 +250,20 @@ def _dependency(item: object, name: str, example: str) -> Dependency:
     return Dependency(job_id(parent, name), Need(when), Otherwise(otherwise))
 
 
-def unique_key(value: object, name: str) -> str:
-    return _key(value, name, example=like(name, '"report-2026"', word="report-2026"))
+def _key(example: str) -> Callable[[object, str], str]:
+    def parse(value: object, name: str) -> str:
+        hint = like(name, f'"{example}"', word=example)
+        key = text(value, name, example=hint)
+        if not key:
+            raise InvalidInput(name, "empty", hint=f"{hint}, or omit it")
+        if (length := size(key, name)) > MAX_KEY_BYTES:
+            raise InvalidInput(name, f"{length} bytes, over {MAX_KEY_BYTES}", hint="use a shorter one, or a hash of it")
+        return key
+
+    return parse
 
 
-def key(value: object, name: str) -> str:
-    return _key(value, name, example=like(name, '"customer-7"', word="customer-7"))
-
-
-def places(value: object, name: str) -> int:
-    return integer(value, name, low=1, high=MAX_KEY_CONCURRENCY)
-
-
-def _key(value: object, name: str, *, example: str) -> str:
-    key = text(value, name, example=example)
-    if not key:
-        raise InvalidInput(name, "empty", hint=f"{example}, or omit it")
-    if size(key, name) > MAX_KEY_BYTES:
-        raise InvalidInput(
-            name, f"{size(key, name)} bytes, over {MAX_KEY_BYTES}", hint="use a shorter one, or a hash of it"
-        )
-    return key
+unique_key, key = map(_key, ("report-2026", "customer-7"))
 
 
 def if_exists(value: object, name: str) -> str:

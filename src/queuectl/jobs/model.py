@@ -18,7 +18,7 @@ from queuectl.jobs.resources import Usage, usage_to_dict
 from queuectl.jobs.spec import NewJob as NewJob
 from queuectl.jobs.spec import PackedHooks, PackedLimits
 from queuectl.jobs.states import State
-from queuectl.units import iso
+from queuectl.units import iso, to_seconds
 
 
 class Claim(NamedTuple):
@@ -131,11 +131,9 @@ class Job:
     secrets: tuple[str, ...] = ()  # names only, see secrets/rules.py
 
     @property
-    def timeout(self) -> float | int | None:
+    def timeout(self) -> float | None:
         """The time limit of a run in seconds, None for none."""
-        if self.timeout_ms is None:
-            return None
-        return self.timeout_ms // 1000 if self.timeout_ms % 1000 == 0 else self.timeout_ms / 1000
+        return to_seconds(self.timeout_ms)
 
     def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
         """The values of `env` are hidden without `show_env`."""

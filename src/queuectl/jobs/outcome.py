@@ -115,34 +115,37 @@ class Settlement:
 
 def settle(claim: Claim, outcome: Outcome, *, policy: RetryPolicy, chance: float) -> Settlement:
     """Settle a run whose outcome the worker knows. `chance` is uniform in [0, 1)."""
+    how: Exited | Signalled | None
     match outcome:
         case Exited(code=0):
             return Settlement(Event.SUCCEED, Ending.COMPLETED, claim.attempts, claim.crashes, exit_code=0)
-        case Exited(code):
-            return _fail(claim, Ending.FAILED, _exit_error(code), outcome, policy=policy, chance=chance)
-        case Signalled(number):
-            error = f"killed by {signal_name(number)}"
-            return _fail(claim, Ending.SIGNALLED, error, outcome, policy=policy, chance=chance)
-        case NotStarted(problem):
-            error = f"could not start: {problem}"
-            return _fail(claim, Ending.UNSTARTABLE, error, None, policy=policy, chance=chance)
         case Refused(rule, problem):
             error = f"refused by policy: {rule}: {problem}"
             return Settlement(Event.REFUSE, None, claim.attempts, claim.crashes, error=error)
-        case TimedOut(limit_ms, how):
-            error = f"timeout after {format_duration(limit_ms)}"
-            return _fail(claim, Ending.TIMEOUT, error, how, policy=policy, chance=chance)
-        case Limited(problem, how):
-            ending = Ending.FAILED if isinstance(how, Exited) else Ending.SIGNALLED
-            return _fail(claim, ending, problem, how, policy=policy, chance=chance)
         case GivenBack(why):
             return _given_back(claim, why)
         case Released(how, why):
             return _settle_without_attempt(claim, Event.RELEASE, Ending.RELEASED, why, how)
         case Cancelled(how):
             return settle_cancelled(claim, how)
+        case Exited(code):
+            ending, error, how = Ending.FAILED, _exit_error(code), outcome
+        case Signalled(number):
+            ending, error, how = Ending.SIGNALLED, f"killed by {signal_name(number)}", outcome
+        case NotStarted(problem):
+            ending, error, how = Ending.UNSTARTABLE, f"could not start: {problem}", None
+        case TimedOut(limit_ms, how):
+            ending, error = Ending.TIMEOUT, f"timeout after {format_duration(limit_ms)}"
+        case Limited(error, how):
+            ending = Ending.FAILED if isinstance(how, Exited) else Ending.SIGNALLED
         case unreachable:
             assert_never(unreachable)
+    attempts = claim.attempts + 1
+    if attempts >= allowed_failures(claim.max_retries, first_is_free=claim.first_is_free):
+        event, retry_in = Event.EXHAUST, 0
+    else:
+        event, retry_in = Event.FAIL, backoff_ms(claim.backoff_base, attempts, policy=policy, chance=chance)
+    return Settlement(event, ending, attempts, claim.crashes, *_status(how), error, retry_in)
 
 
 def settle_cancelled(claim: Claim, how: Exited | Signalled | None) -> Settlement:
@@ -162,24 +165,10 @@ def _exit_error(code: int) -> str:
     return f"exit code {code}{known.get(code, '')}"
 
 
-def _fail(
-    claim: Claim, ending: Ending, error: str, how: Exited | Signalled | None, *, policy: RetryPolicy, chance: float
-) -> Settlement:
-    attempts = claim.attempts + 1
-    exit_code, signal = _status(how)
-    if attempts >= allowed_failures(claim.max_retries, first_is_free=claim.first_is_free):
-        event, retry_in = Event.EXHAUST, 0
-    else:
-        event = Event.FAIL
-        retry_in = backoff_ms(claim.backoff_base, attempts, policy=policy, chance=chance)
-    return Settlement(event, ending, attempts, claim.crashes, exit_code, signal, error, retry_in)
-
-
 def _settle_without_attempt(
     claim: Claim, event: Event, ending: Ending, error: str, how: Exited | Signalled | None
 ) -> Settlement:
-    exit_code, signal = _status(how)
-    return Settlement(event, ending, claim.attempts, claim.crashes, exit_code, signal, error)
+    return Settlement(event, ending, claim.attempts, claim.crashes, *_status(how), error)
 
 
 def settle_lost(claim: Claim, max_crashes: int) -> Settlement:

@@ -12,7 +12,16 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import InvalidInput
 from queuectl.jobs.spec import PackedLimits
 from queuectl.text import short_repr
-from queuectl.units import DAY_MS, HOUR_MS, MAX_DURATION_MS, MINUTE_MS, SECOND_MS, format_duration, parse_duration_ms
+from queuectl.units import (
+    DAY_MS,
+    HOUR_MS,
+    MAX_DURATION_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    format_duration,
+    parse_duration_ms,
+    to_seconds,
+)
 from queuectl.webhooks.rules import redact_url
 
 MAX_QUEUE_LIMIT: Final = 1_000_000  # jobs at a time, and starts in a window
@@ -125,7 +134,6 @@ def split_slots(weights: Sequence[int], account: list[int], slots: int) -> list[
 
 def rules_to_dict(rules: QueueSettings, *, show_urls: bool = False) -> dict[str, Any]:
     """The JSON of the settings; a timeout is in seconds, 0 for none. URLs are redacted without `show_urls`."""
-    ms = rules.timeout_ms
     urls = {name: getattr(rules, name) for name in ("on_success", "on_failure", "on_dead")}
     return {
         "concurrency": rules.concurrency,
@@ -133,7 +141,7 @@ def rules_to_dict(rules: QueueSettings, *, show_urls: bool = False) -> dict[str,
         "rate": None if rules.rate is None else format_rate(rules.rate),
         "priority": rules.priority,
         "max_retries": rules.max_retries,
-        "timeout": None if ms is None else ms // 1000 if ms % 1000 == 0 else ms / 1000,
+        "timeout": to_seconds(rules.timeout_ms),
         "limits": dict(rules.limits or {}),
         **{name: url if show_urls or url is None else redact_url(url) for name, url in urls.items()},
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
@@ -38,16 +39,9 @@ def cpu_time(value: object, name: str) -> int:
     return -(-parse_duration_ms(value, subject=name) // 1000)
 
 
-def nice(value: object, name: str) -> int:
-    return integer(value, name, low=-MAX_NICE - 1, high=MAX_NICE)
-
-
-def open_files(value: object, name: str) -> int:
-    return integer(value, name, low=0, high=MAX_OPEN_FILES)
-
-
-def processes(value: object, name: str) -> int:
-    return integer(value, name, low=0, high=MAX_PROCESSES)
+nice: Final = partial(integer, low=-MAX_NICE - 1, high=MAX_NICE)
+open_files: Final = partial(integer, low=0, high=MAX_OPEN_FILES)
+processes: Final = partial(integer, low=0, high=MAX_PROCESSES)
 
 
 def _size(value: object, name: str) -> int:

@@ -17,7 +17,7 @@ from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
 from queuectl.cli.filters import Selection, ids_and_filters
 from queuectl.cli.render import Details, Lines, Result, Table, progress
 from queuectl.cli.tables import Column, size_text
-from queuectl.config import reset_settings, store_settings
+from queuectl.config import change_settings
 from queuectl.doctor import CheckReport, Repair, count, report, run_doctor
 from queuectl.doctor.finding import Severity
 from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
@@ -437,12 +437,15 @@ def config_unset(app: App, key: str) -> Result:
 @config.subcommand("reset", "Restore all defaults.", examples="queuectl config reset")
 def config_reset(app: App) -> Result:
     """Remove all stored settings, so that all defaults apply again. Jobs are not affected."""
-    keys = reset_settings(reads=app.open_reads, open_store=app.open_store)
+    if keys := list(app.open_reads().config()):
+        app.open_store().set_config(dict.fromkeys(keys))
     return Lines([f"{key} reset to its default" for key in keys] or ["nothing was set"], {"unset": keys})
 
 
 def _change_setting(app: App, key: str, value: str | None) -> Result:
-    changed = store_settings({key: value}, reads=app.open_reads, open_store=app.open_store)
+    # Validated before the database is opened: an invalid value creates no data directory.
+    changed = change_settings(app.open_reads().config(), {key: value})
+    app.open_store().set_config(changed)
     (name,) = changed
     entry = app.settings.entry(name)
     if entry.source == "env":

@@ -216,7 +216,9 @@ def list_settings(session: WebSession, call: ApiRequest) -> Any:
 
 @CONFIG("DELETE /config", "Reset all settings to their defaults.", exactly(unset=array(TEXT)))
 def reset_settings(session: WebSession, call: ApiRequest) -> Any:
-    return {"unset": config.reset_settings(reads=lambda: session.reads, open_store=session.open_store)}
+    if stored := list(session.reads.config()):
+        session.open_store().set_config(dict.fromkeys(stored))
+    return {"unset": stored}
 
 
 @CONFIG("GET /config/{key}", "Show a setting.", ref("Setting"))
@@ -244,7 +246,9 @@ def unset_setting(session: WebSession, call: ApiRequest) -> Any:
 
 
 def _change_setting(session: WebSession, key: str, value: str | None) -> Any:
-    (name,) = config.store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
+    changes = config.change_settings(session.reads.config(), {key: value})
+    session.open_store().set_config(changes)
+    (name,) = changes
     return session.settings.entry(name).to_dict()
 
 

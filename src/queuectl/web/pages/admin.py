@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from queuectl.config import store_settings
+from queuectl.config import change_settings
 from queuectl.errors import WorkerNotFound
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
@@ -66,7 +66,9 @@ def change_setting(session: WebSession, ask: PageRequest) -> Notice:
 
 
 def _change_setting(session: WebSession, key: str, value: str | None, *, before: str | None) -> Notice:
-    (name,) = store_settings({key: value}, reads=lambda: session.reads, open_store=session.open_store)
+    changes = change_settings(session.reads.config(), {key: value})
+    session.open_store().set_config(changes)
+    (name,) = changes
     text = session.settings.entry(name).text
     message = f"{name} reset to its default, {text}" if value is None else f"{name} set to {text}"
 

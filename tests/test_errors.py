@@ -41,10 +41,12 @@ def name_of(function: ast.expr) -> str:
 
 @cache
 def calls() -> list[tuple[str, ast.Call, type[QueuectlError]]]:
+    texts = {path: path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
     return [
         (f"{path.relative_to(SOURCE)}:{node.lineno}", node, kind)
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for path, text in texts.items()
+        if any(f"{name}(" in text for name in KINDS)  # the others need not be parsed, which takes long
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and (kind := KINDS.get(name_of(node.func)))
     ]
 

@@ -1,4 +1,4 @@
-"""Load the settings in force (flag > environment > stored > default), each value with its origin.
+"""Load the settings in force (environment > stored > default), each value with its origin.
 
 The only module that reads environment variables, the current directory and the host name. settings.py has the table of keys.
 """
@@ -27,25 +27,19 @@ TOKEN_VARIABLE: Final = PREFIX + "TOKEN"
 DB_ALIAS: Final = PREFIX + "DB_PATH"
 # Set by the service manager for the worker only, see service/sd_notify.py.
 MANAGER_VARIABLES: Final = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
-NO_FLAGS: Final[Mapping[str, str]] = {}
 
 
-def load_settings(
-    stored: Mapping[str, str], environ: Mapping[str, str], flags: Mapping[str, str] = NO_FLAGS
-) -> Settings:
-    """The settings in force: flag > environment > stored > default.
+def load_settings(stored: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
+    """The settings in force: environment > stored > default. Options of commands take precedence over them.
 
-    `stored` and `flags` map names of keys to text. Unknown keys in `stored` are ignored: a newer version may have written
-    them. Raises InvalidInput, which names the key or variable, for an invalid value.
+    `stored` maps names of keys to text. Unknown keys are ignored: a newer version may have written them. Raises InvalidInput, which
+    names the key or variable, for an invalid value.
     """
-    flagged = {resolve_key(name).name: text for name, text in flags.items()}
     values: dict[str, Value] = {}
     origins: dict[str, str] = {}
     for key in KEYS:
         variable = _variable(key, environ)
-        if key.name in flagged:
-            value, origin = key.parse(flagged[key.name], subject=key.name), "flag"
-        elif variable is not None:
+        if variable is not None:
             value, origin = key.parse(environ[variable], subject=variable), "env"
         elif key.name in stored:
             value, origin = _parse_stored(key, stored[key.name]), "stored"

@@ -268,7 +268,7 @@ class SettingEntry(NamedTuple):
     key: str
     value: Json
     default: Json
-    source: str  # flag | env | stored | default
+    source: str  # env | stored | default
     text: str
 
     def to_dict(self) -> dict[str, Json]:
@@ -300,7 +300,7 @@ class Settings(NamedTuple):
     webhook_dead: str | None
     webhook_secret: str | None
     webhook_allow_private: bool
-    origins: Mapping[str, str]  # name of a key -> flag | env | stored | default
+    origins: Mapping[str, str]  # name of a key -> env | stored | default
 
     @classmethod
     def of(cls, values: Mapping[str, Value], origins: Mapping[str, str]) -> Settings:

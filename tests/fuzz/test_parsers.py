@@ -212,8 +212,8 @@ def test_a_setting_of_any_text_is_accepted_or_rejected(key: Any, text: str) -> N
 @settings(max_examples=MANY * 3)
 @given(spec=SPECS)
 def test_a_job_of_any_fields_is_accepted_or_rejected(spec: dict[str, object]) -> None:
-    tried(lambda fields: validate(fields, DEFAULTS, local=UTC), spec)
-    tried(lambda fields: parse_edit(fields, local=UTC), spec)
+    tried(lambda fields: validate(fields, DEFAULTS), spec)
+    tried(parse_edit, spec)
     tried(lambda fields: parse_record(fields, DEFAULTS), spec)
 
 

@@ -1,4 +1,4 @@
-"""The data directory and the database: permissions, files that are not needed any more, disks; a database that is sound, and its time."""
+"""Checks of the data directory (permissions, logs, leftovers, disks) and of the database (damage, schema, clock)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from queuectl.maintenance.lock_breaker import hint_for, lock_holder
 from queuectl.process import tree
 from queuectl.process.journal import read_journal
 from queuectl.process.linux import unescape
+from queuectl.store.open import live_worker
 from queuectl.text import plural
 from queuectl.units import format_duration, to_ms
 
@@ -303,9 +304,8 @@ def store(target: Target) -> CheckResult:
     if (trouble := target.trouble) is not None:
         return CheckResult("", [reported(trouble)])
     if target.store is None:
-        if target.store_file and (name := _worker_in(target.home)):
-            gone = StoreGone(target.store_file, worker=name)
-            return CheckResult("", [reported(gone)])
+        if target.store_file and (name := live_worker(target.home)):
+            return CheckResult("", [reported(StoreGone(target.store_file, worker=name))])
         return CheckResult(f"there is none at {target.address} yet: the first job makes it")
     health = target.health
     findings = [
@@ -318,17 +318,8 @@ def store(target: Target) -> CheckResult:
         message = f"{target.address} is locked by process {holder.process.pid} ({holder.program}), which is stopped"
         findings.append(problem("store-locked", message, hint_for(holder)))
     if target.store_file is not None and not os.access(target.store_file, os.W_OK):
-        fixed = StoreReadOnly(target.store_file)
-        findings.append(reported(fixed))
+        findings.append(reported(StoreReadOnly(target.store_file)))
     return CheckResult(f"sound, {health.engine}, {plural(target.opened.count(), 'job')}, {target.address}", findings)
-
-
-def _worker_in(home: str) -> str | None:
-    """A live worker of this data directory: it had a database."""
-    folder = os.path.dirname(paths.lock_file(home, ""))
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    held = (name for name in names if name.endswith(".lock") and is_held(os.path.join(folder, name)))
-    return next((name.removesuffix(".lock") for name in held), None)
 
 
 def schema(target: Target) -> CheckResult:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import tzinfo
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.spec import readers
 from queuectl.text import closest_match
-from queuectl.units import parse_time_ms
 from queuectl.webhooks.rules import Origin
 
 # Fields of `edit`; `first_is_free` and `held` are changed in other ways.
@@ -52,7 +50,7 @@ RELEASE: Final = JobEdit(held=False)
 RUN_NOW: Final = JobEdit(delay_ms=0, held=False)
 
 
-def parse_edit(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo | None = None) -> JobEdit:
+def parse_edit(fields: Mapping[str, object], *, dashes: str = "") -> JobEdit:
     """The edit that `fields` describe; null means "not given", as for enqueue. Raises InvalidInput or UnknownName.
 
     `dashes` is `--` if the names in messages are options.
@@ -68,11 +66,7 @@ def parse_edit(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo 
     kept: dict[str, Any] = {}
     parsers = readers()
     for name, value in given.items():
-        spelled = _spelled(dashes, name)
-        if name == "run_at":
-            kept["run_at_ms"] = parse_time_ms(value, subject=spelled, local=local)
-            continue
-        parsed: Any = parsers[name][1](value, spelled)
+        parsed: Any = parsers[name][1](value, _spelled(dashes, name))
         if name.startswith("on_"):
             webhook = [parsed, Origin.JOB.value] if parsed else None
             kept["hooks"] = {**kept.get("hooks", {}), name.removeprefix("on_"): webhook}
@@ -85,7 +79,7 @@ def parse_edit(fields: Mapping[str, object], *, dashes: str = "", local: tzinfo 
     return JobEdit()._replace(**kept)
 
 
-_STORED_AS: Final = {"delay": "delay_ms", "timeout": "timeout_ms"}
+_STORED_AS: Final = {"run_at": "run_at_ms", "delay": "delay_ms", "timeout": "timeout_ms"}
 
 
 def _spelled(dashes: str, name: str) -> str:

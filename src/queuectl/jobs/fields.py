@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from queuectl.errors import InvalidInput
 from queuectl.text import LAST_JOB, is_valid_id, is_valid_queue, is_valid_tag, short_repr
-from queuectl.units import DURATION_HINT, MAX_DURATION_MS, parse_duration_ms
+from queuectl.units import DURATION_HINT, MAX_DURATION_MS, parse_duration_ms, parse_time_ms
 
 if TYPE_CHECKING:
     from queuectl.jobs.dependencies import Dependency
@@ -166,6 +166,10 @@ DURATION_TEXT_HINT: Final = f'for a text use "timeout": {DURATION_HINT}'
 
 def delay(value: object, name: str) -> int:
     return parse_duration_ms(value, subject=name)
+
+
+def run_at(value: object, name: str) -> int:
+    return parse_time_ms(value, subject=name, local=None)
 
 
 def cwd(value: object, name: str) -> str:

@@ -5,7 +5,6 @@ A new field also needs: fields.py, NewJob, docs/reference/json.md, the options o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
@@ -13,7 +12,6 @@ from queuectl.jobs import fields as read
 from queuectl.jobs.fields import queue
 from queuectl.settings import Settings
 from queuectl.text import WEBHOOK_QUEUE, closest_match, short_repr, truncate
-from queuectl.units import parse_time_ms
 
 if TYPE_CHECKING:
     from queuectl.jobs.dependencies import Dependency
@@ -173,15 +171,9 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "max_attempts": (_SLOT["max_retries"], read.retries),
     "backoff_base": (_SLOT["backoff_base"], read.backoff_base),
     "base_backoff": (_SLOT["backoff_base"], read.backoff_base),
-    "timeout": (_SLOT["timeout_ms"], read.timeout),
-    "timeout_seconds": (_SLOT["timeout_ms"], read.timeout),
-    "timeout_sec": (_SLOT["timeout_ms"], read.timeout),
+    **dict.fromkeys(("timeout", "timeout_seconds", "timeout_sec"), (_SLOT["timeout_ms"], read.timeout)),
     "timeout_ms": (_SLOT["timeout_ms"], read.timeout_in_ms),
-    # A time also needs the local zone: `validate` parses these four itself.
-    "run_at": (_RUN_AT, read.ignored),
-    "available_at": (_RUN_AT, read.ignored),
-    "run_after": (_RUN_AT, read.ignored),
-    "next_run_at": (_RUN_AT, read.ignored),
+    **dict.fromkeys(("run_at", "available_at", "run_after", "next_run_at"), (_RUN_AT, read.run_at)),
     "delay": (_DELAY, read.delay),
     "cwd": (_CWD, read.cwd),
     "env": (_SLOT["env"], read.env),
@@ -200,10 +192,7 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     # Other fields of job records of other tools.
     "state": (_NOWHERE, read.only_pending),
     "attempts": (_NOWHERE, read.only_zero),
-    "created_at": (_NOWHERE, read.ignored),
-    "updated_at": (_NOWHERE, read.ignored),
-    "stdout_log": (_NOWHERE, read.ignored),
-    "waiting_time": (_NOWHERE, read.ignored),
+    **dict.fromkeys(("created_at", "updated_at", "stdout_log", "waiting_time"), (_NOWHERE, read.ignored)),
 }
 _SHARED: Final = frozenset(
     _SLOT[name] for name in ("max_retries", "backoff_base", "timeout_ms", "run_at_ms", "depends_on")
@@ -220,8 +209,8 @@ _RIVALS: Final = (
 )
 
 
-def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo | None = None) -> NewJob:
-    """The job that `fields` describe. `local` is the zone of times without one, None for that of this host.
+def validate(fields: Mapping[str, object], defaults: Defaults) -> NewJob:
+    """The job that `fields` describe. Times without a zone are in the zone of this host.
 
     Raises only InvalidInput and UnknownName, which name the field, for any values.
     """
@@ -239,7 +228,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults, *, local: tzinfo 
         if value is None:
             continue
         slot, reader = field
-        kept = parse_time_ms(value, subject=name, local=local) if slot == _RUN_AT else reader(value, name)
+        kept = reader(value, name)
         if slot in _SHARED:
             other, before = spelled.setdefault(slot, (name, kept))
             if before != kept:
@@ -292,13 +281,9 @@ def _apply_queue_defaults(draft: list[Any], fields: Mapping[str, object], defaul
         draft[_SLOT["timeout_ms"]] = timeout_ms or None
 
 
-def check_field(name: str, value: object, *, spelled: str, local: tzinfo | None = None) -> None:
+def check_field(name: str, value: object, *, spelled: str) -> None:
     """Raise InvalidInput for a value that the field `name` does not accept; the message names the option `spelled`."""
-    slot, reader = _FIELDS[name]
-    if slot == _RUN_AT:
-        parse_time_ms(value, subject=spelled, local=local)
-    else:
-        reader(value, spelled)
+    _FIELDS[name][1](value, spelled)
 
 
 def merge_fields(fields: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:
@@ -324,17 +309,11 @@ def merge_fields(fields: Mapping[str, object], flags: Mapping[str, object]) -> d
     return merged
 
 
-def parse_run_at(value: object, name: str) -> int:
-    return parse_time_ms(value, subject=name, local=None)
-
-
 def readers() -> dict[str, tuple[str, _Reader]]:
     """Every field of a new job -> its preferred name and its parser, without those that are validated and then ignored."""
     preferred: dict[int, str] = {}
     return {
-        name: (preferred.setdefault(slot, name), parse_run_at if slot == _RUN_AT else reader)
-        for name, (slot, reader) in _FIELDS.items()
-        if slot != _NOWHERE
+        name: (preferred.setdefault(slot, name), reader) for name, (slot, reader) in _FIELDS.items() if slot != _NOWHERE
     }
 
 

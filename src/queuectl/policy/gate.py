@@ -1,7 +1,8 @@
-"""The policy of this host in force, and the gate for every program that queuectl starts for a user: jobs, alert commands, secret providers.
+"""The active policy of this host, and the gate for every program that queuectl starts for a user.
 
-It evaluates the policy of this host and returns the program, user and limits to start with. Schedules and batches add jobs, which
-pass the gate when a worker starts them. tests/test_architecture.py lists every module that starts a process.
+Such programs are jobs, alert commands and secret providers. The gate evaluates the policy and returns the program, user and limits to
+start with. Schedules and batches add jobs, which pass the gate when a worker starts them. tests/test_architecture.py lists every module
+that starts a process.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def store_file_of(home: str, db: str | None) -> str | None:
 
 def refuse_while_locked(home: str, verb: str) -> None:
     """Raise WorkersAlive if a worker of this data directory is alive, by its lock file: for a database that cannot be read."""
-    if alive := _live_worker(home):
+    if alive := live_worker(home):
         raise errors.WorkersAlive(verb, [alive])
 
 
@@ -190,7 +190,7 @@ def store_exists(home: str, db: str | None = None) -> bool:
     try:
         os.stat(address.path)
     except FileNotFoundError:
-        if address == _address(home, None) and (alive := _live_worker(home)):
+        if address == _address(home, None) and (alive := live_worker(home)):
             raise errors.StoreGone(address.path, worker=alive) from None
         return False
     except OSError as exc:
@@ -256,7 +256,7 @@ def _place(home: str, path: str) -> None:
     """Create the data directory, but nothing in it before the database is known to be ours."""
     _refuse_directory(path)
     make_home(home)
-    if not os.path.exists(path) and (alive := _live_worker(home)):
+    if not os.path.exists(path) and (alive := live_worker(home)):
         # The database was removed while a worker is alive: a new empty one would hide that.
         raise errors.StoreGone(path, worker=alive)
 
@@ -284,11 +284,11 @@ def _place_beside(path: str) -> None:
         raise errors.StoreFailed(
             path, "its directory does not exist", hint=f"make it, for yourself only: mkdir -m 700 {folder}"
         )
-    if alive := _live_worker(folder):
+    if alive := live_worker(folder):
         raise errors.StoreGone(path, worker=alive)
 
 
-def _live_worker(home: str) -> str | None:
+def live_worker(home: str) -> str | None:
     """The name of a worker of this data directory that is alive."""
     from queuectl.filelock import is_held
 

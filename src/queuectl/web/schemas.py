@@ -18,7 +18,7 @@ from queuectl.jobs import fields, resources
 from queuectl.jobs.edit import EDITABLE
 from queuectl.jobs.model import Job, Run, Worker
 from queuectl.jobs.resources import Usage
-from queuectl.jobs.spec import parse_hook, parse_run_at, parse_secrets, parse_user_queue, readers
+from queuectl.jobs.spec import parse_hook, parse_secrets, parse_user_queue, readers
 from queuectl.jobs.states import State
 from queuectl.operations.inspect import Metrics, Status
 from queuectl.secrets import rules
@@ -180,7 +180,7 @@ _BY_READER: Final[dict[Callable[..., object], Schema]] = {
     fields.timeout: DURATION,
     fields.timeout_in_ms: {"type": "integer", "minimum": 0, "description": "Milliseconds."},
     fields.delay: DURATION,
-    parse_run_at: {"type": "string", "description": "ISO 8601. Without a zone: in the time zone of the server."},
+    fields.run_at: {"type": "string", "description": "ISO 8601. Without a zone: in the time zone of the server."},
     fields.cwd: {"type": "string", "minLength": 1},
     fields.env: {"type": "object", "additionalProperties": TEXT},
     fields.tags: {"type": "array", "items": TEXT, "maxItems": fields.MAX_TAGS},

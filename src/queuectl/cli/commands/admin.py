@@ -387,7 +387,7 @@ def _settings_table(app: App) -> Result:
     )
 
 
-_SOURCE_STYLE = {"flag": "cyan", "env": "cyan", "stored": "green", "default": None}
+_SOURCE_STYLE = {"env": "cyan", "stored": "green", "default": None}
 
 
 @config.subcommand("get", "Print a setting.")

@@ -132,7 +132,7 @@ class LogWriter:
         if self.log_from is None:
             if has_followers:
                 self._begin()
-            elif self._is_first:
+            elif self._is_first and os.path.lexists(self._path):
                 remove_log(self._path)
         log_to = None if self.log_from is None else self.append_line(line())
         self._is_over = True

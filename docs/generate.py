@@ -378,7 +378,7 @@ def http() -> Iterator[str]:
     yield ""
     yield from prose(
         f"`queuectl dashboard` serves the API below `{ROOT}`. For an introduction, see [HTTP API](../guides/http-api.md). The OpenAPI "
-        f"3.1 document is at `{ROOT}/openapi.json`, and its page at `{ROOT}/docs`. Objects are those of [JSON](json.md)."
+        f"3.1 document is at `{ROOT}/openapi.json`, and its page at `{ROOT}/docs`. Objects have the fields that [JSON](json.md) describes."
     )
     yield ""
     tags: dict[str, list[Operation]] = {}
@@ -413,7 +413,7 @@ def http() -> Iterator[str]:
     )
     yield from table(("status", "meaning"), meanings)
     yield ""
-    yield from prose("Their codes are those of [errors](errors.md). The API adds:")
+    yield from prose("The codes are listed in [errors](errors.md). The API has these additional codes:")
     yield ""
     yield from table(
         ("code", "status", "meaning"), ((code(one), str(status), about) for one, (status, about) in REFUSALS.items())

@@ -42,7 +42,11 @@ def test_every_path_on_a_page_for_contributors_exists(page: Path) -> None:
 
 
 def test_a_path_that_does_not_exist_is_found() -> None:
-    assert PATH.findall("See `process/missing.py`, `wire.py` and `logs/`.") == ["process/missing.py", "wire.py", "logs/"]
+    assert PATH.findall("See `process/missing.py`, `wire.py` and `logs/`.") == [
+        "process/missing.py",
+        "wire.py",
+        "logs/",
+    ]
     assert START.findall("Run `scripts/nothing --all`.") == ["scripts/nothing"]
     assert not exists("process/missing.py", Path(), SOURCE)
     assert not exists("scripts/nothing", Path())

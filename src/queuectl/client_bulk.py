@@ -278,7 +278,7 @@ class Schedules:
         return [from_ms(at) for at in cron.upcoming(self._reads(), name, count)]
 
     def run(self, name: str) -> Job:
-        """Add the job of the schedule now. Raises NotFired if another job has its unique key."""
+        """Add the job of the schedule now. Raises NotFired if another job has the unique key of the schedule."""
         job_id = cron.run(name, self._context)  # first: it may replace the connection for reads
         return self._reads().get(job_id)
 

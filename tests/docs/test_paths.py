@@ -15,7 +15,9 @@ PATH = re.compile(r"`((?:[\w.*-]+/)+[\w.*-]*|[\w*-]+\.(?:py|sql|sh))`")
 START = re.compile(r"`((?:scripts|tests|bench|src|docs|deploy|\.ci)/[\w./*-]+)")
 SOURCE = Path("src/queuectl")
 # Pages for contributors name modules relative to src/queuectl/. On other pages, most paths belong to users.
-FOR_CONTRIBUTORS = [path for path in PAGES if path.name == "CONTRIBUTING.md" or "internals" in path.parts]
+FOR_CONTRIBUTORS = [
+    path for path in PAGES if path.name == "CONTRIBUTING.md" or {"internals", "bench"} & {*path.relative_to(ROOT).parts}
+]
 # Paths in a data directory, below the folder that the sentence is about, or no paths at all.
 OTHERS = {"workers/", "migrations/", "sqlite/", "postgres/", "5/15"}
 
@@ -38,7 +40,8 @@ def test_every_path_from_the_root_exists(page: Path) -> None:
 def test_every_path_on_a_page_for_contributors_exists(page: Path) -> None:
     named = set(PATH.findall(prose(page.read_text("utf-8")))) - OTHERS
     names = file_names()
-    assert not sorted(path for path in named if path not in names and not exists(path, Path(), SOURCE, SOURCE.parent))
+    folders = (Path(), SOURCE, SOURCE.parent, page.parent.relative_to(ROOT))
+    assert not sorted(path for path in named if path not in names and not exists(path, *folders))
 
 
 def test_a_path_that_does_not_exist_is_found() -> None:

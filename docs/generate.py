@@ -188,8 +188,8 @@ def configuration() -> Iterator[str]:
     )
     yield ""
     yield from prose(
-        "`max-retries` and `max_retries` are the same key. Unknown keys and invalid values are refused. The hint has the closest key "
-        "or the accepted format. For an invalid value in the environment, it has the name of the variable. Keys of a newer version are "
+        "`max-retries` and `max_retries` are the same key. Unknown keys and invalid values are refused. The hint contains the closest "
+        "key or the accepted format. For an invalid value in the environment, the hint names the variable. Keys of a newer version are "
         "ignored."
     )
     yield ""
@@ -228,7 +228,7 @@ def configuration() -> Iterator[str]:
     yield ""
     yield from prose(
         "`QUEUECTL_DEBUG=1` prints the traceback of an unexpected error. Other unknown `QUEUECTL_*` variables are ignored. For the "
-        "environment of a job, see [its own page](environment.md)."
+        "environment of a job, see [job environment](environment.md)."
     )
 
 
@@ -242,7 +242,7 @@ def setting(key: Key, in_force: str) -> Iterator[str]:
     if key.aliases:
         yield f"- also called: {', '.join(map(code, key.aliases))}"
     if key.name == "ageing":
-        yield "- environment: none, it is stored in the database; see [priorities](../guides/priorities.md)"
+        yield "- environment: none, because the setting is stored in the database; see [priorities](../guides/priorities.md)"
     else:
         yield f"- environment: {', '.join(map(code, key.variables))}"
     yield f"- a change applies to: {in_force}"
@@ -286,8 +286,8 @@ def errors() -> Iterator[str]:
     yield from prose(
         "An error is printed on stderr: one line with the message and one line with a hint. With `--json` it is "
         '`{"error": {"code", "message", "hint"}}`. The code is for programs and does not change. Message and hint may change. In '
-        "Python, errors are classes of `queuectl.errors`, with the attributes `code`, `message` and `hint`. Only the command line "
-        "raises a few of them."
+        "Python, errors are classes of `queuectl.errors`, with the attributes `code`, `message` and `hint`. A few of them "
+        "are raised only by the command line."
     )
     yield ""
     yield "An error means that nothing was changed, unless its description says otherwise."
@@ -378,7 +378,7 @@ def http() -> Iterator[str]:
     yield ""
     yield from prose(
         f"`queuectl dashboard` serves the API below `{ROOT}`. For an introduction, see [HTTP API](../guides/http-api.md). The OpenAPI "
-        f"3.1 document is at `{ROOT}/openapi.json`, and its page at `{ROOT}/docs`. Objects are those of [JSON](json.md)."
+        f"3.1 document is at `{ROOT}/openapi.json`, and its page at `{ROOT}/docs`. Objects have the fields that [JSON](json.md) describes."
     )
     yield ""
     tags: dict[str, list[Operation]] = {}
@@ -413,7 +413,7 @@ def http() -> Iterator[str]:
     )
     yield from table(("status", "meaning"), meanings)
     yield ""
-    yield from prose("Their codes are those of [errors](errors.md). The API adds:")
+    yield from prose("The codes are listed in [errors](errors.md). The API has these additional codes:")
     yield ""
     yield from table(
         ("code", "status", "meaning"), ((code(one), str(status), about) for one, (status, about) in REFUSALS.items())

@@ -18,14 +18,14 @@ IN_FORCE = {
     "timeout": AT_ENQUEUE,
     "kill-grace": f"runs that are terminated afterwards; {AT_BEAT}",
     "priority": AT_ENQUEUE,
-    "ageing": "all waiting jobs, at once",
+    "ageing": "all waiting jobs, immediately",
     "worker-count": f"{AT_BEAT}, unless started with `--count`",
     "poll-interval": AT_BEAT,
     "heartbeat": AT_BEAT,
     "lease": f"{AT_BEAT}; at least twice the heartbeat",
     "log-limit": f"output that is printed afterwards; {AT_BEAT}; an adopted run keeps its limit",
     "output-limit": "the next `show`; in PostgreSQL, output after the next heartbeat",
-    "retain-completed": f"{AT_RETENTION}; it applies to cancelled jobs, too",
+    "retain-completed": f"{AT_RETENTION}; it also applies to cancelled jobs",
     "retain-dead": AT_RETENTION,
     "retain-audit": "running workers, within an hour",
     "webhook-success": AT_ENQUEUE,
@@ -41,11 +41,11 @@ ERRORS = {
     "error": "Never raised itself: the base class of all errors.",
     "usage": "Invalid command line: an unknown option, a repeated option, no action.",
     "invalid-input": "A value of a wrong type, range or format. The message begins with the field, option or key.",
-    "invalid-json": "Text that is not valid JSON, or that is ambiguous (duplicate keys, NaN). The message has the position.",
+    "invalid-json": "Text that is not valid JSON, or that is ambiguous (duplicate keys, NaN). The message contains the position.",
     "invalid-line": "One line of a batch is invalid, so none of the batch was added. With `--stream` only that line is skipped.",
     "invalid-lines": "`enqueue --stream --json`: several lines were invalid and skipped; the others were added.",
     "invalid-item": "One element of a JSON array is invalid, so none of the array was added.",
-    "unknown-name": "A command, field, key, state or sort key that does not exist. The hint has the closest one.",
+    "unknown-name": "A command, field, key, state or sort key that does not exist. The hint names the closest match.",
     "needs-confirmation": "Jobs would be removed, or many selected jobs changed, without `--yes`, and there is no terminal for confirmation.",
     "not-found": "The object does not exist, such as the run of `logs --run`.",
     "job-not-found": "No job has that ID or prefix.",
@@ -61,7 +61,7 @@ ERRORS = {
     "batch-complete": "All jobs of the batch have ended and its `--on-complete` job is queued: it accepts no more jobs.",
     "batch-differs": "The batch has another `--on-complete` job.",
     "idempotency-key-reused": "HTTP API: another request of the last 24 hours had the same `Idempotency-Key`. Nothing was added.",
-    "key-taken": "Another job with that unique key waits or runs, and `--if-exists error`, `replace` of a running one, `retry` or `import` would create a second one.",
+    "key-taken": "Another job with that unique key waits or runs. Raised by `--if-exists error`, by `--if-exists replace` if that job runs, by `retry` and by `import`.",
     "not-fired": "`cron run`: another job has the unique key of the schedule, so none was added.",
     "schedule-exists": "`cron add`: a schedule with that name exists. `--replace` replaces it.",
     "parent-ended": "A parent of a job has already ended in another way, so the job would never run.",
@@ -83,12 +83,12 @@ ERRORS = {
     "job-differs": "`import`: another job has one of the IDs. Nothing was imported.",
     "invalid-row": "`import`: one row of the SQLite file of another tool is invalid, so nothing was imported.",
     "unknown-layout": "`import`: the file is neither JSON nor SQLite with a known layout.",
-    "refused": "Several IDs, some of them refused. The others were processed.",
+    "refused": "Some of several IDs were refused. The others were processed.",
     "extra-missing": "`dashboard`, `top`: required packages are not installed. The hint shows how to install them.",
     "cannot-listen": "`dashboard`: the port is in use, or the address does not belong to this host.",
     "unavailable": "A required file cannot be read, such as the log of a job of another user.",
     "supervisor-gone": "The supervisor of a worker died, or could not be started. The worker exits.",
-    "call-refused": "A webhook was not called: its name has no address, or a job set its URL and the address is private.",
+    "call-refused": "A webhook was not called: its name has no address, or a job set the URL and its address is private.",
     "call-unanswered": "The receiver of a webhook did not respond with 2xx. Redirects are not followed.",
     "command-refused": "`alert test`, `alert check`: the policy of this host refuses the command of an alert. Nothing was run.",
     "command-failed": "`alert test`, `alert check`: the command of an alert failed, did not exit within a minute, or could not be started.",
@@ -100,10 +100,10 @@ ERRORS = {
     "store-locked": "Another program held the lock of the database for longer than 30 s, the timeout of a command.",
     "store-unreachable": "The database server does not respond, or the connection was lost. If it is unknown whether jobs were added, the hint shows how to find out. Workers retry without limit, and `wait`, `run`, `logs --follow` and `status --watch` for 10 s.",
     "store-refused": "The database server refused the connection (user, password, database), or a privilege is missing. The message names it.",
-    "driver-missing": "The driver for PostgreSQL is not installed. The hint has the command that installs it.",
+    "driver-missing": "The driver for PostgreSQL is not installed. The hint contains the command that installs it.",
     "store-full": "No space is left for the database.",
     "store-read-only": "The user or the file system does not allow writing to the database.",
-    "store-failed": "The database failed for another reason. The message is that of the database.",
+    "store-failed": "The database failed for another reason. The message comes from the database.",
     "store-damaged": "The database file is damaged. It is never replaced by an empty one.",
     "store-foreign": "The file is not a database of queuectl, and was not changed.",
     "store-too-new": "A newer queuectl has upgraded the schema of this database. A running worker finishes its jobs and exits.",
@@ -118,8 +118,8 @@ ERRORS = {
     "system-refused": "A system call failed: no file descriptor is left, or the disk is full or read-only. A worker prints the error and retries.",
     "too-many-slots": "The hard limit of open files (`ulimit -Hn`) does not allow a worker this many slots: each needs two files.",
     "no-service-manager": "`service`: systemd or launchd is missing, or this user cannot access it.",
-    "service-failed": "`service`: systemd or launchd failed. The message is that of the service manager.",
-    "worker-failed": "A worker started with `--detach` did not start. The message is that of the worker.",
+    "service-failed": "`service`: systemd or launchd failed. The message comes from the service manager.",
+    "worker-failed": "A worker started with `--detach` did not start. The message comes from the worker.",
     "wait-timeout": "`wait --timeout`: the timeout has expired, and the jobs continue. In Python also a `TimeoutError`.",
     "interrupted": "`run --json` was interrupted with Ctrl-C. The job continues, and the message names it.",
     "internal": "A bug or an unexpected failure of the host. `QUEUECTL_DEBUG=1` prints the traceback. Please report it.",
@@ -147,15 +147,15 @@ COUNTS = """
     | `crashes` | runs whose worker died | `retry` of a dead or cancelled job |
 
     - A failed run makes a job `dead` when `attempts` reaches `max_retries`. 0 counts as 1. With
-      [`first-attempt-is-free`](configuration.md#first-attempt-is-free), the job has one attempt more.
+      [`first-attempt-is-free`](configuration.md#first-attempt-is-free), the job has one more attempt.
     - Otherwise the job is `failed`, with `run_at` = now + `backoff_base ** attempts` seconds, at most `backoff-max`. See
       [retries](../guides/retries.md).
     - A cancel that is recorded before the end of a run wins, whatever the exit code, and does not count as an attempt.
-    - A job that the [policy](../guides/policy.md) of its worker's host refuses is `dead` at once. There is no run, and it does not count as an attempt.
-    - A worker that is stopped at once releases its jobs: `pending`, and the run does not count as an attempt.
-    - The death of a worker counts as a crash, not as an attempt: `pending`, or `dead` when `crashes` reaches `max-crashes`.
+    - A job that the [policy](../guides/policy.md) of its worker's host refuses is `dead` immediately. The job does not run, and no attempt is counted.
+    - A worker that is stopped immediately releases its jobs. They become `pending`, and the run does not count as an attempt.
+    - The death of a worker counts as a crash, not as an attempt. The job becomes `pending`, or `dead` when `crashes` reaches `max-crashes`.
     - `retry` makes a job due now. It keeps its position in the queue, its runs and its history. Completed, pending,
-      processing and blocked jobs cannot be retried; `dlq retry` accepts dead ones only.
+      processing and blocked jobs cannot be retried. `dlq retry` accepts only dead jobs.
 
     ## Order of jobs
 
@@ -174,7 +174,10 @@ REFUSALS = {
         403,
         "The alert has a command, and the server was not started with `--allow-alert-commands`.",
     ),
-    "not-found": (404, "The path does not exist. For a missing object, the code is that of the command line."),
+    "not-found": (
+        404,
+        "The path does not exist. A missing object has the code of the command line, such as `job-not-found`.",
+    ),
     "method-not-allowed": (405, "The path supports other methods: see `Allow`."),
     "too-slow": (408, "The request body took more than 30 s."),
     "too-large": (413, "The request body is larger than 16 MiB."),
@@ -182,7 +185,7 @@ REFUSALS = {
     "no-such-range": (416, "`Range` begins after the end of the log: see `Content-Range`."),
     "foreign-host": (421, "The `Host` header is not allowed: see `--allow-host`."),
     "head-too-large": (431, "Request line and headers are larger than 32 KiB."),
-    "internal-error": (500, "A bug in queuectl; the server log has the details."),
+    "internal-error": (500, "A bug in queuectl; the server log contains the details."),
     "ending": (503, "The server is shutting down."),
     "too-many-waiting": (503, "Too many clients wait or follow logs: see `Retry-After`."),
     "too-many-listeners": (503, "More than 256 clients watch `/events`."),
@@ -192,24 +195,24 @@ REFUSALS = {
 NOT_OVER_HTTP = {
     "db backup": "it writes a file on the server; run it there, or on a schedule",
     "db restore": "it replaces the whole database; run it on the host",
-    "db reset": "as db restore",
+    "db reset": "it replaces the whole database; run it on the host",
     "db copy": "it needs the addresses and passwords of two databases",
     "db import": "it reads files of the server; send jobs to `/jobs/many` instead",
     "run": "use `POST /jobs` and then `/jobs/{id}/logs?follow=true`",
     "worker start": "the server starts no workers",
     "alert check": "the server evaluates alerts itself",
     "service install": "it changes the host on which it runs",
-    "service status": "as service install",
-    "service uninstall": "as service install",
+    "service status": "it belongs to the host on which it runs",
+    "service uninstall": "it belongs to the host on which it runs",
     "policy check": "a policy belongs to the host that runs the job, which may not be the server",
-    "policy show": "as policy check",
+    "policy show": "a policy belongs to the host that runs the job, which may not be the server",
     "secret list": "secrets belong to the host that runs the job",
-    "secret set": "as secret list",
-    "secret remove": "as secret list",
-    "secret check": "as secret list",
+    "secret set": "secrets belong to the host that runs the job",
+    "secret remove": "secrets belong to the host that runs the job",
+    "secret check": "secrets belong to the host that runs the job",
     "dashboard": "it is the server itself",
     "top": "it needs a terminal",
     "demo": "it needs a terminal",
     "completion": "it is used by a shell",
-    "help": "`/api/v1/docs` has the documentation of the API",
+    "help": "`/api/v1/docs` is the documentation of the API",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -61,15 +60,13 @@ def words(text: str) -> str:
 
 @cache
 def files() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *FOLDERS, "*.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    paths = [ROOT / name for name in listed]
-    return [path for path in paths if path.suffix in ENDINGS and path.is_file() and path != Path(__file__)]
+    """Return the files to check. This needs no git, so that it also works in an unpacked source distribution."""
+    found = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))]
+    return [
+        path
+        for path in found
+        if path.suffix in ENDINGS and path.is_file() and "__pycache__" not in path.parts and path != Path(__file__)
+    ]
 
 
 def test_no_file_uses_a_banned_word() -> None:

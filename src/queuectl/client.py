@@ -56,8 +56,8 @@ class Queue:
     """The queue of a data directory, or of the database at `db`. Both default to the environment, as on the command line.
 
     Nothing is created on disk before the first job is enqueued. Where a method takes an ID, an unambiguous prefix is
-    accepted, and `"last"` is the job enqueued last. Errors are those of `queuectl.errors`. A Queue belongs to the thread
-    that uses it; create one for each thread. A data directory or database that other users own or can write to raises
+    accepted, and `"last"` is the newest job. Methods raise errors of `queuectl.errors`. A Queue belongs to the thread
+    that uses it. Create a Queue for each thread. A data directory or database that other users own or can write to raises
     NotTrusted, unless `trust_home` is true.
 
     >>> from queuectl import Queue
@@ -93,7 +93,7 @@ class Queue:
         self.close()
 
     def close(self) -> None:
-        """Close the database. A Queue that is used afterwards opens it again."""
+        """Close the database. If you use the Queue afterwards, it opens the database again."""
         for opened in (self._store, self._reads):
             if opened is not None:
                 opened.close()
@@ -109,16 +109,16 @@ class Queue:
         unique: str | None = None,
         **fields: Any,
     ) -> Job:
-        """Add a job: `command` for the shell, or `argv` to run without one. It is committed when this returns.
+        """Add a job: `command` for the shell, or `argv` to run without a shell. The job is committed when the method returns.
 
-        `fields` are those of the command line's JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
+        `fields` are the fields of a job in JSON: id, queue, priority, max_retries, backoff_base, timeout, run_at (also
         a datetime), delay (also a timedelta), cwd, env, tags, key, places; memory, cpu_time, nice, open_files, processes,
-        file_size. `after` are IDs or jobs that have to complete first, `after_any` those that have to end in any way, and
-        `after_fail` those that have to fail permanently. Raises InvalidInput, UnknownName, DuplicateId, ParentNotFound or
+        file_size. The job runs after the jobs (or IDs) in `after` have completed, those in `after_any` have ended, and
+        those in `after_fail` are dead. Raises InvalidInput, UnknownName, DuplicateId, ParentNotFound or
         ParentEnded.
 
         `unique` is a key that at most one waiting or running job has; `unique_for` (also a timedelta) and `if_exists` are
-        as on the command line. The result may be the existing job: then `is_duplicate` is true. Raises KeyTaken with
+        as on the command line. If the result is an existing job, `is_duplicate` is true. Raises KeyTaken with
         `if_exists="error"`.
 
         >>> from queuectl import Queue
@@ -141,9 +141,9 @@ class Queue:
     def enqueue_many(
         self, jobs: Iterable[str | Mapping[str, Any]], *, batch: str | None = None, on_complete: str | None = None
     ) -> list[Job]:
-        """Add many jobs, all or none: each a command for the shell or a mapping of fields.
+        """Add many jobs, all or none. Each job is a command for the shell or a mapping of fields.
 
-        `batch` names the batch they belong to; `on_complete` is a command that runs once, when all of the batch have ended.
+        `batch` is the batch of the jobs. `on_complete` is a command that runs once, when all jobs of the batch have ended.
         Raises InvalidItem for the first invalid job, and InvalidInput for one job where many are expected.
 
         >>> with Queue() as queue:
@@ -166,8 +166,8 @@ class Queue:
     ) -> list[Job]:
         """Add a job for each of `items`, all or none, as `enqueue --for-each` does.
 
-        In `command` each of `{}`, `{/}`, `{.}`, `{n}` and, with `colsep`, `{1}` becomes one quoted word; in `argv` it is
-        inserted unquoted. `fields` apply to every job.
+        In `command` each of `{}`, `{/}`, `{.}`, `{n}` and, with `colsep`, `{1}` becomes one quoted argument; in `argv` it is
+        inserted unquoted. `fields` apply to all jobs.
 
         >>> with Queue() as queue:
         ...     [job.command for job in queue.enqueue_each(["a b.jpg"], "convert {} {.}.png", queue="images")]
@@ -196,9 +196,9 @@ class Queue:
         on_complete: str | None = None,
         **fields: Any,
     ) -> list[Job]:
-        """Add the same job for each index, all or none, with the index in `QUEUECTL_ARRAY_INDEX`.
+        """Add a job for each index, all or none. Each job reads its index from `QUEUECTL_ARRAY_INDEX`.
 
-        `indices` are numbers, or a text as for `enqueue --array`; at most `at_once` of them run at a time, as with `%N`.
+        `indices` are numbers, or a text as for `enqueue --array`. At most `at_once` jobs run at a time, as with `%N`.
 
         >>> with Queue() as queue:
         ...     len(queue.enqueue_array(range(1, 101), "./render", at_once=4))
@@ -267,7 +267,7 @@ class Queue:
         return batches.progress(self._open_reads(), name).to_dict()
 
     def batches(self) -> list[dict[str, Any]]:
-        """Return all batches, the newest first, as `batch list --json` does."""
+        """Return all batches, newest first, as `batch list --json` does."""
         return [one.to_dict() for one in batches.all_progress(self._open_reads())]
 
     def graph(self, job_id: str) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class Queue:
         return graphs.graph(reads, resolve(reads, job_id)).to_dict()
 
     def history(self, job_id: str) -> list[dict[str, Any]]:
-        """Return every run of the job, the first one first, as `show --json` does."""
+        """Return all runs of the job, oldest first, as `show --json` does."""
         reads = self._open_reads()
         return [run.to_dict() for run in reads.history(resolve(reads, job_id))]
 
@@ -295,13 +295,13 @@ class Queue:
         tail: int | None = None,
         markers: bool = True,
     ) -> str:
-        """Return the output of the job so far, of all runs or of one; U+FFFD replaces invalid UTF-8."""
+        """Return the output of all runs of the job, or of `run`. U+FFFD replaces invalid UTF-8."""
         reads = self._open_reads()
         view = logs.LogView(run=run, markers=markers, tail=parse_count(tail, subject="tail"))
         return b"".join(logs.read_log(reads, resolve(reads, job_id), view, host=host_name())).decode("utf-8", "replace")
 
     def follow(self, job_id: str, *, markers: bool = False) -> Iterator[bytes]:
-        """Iterate over the output of the job as it is written, until the job has ended. The job need not have started."""
+        """Iterate over the output of the job as it is written, until the job has ended. You can call this before the job starts."""
         reads = self._open_reads()
         view = logs.LogView(markers=markers)
         ids = [resolve(reads, job_id)]
@@ -358,7 +358,7 @@ class Queue:
         return Selection(where, BulkContext(self._open_reads, self._open_store, self._clock, self._rescue, self._home))
 
     def cancel(self, job_id: str) -> Job:
-        """Cancel the job; if it runs, wait until its process has ended. Raises WrongState if the job has ended.
+        """Cancel the job. If it is running, wait until its processes have exited. Raises WrongState if the job has ended.
 
         >>> with Queue() as queue:
         ...     queue.cancel(queue.enqueue("sleep 60").id).state
@@ -368,7 +368,7 @@ class Queue:
         return self._only(control.cancel(self._open_store(), self._clock, [found], rescue=self._rescue))
 
     def retry(self, job_id: str) -> Job:
-        """Requeue a failed, dead or cancelled job. Raises WrongState for any other."""
+        """Requeue a failed, dead or cancelled job. Raises WrongState for other states."""
         found = self.get(job_id).id
         return self._only(control.retry(self._open_store(), [found]))
 
@@ -406,7 +406,7 @@ class Queue:
         return self._only(control.run_now(self._open_store(), [found]))
 
     def clone(self, job_id: str, **fields: Any) -> Job:
-        """Add a new job with the fields of another one; `fields`, which are those of `enqueue`, replace some of them.
+        """Add a new job with the fields of an existing job. `fields`, as for `enqueue`, override them.
 
         >>> with Queue() as queue:
         ...     queue.clone(queue.enqueue("true", queue="slow").id, priority=7).queue
@@ -444,7 +444,7 @@ class Queue:
         return queues.set_rules(self._open_store, name, given).to_dict()
 
     def move(self, queue: str, to: str, *job_ids: str) -> dict[str, Any]:
-        """Move the waiting jobs of a queue to another: all of them, or those named. Returns `done` and `refused`."""
+        """Move waiting jobs to another queue: the jobs in `job_ids`, by default all jobs of `queue`. Returns `done` and `refused`."""
         return queues.move(queue, to, job_ids, reads=self._open_reads, open_store=self._open_store).to_dict()
 
     # ── internals ───────────────────────────────────────────────────────────────────────────────────────────────────

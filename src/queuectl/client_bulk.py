@@ -98,7 +98,7 @@ class _BulkAction(Protocol):
 
 
 class Selection:
-    """The jobs that match a filter; evaluated by each method.
+    """The jobs that match a filter. Each method evaluates the filter again.
 
     An action applies to the selected jobs whose state allows it and returns the result that `--json` prints:
     `{"done": [ids], "refused": [{"id", "code", "message"}]}`. It raises InvalidInput if the filter names a state that does
@@ -124,7 +124,7 @@ class Selection:
         return self._context.reads().count(self._where)
 
     def cancel(self) -> dict[str, Any]:
-        """Cancel the jobs; wait until the processes of running ones have ended."""
+        """Cancel the jobs, and wait until the processes of running jobs have exited."""
         clock, rescue = self._context.clock, self._context.rescue
 
         def action(store: Store, refs: Iterable[str], /, *, exact: bool = False) -> BulkResult:
@@ -133,11 +133,11 @@ class Selection:
         return self._act(action, control.CANCELLABLE, done="cancelled")
 
     def retry(self) -> dict[str, Any]:
-        """Requeue those that failed, are dead or were cancelled."""
+        """Requeue the failed, dead and cancelled jobs."""
         return self._act(control.retry, control.RETRYABLE, done="retried")
 
     def edit(self, **fields: Any) -> dict[str, Any]:
-        """Change those that wait; `fields` are those of `Queue.edit`.
+        """Change the waiting jobs. `fields` are the same as in `Queue.edit`.
 
         >>> with Queue() as queue:
         ...     _ = queue.enqueue("true", queue="later", id="later-1")
@@ -152,23 +152,23 @@ class Selection:
         return self._act(action, WAITING, done="edited")
 
     def hold(self) -> dict[str, Any]:
-        """Keep those that wait from running until they are released."""
+        """Keep the waiting jobs from running until they are released."""
         return self._act(control.hold, WAITING, done="held", wants=lambda job: not job.held)
 
     def release(self) -> dict[str, Any]:
-        """Release those that are held."""
+        """Release the held jobs."""
         return self._act(control.release, WAITING, done="released", wants=lambda job: job.held)
 
     def run_now(self) -> dict[str, Any]:
-        """Make those that are delayed, held or failed due now."""
+        """Make the delayed, held and failed jobs due now."""
         return self._act(control.run_now, control.CLAIMABLE, done="made due")
 
     def purge(self) -> dict[str, Any]:
-        """Remove those that are dead, with their history and logs."""
+        """Remove the dead jobs with their history and logs."""
         return self._act(control.purge_dead, control.DEAD, done="purged")
 
     def prune(self, *, older_than: Duration = 0) -> dict[str, int]:
-        """Remove those that ended at least that long ago, with history, output and logs. Returns the number by state."""
+        """Remove the jobs that ended at least `older_than` ago, with history, output and logs. Returns their number by state."""
         from queuectl.maintenance import pruner as maintenance
 
         age = parse_duration_ms(to_json(older_than), subject="older_than")
@@ -185,7 +185,7 @@ class Selection:
         return {state.value: jobs for state, jobs in done.jobs.items() if jobs}
 
     def wait(self, timeout: Duration | None = None) -> list[Job]:
-        """Wait for those that have not ended (or are in the states of the filter), and return them. Raises WaitTimeout."""
+        """Wait for the unfinished jobs, or the jobs in the states of the filter, and return them. Raises WaitTimeout."""
         seconds = parse_timeout(timeout)
         where = self._where if self._where.states else self._where._replace(states=frozenset(State) - FINAL)
         ids = [job.id for job in self._context.reads().choose(where)]
@@ -247,7 +247,7 @@ class Schedules:
         replace: bool = False,
         **fields: Any,
     ) -> dict[str, Any]:
-        """Add a schedule; `fields` are those of `enqueue`, except id, run_at and after.
+        """Add a schedule. `fields` are the same as in `enqueue`, except id, run_at and after.
 
         If another job has the key `unique` when a job is due, no job is added, unless that job waits and `if_exists` is
         "replace". Raises InvalidInput, UnknownName or ScheduleExists.
@@ -268,7 +268,7 @@ class Schedules:
         return {**found.schedule.to_dict(found.last), "ticks": [run.to_dict() for run in found.ticks]}
 
     def next(self, name: str, count: int = 5) -> list[datetime]:
-        """Return the next run times; of a paused schedule, those it would have.
+        """Return the next run times. For a paused schedule, return the times that it would have if it were resumed.
 
         >>> with Queue() as queue:
         ...     _ = queue.schedules.add("leap", "0 0 29 2 *", "true", tz="UTC")
@@ -278,20 +278,20 @@ class Schedules:
         return [from_ms(at) for at in cron.upcoming(self._reads(), name, count)]
 
     def run(self, name: str) -> Job:
-        """Add its job now. Raises NotFired if another job has its unique key."""
+        """Add the job of the schedule now. Raises NotFired if another job has the unique key of the schedule."""
         job_id = cron.run(name, self._context)  # first: it may replace the connection for reads
         return self._reads().get(job_id)
 
     def pause(self, name: str) -> None:
-        """Add no jobs until it is resumed. Runs missed in the meantime are not caught up."""
+        """Pause the schedule until it is resumed. Runs missed in the meantime are not caught up."""
         self._raise_refused(cron.pause_all([name], self._context))
 
     def resume(self, name: str) -> None:
-        """Add jobs again, from now on."""
+        """Resume the schedule, from now on."""
         self._raise_refused(cron.resume_all([name], self._context))
 
     def remove(self, name: str) -> None:
-        """Remove the schedule; its jobs stay."""
+        """Remove the schedule. Its jobs are not removed."""
         self._raise_refused(cron.remove_all([name], self._context))
 
     def _raise_refused(self, result: BulkResult) -> None:

@@ -263,12 +263,13 @@ class SupervisorClient:
     def close(self) -> None:
         if self._supervisor is not None:
             process, channel = self._supervisor
+            deadline = self._clock.monotonic() + CLOSE_TIMEOUT
             # Without runs it exits at once, and nothing is left behind.
-            if self._tokens or self._stays(channel):
+            if self._tokens or self._stays(channel, deadline):
                 self._left.add(process.pid)
             else:
                 try:
-                    process.wait(CLOSE_TIMEOUT)
+                    process.wait(max(0.0, deadline - self._clock.monotonic()))
                 except subprocess.TimeoutExpired:
                     self._left.add(process.pid)
             process.returncode = 0  # reaped, or left to `reap_orphans` of the next program in this process
@@ -314,10 +315,9 @@ class SupervisorClient:
     def silent_for(self) -> float:
         return 0.0 if self._asked_at is None else self._clock.monotonic() - self._asked_at
 
-    def _stays(self, channel: Channel) -> bool:
+    def _stays(self, channel: Channel, deadline: float) -> bool:
         """Whether the supervisor continues when we disconnect: a process that a job has left behind may print."""
         channel.close_writing()
-        deadline = self._clock.monotonic() + CLOSE_TIMEOUT
         with contextlib.suppress(Disconnected):
             while (left := deadline - self._clock.monotonic()) > 0:
                 channel.wait(left)

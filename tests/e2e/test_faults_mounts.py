@@ -11,6 +11,7 @@ from queuectl.process.system import IS_PORTABLE
 from tests.e2e.processes import carrying
 from tests.e2e.scene import Scene
 from tests.process.hanging import Mount, mounted
+from tests.users import me
 from tests.wait import wait_until
 
 LEASE = 3.0
@@ -84,3 +85,16 @@ def test_a_job_runs_once_when_its_mount_answers_after_several_leases(
     scene.wait_for(stuck, "completed", timeout=40)
     assert scene.lines("ran") == ["once"]
     assert scene.job(stuck)["crashes"] <= (killed == "worker and supervisor")
+
+
+def test_a_policy_that_has_to_look_at_a_mount_that_hangs_stalls_no_other_job(scene: Scene, mount: Mount) -> None:
+    policy = scene.path("policy.toml")
+    policy.write_text(f'directories = ["{mount.path}", "{scene.directory}"]\nuser = "{me()}"\n')
+    policy.chmod(0o600)
+    stuck = scene.enqueue("true", cwd=str(mount.path), max_attempts=10)
+    mount.hang()
+    scene.worker("--count", "2", "--policy", policy)
+    scene.wait_for(scene.enqueue("true"), "completed")
+    assert scene.wait_for(stuck, "failed", "pending")["error"] == f"could not start: {mount.path} does not answer"
+    mount.answer()
+    scene.wait_for(stuck, "completed", timeout=50)

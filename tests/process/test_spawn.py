@@ -86,7 +86,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
 
 def problem(*argv: bytes, **fields: Any) -> str:
-    system.is_any_remote(lambda: [b"/"])  # which opens the list of mounts once
+    system.remote_mount(lambda: [b"/"])  # which opens the list of mounts once
     before = children(os.getpid()), descriptors(os.getpid()), os.getcwd()
     with pytest.raises(CannotSpawn) as failed:
         spawn(command(*argv, **fields), stdin=0, stdout=1, stderr=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from queuectl.jobs.spec import PackedLimits
@@ -58,13 +58,21 @@ _Program = tuple[str, str, str]  # the first three of a Decision
 
 class Evaluator:
     def __init__(
-        self, policy: Policy, *, user: int, accounts: Accounts, environment: Mapping[str, str] = NO_VARIABLES
+        self,
+        policy: Policy,
+        *,
+        user: int,
+        accounts: Accounts,
+        environment: Mapping[str, str] = NO_VARIABLES,
+        find_silent: Callable[[Iterable[str]], str | None] = lambda _: None,
     ) -> None:
-        """`user`: UID of this process. `accounts`: the users that the policy names. `environment`: of this process."""
+        """`user`: UID of this process. `accounts`: the users that the policy names. `environment`: of this process. `find_silent`: the first
+        mount that one of some paths is on and whose server does not answer."""
         self.policy = policy
         self._user = user
         self._accounts = accounts
         self._environment = environment
+        self._find_silent = find_silent
         self._paths: dict[tuple[tuple[str, ...] | None, Account | None], str] = {}
 
     def of(self, queue: str) -> Rules:
@@ -104,13 +112,15 @@ class Evaluator:
         )
         if refusal is not None:
             return refusal
+        if (mount := self.silent_mount(request)) is not None:
+            return Refusal(rules.name("directories"), f"{mount[:200]} does not answer")
         cwd, place = request.cwd, None
         if rules.directories is not None and request.sets_cwd:
             try:
                 cwd, place = _open_directory(request.cwd)
             except (OSError, ValueError) as exc:
                 return Refusal(rules.name("directories"), f"{request.cwd[:200]}: {_reason(exc)}")
-            refusal = rules.against_directory(cwd, real_directory=real_directory)
+            refusal = rules.against_directory(cwd, real_directory=self._real_directory_of_rule)
             if refusal is not None:
                 return refusal
         if request.argv is None:
@@ -119,12 +129,25 @@ class Evaluator:
         elif rules.programs is None and rules.shell:
             program = ("no rule", "", request.argv[0])
         else:
-            path = request.env["PATH"] if "PATH" in request.env else self._path(rules, account)
+            path = self._search_path(request, account)
             program = self._evaluate_program(rules, request.argv, path=path, cwd=cwd)
         if isinstance(program, Refusal):
             return program
         timeout_ms, limits = rules.capped(request.timeout_ms), rules.capped_limits(request.limits)
         return Decision(*program, cwd, place, timeout_ms, account, rules.umask, limits)
+
+    def silent_mount(self, request: Request) -> str | None:
+        """A mount that has to be examined for this request and does not answer."""
+        rules, account = self.policy.of(request.queue), self.account_of(request.queue)
+        paths = [request.cwd] if rules.directories is not None and request.sets_cwd else []
+        if request.argv and not (rules.programs is None and rules.shell) and not isinstance(account, Refusal):
+            program, path = request.argv[0], self._search_path(request, account)
+            folders = [""] if "/" in program else path.split(":")
+            paths += [os.path.join(request.cwd, folder, program) for folder in folders]
+        return self._find_silent(paths)
+
+    def _search_path(self, request: Request, account: Account | None) -> str:
+        return request.env["PATH"] if "PATH" in request.env else self._path(self.policy.of(request.queue), account)
 
     def _path(self, rules: Rules, account: Account | None) -> str:
         """The PATH of a job that does not set its own."""
@@ -158,11 +181,16 @@ class Evaluator:
 
     def _real_directory(self, path: str) -> str | None:
         """Resolve a directory of a rule; None if it is missing, or if other users can redirect it."""
+        if self._find_silent([path]) is not None:
+            return None
         try:
             way = resolve_path(path, user=self._user)
         except (OSError, ValueError):
             return None
         return way.real if way.weak is None else None
+
+    def _real_directory_of_rule(self, path: str) -> str | None:
+        return None if self._find_silent([path]) is not None else real_directory(path)
 
 
 def find_program(name: str, *, cwd: str, path: str) -> str | None:

@@ -8,9 +8,10 @@ that starts a process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from queuectl.clock import SystemClock
 from queuectl.config import job_environment_base
 from queuectl.errors import QueuectlError
 from queuectl.events import PolicyInForce, Sink, StoreTrouble
@@ -18,12 +19,40 @@ from queuectl.policy.accounts import grant_log_access
 from queuectl.policy.evaluator import NO_VARIABLES, SHELL, Decision, Evaluator, Request
 from queuectl.policy.parser import FileVersion, default_path, file_version, has_policy, read_policy
 from queuectl.policy.rules import Refusal
-from queuectl.process.helper_command import HelperCommand
+from queuectl.process.helper_command import HelperCommand, HelperFailure, run_helper
 from queuectl.process.spawn import NO_SETUP, ChildSetup, with_limits
+from queuectl.process.system import system
 
 # Contains the database URL with its password: not passed to programs of other users.
 _DB_VARIABLE: Final = "QUEUECTL_DB"
 CHECK_INTERVAL: Final = 1.0  # seconds between checks of the file
+PROBE_SECONDS: Final = 2.0
+PROBE_AGAIN_AFTER: Final = 10.0
+
+
+class MountProbe:
+    """Finds mounts whose server does not answer: examining a file there would stop this process without end."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._silent: dict[str, float] = {}  # by mount: when to ask again
+
+    def find_silent(self, paths: Iterable[str]) -> str | None:
+        """The first such mount that one of these paths is on. Takes a few seconds for a mount that has just stopped to answer."""
+        for path in paths:
+            mount = None if "\0" in path else system.remote_mount(lambda: [os.fsencode(path)])  # noqa: B023 - called at once
+            if mount is not None and not self._answers(mount):
+                return mount
+        return None
+
+    def _answers(self, mount: str) -> bool:
+        if self._clock.monotonic() < self._silent.get(mount, 0.0):
+            return False
+        look = HelperCommand(["sh", "-c", 'test -e "$1/."; :', "sh", mount], PROBE_SECONDS, 0, {}, "/", SHELL)
+        if not isinstance(run_helper(look, self._clock), HelperFailure):
+            return True
+        self._silent[mount] = self._clock.monotonic() + PROBE_AGAIN_AFTER
+        return False
 
 
 class PolicyLoader:
@@ -35,6 +64,7 @@ class PolicyLoader:
         self.path = path
         self._user = user
         self._environment = environment
+        self._mounts = MountProbe()
         self._version: FileVersion | None = None
 
     def load(self) -> None:
@@ -42,7 +72,11 @@ class PolicyLoader:
         assert self.path is not None
         found = read_policy(self.path, user=self._user)
         self.evaluator = Evaluator(
-            found.policy, user=self._user, accounts=found.accounts, environment=self._environment
+            found.policy,
+            user=self._user,
+            accounts=found.accounts,
+            environment=self._environment,
+            find_silent=self._mounts.find_silent,
         )
         self._version = found.version
 

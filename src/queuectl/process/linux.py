@@ -190,13 +190,15 @@ class _Mounts:
         self._change.register(self._file, select.POLLPRI)
         self._read()
 
-    def is_any_remote(self, paths: Callable[[], Iterable[bytes]]) -> bool:
-        """Whether one of the paths lies on such a mount. Follows links without ever touching one."""
+    def remote_mount(self, paths: Callable[[], Iterable[bytes]]) -> str | None:
+        """The first such mount that one of the paths is on. Follows links without ever touching one."""
         if self._file is None:
-            return False
+            return None
         if self._change.poll(0):
             self._read()
-        return self._has_remote and any(self._resolve(os.fsdecode(path)) for path in paths())
+        if not self._has_remote:
+            return None
+        return next((found for path in paths() if (found := self._mount_of(os.fsdecode(path)))), None)
 
     def _read(self) -> None:
         assert self._file is not None
@@ -213,7 +215,7 @@ class _Mounts:
         self._remote["/"] = False
         self._has_remote = any(self._remote.values())
 
-    def _resolve(self, path: str) -> bool:
+    def _mount_of(self, path: str) -> str | None:
         left, done, links = path.split("/")[::-1], "/", 0
         while left:
             name = left.pop()
@@ -224,7 +226,7 @@ class _Mounts:
                 continue
             here = os.path.join(done, name)
             if self._remote.get(here, False):
-                return True
+                return here
             try:
                 target = os.readlink(here)
             except OSError:  # not a link, or missing
@@ -232,18 +234,18 @@ class _Mounts:
                 continue
             links += 1
             if links > _MAX_LINKS:
-                return False
+                return None
             left += target.split("/")[::-1]
             done = "/" if target.startswith("/") else done
-        return False
+        return None
 
 
 _mounts = functools.cache(_Mounts)
 
 
-def is_any_remote(paths: Callable[[], Iterable[bytes]]) -> bool:
-    """Whether one of these files lies on a network or FUSE file system, where opening it may block without end."""
-    return _mounts().is_any_remote(paths)
+def remote_mount(paths: Callable[[], Iterable[bytes]]) -> str | None:
+    """The network or FUSE file system that one of these files is on, where opening it may block without end; None if there is none."""
+    return _mounts().remote_mount(paths)
 
 
 def unescape(path: str) -> str:

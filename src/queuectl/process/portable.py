@@ -91,8 +91,8 @@ def open_pidfd(child: Child) -> None:  # noqa: ARG001 - callers poll instead
     return None
 
 
-def is_any_remote(paths: Callable[[], Iterable[bytes]]) -> bool:  # noqa: ARG001 - mounts cannot be listed without touching them
-    return False
+def remote_mount(paths: Callable[[], Iterable[bytes]]) -> str | None:  # noqa: ARG001 - mounts cannot be listed without touching them
+    return None
 
 
 def _ticks(process: psutil.Process) -> int:

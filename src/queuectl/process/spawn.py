@@ -137,7 +137,7 @@ def spawn(command: Command, *, stdin: int, stdout: int, stderr: int) -> int:
         raise CannotSpawn(f"{_shown(command.argv[0])}: embedded null byte")
     if b"\0" in command.cwd:
         raise CannotSpawn(f"the working directory {_shown(command.cwd)} cannot be entered: embedded null byte")
-    is_remote = system.is_any_remote(lambda: [command.cwd, *_candidates(command)])
+    is_remote = system.remote_mount(lambda: [command.cwd, *_candidates(command)]) is not None
     # Only a new process itself can check a remote directory: a process that opens it may wait without end.
     if command.setup.user is not None or (is_remote and command.setup.inside is not None):
         return _fork(command, (stdin, stdout, stderr), is_remote=is_remote)

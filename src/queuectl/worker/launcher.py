@@ -125,7 +125,10 @@ class Launcher:
     ) -> Prepared | Refused | NotStarted:
         evaluator, decision, base = self._gate.policy.evaluator, None, self._environments.base
         if evaluator is not None and not is_own_program(claim):
-            judged = self._gate.admit(_request(claim))
+            request = _request(claim)
+            if (mount := evaluator.silent_mount(request)) is not None:
+                return NotStarted(f"{mount} does not answer")
+            judged = self._gate.admit(request)
             if isinstance(judged, Refusal):
                 return Refused(*judged)
             base = self._environments.of(evaluator.of(claim.queue), judged.account)
@@ -133,7 +136,7 @@ class Launcher:
         known = secrets(claim) if claim.secrets else ()
         if isinstance(known, Unresolved):
             return NotStarted(known.problem)
-        request = StartRequest(
+        start = StartRequest(
             command_words(claim),
             claim.cwd,
             base,
@@ -150,9 +153,9 @@ class Launcher:
         if decision is not None:
             if decision.account is not None and claim.parents:
                 share_logs(claim.log, claim.run, claim.parents, reader=decision.account.uid)
-            request = _permitted(request, decision)
-        setup = with_limits(request.setup, claim.limits)
-        return Prepared(claim, request._replace(setup=setup))
+            start = _permitted(start, decision)
+        setup = with_limits(start.setup, claim.limits)
+        return Prepared(claim, start._replace(setup=setup))
 
     def _run_environment(self, claim: Claim, secrets: Sequence[Secret]) -> Environment:
         # Text of the job: UTF-8, whatever the locale of the worker is.

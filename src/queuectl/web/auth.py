@@ -95,7 +95,7 @@ def _read_line(parts: list[str], subject: str) -> Token:
     *about, secret = parts
     if len(about) > 2 or (about and about[-1] not in set(Right)):
         raise InvalidInput(
-            subject, "expected [[NAME] full|read] TOKEN", hint=f"like: grafana read {'x' * MIN_TOKEN_LENGTH}"
+            subject, "expected [[NAME] full|read] TOKEN", hint=f"for example: grafana read {'x' * MIN_TOKEN_LENGTH}"
         )
     right = Right(about[-1]) if about else Right.FULL
     return Token(about[0] if len(about) == 2 else "own", right, _checked(secret, subject))
@@ -192,8 +192,8 @@ def _foreign(origin: str) -> Refused:
     return Refused(
         HTTPStatus.FORBIDDEN,
         "foreign-origin",
-        f"not from {short_repr(origin)}",
-        hint="only pages of this server may do that",
+        f"requests from {short_repr(origin)} are not allowed",
+        hint="open the dashboard at its own address, or send the token in the Authorization header",
     )
 
 
@@ -208,7 +208,7 @@ def _find_token(headers: Mapping[str, str], auth: AuthConfig) -> tuple[Token, bo
 
 def _require_token(secret: str | None, find: Callable[[str], Token | None]) -> Token:
     if not secret:
-        raise no_token("a token is needed")
+        raise no_token("a token is required")
     token = find(secret)
     if token is None:
         raise no_token(INVALID_CREDENTIALS)

@@ -102,21 +102,23 @@ async def read_body(request: Request, *, max_bytes: int = MAX_BODY_BYTES) -> byt
                     raise _too_large(max_bytes)
             return bytes(kept)
     except TimeoutError as exc:
-        hint = "send it faster, or in parts"
+        hint = "split the request into smaller ones"
         raise Refused(
-            HTTPStatus.REQUEST_TIMEOUT, "too-slow", f"the body took over {BODY_TIMEOUT_SECONDS:g} s", hint=hint,
+            HTTPStatus.REQUEST_TIMEOUT, "too-slow", f"the request body took longer than {BODY_TIMEOUT_SECONDS:g} s", hint=hint,
             headers={"Connection": "close"},
         ) from exc  # fmt: skip
     except ClientDisconnect as exc:
-        raise Refused(HTTPStatus.BAD_REQUEST, "cut-off", "the body ended early", hint="send all of it") from exc
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, "cut-off", "the request body is incomplete", hint="send the complete body"
+        ) from exc
 
 
 def _too_large(max_bytes: int) -> Refused:
     return Refused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "too-large",
-        f"the body has more than {max_bytes:,} bytes",
-        hint="send it in parts, or use queuectl enqueue --file",
+        f"the request body is larger than {max_bytes:,} bytes",
+        hint="split it into smaller requests, or use queuectl enqueue --file",
         headers={"Connection": "close"},
     )
 
@@ -142,7 +144,7 @@ def parse_body(data: bytes) -> Any:
     try:
         value = parse_json(data.decode())
     except UnicodeDecodeError as exc:
-        raise InvalidJson("not UTF-8", hint="JSON is UTF-8") from exc
+        raise InvalidJson("not UTF-8", hint="encode the body as UTF-8") from exc
     if value is None:
         raise InvalidInput("body", "expected an object, got null", hint="omit the body, or send an object")
     return value
@@ -211,7 +213,7 @@ def _check_head(scope: Scope) -> None:
         raise Refused(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
             "head-too-large",
-            f"the request line and the headers have more than {MAX_HEAD_BYTES:,} bytes",
+            f"the request line and headers are larger than {MAX_HEAD_BYTES:,} bytes",
             hint="send long values in the body",
             headers=_CLOSE,
         )
@@ -221,7 +223,7 @@ def _to_error(error: Exception) -> QueuectlError | Refused:
     if isinstance(error, QueuectlError | Refused):
         return error
     if isinstance(error, Cancelled):
-        hint = "retry when it has restarted"
+        hint = "try again after it has restarted"
         return Refused(
             HTTPStatus.SERVICE_UNAVAILABLE, "ending", "the server is shutting down", hint=hint, headers=_CLOSE
         )
@@ -229,13 +231,16 @@ def _to_error(error: Exception) -> QueuectlError | Refused:
         return Refused(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "too-many-waiting",
-            f"{error.size} other requests are waiting",
-            hint="try again in a moment, or close some of them",
+            f"{error.size} long requests are already in progress",
+            hint="try again in a moment, or end other requests",
             headers={"Retry-After": "1"},
         )
     if isinstance(error, CutOff):
         return Refused(
-            HTTPStatus.REQUEST_TIMEOUT, "too-slow", "the client read nothing for too long", hint="read faster"
+            HTTPStatus.REQUEST_TIMEOUT,
+            "too-slow",
+            "the client did not read the response in time",
+            hint="read the response without pauses",
         )
     if isinstance(error, HTTPException):
         status = HTTPStatus(error.status_code)

@@ -144,7 +144,7 @@ def check_tls(certificate: str, key: str) -> None:
         # An empty password: otherwise OpenSSL would ask for one on the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (ssl.SSLError, ValueError) as exc:
-        hint = "PEM files, and the key without a password"
+        hint = "both must be PEM files, and the key must not have a password"
         raise InvalidInput(
             "--tls-cert", f"{certificate} and {key} are not a certificate and its key", hint=hint
         ) from exc
@@ -157,7 +157,7 @@ def bind(host: str, port: int) -> Listener:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as exc:
-        raise InvalidInput("--host", f"no such host: {host}", hint="like 127.0.0.1, ::1 or 0.0.0.0") from exc
+        raise InvalidInput("--host", f"no such host: {host}", hint="for example 127.0.0.1, ::1 or 0.0.0.0") from exc
     listener = Listener(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

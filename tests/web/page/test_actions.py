@@ -41,9 +41,9 @@ def test_a_job_is_enqueued_by_its_form_and_followed_to_its_end(visit: Visit, sit
     page.get_by_label("Queue").fill("forms")
     page.get_by_label("Priority").fill("7")
     page.get_by_label("Tags").fill("one, two")
-    page.get_by_text("More", exact=True).click()
+    page.get_by_text("More options", exact=True).click()
     page.get_by_label("ID", exact=True).fill("typed")
-    page.get_by_label("Variables").fill("GREETING=hello there")
+    page.get_by_label("Environment variables").fill("GREETING=hello there")
     press(page, "Enqueue")
     page.wait_for_url(f"{site.url}/jobs/typed")
     notice(page, "Job typed enqueued")
@@ -248,7 +248,7 @@ def test_a_preview_without_a_response_is_reported(visit: Visit, site: Site) -> N
     page.route("**/act?*", lambda route: route.abort())
     page.get_by_label("Select all matching").check()
     press(page, "Preview")
-    expect(page.locator("#notice")).to_contain_text("does not respond")
+    expect(page.locator("#notice")).to_contain_text("is not responding")
 
 
 def test_filters_are_in_the_address_and_pages_follow_each_other(visit: Visit, site: Site) -> None:
@@ -381,9 +381,9 @@ def test_a_schedule_is_added_paused_resumed_run_and_removed(visit: Visit, site: 
     page = visit("/cron")
     page.get_by_text("New schedule").click()
     page.get_by_label("Name").fill("hourly")
-    page.get_by_label("When").fill("0 * * * *")
+    page.get_by_label("Schedule", exact=True).fill("0 * * * *")
     page.get_by_role("textbox", name="Command").fill("echo cuckoo")
-    press(page, "Add")
+    press(page, "Add schedule")
     notice(page, "Schedule hourly added")
     panel = page.locator("section", has=page.locator("#c-hourly"))
     panel.get_by_role("button", name="Pause").click()
@@ -414,7 +414,7 @@ def test_a_setting_is_changed_refused_and_unset(visit: Visit, site: Site) -> Non
     notice(page, "max-retries")
     expect(page.locator("#notice .notice")).to_have_attribute("data-kind", "refused")
     page.goto(f"{site.url}/settings")
-    press(page, "Unset")
+    press(page, "Reset")
     notice(page, "max-retries reset to its default, 3")
 
 
@@ -426,7 +426,7 @@ def test_a_worker_is_asked_to_stop_and_does(visit: Visit, site: Site, tmp_path: 
         panel = page.locator("section", has=page.locator("#w-wasp"))
         panel.get_by_role("button", name="Stop", exact=True).click()
         answer(page, "Stop worker wasp?", "Stop worker")
-        notice(page, "Worker wasp finishes its running jobs and stops")
+        notice(page, "Worker wasp is stopping after its running jobs")
         assert other.wait() == 0
         expect(panel).to_have_count(0)
     finally:

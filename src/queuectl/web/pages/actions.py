@@ -100,18 +100,24 @@ class Verb(NamedTuple):
 VERBS: Final[Mapping[str, Verb]] = {
     verb.name: verb
     for verb in (
-        Verb("run-now", "Run now", "due now", "Make due now, without waiting for a delay or backoff."),
-        Verb("retry", "Retry", "retried", "Requeue and start over: the error and the attempt count are reset."),
+        Verb("run-now", "Run now", "due now", "Make the job due now, without the rest of its delay or backoff."),
+        Verb("retry", "Retry", "retried", "Requeue the job. The error and the attempt count are reset."),
         Verb("hold", "Hold", "held", "Workers do not claim held jobs until they are released.", "release"),
         Verb("release", "Release", "released", "Let workers claim held jobs again.", "hold"),
         Verb(
             "cancel",
             "Cancel",
             "cancelled",
-            "Running jobs are killed. A retry starts over from the beginning.",
+            "Running jobs are killed. A retry starts from the beginning.",
             is_grave=True,
         ),
-        Verb("purge", "Purge", "purged", "Remove with history and logs. This cannot be undone.", is_grave=True),
+        Verb(
+            "purge",
+            "Purge",
+            "purged",
+            "The job is removed with its history and logs. This cannot be undone.",
+            is_grave=True,
+        ),
     )
 }
 
@@ -140,9 +146,9 @@ def _to_notice(verb: Verb, answer: BulkResult) -> Notice:
     if len(answer.refused) > len(lines):
         lines += (f"and {len(answer.refused) - len(lines):,} more",)
     if not answer.done:
-        return Notice("refused", f"Nothing was {verb.done}" if lines else "Nothing to do", lines)
+        return Notice("refused", f"Nothing was {verb.done}" if lines else "Nothing to change", lines)
     if lines:
-        text += f", {plural(len(answer.refused), 'was refused', 'were refused')}"
+        text += f", {plural(len(answer.refused), 'job was skipped', 'jobs were skipped')}"
     undo = None
     if verb.undo is not None and len(answer.done) <= MAX_UNDO_IDS:
         undo = partial(_undo, VERBS[verb.undo], tuple(answer.done))
@@ -205,7 +211,7 @@ def do(session: WebSession, ask: PageRequest) -> Redirect:
 def _ids(fields: Fields) -> tuple[str, ...]:
     ids = fields.all("id")
     if not ids:
-        raise UsageError("no job is selected", hint="tick jobs in the list, or 'all that match'")
+        raise UsageError("no job is selected", hint="select jobs in the list, or Select all matching")
     return ids
 
 

@@ -268,7 +268,7 @@ def draw_graph(graph: Graph) -> GraphDrawing | None:
     ]
     before = _count(graph.root, ((link.child, link.parent) for link in graph.links))
     after = _count(graph.root, ((link.parent, link.child) for link in graph.links))
-    summary = f"{before:,} before it and {after:,} after it"
+    summary = f"{before:,} upstream, {after:,} downstream"
     size = (max(rows) * COLUMN_WIDTH + BOX_WIDTH + 16, (tallest - 1) * ROW_HEIGHT + BOX_HEIGHT + 16)
     return GraphDrawing(boxes, arrows, *size, len(graph.nodes) - len(boxes), summary)
 

@@ -70,20 +70,20 @@ def do(session: WebSession, ask: PageRequest) -> View | Redirect | Notice:
             return _confirm(ask, name, verb)
         case "run":
             job = session.schedules.run(name)
-            return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} added"))
+            return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} enqueued"))
         case "pause" | "resume":
             return _pause(name, verb == "pause", session)
         case "remove":
             session.schedules.remove(name)
-            return done(f"Schedule {name} removed; its jobs stay")
+            return done(f"Schedule {name} removed. Its jobs are kept.")
         case _:
             raise UnknownName("action", verb, nearest=closest_match(verb, _ACTIONS), known=list(_ACTIONS))
 
 
 def _confirm(ask: PageRequest, name: str, verb: str) -> View:
     label, text = {
-        "run": ("Run now", "Enqueue a job of this schedule now. Its next runs stay as they are."),
-        "remove": ("Remove", "Remove the schedule. Jobs that it has enqueued stay."),
+        "run": ("Run now", "Enqueue a job of this schedule now. The next runs do not change."),
+        "remove": ("Remove", "The schedule stops. Jobs that it has enqueued are kept."),
     }[verb]
     return confirm(ask, label, "schedule", text, name=name, back="/cron", is_grave=verb == "remove")
 

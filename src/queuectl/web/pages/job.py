@@ -67,7 +67,7 @@ def timeline(job: Job, history: Sequence[Run], now_ms: int) -> Timeline:
     end = max(end, begin + 1, *(to_ms(run.finished_at) for run in runs if run.finished_at is not None), 0)
     bars = [_bar(run, begin, end, now_ms) for run in runs]
     parts = [f"run {run.number} {run.outcome.value}" for run in runs]
-    summary = f"{span(end - begin)} since it was enqueued: " + (", ".join(parts) or "it has not run yet")
+    summary = f"{span(end - begin)} since it was enqueued: " + (", ".join(parts) or "no runs yet")
     return Timeline(bars, begin, end, summary)
 
 
@@ -107,19 +107,17 @@ def describe_reason(reason: Reason, job: Job) -> ReasonText:
         case Wait.PAUSED:
             return ReasonText(sentence, "Queues", "/queues", resumes=job.queue)
         case Wait.HELD if job.cron is not None:
-            return ReasonText(sentence, "The schedule", f"/cron#{part(job.cron)}")
+            return ReasonText(sentence, "Schedule", f"/cron#{part(job.cron)}")
         case Wait.HELD:
             return ReasonText(f"{sentence} Release it to let it run.")
         case Wait.FULL | Wait.RATE | Wait.KEY:
-            return ReasonText(sentence, "Its limits", "/queues")
+            return ReasonText(sentence, "Queue limits", "/queues")
         case "no-worker" | Wait.UNSERVED | "slots-busy" | "next":
             return ReasonText(sentence, "Workers", "/workers")
         case "behind-others":
             return ReasonText(sentence, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
         case "worker-lost":
-            return ReasonText(
-                f"{sentence} Another worker rescues the job, or the next one that starts.", "Workers", "/workers"
-            )
+            return ReasonText(f"{sentence} Another worker rescues the job.", "Workers", "/workers")
         case State.DEAD | State.CANCELLED:
             return ReasonText(f"{sentence} Retry runs it again.")
         case _:
@@ -175,7 +173,7 @@ def do(session: WebSession, ask: PageRequest) -> View | Redirect:
 def clone(session: WebSession, ask: PageRequest) -> View | Redirect:
     if not ask.is_confirmed:
         original = session.reads.resolve(ask.param("id"))
-        text = "Enqueue a new job with the same fields. It runs as soon as a worker has a free slot."
+        text = "Enqueue a copy of the job. It runs as soon as a worker has a free slot."
         return confirm(ask, "Clone", "job", text, name=original, back=f"/jobs/{part(original)}")
     job = session.clone(ask.param("id"))
     return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} enqueued as a clone of {ask.param('id')}"))
@@ -190,10 +188,10 @@ def edit(session: WebSession, ask: PageRequest) -> Redirect:
     to = back_to(ask.form, f"/jobs/{part(job.id)}")
     change = _changed_fields(job, ask.form)
     if not change:
-        return Redirect(to, done("Nothing changed"))
+        return Redirect(to, done("Nothing to change"))
     as_of = _parse_integer(ask.form.one("as_of") or "", "as_of")
     if not isinstance(as_of, int):
-        raise UsageError("the form does not say which version it changes", hint="load the page again")
+        raise UsageError("the form is incomplete", hint="reload the page and try again")
     answer = control.edit(session.open_store(), [job.id], parse_edit(change), as_of=as_of, exact=True)
     for _, error in answer.refused:
         raise error

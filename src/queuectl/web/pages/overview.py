@@ -61,7 +61,7 @@ def _alerts(overview: Overview) -> list[Issue]:
         Issue(
             "bad",
             f"Alert {alert.name} is firing: {alert.describe(alert.value or 0)}",
-            f"Since {span(overview.now_ms - (alert.changed_ms or overview.now_ms))}; it resolves below 80 % of its threshold",
+            f"For {span(overview.now_ms - (alert.changed_ms or overview.now_ms))}. It resolves below 80% of its threshold.",
             *_where(alert),
         )
         for alert in overview.firing
@@ -96,12 +96,12 @@ def _unserved(overview: Overview) -> list[Issue]:
     if not waits:
         return []
     if not alive:
-        text = f"No worker is alive, and {plural(sum(waits.values()), 'job waits', 'jobs wait')}"
+        text = f"No workers are running; {plural(sum(waits.values()), 'job is', 'jobs are')} waiting"
         return [Issue("bad", text, "Start one: queuectl worker start", "/workers", "Workers")]
     return [
         Issue(
             "bad",
-            f"No worker serves the queue {queue}, and {plural(count, 'job waits', 'jobs wait')}",
+            f"No worker serves the queue {queue}; {plural(count, 'job is', 'jobs are')} waiting",
             f"Start one: queuectl worker start --queue {queue}",
             f"/jobs?state=pending&queue={part(queue)}",
             "Jobs",
@@ -115,8 +115,8 @@ def _lost(overview: Overview) -> list[Issue]:
     lost = [worker.id for worker in overview.workers if worker.state == "lost"]
     if not lost:
         return []
-    text = f"{plural(len(lost), 'worker sends', 'workers send')} no heartbeat"
-    more = f"{', '.join(lost[:3])}: the next worker that starts takes over its jobs"
+    text = f"{plural(len(lost), 'worker is', 'workers are')} not responding"
+    more = f"No heartbeat from {', '.join(lost[:3])}. Another worker takes over the running jobs."
     return [Issue("bad", text, more, "/workers", "Workers")]
 
 
@@ -125,7 +125,7 @@ def _dead(overview: Overview) -> list[Issue]:
     if not dead or overview.last_dead_at is None:
         return []
     since = overview.now_ms - to_ms(overview.last_dead_at)
-    text, more = f"{plural(dead, 'job is', 'jobs are')} dead", f"The latest {span(since)} ago"
+    text, more = f"{plural(dead, 'job is', 'jobs are')} dead", f"The latest died {span(since)} ago"
     return [Issue("bad" if since < RECENT_MS else "warn", text, more, "/dlq", "View")]
 
 
@@ -134,7 +134,7 @@ def _paused(overview: Overview) -> list[Issue]:
         Issue(
             "warn",
             f"The queue {queue} is paused",
-            f"{plural(count, 'job waits', 'jobs wait')} in it",
+            f"{plural(count, 'job is', 'jobs are')} waiting",
             "/queues",
             "Queues",
             f"/queues/{part(queue)}/resume",
@@ -148,8 +148,8 @@ def _late(overview: Overview) -> list[Issue]:
     return [
         Issue(
             "warn",
-            f"The oldest job of {queue} has waited for {span(waited)}",
-            f"{plural(_waiting(overview, queue), 'job waits', 'jobs wait')} there; more slots would help",
+            f"The oldest job in {queue} has waited for {span(waited)}",
+            f"{plural(_waiting(overview, queue), 'job is', 'jobs are')} waiting. Consider adding worker slots.",
             f"/jobs?state=pending&queue={part(queue)}&sort=run_at",
             "Jobs",
         )

@@ -59,7 +59,7 @@ def do(session: WebSession, ask: PageRequest) -> View | Notice:
 def pause(session: WebSession, name: str, *, paused: bool) -> Notice:
     session.set_queue(name, paused=paused)
     undo = partial(_undo_pause, name, not paused)
-    return done(f"Queue {name} {'paused: no more jobs start' if paused else 'resumed'}", undo=undo)
+    return done(f"Queue {name} {'paused. No new jobs start.' if paused else 'resumed'}", undo=undo)
 
 
 def _undo_pause(name: str, paused: bool, session: WebSession) -> Notice:
@@ -74,7 +74,7 @@ def _set(session: WebSession, name: str, ask: PageRequest) -> Notice:
         rule: use.NO_VALUE if text is None else text for rule, text in given.items() if text != _text(before[rule])
     }
     if not changes:
-        return done("Nothing changed")
+        return done("Nothing to change")
     session.set_queue(name, **changes)
     whole = {**before, **{hook: getattr(rules, hook) for hook in HOOKS}}
     earlier = {rule: use.NO_VALUE if whole[rule] is None else whole[rule] for rule in changes}
@@ -103,7 +103,7 @@ def _text(value: object) -> str | None:
 def _move(session: WebSession, name: str, ask: PageRequest) -> View | Notice:
     to = ask.form.one("to")
     if to is None:
-        raise UsageError("no queue is named", hint="enter the name of the queue to move the jobs to")
+        raise UsageError("the name of the target queue is missing", hint="enter the queue to move the jobs to")
     if not ask.is_confirmed:
         text = "All waiting jobs of the queue are moved. This cannot be undone."
         return confirm(ask, "Move", "jobs", text, name=f"from {name} to {to}", back="/queues")

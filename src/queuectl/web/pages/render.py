@@ -171,12 +171,14 @@ async def read_request(request: Request) -> PageRequest:
 async def _read_form(request: Request) -> Fields:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in {"", FORM_TYPE}:
-        raise InvalidInput("form", f"expected {FORM_TYPE}, got {kind}", hint="use the forms of the pages, or the API")
+        raise InvalidInput(
+            "form", f"expected {FORM_TYPE}, got {kind}", hint="use the forms of the dashboard, or the API"
+        )
     text = (await read_body(request, max_bytes=MAX_FORM_BYTES)).decode("ascii", "replace")
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
     except ValueError as exc:
-        raise InvalidInput("form", "too many fields", hint="choose fewer jobs, or all that match") from exc
+        raise InvalidInput("form", "too many fields", hint="select fewer jobs, or Select all matching") from exc
     return Fields([(name, value.replace("\r\n", "\n")) for name, value in pairs])
 
 
@@ -282,7 +284,7 @@ class LimitField(NamedTuple):
 
 
 LIMIT_FIELDS: Final = tuple(
-    LimitField(name, limit.label.capitalize(), _EXAMPLES[name]) for name, limit in LIMITS.items()
+    LimitField(name, limit.label.capitalize().replace("Cpu", "CPU"), _EXAMPLES[name]) for name, limit in LIMITS.items()
 )
 
 _TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")

@@ -65,7 +65,7 @@ CHANGES: Final[Mapping[str, Handler]] = {
 
 def undo_change(session: WebSession, notice: Notice | None) -> Notice:
     if notice is None or notice.undo is None:
-        return refused("This action can no longer be undone", "it was undone already, or it is too old")
+        return refused("This action can no longer be undone", "It was already undone, or it is too old.")
     try:
         return notice.undo(session)
     except QueuectlError as error:

@@ -49,7 +49,7 @@ async function send(form, button) {
     answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { Accept: "text/html" } });
     page = parse(await answer.text());
   } catch {
-    say("The dashboard does not respond. It is unknown whether anything was changed.");
+    say("The dashboard is not responding. The change may or may not have been made.");
   }
   button?.removeAttribute("aria-busy");
   if (button) button.disabled = false;
@@ -100,7 +100,7 @@ async function ask(address) {
     const answer = await fetch(address, { headers: { Accept: "text/html" } });
     show(parse(await answer.text()), answer);
   } catch {
-    say("The dashboard does not respond. Nothing was changed.");
+    say("The dashboard is not responding. Nothing was changed.");
   }
 }
 

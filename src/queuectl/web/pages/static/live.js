@@ -38,7 +38,7 @@ function open(reconnect = false) {
   });
   source.addEventListener("problem", (event) => {
     const { detail, hint } = JSON.parse(event.data);
-    tell(`The store does not answer: ${detail}. ${hint[0].toUpperCase()}${hint.slice(1)}. What you see is as it was.`, "bad");
+    tell(`The database is unavailable: ${detail}. ${hint[0].toUpperCase()}${hint.slice(1)}. This page may be out of date.`, "bad");
   });
   source.addEventListener("error", () => {
     lost();
@@ -56,7 +56,7 @@ function close() {
 }
 
 function lost() {
-  const words = "The dashboard does not respond. This page may be out of date; reconnecting …";
+  const words = "The dashboard is not responding. This page may be out of date. Reconnecting…";
   timer ||= setTimeout(() => tell(words, "bad"), PATIENCE);
 }
 

@@ -150,7 +150,7 @@ def job_columns(width: int) -> list[Column]:
     if width >= 70:
         columns.append(Column("QUEUE", 12 if width >= 100 else 9))
     if width >= 60:
-        columns.append(Column("PRIO", 5))
+        columns.append(Column("PRI", 5))
     columns.append(Column("WHEN", 9 if width >= 60 else 8))
     if width >= 90:
         columns.append(Column("FAILS", 6))
@@ -167,7 +167,7 @@ def job_row(job: Job, now_ms: int, columns: Sequence[Column]) -> Row:
         "ID": escape_control(job.id),
         "STATE": "held" if job.held and job.state in WAITING else job.state.value,
         "QUEUE": escape_control(job.queue),
-        "PRIO": str(job.priority) if job.priority else "",
+        "PRI": str(job.priority) if job.priority else "",
         "WHEN": when(job, now_ms),
         "FAILS": _attempts(job),
         "COMMAND": command(job),

@@ -83,6 +83,11 @@ class Verb(NamedTuple):
     undo: str | None = None
     is_grave: bool = False  # kills or removes something
 
+    def label_for(self, jobs: str) -> str:
+        """For "Run now" and "2 jobs": "Run 2 jobs now"."""
+        verb, *adverb = self.label.split()
+        return " ".join([verb, jobs, *adverb])
+
     @property
     def action(self) -> Action:
         return ACTIONS[self.name]
@@ -142,7 +147,7 @@ def perform(session: WebSession, verb: Verb, ids: Sequence[str], *, exact: bool 
 
 def _to_notice(verb: Verb, answer: BulkResult) -> Notice:
     text = f"Job {answer.done[0]} {verb.done}" if len(answer.done) == 1 else f"{len(answer.done):,} jobs {verb.done}"
-    lines = tuple(error.message for _, error in answer.refused[:MAX_NOTICE_LINES])
+    lines = tuple(sentence(error.message) for _, error in answer.refused[:MAX_NOTICE_LINES])
     if len(answer.refused) > len(lines):
         lines += (f"and {len(answer.refused) - len(lines):,} more",)
     if not answer.done:
@@ -194,7 +199,7 @@ def _preview(session: WebSession, ask: PageRequest) -> View:
         "others": affected.others,
         "back": back_to(ask.query, "/jobs"),
     }
-    return View("act.html", f"{verb.label} jobs", values)
+    return View("act.html", verb.label_for("jobs"), values)
 
 
 def do(session: WebSession, ask: PageRequest) -> Redirect:
@@ -211,7 +216,7 @@ def do(session: WebSession, ask: PageRequest) -> Redirect:
 def _ids(fields: Fields) -> tuple[str, ...]:
     ids = fields.all("id")
     if not ids:
-        raise UsageError("no job is selected", hint="select jobs in the list, or Select all matching")
+        raise UsageError("no job is selected", hint="select jobs in the list, or check Select all matching")
     return ids
 
 

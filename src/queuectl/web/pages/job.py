@@ -78,7 +78,9 @@ def _bar(run: Run, begin: int, end: int, now_ms: int) -> TimelineBar:
     scale = WIDTH / (end - begin)
     wide = max(MIN_BAR_WIDTH, (stop - start) * scale)
     x = min(max(0.0, (start - begin) * scale), WIDTH - wide)
-    title = f"run {run.number}: {run.outcome.value} after {span(stop - start)}"
+    title = (
+        f"run {run.number}: {run.outcome.value} {'for' if run.finished_at is None else 'after'} {span(stop - start)}"
+    )
     return TimelineBar(rounded(max(0.0, x)), rounded(wide), _kind(run.outcome), title)
 
 

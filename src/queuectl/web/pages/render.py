@@ -67,7 +67,7 @@ def done(text: str, *, undo: Callable[[WebSession], Notice] | None = None) -> No
 
 
 def refused(text: str, hint: str = "") -> Notice:
-    return Notice("refused", text, (hint,) if hint else ())
+    return Notice("refused", text, (sentence(hint),) if hint else ())
 
 
 MAX_FORM_BYTES: Final = 1024 * 1024
@@ -178,7 +178,7 @@ async def _read_form(request: Request) -> Fields:
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
     except ValueError as exc:
-        raise InvalidInput("form", "too many fields", hint="select fewer jobs, or Select all matching") from exc
+        raise InvalidInput("form", "too many fields", hint="select fewer jobs, or check Select all matching") from exc
     return Fields([(name, value.replace("\r\n", "\n")) for name, value in pairs])
 
 
@@ -261,10 +261,11 @@ def part(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Capitalize an error message or a hint, unless it begins with a command."""
+    return text if text.startswith("queuectl ") else text[:1].upper() + text[1:]
 
 
-_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, whole_command, part)
+_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, sentence, whole_command, part)
 FILTERS: Final = {**{each.__name__: each for each in _BY_NAME}, "limits": format_limits, "used": format_usage}
 
 _EXAMPLES: Final = {

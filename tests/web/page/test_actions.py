@@ -149,6 +149,36 @@ def test_a_running_job_continues_when_its_cancellation_is_not_confirmed(visit: V
     site.queuectl("cancel", "unhurt", check=0)
 
 
+def test_an_update_during_a_request_does_not_take_the_focus(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "focused", "--delay", "1h", "true", check=0)
+    page = visit("/jobs/focused")
+    page.evaluate("""() => {
+      const real = window.fetch;
+      window.held = { GET: [], POST: [] };
+      window.answered = { GET: 0, POST: 0 };
+      window.fetch = async (url, options) => {
+        const kind = options.method ?? 'GET';
+        await new Promise((go) => window.held[kind].push(go));
+        const answer = await real(url, options);
+        window.answered[kind] += 1;
+        return answer;
+      };
+    }""")
+    wait_until(lambda: page.evaluate("window.held.GET.length"), what="an update to begin")
+    cancel = page.locator("#actions").get_by_role("button", name="Cancel")
+    cancel.press("Enter")
+    wait_until(lambda: page.evaluate("window.held.POST.length"), what="the form to be sent")
+    site.queuectl("hold", "focused", check=0)  # so that the actions differ
+    page.evaluate("window.held.GET[0]()")
+    wait_until(lambda: page.evaluate("window.answered.GET"), what="the update to be answered")
+    page.evaluate("window.held.POST[0]()")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("link", name="Back")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(cancel).to_be_focused()
+
+
 def test_no_job_is_added_by_a_clone_that_is_not_confirmed(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "single", "--queue", "clones", "--delay", "1h", "true", check=0)
     page = visit("/jobs/single")

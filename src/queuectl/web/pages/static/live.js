@@ -91,7 +91,8 @@ async function look() {
   isWanted = false;
   const began = performance.now();
   const page = await ask(location.href);
-  if (page) swap(page);
+  if (page && isBusy()) isWanted = true; // since the request began
+  else if (page) swap(page);
   restUntil = Math.max(restUntil, performance.now() + Math.max(REST, SLOW * (performance.now() - began)));
   isLooking = false;
   look();
@@ -120,5 +121,6 @@ async function ask(address) {
   }
 }
 
-// Whether the user has selected jobs, or a dialog is open.
-const isBusy = () => Boolean(document.querySelector("dialog[open], #selection input[name=id]:checked"));
+// Whether the user has selected jobs, a form is being sent, or a dialog is open. When the dialog closes, the focus returns to the
+// button that opened it: another copy of the button would not get it.
+const isBusy = () => Boolean(document.querySelector("dialog[open], [aria-busy], #selection input[name=id]:checked"));

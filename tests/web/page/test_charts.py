@@ -117,7 +117,7 @@ def test_a_healthy_queue_has_no_issues() -> None:
         ),
         (CALM._replace(workers=[bee(), bee(id="wasp", state="lost")]), "bad", "1 worker is not responding"),
         (CALM._replace(paused=frozenset({"default"}), oldest={}), "warn", "The queue default is paused"),
-        (CALM._replace(oldest={"default": 600_000}), "warn", "The oldest job of default has waited for 10m"),
+        (CALM._replace(oldest={"default": 600_000}), "warn", "The oldest job in default has waited for 10m"),
         (CALM._replace(tally={"a": {State.DEAD: 1}}, last_dead_at=NOW), "bad", "1 job is dead"),
         (
             CALM._replace(tally={"a": {State.DEAD: 2}}, last_dead_at=NOW - timedelta(days=2)),

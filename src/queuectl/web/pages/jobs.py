@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from queuectl.errors import Conflict, NotFound, UnknownName, UsageError
+from queuectl.errors import Conflict, NotFound, UsageError
 from queuectl.jobs.states import FINAL, WAITING, State
-from queuectl.operations.bulk import find_jobs as find_jobs
+from queuectl.operations.bulk import find_jobs
 from queuectl.operations.inspect import Page, page, without_webhook_queue
 from queuectl.operations.query import MAX_SORTED_JOBS, is_sortable, parse_sort
 from queuectl.store.protocol import MAX_DEAD_GROUPED, Reads
 from queuectl.store.reads import ERROR_SHOWN
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
-from queuectl.text import closest_match, is_valid_id, plural
+from queuectl.text import is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
-from queuectl.web.pages.actions import VERBS, Selection
+from queuectl.web.pages.actions import VERBS, Selection, Verb
 from queuectl.web.pages.render import Notice, PageRequest, Pairs, Redirect, View, confirm, part, with_query
 
 LIMITS: Final = (25, 50, 100, 250)
@@ -143,7 +143,6 @@ def _job_id(session: WebSession, wanted: str) -> str | None:
 MAX_ERROR_GROUPS: Final = 50
 MAX_LATEST_DEAD: Final = 25
 DEAD: Final = Filter(frozenset({State.DEAD}), includes_webhooks=False)
-_DLQ_ACTIONS: Final = ("retry", "purge")
 
 
 def show_dead(session: WebSession, ask: PageRequest) -> View:
@@ -158,18 +157,14 @@ def show_dead(session: WebSession, ask: PageRequest) -> View:
     return View("dlq.html", "Dead jobs", values)
 
 
-def act_on_dead(session: WebSession, ask: PageRequest) -> View | Notice:
+def act_on_dead(session: WebSession, ask: PageRequest, *, verb: Verb) -> View | Notice:
     """Retry or purge the dead jobs with the error in the form, which is truncated as on the page; without one, all of them."""
-    name = ask.param("verb")
-    if name not in _DLQ_ACTIONS:
-        raise UnknownName("action", name, nearest=closest_match(name, _DLQ_ACTIONS), known=list(_DLQ_ACTIONS))
     if ask.form.has("error"):
         error = ask.form.text("error") or ""
         dead = session.reads.jobs(DEAD, descending=False)
         ids = [job.id for job in dead if (job.error or "")[:ERROR_SHOWN] == error]
     else:
         ids = [job.id for job in session.reads.choose(DEAD)]
-    verb = actions.VERBS[name]
     if ids and not ask.is_confirmed:
         jobs = plural(len(ids), "dead job")
         return confirm(ask, verb.label, jobs, verb.about, back="/dlq", is_grave=verb.is_grave)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -20,6 +21,7 @@ from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import Refused, read_body, to_document
 from queuectl.web.pages import actions, admin, cron, job, jobs, overview, queues
+from queuectl.web.pages.actions import VERBS
 from queuectl.web.pages.render import (
     Handler,
     Notice,
@@ -55,10 +57,18 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "/jobs/{id}/edit": job.edit,
     "/jobs/{id}/clone": job.clone,
     "/jobs/{id}/{verb}": job.do,
-    "/queues/{name}/{verb}": queues.do,
+    "/queues/{name}/pause": partial(queues.set_paused, paused=True),
+    "/queues/{name}/resume": partial(queues.set_paused, paused=False),
+    "/queues/{name}/set": queues.change_settings,
+    "/queues/{name}/move": queues.move,
     "/workers/{id}/stop": admin.stop_worker,
-    "/dlq/{verb}": jobs.act_on_dead,
-    "/cron/{name}/{verb}": cron.do,
+    "/dlq/retry": partial(jobs.act_on_dead, verb=VERBS["retry"]),
+    "/dlq/purge": partial(jobs.act_on_dead, verb=VERBS["purge"]),
+    "/cron/+/add": cron.add,  # no schedule can have this name
+    "/cron/{name}/run": cron.run,
+    "/cron/{name}/remove": cron.remove,
+    "/cron/{name}/pause": partial(cron.set_paused, paused=True),
+    "/cron/{name}/resume": partial(cron.set_paused, paused=False),
     "/settings/{key}": admin.change_setting,
 }
 

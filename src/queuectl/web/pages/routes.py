@@ -19,7 +19,7 @@ from starlette.types import Scope
 from queuectl.errors import QueuectlError, Unavailable
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
-from queuectl.web.middleware import Refused, read_body, to_document
+from queuectl.web.middleware import read_body
 from queuectl.web.pages import actions, admin, cron, job, jobs, overview, queues
 from queuectl.web.pages.actions import VERBS
 from queuectl.web.pages.render import (
@@ -172,13 +172,11 @@ class Pages:
         answer.delete_cookie(self._auth.cookie, httponly=True, samesite="strict", secure=self._auth.secure)
         return answer
 
-    def problem(self, request: Request, error: QueuectlError | Refused) -> Response | None:
+    def problem(self, request: Request, problem: dict[str, Any]) -> str | None:
         """Render an error for a browser that requested a page; None for other clients."""
         if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
             return None
-        problem = to_document(error)
-        headers = error.headers if isinstance(error, Refused) else None
-        return HTMLResponse(self._renderer.problem(problem), status_code=problem["status"], headers=headers)
+        return self._renderer.problem(problem)
 
 
 class _Static(StaticFiles):

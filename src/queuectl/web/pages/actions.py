@@ -10,7 +10,6 @@ from queuectl.errors import UnknownName, UsageError
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.states import State
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Chosen, Filter
 from queuectl.store_threads import WebSession
@@ -32,24 +31,11 @@ from queuectl.web.pages.render import (
 )
 
 
-class Selection(NamedTuple):
+class Selection(Fields):
     """The selectors of a list of jobs, not validated; `where` parses them."""
 
-    fields: Fields
-
-    @classmethod
-    def of(cls, fields: Fields) -> Selection:
-        return cls(Fields([(param.name, value) for param in SELECTORS for value in fields.all(param.name)]))
-
-    @property
-    def pairs(self) -> Pairs:
-        return self.fields.pairs
-
-    def all(self, name: str) -> tuple[str, ...]:
-        return self.fields.all(name)
-
-    def one(self, name: str) -> str:
-        return self.fields.one(name) or ""
+    def __init__(self, fields: Fields) -> None:
+        super().__init__([(param.name, value) for param in SELECTORS for value in fields.all(param.name)])
 
     @property
     def is_narrowed(self) -> bool:
@@ -58,16 +44,13 @@ class Selection(NamedTuple):
 
     def where(self, reads: Reads) -> Filter:
         """Raises UsageError."""
-        values = {one.name: self.all(one.name) if one.many else self.fields.one(one.name) for one in SELECTORS}
+        values = {param.name: self.all(param.name) if param.many else self.one(param.name) for param in SELECTORS}
         return to_filter(values, reads)
 
-    def but(self, name: str, *values: str, more: Pairs = ()) -> str:
-        """The URL of the list with other values for one selector."""
-        kept = [pair for pair in self.pairs if pair[0] != name]
-        return with_query("/jobs", [*((name, value) for value in values), *kept, *more])
-
-    def without(self, name: str, value: str, *, more: Pairs = ()) -> str:
-        return with_query("/jobs", [*(pair for pair in self.pairs if pair != (name, value)), *more])
+    def with_states(self, states: Sequence[str], more: Pairs) -> str:
+        """The URL of the list with other states."""
+        kept = [pair for pair in self.pairs if pair[0] != "state"]
+        return with_query("/jobs", [*(("state", state) for state in states), *kept, *more])
 
 
 MAX_UNDO_IDS: Final = 100_000  # remembered for an undo
@@ -184,7 +167,7 @@ def preview(session: WebSession, ask: PageRequest) -> View | Redirect:
 
 
 def _preview(session: WebSession, ask: PageRequest) -> View:
-    verb, chosen = find_verb(ask.query.one("action")), Selection.of(ask.query)
+    verb, chosen = find_verb(ask.query.one("action")), Selection(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
     affected = _all(session.reads, chosen.where(session.reads), verb) if is_all else _named(session.reads, ids, verb)
@@ -207,7 +190,7 @@ def do(session: WebSession, ask: PageRequest) -> Redirect:
     to = back_to(form, "/jobs")
     if not form.has("all"):
         return Redirect(to, perform_on_named(session, verb, _ids(form)))
-    where = _able(Selection.of(form).where(session.reads), verb)
+    where = _able(Selection(form).where(session.reads), verb)
     chosen = [] if where is None else session.reads.choose(where)
     ids = [job.id for job in chosen if verb.action.wants(job)]
     return Redirect(to, perform(session, verb, ids, exact=True))
@@ -222,12 +205,8 @@ def _ids(fields: Fields) -> tuple[str, ...]:
 
 def _able(where: Filter, verb: Verb) -> Filter | None:
     """Restrict a filter to the states that the action applies to; None if none is left."""
-    states = where.states & verb.action.able if where.states else verb.action.able
-    return (
-        restrict_states(where._replace(states=states), verb.action.able, done=verb.done, subject="state")
-        if states
-        else None
-    )
+    states = verb.action.able & (where.states or verb.action.able)
+    return where._replace(states=states) if states else None
 
 
 def _all(reads: Reads, where: Filter, verb: Verb) -> Preview:

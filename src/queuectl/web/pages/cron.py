@@ -13,17 +13,13 @@ from queuectl.cron.zones import find_zone, local_zone_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable
 from queuectl.store_threads import WebSession
 from queuectl.units import from_ms
-from queuectl.web.pages.render import Fields, Notice, PageRequest, Redirect, View, confirm, done, part
+from queuectl.web.pages.render import Notice, PageRequest, Redirect, View, confirm, done, part
 
 UPCOMING: Final = 5
 
 
-def show(session: WebSession, ask: PageRequest) -> View:
-    return _page(session, ask.query, None)
-
-
-def _page(session: WebSession, fields: Fields, error: QueuectlError | None) -> View:
-    rows = []
+def show(session: WebSession, ask: PageRequest, error: QueuectlError | None = None) -> View:
+    fields, rows = (ask.query if error is None else ask.form), []
     for one in use.list_schedules(session.reads):
         schedule = one.schedule
         rows.append(
@@ -87,17 +83,17 @@ def _set_paused(name: str, paused: bool, session: WebSession) -> Notice:
 
 def add(session: WebSession, ask: PageRequest) -> View | Redirect:
     form = ask.form
-    job: dict[str, Any] = {"command": form.text("command")}
-    if (queue := form.one("queue")) is not None:
-        job["queue"] = queue
-    overlap = form.one("overlap") or "skip"
+    given: dict[str, Any] = {
+        "command": form.text("command"),
+        "queue": form.one("queue"),
+        "overlap": form.one("overlap"),
+    }
+    fields = {name: value for name, value in given.items() if value is not None}
     try:
         zone = form.one("tz") or local_zone_name(environ())
-        added = session.schedules.add(
-            form.one("name") or "", form.one("schedule") or "", tz=zone, overlap=overlap, **job
-        )
+        added = session.schedules.add(form.one("name") or "", form.one("schedule") or "", tz=zone, **fields)
     except Unavailable:
         raise
     except QueuectlError as error:
-        return _page(session, form, error)
+        return show(session, ask, error)
     return Redirect("/cron", done(f"Schedule {added['name']} added"))

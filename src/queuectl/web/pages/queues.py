@@ -56,21 +56,22 @@ def change_settings(session: WebSession, ask: PageRequest) -> Notice:
     """Change the settings of a queue. The form has all settings; an empty field removes one."""
     name = use.check_queue(ask.param("name"))
     before, rules = _rules(use.view(session.reads, name)), session.reads.rules().get(name, QueueSettings())
-    given = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
-    changes = {
-        rule: use.NO_VALUE if text is None else text for rule, text in given.items() if text != _text(before[rule])
-    }
+    given = {rule: ask.form.one(rule) or use.NO_VALUE for rule in RULES if ask.form.has(rule)}
+    changes = {rule: text for rule, text in given.items() if text != _text(before[rule])}
     if not changes:
         return done("Nothing to change")
     session.set_queue(name, **changes)
     whole = {**before, **{hook: getattr(rules, hook) for hook in HOOKS}}
-    earlier = {rule: use.NO_VALUE if whole[rule] is None else whole[rule] for rule in changes}
+    earlier = {rule: _text(whole[rule]) for rule in changes}
 
     def back(again: WebSession) -> Notice:
         again.set_queue(name, **earlier)
         return done(f"Queue {name} restored")
 
-    return done(f"Queue {name} changed: {', '.join(_describe_changes(changes))}", undo=back)
+    shown = (
+        f"{rule.replace('_', ' ')} {redact_url(value) if rule in HOOKS else value}" for rule, value in changes.items()
+    )
+    return done(f"Queue {name} changed: {', '.join(shown)}", undo=back)
 
 
 def _rules(one: QueueView) -> dict[str, Any]:
@@ -78,13 +79,8 @@ def _rules(one: QueueView) -> dict[str, Any]:
     return {**one.to_dict(), **limit_texts(one.rules.limits)}
 
 
-def _describe_changes(changes: dict[str, Any]) -> list[str]:
-    shown = {rule: redact_url(value) if rule in HOOKS else value for rule, value in changes.items()}
-    return [f"{rule.replace('_', ' ')} {value}" for rule, value in shown.items()]
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _text(value: object) -> str:
+    return use.NO_VALUE if value is None else str(value)
 
 
 def move(session: WebSession, ask: PageRequest) -> View | Notice:

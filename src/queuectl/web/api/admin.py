@@ -18,7 +18,7 @@ from queuectl.maintenance import pruner
 from queuectl.operations import audit, inspect
 from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states
 from queuectl.operations.queues import check_queue
-from queuectl.settings import retention
+from queuectl.settings import SettingEntry, retention
 from queuectl.store.types import StopMode
 from queuectl.store_threads import WebSession
 from queuectl.text import short_repr
@@ -180,7 +180,7 @@ def stop_workers(session: WebSession, call: ApiRequest) -> Any:
     body=_NOW,
 )
 def stop_worker(session: WebSession, call: ApiRequest) -> Any:
-    return _request_stop(session, [_known_worker(session, call)], _stop_mode(call))
+    return _request_stop(session, [known_worker(session, call.path["id"])], _stop_mode(call))
 
 
 @WORKERS(
@@ -189,15 +189,15 @@ def stop_worker(session: WebSession, call: ApiRequest) -> Any:
     ref("Answer"),
 )
 def restart_worker(session: WebSession, call: ApiRequest) -> Any:
-    return _request_stop(session, [_known_worker(session, call)], StopMode.RESTART)
+    return _request_stop(session, [known_worker(session, call.path["id"])], StopMode.RESTART)
 
 
 def _stop_mode(call: ApiRequest) -> StopMode:
     return StopMode.NOW if call.body.get("now") else StopMode.FINISH
 
 
-def _known_worker(session: WebSession, call: ApiRequest) -> str:
-    name = call.path["id"]
+def known_worker(session: WebSession, name: str) -> str:
+    """Raises WorkerNotFound."""
     if not any(worker.id == name for worker in session.reads.workers()):
         raise WorkerNotFound(name)
     return name
@@ -240,19 +240,21 @@ def set_setting(session: WebSession, call: ApiRequest) -> Any:
     if isinstance(value, dict | list) or value is None:
         hint = 'for example {"value": 5} or {"value": "1h30m"}'
         raise InvalidInput("value", f"expected text, a number or a boolean, got {short_repr(value)}", hint=hint)
-    return _change_setting(session, call.path["key"], str(value).lower() if isinstance(value, bool) else str(value))
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return change_setting(session, call.path["key"], text).to_dict()
 
 
 @CONFIG("DELETE /config/{key}", "Reset a setting to its default.", ref("Setting"))
 def unset_setting(session: WebSession, call: ApiRequest) -> Any:
-    return _change_setting(session, call.path["key"], None)
+    return change_setting(session, call.path["key"], None).to_dict()
 
 
-def _change_setting(session: WebSession, key: str, value: str | None) -> Any:
+def change_setting(session: WebSession, key: str, value: str | None) -> SettingEntry:
+    """Change a setting, or reset it with None."""
     changes = config.change_settings(session.reads.config(), {key: value})
     session.open_store().set_config(changes)
     (name,) = changes
-    return session.settings.entry(name).to_dict()
+    return session.settings.entry(name)
 
 
 # ── doctor and prune ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -69,7 +69,7 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "/cron/{name}/remove": cron.remove,
     "/cron/{name}/pause": partial(cron.set_paused, paused=True),
     "/cron/{name}/resume": partial(cron.set_paused, paused=False),
-    "/settings/{key}": admin.change_setting,
+    "/settings/{key}": admin.save_setting,
 }
 
 

@@ -273,7 +273,22 @@ def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, starte
             pools.stop_waiting()
 
         listener.connections = Connections()
-        uvicorn_config = _configure(RequestTracker(make_app(pools, auth, feed), listener.connections), config)
+        uvicorn_config = uvicorn.Config(
+            RequestTracker(make_app(pools, auth, feed), listener.connections),
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # do not trust X-Forwarded-For
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_keep_alive=int(IDLE_SECONDS),
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            ssl_certfile=config.certificate,
+            ssl_keyfile=config.key,
+        )
 
         async def background() -> None:
             alerts = "alerts cannot be evaluated"
@@ -285,22 +300,3 @@ def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, starte
         _Server(uvicorn_config, started=lambda: started(port), background=background, on_shutdown=on_shutdown).run(
             sockets=[listener]
         )
-
-
-def _configure(app: ASGIApp, config: ServerConfig) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # do not trust X-Forwarded-For
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-        timeout_keep_alive=int(IDLE_SECONDS),
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        ssl_certfile=config.certificate,
-        ssl_keyfile=config.key,
-    )

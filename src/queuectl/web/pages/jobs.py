@@ -86,19 +86,20 @@ def _limit(text: str | None) -> int:
 def _tabs(chosen: Selection, tally: dict[str, dict[State, int]], sort: str, limit: int) -> list[dict[str, Any]]:
     """The states with their job counts in the selected queues; without counts if other filters apply, which the counters ignore."""
     queues = chosen.all("queue") or tuple(without_webhook_queue(tally))
-    is_known = not any(name not in {"state", "queue"} for name, _ in chosen.pairs)
-    counts = {state: sum(tally.get(queue, {}).get(state, 0) for queue in queues) for state in State}
-    tabs: list[dict[str, Any]] = [{"name": "all", "label": "All", "states": (), "count": sum(counts.values())}]
-    tabs += [
-        {"name": state.value, "label": state.value.capitalize(), "states": (state.value,), "count": counts[state]}
-        for state in State
-    ]
-    states = chosen.all("state")
-    for tab in tabs:
-        kept = sort if sort in _sorts(tab["states"]) else "created"
-        tab["url"] = chosen.with_states(tab["states"], _view(kept, limit))
-        tab["is_current"] = tab["name"] in states if states else tab["name"] == "all"
-        tab["count"] = tab["count"] if is_known else None
+    is_known = all(name in {"state", "queue"} for name, _ in chosen.pairs)
+    current, tabs = chosen.all("state"), []
+    for name, states in [("all", tuple(State)), *((state.value, (state,)) for state in State)]:
+        selected = () if name == "all" else (name,)
+        kept = sort if sort in _sorts(selected) else "created"
+        count = sum(tally.get(queue, {}).get(state, 0) for queue in queues for state in states)
+        tabs.append(
+            {
+                "name": name,
+                "url": chosen.with_states(selected, _view(kept, limit)),
+                "is_current": name in (current or ("all",)),
+                "count": count if is_known else None,
+            }
+        )
     return tabs
 
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from queuectl import __version__
 from queuectl.errors import InvalidInput
 from queuectl.jobs.model import Job
-from queuectl.jobs.resources import LIMITS, format_limits, format_usage
+from queuectl.jobs.resources import format_limits, format_usage
 from queuectl.jobs.states import State
 from queuectl.operations.inspect import without_webhook_queue
 from queuectl.store_threads import WebSession
@@ -268,24 +268,14 @@ def sentence(text: str) -> str:
 _BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, sentence, whole_command, part)
 FILTERS: Final = {**{each.__name__: each for each in _BY_NAME}, "limits": format_limits, "used": format_usage}
 
-_EXAMPLES: Final = {
-    "memory": "2GiB",
-    "cpu_time": "30s",
-    "nice": "-20 to 19",
-    "open_files": "256",
-    "processes": "64",
-    "file_size": "1GiB",
-}
-
-
-class LimitField(NamedTuple):
-    name: str
-    label: str
-    example: str
-
-
-LIMIT_FIELDS: Final = tuple(
-    LimitField(name, limit.label.capitalize().replace("Cpu", "CPU"), _EXAMPLES[name]) for name, limit in LIMITS.items()
+# The fields for resource limits, with examples.
+_LIMIT_FIELDS: Final = (
+    ("memory", "Memory", "2GiB"),
+    ("cpu_time", "CPU time", "30s"),
+    ("nice", "Nice", "-20 to 19"),
+    ("open_files", "Open files", "256"),
+    ("processes", "Processes", "64"),
+    ("file_size", "File size", "1GiB"),
 )
 
 _TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")
@@ -320,7 +310,7 @@ class Renderer:
             navigation=NAVIGATION,
             version=__version__,
             states=[state.value for state in State],
-            limit_fields=LIMIT_FIELDS,
+            limit_fields=_LIMIT_FIELDS,
         )
 
     def page(

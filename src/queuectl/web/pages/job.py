@@ -103,27 +103,27 @@ class ReasonText(NamedTuple):
     resumes: str = ""  # the paused queue
 
 
+_PAGES_OF_REASONS: Final[Mapping[str, tuple[str, str]]] = {
+    Wait.PAUSED: ("Queues", "/queues"),
+    **dict.fromkeys((Wait.FULL, Wait.RATE, Wait.KEY), ("Queue limits", "/queues")),
+    **dict.fromkeys(("no-worker", Wait.UNSERVED, "slots-busy", "next", "worker-lost"), ("Workers", "/workers")),
+}
+_ADVICE: Final[Mapping[str, str]] = {
+    Wait.HELD: " Release it to let it run.",
+    "worker-lost": " Another worker rescues the job.",
+    **dict.fromkeys((State.DEAD, State.CANCELLED), " Retry runs it again."),
+}
+
+
 def describe_reason(reason: Reason, job: Job) -> ReasonText:
     sentence = moments(reason.sentence) + "."
-    match reason.code:
-        case Wait.PAUSED:
-            return ReasonText(sentence, "Queues", "/queues", resumes=job.queue)
-        case Wait.HELD if job.cron is not None:
-            return ReasonText(sentence, "Schedule", f"/cron#{part(job.cron)}")
-        case Wait.HELD:
-            return ReasonText(f"{sentence} Release it to let it run.")
-        case Wait.FULL | Wait.RATE | Wait.KEY:
-            return ReasonText(sentence, "Queue limits", "/queues")
-        case "no-worker" | Wait.UNSERVED | "slots-busy" | "next":
-            return ReasonText(sentence, "Workers", "/workers")
-        case "behind-others":
-            return ReasonText(sentence, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
-        case "worker-lost":
-            return ReasonText(f"{sentence} Another worker rescues the job.", "Workers", "/workers")
-        case State.DEAD | State.CANCELLED:
-            return ReasonText(f"{sentence} Retry runs it again.")
-        case _:
-            return ReasonText(sentence)
+    if reason.code == Wait.HELD and job.cron is not None:
+        return ReasonText(sentence, "Schedule", f"/cron#{part(job.cron)}")
+    if reason.code == "behind-others":
+        return ReasonText(sentence, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
+    label, url = _PAGES_OF_REASONS.get(reason.code, ("", ""))
+    resumes = job.queue if reason.code == Wait.PAUSED else ""
+    return ReasonText(sentence + _ADVICE.get(reason.code, ""), label, url, resumes)
 
 
 def limit_texts(limits: PackedLimits | None) -> Mapping[str, str | None]:

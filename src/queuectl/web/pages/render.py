@@ -272,7 +272,7 @@ FILTERS: Final = {**{each.__name__: each for each in _BY_NAME}, "limits": format
 _LIMIT_FIELDS: Final = (
     ("memory", "Memory", "2GiB"),
     ("cpu_time", "CPU time", "30s"),
-    ("nice", "Nice", "-20 to 19"),
+    ("nice", "Nice", "10"),
     ("open_files", "Open files", "256"),
     ("processes", "Processes", "64"),
     ("file_size", "File size", "1GiB"),

@@ -121,8 +121,8 @@ def test_a_job_is_enqueued_with_limits_by_its_form(visit: Visit, site: Site, scr
     "label, text, told",
     [
         ("Memory", "12", "Memory: no program runs with '12'"),
-        ("CPU time", "soon", "Cpu_time: expected a duration, got 'soon'"),
-        ("Open files", "many", "Open_files: expected an integer from 0 to 1048576, got 'many'"),
+        ("CPU time", "soon", "cpu_time: expected a duration, got 'soon'"),
+        ("Open files", "many", "open_files: expected an integer from 0 to 1048576, got 'many'"),
     ],
 )
 def test_an_invalid_limit_is_refused_and_stays_in_its_field(visit: Visit, label: str, text: str, told: str) -> None:

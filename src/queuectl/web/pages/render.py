@@ -261,8 +261,9 @@ def part(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Capitalize an error message or a hint, unless it begins with a command."""
-    return text if text.startswith("queuectl ") else text[:1].upper() + text[1:]
+    """Capitalize a message or a hint, unless it begins with a command, or with the name of a setting or a field."""
+    first, _, _ = text.partition(" ")
+    return text if first == "queuectl" or {"-", "_"} & set(first) else text[:1].upper() + text[1:]
 
 
 _BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, sentence, whole_command, part)

@@ -137,8 +137,8 @@ class Pages:
         notice = self._notices.take(ask.param("notice"))
 
         def work(session: WebSession) -> Response:
-            told = undo_change(session.on_behalf(request.state.token.name), notice)
-            return self._respond(session, ask, Redirect(back_to(ask.form, "/"), told))
+            result = undo_change(session.on_behalf(request.state.token.name), notice)
+            return self._respond(session, ask, Redirect(back_to(ask.form, "/"), result))
 
         return await self._pools.slow_changes.ask(work)
 

@@ -1,5 +1,5 @@
 // Submit forms without leaving the page. Each works the same without JavaScript.
-import { want } from "./live.js";
+import { requestUpdate } from "./live.js";
 import { forget, parse, swap } from "./swap.js";
 
 export function start() {
@@ -34,9 +34,9 @@ async function onSubmit(event) {
 
 // The URL without empty parameters.
 function tidy(form) {
-  const unsaid = [...form.elements].filter((one) => one.name && !one.value);
-  for (const one of unsaid) one.disabled = true;
-  setTimeout(() => unsaid.forEach((one) => (one.disabled = false)));
+  const empty = [...form.elements].filter((one) => one.name && !one.value);
+  for (const one of empty) one.disabled = true;
+  setTimeout(() => empty.forEach((one) => (one.disabled = false)));
 }
 
 async function send(form, button) {
@@ -84,7 +84,7 @@ function land(page, answer, form = null) {
   for (const one of document.querySelectorAll("#selection input:checked")) one.checked = false;
   forget();
   swap(page, form);
-  want();
+  requestUpdate();
 }
 
 function say(text) {

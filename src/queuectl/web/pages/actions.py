@@ -25,6 +25,7 @@ from queuectl.web.pages.render import (
     Redirect,
     View,
     back_to,
+    phrase,
     refused,
     sentence,
     with_query,
@@ -67,9 +68,7 @@ class Verb(NamedTuple):
     is_grave: bool = False  # kills or removes something
 
     def label_for(self, jobs: str) -> str:
-        """For "Run now" and "2 jobs": "Run 2 jobs now"."""
-        verb, *adverb = self.label.split()
-        return " ".join([verb, jobs, *adverb])
+        return phrase(self.label, jobs)
 
     @property
     def action(self) -> Action:
@@ -88,10 +87,10 @@ class Verb(NamedTuple):
 VERBS: Final[Mapping[str, Verb]] = {
     verb.name: verb
     for verb in (
-        Verb("run-now", "Run now", "due now", "Make the job due now, without the rest of its delay or backoff."),
-        Verb("retry", "Retry", "retried", "Requeue the job. The error and the attempt count are reset."),
+        Verb("run-now", "Run now", "due now", "Skips the rest of the delay or backoff."),
+        Verb("retry", "Retry", "retried", "Resets the error and the attempt count."),
         Verb("hold", "Hold", "held", "Workers do not claim held jobs until they are released.", "release"),
-        Verb("release", "Release", "released", "Let workers claim held jobs again.", "hold"),
+        Verb("release", "Release", "released", "Workers may claim held jobs again.", "hold"),
         Verb(
             "cancel",
             "Cancel",
@@ -99,13 +98,7 @@ VERBS: Final[Mapping[str, Verb]] = {
             "Running jobs are killed. A retry starts from the beginning.",
             is_grave=True,
         ),
-        Verb(
-            "purge",
-            "Purge",
-            "purged",
-            "The job is removed with its history and logs. This cannot be undone.",
-            is_grave=True,
-        ),
+        Verb("purge", "Purge", "purged", "Also removes the history and logs. This cannot be undone.", is_grave=True),
     )
 }
 

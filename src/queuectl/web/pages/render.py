@@ -134,6 +134,12 @@ class Redirect(NamedTuple):
 Handler = Callable[[WebSession, PageRequest], View | Redirect | Notice]
 
 
+def phrase(label: str, what: str) -> str:
+    """For the label "Run now" and "2 jobs": "Run 2 jobs now"."""
+    verb, *adverb = label.split()
+    return " ".join([verb, what, *adverb])
+
+
 def confirm(
     ask: PageRequest, label: str, kind: str, text: str, *, name: str = "", back: str, is_grave: bool = False
 ) -> View:
@@ -142,15 +148,14 @@ def confirm(
     For the label "Run now", the kind "job" and the name "x" the question is "Run job x now?", and the button "Run job now". The server
     asks, not the script, so that it also works without JavaScript. With JavaScript the page is shown as a dialog.
     """
-    verb, *adverb = label.split()
     values = {
         "text": text,
-        "label": " ".join([verb, kind, *adverb]),
+        "label": phrase(label, kind),
         "is_grave": is_grave,
         "back": back_to(ask.form, back),
         "fields": ask.form.pairs,
     }
-    return View("confirm.html", f"{' '.join(filter(None, [verb, kind, name, *adverb]))}?", values)
+    return View("confirm.html", f"{phrase(label, f'{kind} {name}'.strip())}?", values)
 
 
 async def read_request(request: Request) -> PageRequest:
